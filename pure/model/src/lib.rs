@@ -1,0 +1,17 @@
+//! The vocabulary of weir: time, quantities, requests and service-level objectives.
+//!
+//! Everything else speaks in these types, so that a unit can be forgotten nowhere: an [`Instant`] is not a
+//! [`Span`], and neither is a number. The crate decides nothing and reads nothing; time and randomness always
+//! come in as arguments.
+
+mod depth;
+mod io;
+mod rate;
+mod slo;
+mod time;
+
+pub use depth::QueueDepth;
+pub use io::{Completion, Direction, Io, IoId, IoKind, VolumeId};
+pub use rate::{Bandwidth, Iops, Offered};
+pub use slo::{Slo, SloError, SloPoint};
+pub use time::{Instant, Span};
