@@ -1,0 +1,168 @@
+//! What can go wrong: with a request, for whoever maps it to a protocol's error; and on opening, for the
+//! operator.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+use thiserror::Error;
+use weir_model::IoKind;
+
+/// A request that a device could not do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub struct BlockError {
+    /// What sort of failure it is.
+    pub kind: BlockErrorKind,
+    /// What the request asked for.
+    pub op: IoKind,
+    /// Its first byte.
+    pub offset: u64,
+    /// Its number of bytes.
+    pub length: u32,
+    /// The kernel's own number.
+    pub errno: Errno,
+}
+
+/// Sorts of failure: as many as protocols tell apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BlockErrorKind {
+    /// The medium or the way to it failed.
+    Io,
+    /// No space is left, or none that this user may take.
+    NoSpace,
+    /// The device does not do this.
+    NotSupported,
+    /// Not allowed: read-only or sealed.
+    Permission,
+    /// The kernel is short of memory.
+    NoMemory,
+    /// The request makes no sense for this device: outside of it.
+    Invalid,
+}
+
+impl BlockError {
+    /// The failure of `op` on `length` bytes at `offset`.
+    pub(crate) fn new(op: IoKind, offset: u64, length: u32, errno: Errno) -> Self {
+        Self { kind: BlockErrorKind::of(errno), op, offset, length, errno }
+    }
+}
+
+impl BlockErrorKind {
+    fn of(errno: Errno) -> Self {
+        match errno {
+            Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::NoSpace,
+            Errno::OPNOTSUPP | Errno::NOSYS => Self::NotSupported,
+            Errno::PERM | Errno::ACCESS | Errno::ROFS => Self::Permission,
+            Errno::NOMEM => Self::NoMemory,
+            Errno::INVAL => Self::Invalid,
+            _ => Self::Io,
+        }
+    }
+}
+
+/// As in `write of 4096 bytes at 8192: No space left on device (os error 28)`.
+impl fmt::Display for BlockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.op {
+            IoKind::Flush => write!(f, "flush: {}", self.errno),
+            op => write!(f, "{} of {} bytes at {}: {}", op.name(), self.length, self.offset, self.errno),
+        }
+    }
+}
+
+/// Why a backend could not be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The kernel refused.
+    #[error("{}: cannot {what}: {source}", path.display())]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// There is no such file, and nothing says how large it is to be.
+    #[error("{}: does not exist; give a size, and it is created", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Neither a regular file nor a block device.
+    #[error("{}: is a {found}; a regular file or a block device is accepted", path.display())]
+    WrongType {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// Somebody else has the file.
+    #[error(
+        "{}: is in use: locked by another volume or server, or a device that is mounted; \
+         each file can be served by one only",
+        path.display()
+    )]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is larger than the size asked for; cutting it off would lose data.
+    #[error(
+        "{}: has {found} bytes, more than the size of {size} bytes; \
+         accepted is a size of at least {found} bytes, or none",
+        path.display()
+    )]
+    FileLarger {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        found: u64,
+        /// The size asked for, in bytes.
+        size: u64,
+    },
+    /// The block device is smaller than the size asked for.
+    #[error(
+        "{}: has {found} bytes, fewer than the size of {size} bytes; \
+         accepted is a size of at most {found} bytes, or none",
+        path.display()
+    )]
+    DeviceSmaller {
+        /// The device.
+        path: PathBuf,
+        /// Its size in bytes.
+        found: u64,
+        /// The size asked for, in bytes.
+        size: u64,
+    },
+    /// There would be nothing to serve: no size, or one of zero, for a file that is missing or empty.
+    #[error("{}: has no bytes to serve; a size above zero is needed", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A backend without a size of its own needs one.
+    #[error("a {backend} backend needs a size above zero")]
+    SizeNeeded {
+        /// The kind of backend.
+        backend: &'static str,
+    },
+    /// The kernel gives no io_uring.
+    #[error("cannot set up an io_uring: {0}")]
+    Ring(#[source] io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_where_and_why() {
+        let error = BlockError::new(IoKind::Write, 8192, 4096, Errno::NOSPC);
+        assert_eq!(error.kind, BlockErrorKind::NoSpace);
+        assert_eq!(error.to_string(), "write of 4096 bytes at 8192: No space left on device (os error 28)");
+        let error = BlockError::new(IoKind::Flush, 0, 0, Errno::IO);
+        assert_eq!(error.to_string(), "flush: Input/output error (os error 5)");
+    }
+}

@@ -1,0 +1,46 @@
+//! Block devices: what a volume keeps its bytes on.
+//!
+//! | backend | what it is |
+//! |---|---|
+//! | file | a regular file or a block device, through the io_uring of its thread |
+//! | memory | sparse, gone when the process ends |
+//! | station | k servers with a constant service time, in real time: a slow shared disk that anyone can run |
+//!
+//! Each is a [`BlockDevice`]: requests go in with [`start`](BlockDevice::start), what has finished comes out,
+//! in any order, and nothing blocks. There is no future, no task and no channel for a request: at 80,000
+//! requests a second each of these costs more than the request itself. A request's memory is owned by the
+//! device until it is [`Finished`], so that nothing can free it while the kernel writes into it.
+//!
+//! Opening is apart from running: [`open`] checks, locks and creates on the main thread, so that every error of
+//! an operator is known before anything is served; [`Opened::attach`] then brings the device onto the thread
+//! that will drive it, and cannot fail.
+//!
+//! A driver's turn:
+//!
+//! ```text
+//! device.poll_finished(now, &mut finished);        // stations and delayed requests, when poll_timeout() says so
+//! device.start(now, request, &mut finished);       // any number
+//! ring.submit();                                   // one system call, if there is anything to submit
+//! ring.poll_finished(cx, &mut finished);           // files, those that `submit` finished at once included
+//! ```
+
+mod buffer;
+mod device;
+mod error;
+mod fault;
+mod file;
+mod memory;
+mod open;
+mod ring;
+mod station;
+
+pub use buffer::{Buffer, BufferPool};
+pub use device::{BlockDevice, DeviceRequest, Extent, Finished, Properties, Token};
+pub use error::{BlockError, BlockErrorKind, OpenError};
+pub use fault::{Device, FaultEffect, FaultRule};
+pub use open::{Attach, BackendSpec, Opened, open};
+pub use ring::Ring;
+pub use rustix::io::Errno;
+
+#[cfg(test)]
+mod rig;

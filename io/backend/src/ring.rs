@@ -1,0 +1,126 @@
+//! One io_uring for each thread, through which all files of the thread are read and written.
+//!
+//! The kernel's own asynchronous interface, in the thread that parses the requests: a thread of its own for the
+//! ring costs two wake-ups a request, a pool of threads more than that. The ring's descriptor is polled through
+//! tokio like any socket, so that one wait covers both.
+//!
+//! **Cost.** A request takes a slot from a slab and an entry in the ring; nothing is allocated once the slab
+//! has grown. All requests of a turn are submitted with one system call, completions are read from shared
+//! memory without one, and the files are registered, which saves the kernel the look-up.
+//!
+//! **Set-up.** *Single issuer* and *cooperative task running*: the kernel need not interrupt this thread to
+//! post a completion, as the thread enters it often enough. Not *deferred* task running: it saves a little
+//! more, but a ring with deferred work does not wake those who poll its descriptor.
+//!
+//! **Ownership.** A slot owns its request, buffer included, from [`start`](Ring::start) until the kernel is
+//! done with it; nothing cancels or frees it in between, whoever loses interest.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use crate::{DeviceRequest, Finished, OpenError};
+
+mod extents;
+mod inner;
+mod operation;
+
+pub(crate) use inner::Descriptors;
+pub(crate) use operation::{Abilities, DIRECT_BLOCK};
+
+use inner::Inner;
+
+/// A handle to the io_uring of this thread; clones share the ring.
+///
+/// Dropping the last handle waits for the kernel to be done with what is in flight, as closing a file would.
+#[derive(Clone)]
+pub struct Ring(Rc<RefCell<Inner>>);
+
+/// A file that the ring serves. On drop it is closed once its last request has finished.
+#[derive(Debug)]
+pub(crate) struct RingFile {
+    ring: Ring,
+    key: usize,
+}
+
+impl Ring {
+    /// Sets up a ring for this thread.
+    ///
+    /// # Errors
+    /// If the kernel has no io_uring, or none left for this user.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn new() -> Result<Self, OpenError> {
+        Inner::new().map(|inner| Self(Rc::new(RefCell::new(inner)))).map_err(OpenError::Ring)
+    }
+
+    /// Hands all that was started to the kernel: one system call, none if nothing was.
+    pub fn submit(&self) {
+        // What the kernel has no room for now, `poll_finished` submits again.
+        let _ = self.0.borrow_mut().enter();
+    }
+
+    /// Pushes the requests to any file of this ring that have finished, and has the task woken when more do.
+    /// Belongs to one task at a time: of several that poll it only the last is woken.
+    pub fn poll_finished(&self, cx: &mut Context<'_>, finished: &mut Vec<Finished>) {
+        let inner = &mut *self.0.borrow_mut();
+        inner.poll_questions(cx, finished);
+        loop {
+            inner.reap(finished);
+            if !inner.enter() {
+                cx.waker().wake_by_ref(); // the kernel is short of memory; let others run, and try again
+                return;
+            }
+            // `enter` may have finished some already. Only if there are none is the readiness cleared, and looked
+            // for again after that, so that none can slip in between.
+            if inner.has_completions() {
+                continue;
+            }
+            match inner.poll_ready(cx) {
+                Poll::Ready(()) => {}
+                Poll::Pending => return,
+            }
+        }
+    }
+
+    /// Takes a file in.
+    pub(crate) fn add(&self, descriptors: Descriptors, abilities: Abilities) -> RingFile {
+        let key = self.0.borrow_mut().add(descriptors, abilities);
+        RingFile { ring: self.clone(), key }
+    }
+}
+
+#[cfg(test)]
+impl Ring {
+    /// Changes what all files so far can do.
+    pub(crate) fn change_abilities(&self, change: impl Fn(&mut Abilities)) {
+        self.0.borrow_mut().change_abilities(change);
+    }
+}
+
+impl RingFile {
+    /// Starts a request that lies inside of the file.
+    pub(crate) fn start(&self, request: DeviceRequest, finished: &mut Vec<Finished>) {
+        self.ring.0.borrow_mut().start(self.key, request, finished);
+    }
+}
+
+impl Drop for RingFile {
+    fn drop(&mut self) {
+        self.ring.0.borrow_mut().close(self.key);
+    }
+}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.try_borrow() {
+            Ok(inner) => write!(f, "Ring({inner:?})"),
+            Err(_) => f.write_str("Ring(in use)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

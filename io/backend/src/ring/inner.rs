@@ -1,0 +1,373 @@
+//! The ring itself: files, slots, submission and completion. All that is unsafe about io_uring is in here.
+#![allow(unsafe_code)] // the kernel is handed memory that it reads and writes later
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::task::{Context, Poll, Waker};
+
+use io_uring::{IoUring, opcode, squeue, types};
+use rustix::fs::Advice;
+use rustix::io::{Errno, ReadWriteFlags};
+use slab::Slab;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::extents::Question;
+use super::operation::{Abilities, Beginning, Operation, Step, ZEROES};
+use crate::{Buffer, DeviceRequest, Finished};
+
+/// Room for the requests of one turn; a turn with more enters the kernel more than once.
+const SUBMISSIONS: u32 = 512;
+/// Room for the requests in flight; more than that wait here. As many as a pool's queue depth may be.
+const COMPLETIONS: u32 = 4096;
+/// Files that the ring registers; those beyond are used by their descriptors, which costs a little more.
+const REGISTERED_FILES: u32 = 512;
+
+/// The open descriptors of a file.
+#[derive(Debug)]
+pub(crate) struct Descriptors {
+    /// Through the page cache.
+    pub(crate) buffered: OwnedFd,
+    /// Past it, if the file allows that.
+    pub(crate) direct: Option<OwnedFd>,
+    /// Holds the lock, and is not for the ring, which the kernel takes apart some time after the process has
+    /// ended: a descriptor that is registered would keep the file locked until then, and a server that is
+    /// started again out.
+    pub(crate) lock: OwnedFd,
+}
+
+struct File {
+    descriptors: Descriptors,
+    abilities: Abilities,
+    buffered: Target,
+    direct: Option<Target>,
+    /// Slots that are for this file.
+    in_use: usize,
+    /// Nobody will start another request; the file goes with its last.
+    closing: bool,
+}
+
+/// How the kernel knows a file.
+#[derive(Clone, Copy)]
+enum Target {
+    Registered(types::Fixed),
+    Descriptor(types::Fd),
+}
+
+struct Slot {
+    file: usize,
+    operation: Operation,
+}
+
+pub(super) struct Inner {
+    ring: AsyncFd<IoUring>,
+    files: Slab<File>,
+    has_file_table: bool,
+    /// Requests that are not finished; an entry's user data is its key.
+    slots: Slab<Slot>,
+    /// Keys of the slots that the ring has no room for.
+    waiting: VecDeque<usize>,
+    /// Entries in the ring, submitted or not, that have not been completed.
+    in_flight: usize,
+    capacity: usize,
+    /// What zeroes are written from.
+    zeroes: Option<Buffer>,
+    questions: Vec<Question>,
+    /// Of the task that last polled; for questions that are asked after that.
+    waker: Option<Waker>,
+}
+
+/// Builds an entry for a file, whichever way the kernel knows it: `io_uring` has a type for each way.
+macro_rules! entry {
+    ($target:expr, $fd:ident => $operation:expr) => {
+        match $target {
+            Target::Registered($fd) => $operation.build(),
+            Target::Descriptor($fd) => $operation.build(),
+        }
+    };
+}
+
+impl Inner {
+    pub(super) fn new() -> io::Result<Self> {
+        let ring = set_up()?;
+        let capacity = usize::try_from(ring.params().cq_entries()).expect("32 bits fit");
+        let has_file_table = ring.submitter().register_files_sparse(2 * REGISTERED_FILES).is_ok();
+        // SAFETY: the ring owns its descriptor, never changes it, and lives in the `AsyncFd`.
+        let ring = unsafe { AsyncFd::register_with_interest(ring, Interest::READABLE) }?;
+        Ok(Self {
+            ring,
+            files: Slab::new(),
+            has_file_table,
+            slots: Slab::new(),
+            waiting: VecDeque::new(),
+            in_flight: 0,
+            capacity,
+            zeroes: None,
+            questions: Vec::new(),
+            waker: None,
+        })
+    }
+
+    pub(super) fn add(&mut self, descriptors: Descriptors, abilities: Abilities) -> usize {
+        let key = self.files.vacant_key();
+        let (buffered, direct) = self.register(key, &descriptors);
+        self.files.insert(File { descriptors, abilities, buffered, direct, in_use: 0, closing: false })
+    }
+
+    /// Registers a file under its key: two places in the kernel's table for each.
+    fn register(&self, key: usize, descriptors: &Descriptors) -> (Target, Option<Target>) {
+        let buffered = descriptors.buffered.as_raw_fd();
+        let direct = descriptors.direct.as_ref().map(AsRawFd::as_raw_fd);
+        if let Some(place) = self.place(key)
+            && self.set_place(place, [buffered, direct.unwrap_or(-1)]).is_ok()
+        {
+            let direct = direct.map(|_| Target::Registered(types::Fixed(place + 1)));
+            return (Target::Registered(types::Fixed(place)), direct);
+        }
+        (Target::Descriptor(types::Fd(buffered)), direct.map(|fd| Target::Descriptor(types::Fd(fd))))
+    }
+
+    fn place(&self, key: usize) -> Option<u32> {
+        let key = u32::try_from(key).ok()?;
+        (self.has_file_table && key < REGISTERED_FILES).then_some(2 * key)
+    }
+
+    fn set_place(&self, place: u32, descriptors: [RawFd; 2]) -> io::Result<usize> {
+        self.ring.get_ref().submitter().register_files_update(place, &descriptors)
+    }
+
+    pub(super) fn close(&mut self, key: usize) {
+        self.files[key].closing = true;
+        self.remove_if_unused(key);
+    }
+
+    fn remove_if_unused(&mut self, key: usize) {
+        let file = &self.files[key];
+        if !file.closing || file.in_use > 0 {
+            return;
+        }
+        if let Target::Registered(types::Fixed(place)) = file.buffered {
+            // Until then the kernel keeps the file open. It fails only for a place outside of the table.
+            self.set_place(place, [-1, -1]).expect("the place was registered");
+        }
+        self.files.remove(key);
+    }
+
+    pub(super) fn start(&mut self, file: usize, request: DeviceRequest, finished: &mut Vec<Finished>) {
+        match Operation::begin(request, &self.files[file].abilities) {
+            Beginning::AtOnce(done) => finished.push(done),
+            Beginning::AskExtents(request) => self.ask(file, request, finished),
+            Beginning::Kernel(operation) => {
+                self.files[file].in_use += 1;
+                let key = self.slots.insert(Slot { file, operation });
+                if !self.waiting.is_empty() || !self.issue(key) {
+                    self.waiting.push_back(key);
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, file: usize, request: DeviceRequest, finished: &mut Vec<Finished>) {
+        match self.files[file].descriptors.buffered.try_clone() {
+            Ok(descriptor) => self.questions.push(Question::ask(request, descriptor)),
+            Err(error) => finished.push(request.fail(Errno::from_io_error(&error).unwrap_or(Errno::IO))),
+        }
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref(); // to have the question polled, and so be woken by it
+        }
+    }
+
+    pub(super) fn poll_questions(&mut self, cx: &mut Context<'_>, finished: &mut Vec<Finished>) {
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => self.waker = Some(cx.waker().clone()),
+        }
+        self.questions.retain_mut(|question| match question.poll_answer(cx) {
+            Poll::Ready(answer) => {
+                finished.push(answer);
+                false
+            }
+            Poll::Pending => true,
+        });
+    }
+
+    /// Puts a slot's next step into the ring; false if there is no room.
+    fn issue(&mut self, key: usize) -> bool {
+        if self.in_flight == self.capacity {
+            return false;
+        }
+        let slot = &self.slots[key];
+        let zeroes = &mut self.zeroes;
+        let entry = build(&self.files[slot.file], &slot.operation, zeroes).user_data(key as u64);
+        // SAFETY: the entry points into the slot's buffer, or into `zeroes`. Both stay where they are and are
+        // not looked at until the kernel is done: a slot is removed by its completion only, `zeroes` never, and
+        // `drop` waits for what is in flight. The entry's file stays open for as long as the slot is there.
+        while unsafe { self.ring.get_mut().submission().push(&entry) }.is_err() {
+            if !self.enter() {
+                return false;
+            }
+        }
+        self.in_flight += 1;
+        true
+    }
+
+    /// Submits the entries in the ring; false if the kernel cannot take them now.
+    pub(super) fn enter(&mut self) -> bool {
+        while !self.ring.get_mut().submission().is_empty() {
+            match self.ring.get_ref().submit() {
+                Ok(0) => return false,
+                Ok(_) => {}
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::INTR) => {}
+                    Some(Errno::AGAIN | Errno::BUSY) => return false,
+                    _ => panic!("the kernel refuses a ring that it has set up itself: {error}"),
+                },
+            }
+        }
+        true
+    }
+
+    pub(super) fn has_completions(&mut self) -> bool {
+        !self.ring.get_mut().completion().is_empty()
+    }
+
+    /// Reads all completions: pushes the requests that are done, and puts the next steps of the others, and
+    /// what waited for room, into the ring.
+    pub(super) fn reap(&mut self, finished: &mut Vec<Finished>) {
+        while let Some((key, result)) = self.next_completion() {
+            let slot = &mut self.slots[key];
+            let file = &mut self.files[slot.file];
+            match slot.operation.advance(result, &mut file.abilities) {
+                Some(outcome) => finished.push(self.finish(key, outcome)),
+                None => {
+                    if !self.issue(key) {
+                        self.waiting.push_front(key);
+                    }
+                }
+            }
+        }
+        while let Some(key) = self.waiting.front().copied() {
+            if !self.issue(key) {
+                return;
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    fn next_completion(&mut self) -> Option<(usize, Result<u32, Errno>)> {
+        let completion = self.ring.get_mut().completion().next()?;
+        self.in_flight -= 1;
+        let key = usize::try_from(completion.user_data()).expect("it was a key");
+        let result = completion.result();
+        Some((key, u32::try_from(result).map_err(|_| Errno::from_raw_os_error(-result))))
+    }
+
+    fn finish(&mut self, key: usize, outcome: Result<(), Errno>) -> Finished {
+        let slot = self.slots.remove(key);
+        self.files[slot.file].in_use -= 1;
+        self.remove_if_unused(slot.file);
+        slot.operation.request.finish(outcome)
+    }
+
+    /// Ready if the ring's descriptor said that there are completions; forgets that it said so.
+    pub(super) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.ring.poll_read_ready(cx).map(|guard| guard.expect("the runtime is gone").clear_ready())
+    }
+}
+
+#[cfg(test)]
+impl Inner {
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Submits, and waits until one request is done.
+    pub(super) fn submit_and_wait(&self) {
+        self.ring.get_ref().submit_and_wait(1).unwrap();
+    }
+
+    /// From now on files are not registered.
+    pub(super) fn forget_file_table(&mut self) {
+        self.has_file_table = false;
+    }
+
+    /// Changes what all files so far can do.
+    pub(super) fn change_abilities(&mut self, change: impl Fn(&mut Abilities)) {
+        self.files.iter_mut().for_each(|(_, file)| change(&mut file.abilities));
+    }
+}
+
+/// Sets up the ring; older kernels do not know all that makes it fast.
+fn set_up() -> io::Result<IoUring> {
+    let mut fast = IoUring::builder();
+    fast.setup_cqsize(COMPLETIONS).setup_single_issuer().setup_coop_taskrun();
+    fast.build(SUBMISSIONS).or_else(|_| IoUring::builder().setup_cqsize(COMPLETIONS).build(SUBMISSIONS))
+}
+
+/// The entry for an operation's next step.
+fn build(file: &File, operation: &Operation, zeroes: &mut Option<Buffer>) -> squeue::Entry {
+    let target =
+        |direct: bool| if direct { file.direct.expect("it can do direct I/O") } else { file.buffered };
+    let data = |skip: u32| {
+        let buffer = operation.request.buffer.as_ref().expect("checked by `Device::start`");
+        buffer.as_raw().wrapping_add(skip as usize)
+    };
+    match operation.step(&file.abilities) {
+        Step::Read { skip, offset, length, direct } => {
+            entry!(target(direct), fd => opcode::Read::new(fd, data(skip), length).offset(offset))
+        }
+        Step::Write { skip, offset, length, direct, durable } => {
+            let flags = if durable { bits(ReadWriteFlags::DSYNC.bits()) } else { 0 };
+            entry!(target(direct), fd =>
+                opcode::Write::new(fd, data(skip), length).offset(offset).rw_flags(flags))
+        }
+        Step::WriteZeroes { offset, length, direct } => {
+            let zeroes = zeroes.get_or_insert_with(|| Buffer::zeroed(ZEROES as usize)).as_raw();
+            entry!(target(direct), fd => opcode::Write::new(fd, zeroes, length).offset(offset))
+        }
+        Step::Allocate { offset, length, mode } => {
+            let mode = bits(mode.bits());
+            entry!(file.buffered, fd => opcode::Fallocate::new(fd, length).offset(offset).mode(mode))
+        }
+        Step::Sync => {
+            entry!(file.buffered, fd => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC))
+        }
+        Step::WillNeed { offset, length } => {
+            let advice = Advice::WillNeed as i32;
+            entry!(file.buffered, fd => opcode::Fadvise::new(fd, length.into(), advice).offset(offset))
+        }
+    }
+}
+
+/// Flags as the ring's entries have them.
+fn bits(flags: u32) -> i32 {
+    i32::from_ne_bytes(flags.to_ne_bytes())
+}
+
+impl Drop for Inner {
+    /// Waits until the kernel writes into no buffer of ours any more. Should the ring fail even in this, the
+    /// buffers are leaked: lost memory harms nobody, memory that the kernel writes into after it was given to
+    /// another does.
+    fn drop(&mut self) {
+        while self.in_flight > 0 {
+            match self.ring.get_ref().submitter().submit_and_wait(1) {
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::INTR) => {}
+                Err(_) if !self.has_completions() => {
+                    mem::forget(mem::take(&mut self.slots));
+                    mem::forget(self.zeroes.take());
+                    return;
+                }
+                _ => while self.next_completion().is_some() {},
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} files, {} in flight, {} waiting", self.files.len(), self.in_flight, self.waiting.len())
+    }
+}

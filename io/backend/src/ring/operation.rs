@@ -1,0 +1,249 @@
+//! What a request to a file is to the kernel: one step after the other, each decided by how the one before went.
+//!
+//! Most requests are one step. A short transfer takes another for the rest; zeroes that the file system cannot
+//! make are written; trims and zeroes that must be durable are followed by `fdatasync`. Nothing here talks to
+//! the kernel, so that each turn can be tested without one.
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use weir_model::IoKind;
+
+use crate::{DeviceRequest, Extent, Finished};
+
+/// Direct I/O is used for requests whose offset and length are multiples of this many bytes.
+pub(crate) const DIRECT_BLOCK: u64 = 4096;
+/// The most zeroes written in one step, in bytes.
+pub(super) const ZEROES: u32 = 1 << 20;
+
+/// What a file can do. What it is said to be able to and turns out not to is struck off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Abilities {
+    /// It has a descriptor for direct I/O.
+    pub(crate) direct: bool,
+    /// It is a block device: all of it is allocated, and ranges to zero must be aligned to its blocks.
+    pub(crate) block_device: bool,
+    /// It can make holes.
+    pub(crate) punch_hole: bool,
+    /// It can zero a range and keep it allocated.
+    pub(crate) zero_range: bool,
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) request: DeviceRequest,
+    stage: Stage,
+    /// Bytes transferred or zeroed so far.
+    done: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Reads or writes the request's buffer.
+    Transfer,
+    /// Makes a hole or zeroes, in one step.
+    Allocate,
+    /// Writes zeroes.
+    Fill,
+    /// Makes what was written durable.
+    Sync,
+    /// Has the range read into the page cache.
+    Advise,
+}
+
+/// Where a request goes first.
+#[derive(Debug)]
+pub(super) enum Beginning {
+    /// Nowhere: there is nothing to do, or it cannot be done.
+    AtOnce(Finished),
+    /// To a thread, as the ring has no operation for it.
+    AskExtents(DeviceRequest),
+    /// To the ring.
+    Kernel(Operation),
+}
+
+/// One step, as the kernel is to be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    /// Read to the request's buffer, from byte `skip` of it on.
+    Read { skip: u32, offset: u64, length: u32, direct: bool },
+    /// Write from the request's buffer, from byte `skip` of it on.
+    Write { skip: u32, offset: u64, length: u32, direct: bool, durable: bool },
+    /// Write zeroes, `ZEROES` at most.
+    WriteZeroes { offset: u64, length: u32, direct: bool },
+    /// `fallocate`.
+    Allocate { offset: u64, length: u64, mode: FallocateFlags },
+    /// `fdatasync`.
+    Sync,
+    /// `posix_fadvise(POSIX_FADV_WILLNEED)`.
+    WillNeed { offset: u64, length: u32 },
+}
+
+impl Operation {
+    /// Decides where a request starts that lies inside of the file.
+    pub(super) fn begin(request: DeviceRequest, file: &Abilities) -> Beginning {
+        let aligned = is_aligned(request.offset, request.length);
+        let stage = match request.kind {
+            IoKind::Read | IoKind::Write => Stage::Transfer,
+            IoKind::Flush => Stage::Sync,
+            // What is read with direct I/O passes the page cache by.
+            IoKind::Cache if file.direct => return Beginning::AtOnce(request.succeed()),
+            IoKind::Cache => Stage::Advise,
+            IoKind::BlockStatus if file.block_device => {
+                let all = Extent::allocated(u64::from(request.length));
+                return Beginning::AtOnce(request.answer(vec![all]));
+            }
+            IoKind::BlockStatus => return Beginning::AskExtents(request),
+            // A trim is advice: what cannot be done is not missed.
+            IoKind::Trim if !file.punch_hole || trim_range(&request, file).1 == 0 => {
+                return Beginning::AtOnce(request.succeed());
+            }
+            IoKind::Trim => Stage::Allocate,
+            IoKind::WriteZeroes if file.zeroes_fast(request.no_hole) && (aligned || !file.block_device) => {
+                Stage::Allocate
+            }
+            IoKind::WriteZeroes if request.fast_zero => {
+                return Beginning::AtOnce(request.fail(Errno::OPNOTSUPP));
+            }
+            IoKind::WriteZeroes => Stage::Fill,
+        };
+        Beginning::Kernel(Self { request, stage, done: 0 })
+    }
+
+    /// The next step.
+    pub(super) fn step(&self, file: &Abilities) -> Step {
+        let request = &self.request;
+        let offset = request.offset + u64::from(self.done);
+        let left = request.length - self.done;
+        let direct =
+            file.direct && is_aligned(offset, left) && u64::from(self.done).is_multiple_of(DIRECT_BLOCK);
+        match self.stage {
+            Stage::Transfer if request.kind == IoKind::Read => {
+                Step::Read { skip: self.done, offset, length: left, direct }
+            }
+            Stage::Transfer => {
+                Step::Write { skip: self.done, offset, length: left, direct, durable: request.fua }
+            }
+            Stage::Fill => {
+                let length = fill_length(offset, left);
+                Step::WriteZeroes { offset, length, direct: file.direct && is_aligned(offset, length) }
+            }
+            Stage::Allocate if request.kind == IoKind::Trim => {
+                let (offset, length) = trim_range(request, file);
+                Step::Allocate {
+                    offset,
+                    length,
+                    mode: FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+                }
+            }
+            Stage::Allocate => {
+                let how =
+                    if request.no_hole { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
+                Step::Allocate { offset, length: u64::from(left), mode: how | FallocateFlags::KEEP_SIZE }
+            }
+            Stage::Sync => Step::Sync,
+            Stage::Advise => Step::WillNeed { offset, length: left },
+        }
+    }
+
+    /// Takes in how the step went (a number of bytes, or why not). `Some` when the request is done; `None` if
+    /// there is another step. `file` loses the abilities that it turns out not to have.
+    pub(super) fn advance(
+        &mut self,
+        result: Result<u32, Errno>,
+        file: &mut Abilities,
+    ) -> Option<Result<(), Errno>> {
+        match (self.stage, result) {
+            (_, Err(Errno::INTR | Errno::AGAIN)) => None,
+            (Stage::Advise, _) => Some(Ok(())),
+            (Stage::Allocate, Err(Errno::OPNOTSUPP | Errno::NOSYS)) => self.do_without(file),
+            (_, Err(errno)) => Some(Err(errno)),
+            (Stage::Transfer, Ok(0)) => Some(self.end_of_file()),
+            (Stage::Fill, Ok(0)) => Some(Err(Errno::IO)),
+            (Stage::Transfer | Stage::Fill, Ok(bytes)) => {
+                self.done += bytes;
+                if self.done < self.request.length {
+                    None
+                } else if self.stage == Stage::Fill {
+                    self.make_durable()
+                } else {
+                    Some(Ok(())) // a write that must be durable was written as such
+                }
+            }
+            (Stage::Allocate, Ok(_)) => self.make_durable(),
+            (Stage::Sync, Ok(_)) => Some(Ok(())),
+        }
+    }
+
+    fn make_durable(&mut self) -> Option<Result<(), Errno>> {
+        self.stage = Stage::Sync;
+        (!self.request.fua).then_some(Ok(()))
+    }
+
+    /// The file cannot make the hole or the zeroes, and is not asked again.
+    fn do_without(&mut self, file: &mut Abilities) -> Option<Result<(), Errno>> {
+        if self.request.no_hole && self.request.kind == IoKind::WriteZeroes {
+            file.zero_range = false;
+        } else {
+            file.punch_hole = false;
+        }
+        match self.request.kind {
+            IoKind::Trim => Some(Ok(())),
+            _ if self.request.fast_zero => Some(Err(Errno::OPNOTSUPP)),
+            _ => {
+                self.stage = Stage::Fill;
+                None
+            }
+        }
+    }
+
+    /// Someone cut the file off. What is not there reads as zeroes, as it did when it was there and not
+    /// written; this also keeps what the buffer held before from the reader. A write has nowhere to go.
+    fn end_of_file(&mut self) -> Result<(), Errno> {
+        match (self.request.kind, &mut self.request.buffer) {
+            (IoKind::Read, Some(buffer)) => {
+                buffer[self.done as usize..].fill(0);
+                Ok(())
+            }
+            _ => Err(Errno::IO),
+        }
+    }
+}
+
+impl Abilities {
+    fn zeroes_fast(&self, no_hole: bool) -> bool {
+        if no_hole { self.zero_range } else { self.punch_hole }
+    }
+}
+
+fn is_aligned(offset: u64, length: u32) -> bool {
+    offset.is_multiple_of(DIRECT_BLOCK) && u64::from(length).is_multiple_of(DIRECT_BLOCK)
+}
+
+/// The range to punch, offset and length: the request's own, or on a block device, which refuses parts of its
+/// blocks, what of it is aligned.
+fn trim_range(request: &DeviceRequest, file: &Abilities) -> (u64, u64) {
+    let end = request.offset + u64::from(request.length);
+    if !file.block_device {
+        return (request.offset, end - request.offset);
+    }
+    let first = request.offset.next_multiple_of(DIRECT_BLOCK);
+    let last = end - end % DIRECT_BLOCK;
+    (first, last.saturating_sub(first))
+}
+
+/// How many zeroes to write at `offset` when `left` are left: up to the next aligned byte first, so that the bulk
+/// can be written with direct I/O, and what is left over at the end on its own.
+#[allow(clippy::cast_possible_truncation)] // the block fits, and the remainder is smaller
+fn fill_length(offset: u64, left: u32) -> u32 {
+    let block = DIRECT_BLOCK as u32;
+    let past = (offset % DIRECT_BLOCK) as u32;
+    match left {
+        _ if past > 0 => left.min(block - past),
+        _ if left < block => left,
+        _ => (left - left % block).min(ZEROES),
+    }
+}
+
+#[cfg(test)]
+mod tests;
