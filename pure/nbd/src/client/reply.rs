@@ -1,0 +1,331 @@
+//! Replies: from whatever a read returned to "this request was answered, so".
+//!
+//! A simple reply does not say how much data follows: the decoder asks the caller, who knows what the request with
+//! that cookie was. The data itself is skipped where it lies; only a header that the end of the input cuts in two is
+//! kept. A structured reply may come in many chunks, mixed with those of others: what has come of it is kept until the
+//! last chunk, in a list that is searched from the front, as it nearly always is empty.
+
+use thiserror::Error;
+
+use crate::wire::{self, CHUNK_HEADER_LENGTH, SIMPLE_REPLY_LENGTH, chunk_flag, chunk_type};
+
+/// The longest part of a message that has to be understood: a chunk header, then an offset and the size of a hole.
+const LONGEST_HEAD: usize = CHUNK_HEADER_LENGTH + 12;
+/// Bound on what an error chunk may carry: 4,096 bytes of text (NBD protocol, "Conventions") and its own fields.
+const MAX_ERROR_PAYLOAD: u32 = 4096 + 14;
+
+/// What the reply to a request must carry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Awaited {
+    /// First byte that the request asked for.
+    pub offset: u64,
+    /// Bytes of data in the reply if it succeeds: the length of a read, zero for everything else.
+    pub data: u32,
+}
+
+/// A request was answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reply {
+    /// The cookie of the request.
+    pub cookie: u64,
+    /// Zero for success, else the NBD error number (not the platform's).
+    pub error: u32,
+}
+
+/// What the server did that no client could follow; the connection is of no use any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum ReplyError {
+    /// Neither kind of reply starts like this.
+    #[error("the server sent a reply with magic {0:#010x}; accepted: a simple or a negotiated structured reply")]
+    BadMagic(u32),
+    /// No request with this cookie is outstanding.
+    #[error("the server answered cookie {0:#018x}, which no outstanding request has")]
+    UnknownCookie(u64),
+    /// Structured replies were negotiated, and the data of a read must come in one.
+    #[error("the server sent a simple reply to a read although structured replies were negotiated")]
+    SimpleReplyToRead,
+    /// A chunk of a type that answers nothing that was asked.
+    #[error("the server sent a reply chunk of type {0}, which nothing asked for")]
+    UnexpectedChunk(u16),
+    /// A chunk whose length its type does not allow.
+    #[error("the server sent a reply chunk of type {kind} with {length} bytes, which that type does not allow")]
+    BadChunkLength {
+        /// The type.
+        kind: u16,
+        /// The length of the payload.
+        length: u32,
+    },
+    /// Data outside of what was asked for.
+    #[error("the server sent {length} bytes at {offset}, outside of the read that they answer")]
+    OutsideOfRead {
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        length: u32,
+    },
+    /// A last chunk before all of the data, or more data than was asked for.
+    #[error("the server sent {found} bytes in the chunks of a read of {asked}")]
+    WrongAmount {
+        /// What came.
+        found: u64,
+        /// What was asked for.
+        asked: u32,
+    },
+    /// A chunk that says that it is an error and does not say which.
+    #[error("the server sent an error chunk with error 0")]
+    ErrorWithoutNumber,
+}
+
+/// Walks over the stream of replies of one connection.
+#[derive(Debug)]
+pub struct ReplyDecoder {
+    structured: bool,
+    /// The start of a header that was cut in two.
+    head: [u8; LONGEST_HEAD],
+    have: usize,
+    /// Bytes of payload still to be skipped, and the reply that is complete once they are.
+    skip: u64,
+    after_skip: Option<Reply>,
+    /// Replies of which chunks have come and the last has not.
+    partial: Vec<Partial>,
+}
+
+/// What has come of a structured reply so far.
+#[derive(Clone, Copy, Debug)]
+struct Partial {
+    cookie: u64,
+    data: u64,
+    error: u32,
+}
+
+/// What the bytes of a header amount to.
+enum Head {
+    /// The header has (at least) this many bytes.
+    Need(usize),
+    Whole {
+        head: usize,
+        payload: u64,
+        part: Part,
+    },
+}
+
+/// What a message says about its reply.
+struct Part {
+    cookie: u64,
+    data: u32,
+    error: u32,
+    last: bool,
+    awaited: Awaited,
+}
+
+impl ReplyDecoder {
+    /// A decoder at the start of the transmission phase. `structured`: whether structured replies were negotiated.
+    pub const fn new(structured: bool) -> Self {
+        let head = [0; LONGEST_HEAD];
+        Self { structured, head, have: 0, skip: 0, after_skip: None, partial: Vec::new() }
+    }
+
+    /// Takes bytes off the front of `input` until a reply is complete, and returns it; `None` once the input is
+    /// used up. `awaited` says what the outstanding request with a cookie waits for, and `None` if there is no such
+    /// request: a caller must let go of a cookie before it goes on decoding.
+    ///
+    /// # Errors
+    /// If the server violates the protocol; the decoder must not be used after that.
+    #[inline]
+    pub fn next_reply(
+        &mut self,
+        input: &mut &[u8],
+        mut awaited: impl FnMut(u64) -> Option<Awaited>,
+    ) -> Result<Option<Reply>, ReplyError> {
+        loop {
+            if self.skip > 0 {
+                let step = usize::try_from(self.skip).unwrap_or(usize::MAX).min(input.len());
+                *input = &input[step..];
+                self.skip -= step as u64;
+                if self.skip > 0 {
+                    return Ok(None);
+                }
+            }
+            if let Some(reply) = self.after_skip.take() {
+                return Ok(Some(reply));
+            }
+            let Some((payload, part)) = self.next_head(input, &mut awaited)? else { return Ok(None) };
+            self.skip = payload;
+            self.after_skip = self.account(&part)?;
+        }
+    }
+
+    /// The next whole header: straight from the input, or put together from what was kept and the input.
+    #[inline]
+    fn next_head(
+        &mut self,
+        input: &mut &[u8],
+        awaited: &mut impl FnMut(u64) -> Option<Awaited>,
+    ) -> Result<Option<(u64, Part)>, ReplyError> {
+        if self.have == 0
+            && let Head::Whole { head, payload, part } = parse_head(input, self.structured, awaited)?
+        {
+            *input = &input[head..];
+            return Ok(Some((payload, part)));
+        }
+        loop {
+            match parse_head(&self.head[..self.have], self.structured, awaited)? {
+                Head::Whole { payload, part, .. } => {
+                    self.have = 0;
+                    return Ok(Some((payload, part)));
+                }
+                Head::Need(length) => {
+                    let step = (length - self.have).min(input.len());
+                    let (taken, rest) = input.split_at(step);
+                    self.head[self.have..self.have + step].copy_from_slice(taken);
+                    *input = rest;
+                    self.have += step;
+                    if self.have < length {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds a message to what has come of its reply; the reply, if that was the last of it.
+    #[inline]
+    fn account(&mut self, part: &Part) -> Result<Option<Reply>, ReplyError> {
+        let mut sum = Partial { cookie: part.cookie, data: u64::from(part.data), error: part.error };
+        if !self.partial.is_empty()
+            && let Some(index) = self.partial.iter().position(|partial| partial.cookie == part.cookie)
+        {
+            let before = self.partial.swap_remove(index);
+            sum.data += before.data;
+            sum.error = if before.error == 0 { part.error } else { before.error };
+        }
+        let asked = part.awaited.data;
+        let short = part.last && sum.error == 0 && sum.data < u64::from(asked);
+        if short || sum.data > u64::from(asked) {
+            return Err(ReplyError::WrongAmount { found: sum.data, asked });
+        }
+        if part.last {
+            return Ok(Some(Reply { cookie: sum.cookie, error: sum.error }));
+        }
+        self.partial.push(sum);
+        Ok(None)
+    }
+}
+
+#[inline]
+fn parse_head(
+    bytes: &[u8],
+    structured: bool,
+    awaited: &mut impl FnMut(u64) -> Option<Awaited>,
+) -> Result<Head, ReplyError> {
+    let Some(magic) = u32_at(bytes, 0) else { return Ok(Head::Need(4)) };
+    match magic {
+        wire::SIMPLE_REPLY_MAGIC => parse_simple(bytes, structured, awaited),
+        wire::STRUCTURED_REPLY_MAGIC if structured => parse_chunk(bytes, awaited),
+        _ => Err(ReplyError::BadMagic(magic)),
+    }
+}
+
+/// NBD protocol, "Simple reply message".
+#[inline]
+fn parse_simple(
+    bytes: &[u8],
+    structured: bool,
+    awaited: &mut impl FnMut(u64) -> Option<Awaited>,
+) -> Result<Head, ReplyError> {
+    let (Some(error), Some(cookie)) = (u32_at(bytes, 4), u64_at(bytes, 8)) else {
+        return Ok(Head::Need(SIMPLE_REPLY_LENGTH));
+    };
+    let awaited = awaited(cookie).ok_or(ReplyError::UnknownCookie(cookie))?;
+    if structured && awaited.data > 0 {
+        return Err(ReplyError::SimpleReplyToRead);
+    }
+    let data = if error == 0 { awaited.data } else { 0 };
+    let part = Part { cookie, data, error, last: true, awaited };
+    Ok(Head::Whole { head: SIMPLE_REPLY_LENGTH, payload: u64::from(data), part })
+}
+
+/// NBD protocol, "Structured reply chunk message" and "Structured reply types".
+fn parse_chunk(
+    bytes: &[u8],
+    awaited: &mut impl FnMut(u64) -> Option<Awaited>,
+) -> Result<Head, ReplyError> {
+    let (Some(flags), Some(kind), Some(cookie), Some(length)) =
+        (u16_at(bytes, 4), u16_at(bytes, 6), u64_at(bytes, 8), u32_at(bytes, 16))
+    else {
+        return Ok(Head::Need(CHUNK_HEADER_LENGTH));
+    };
+    let awaited = awaited(cookie).ok_or(ReplyError::UnknownCookie(cookie))?;
+    let last = flags & chunk_flag::DONE != 0;
+    let bad_length = ReplyError::BadChunkLength { kind, length };
+    let (fields, data, error) = match kind {
+        chunk_type::NONE if length == 0 && last => (0, 0, 0),
+        chunk_type::OFFSET_DATA if awaited.data > 0 => {
+            let data = length.checked_sub(8).filter(|data| *data > 0).ok_or(bad_length)?;
+            let Some(offset) = u64_at(bytes, CHUNK_HEADER_LENGTH) else { return Ok(Head::Need(CHUNK_HEADER_LENGTH + 8)) };
+            within(awaited, offset, data)?;
+            (8, data, 0)
+        }
+        chunk_type::OFFSET_HOLE if awaited.data > 0 => {
+            if length != 12 {
+                return Err(bad_length);
+            }
+            let (Some(offset), Some(data)) = (u64_at(bytes, CHUNK_HEADER_LENGTH), u32_at(bytes, CHUNK_HEADER_LENGTH + 8))
+            else {
+                return Ok(Head::Need(CHUNK_HEADER_LENGTH + 12));
+            };
+            within(awaited, offset, data)?;
+            (12, data, 0)
+        }
+        kind if kind & chunk_type::ERROR_BIT != 0 => {
+            if !(6..=MAX_ERROR_PAYLOAD).contains(&length) {
+                return Err(bad_length);
+            }
+            let (Some(error), Some(text)) = (u32_at(bytes, CHUNK_HEADER_LENGTH), u16_at(bytes, CHUNK_HEADER_LENGTH + 4)) else {
+                return Ok(Head::Need(CHUNK_HEADER_LENGTH + 6));
+            };
+            if u32::from(text) > length - 6 {
+                return Err(bad_length);
+            }
+            if error == 0 {
+                return Err(ReplyError::ErrorWithoutNumber);
+            }
+            (6, 0, error)
+        }
+        chunk_type::NONE => return Err(bad_length),
+        _ => return Err(ReplyError::UnexpectedChunk(kind)),
+    };
+    let payload = u64::from(length) - fields as u64;
+    Ok(Head::Whole {
+        head: CHUNK_HEADER_LENGTH + fields,
+        payload,
+        part: Part { cookie, data, error, last, awaited },
+    })
+}
+
+/// Checks that data lies within the read that it answers, and that there is some.
+fn within(awaited: Awaited, offset: u64, length: u32) -> Result<(), ReplyError> {
+    let start = offset.checked_sub(awaited.offset);
+    let fits = start.is_some_and(|start| {
+        u64::from(length) <= u64::from(awaited.data).saturating_sub(start)
+    });
+    if fits && length > 0 { Ok(()) } else { Err(ReplyError::OutsideOfRead { offset, length }) }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().copied().map(u16::from_be_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().copied().map(u32::from_be_bytes)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().copied().map(u64::from_be_bytes)
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+mod props;

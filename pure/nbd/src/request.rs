@@ -1,0 +1,247 @@
+//! Requests: 28 bytes in, a command that is safe to execute out.
+//!
+//! Everything that the specification lets a server refuse is refused here, in one place and before a request
+//! costs anything: whoever gets a [`Command`] may rely on its range lying inside the export. A refused write
+//! still has its payload behind the header; what is to be skipped is therefore part of the refusal, for
+//! otherwise the stream would be out of step.
+
+use weir_model::IoKind;
+
+use crate::wire::{self, REQUEST_LENGTH, command_flag as flag};
+use crate::{BlockSizes, CloseReason, NbdError, Session};
+
+/// The longest payload whose length still fits into 32 bits with the offset that a data chunk puts before it.
+const LONGEST_PAYLOAD: u32 = u32::MAX - 8;
+
+/// A request that was checked. `offset + length` lies inside the export.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// The client's name for the request, repeated in each reply to it.
+    pub cookie: u64,
+    /// What to do.
+    pub kind: CommandKind,
+    /// First byte; zero for a flush and a disconnect.
+    pub offset: u64,
+    /// Number of bytes: zero for a flush and a disconnect, above zero for all others.
+    pub length: u32,
+    /// Whether to answer only when it is durable; never set on what changes nothing.
+    pub fua: bool,
+    /// Whether zeroes must be written rather than a hole be made; only for `WriteZeroes`.
+    pub no_hole: bool,
+    /// Whether to fail with [`NbdError::NotSup`] if it is not faster than a write; only for `WriteZeroes`.
+    pub fast_zero: bool,
+    /// Whether the reply must have at most one chunk with content; only for `Read`.
+    pub dont_fragment: bool,
+    /// Whether the reply must have one extent only; only for `BlockStatus`.
+    pub one_extent: bool,
+}
+
+/// What a request does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommandKind {
+    /// Read.
+    Read,
+    /// Write; the payload of `length` bytes follows the header.
+    Write,
+    /// Make durable what was answered.
+    Flush,
+    /// The range is of no value any more.
+    Trim,
+    /// The range shall read as zeroes.
+    WriteZeroes,
+    /// The range will be read soon.
+    Cache,
+    /// Which parts of the range are allocated.
+    BlockStatus,
+    /// The client leaves: finish what is in flight, then close. There is no reply.
+    Disconnect,
+}
+
+/// What a request header turned out to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Parsed {
+    /// Execute it and answer. For a write, `length` bytes of payload follow.
+    Execute(Command),
+    /// Skip `skip` bytes of payload, then answer with the error ([`push_error`](crate::push_error)).
+    Refuse {
+        /// The cookie of the request.
+        cookie: u64,
+        /// The error to answer with.
+        error: NbdError,
+        /// Bytes of payload that follow the header; above zero only for a write.
+        skip: u32,
+    },
+    /// Close the connection: the stream is out of step.
+    Close(CloseReason),
+}
+
+/// Judges the header of a request. Neither allocates nor panics, whatever the bytes are.
+///
+/// Where the specification leaves the answer open: a length of zero is refused with `EINVAL`, since nothing
+/// downstream has a use for it; a disconnect is obeyed whatever its other fields are.
+pub fn parse_request(session: &Session, header: &[u8; REQUEST_LENGTH]) -> Parsed {
+    let magic = u32::from_be_bytes(field(header, 0));
+    if magic != wire::REQUEST_MAGIC {
+        return Parsed::Close(CloseReason::BadRequestMagic(magic));
+    }
+    let request = Header::decode(header);
+    match check(session, &request) {
+        Ok(command) => Parsed::Execute(command),
+        Err(error) => {
+            let skip = if request.command == wire::command::WRITE { request.length } else { 0 };
+            Parsed::Refuse { cookie: request.cookie, error, skip }
+        }
+    }
+}
+
+impl Command {
+    /// A command without any flag.
+    pub const fn new(kind: CommandKind, cookie: u64, offset: u64, length: u32) -> Self {
+        Self {
+            cookie,
+            kind,
+            offset,
+            length,
+            fua: false,
+            no_hole: false,
+            fast_zero: false,
+            dont_fragment: false,
+            one_extent: false,
+        }
+    }
+}
+
+impl CommandKind {
+    /// The request that this command is to the engine; `None` for a disconnect, which never gets there.
+    pub const fn io_kind(self) -> Option<IoKind> {
+        match self {
+            Self::Read => Some(IoKind::Read),
+            Self::Write => Some(IoKind::Write),
+            Self::Flush => Some(IoKind::Flush),
+            Self::Trim => Some(IoKind::Trim),
+            Self::WriteZeroes => Some(IoKind::WriteZeroes),
+            Self::Cache => Some(IoKind::Cache),
+            Self::BlockStatus => Some(IoKind::BlockStatus),
+            Self::Disconnect => None,
+        }
+    }
+
+    const fn from_wire(command: u16) -> Option<Self> {
+        match command {
+            wire::command::READ => Some(Self::Read),
+            wire::command::WRITE => Some(Self::Write),
+            wire::command::DISC => Some(Self::Disconnect),
+            wire::command::FLUSH => Some(Self::Flush),
+            wire::command::TRIM => Some(Self::Trim),
+            wire::command::CACHE => Some(Self::Cache),
+            wire::command::WRITE_ZEROES => Some(Self::WriteZeroes),
+            wire::command::BLOCK_STATUS => Some(Self::BlockStatus),
+            _ => None,
+        }
+    }
+
+    const fn modifies(self) -> bool {
+        matches!(self, Self::Write | Self::Trim | Self::WriteZeroes)
+    }
+
+    /// The flags that the specification allows on this command, given what was negotiated. FUA is allowed on
+    /// every one: clients are known to set it where it says nothing.
+    const fn allowed_flags(self, session: &Session) -> u16 {
+        let own = match self {
+            Self::Read if session.structured_replies => flag::DF,
+            Self::WriteZeroes if session.export.fast_zero => flag::NO_HOLE | flag::FAST_ZERO,
+            Self::WriteZeroes => flag::NO_HOLE,
+            Self::BlockStatus => flag::REQ_ONE,
+            _ => 0,
+        };
+        flag::FUA | own
+    }
+}
+
+/// The fields of a request, unchecked.
+struct Header {
+    flags: u16,
+    command: u16,
+    cookie: u64,
+    offset: u64,
+    length: u32,
+}
+
+impl Header {
+    fn decode(header: &[u8; REQUEST_LENGTH]) -> Self {
+        Self {
+            flags: u16::from_be_bytes(field(header, 4)),
+            command: u16::from_be_bytes(field(header, 6)),
+            cookie: u64::from_be_bytes(field(header, 8)),
+            offset: u64::from_be_bytes(field(header, 16)),
+            length: u32::from_be_bytes(field(header, 24)),
+        }
+    }
+}
+
+fn field<const N: usize>(header: &[u8; REQUEST_LENGTH], at: usize) -> [u8; N] {
+    std::array::from_fn(|i| header[at + i])
+}
+
+fn check(session: &Session, request: &Header) -> Result<Command, NbdError> {
+    let kind = CommandKind::from_wire(request.command).ok_or(NbdError::Inval)?;
+    if kind == CommandKind::Disconnect {
+        return Ok(Command::new(kind, request.cookie, 0, 0));
+    }
+    if request.flags & !kind.allowed_flags(session) != 0 {
+        return Err(NbdError::Inval);
+    }
+    if kind.modifies() && session.export.read_only {
+        return Err(NbdError::Perm);
+    }
+    if kind == CommandKind::BlockStatus && !session.base_allocation {
+        return Err(NbdError::Inval);
+    }
+    if kind == CommandKind::Flush {
+        // Both are reserved, "and MUST be set to all-zero".
+        if request.offset != 0 || request.length != 0 {
+            return Err(NbdError::Inval);
+        }
+    } else {
+        check_range(session, kind, request.offset, request.length)?;
+    }
+    let has = |flag| request.flags & flag != 0;
+    Ok(Command {
+        cookie: request.cookie,
+        kind,
+        offset: request.offset,
+        length: request.length,
+        fua: has(flag::FUA) && kind.modifies(),
+        no_hole: has(flag::NO_HOLE),
+        fast_zero: has(flag::FAST_ZERO),
+        dont_fragment: has(flag::DF),
+        one_extent: has(flag::REQ_ONE),
+    })
+}
+
+fn check_range(session: &Session, kind: CommandKind, offset: u64, length: u32) -> Result<(), NbdError> {
+    let BlockSizes { minimum, maximum, .. } = session.export.block;
+    if length == 0 || !offset.is_multiple_of(minimum.into()) || !length.is_multiple_of(minimum) {
+        return Err(NbdError::Inval);
+    }
+    if length > maximum.min(LONGEST_PAYLOAD) {
+        match kind {
+            // `NBD_EOVERFLOW` is defined for reads with structured replies only, and for no write at all.
+            CommandKind::Read if session.structured_replies => return Err(NbdError::Overflow),
+            CommandKind::Read | CommandKind::Write => return Err(NbdError::Inval),
+            // The maximum bounds payloads; these have none.
+            _ => {}
+        }
+    }
+    let inside = offset.checked_add(length.into()).is_some_and(|end| end <= session.export.size);
+    match kind {
+        _ if inside => Ok(()),
+        CommandKind::Write | CommandKind::WriteZeroes => Err(NbdError::NoSpc),
+        _ => Err(NbdError::Inval),
+    }
+}
+
+#[cfg(test)]
+mod props;
+#[cfg(test)]
+mod tests;
