@@ -15,7 +15,7 @@ const MAX_OPTION_REPLY: u32 = 64 * 1024;
 /// How many replies to one option are accepted, and so how many names of exports are kept at most.
 const MAX_REPLIES: u32 = 10_000;
 /// First eight bytes after the magic of a server that only speaks the old style, without options.
-const OLD_STYLE_MAGIC: u64 = 0x0042_0281_8612_53;
+const OLD_STYLE_MAGIC: u64 = 0x0000_4202_8186_1253;
 
 /// The client's side of a handshake. Sans-IO: bytes from the server go in by [`ClientHandshake::handle_input`], bytes
 /// to the server come out of [`ClientHandshake::take_output`], to be sent after each call, also after an error.
@@ -275,7 +275,9 @@ impl ClientHandshake {
                 let message = String::from_utf8_lossy(data).into_owned();
                 return Err(HandshakeError::Refused { wanted: self.name.clone(), reply: kind, message });
             }
-            _ => return Err(HandshakeError::BadReply("an answer to GO of a type that does not belong there")),
+            _ => {
+                return Err(HandshakeError::BadReply("an answer to GO of a type that does not belong there"));
+            }
         }
         Ok(Progress::Step)
     }
@@ -290,7 +292,8 @@ impl ClientHandshake {
                 self.size_and_flags = Some((size, flags));
             }
             Some(info::BLOCK_SIZE) => {
-                let (Some(minimum), Some(preferred), Some(maximum)) = (fields.u32(), fields.u32(), fields.u32())
+                let (Some(minimum), Some(preferred), Some(maximum)) =
+                    (fields.u32(), fields.u32(), fields.u32())
                 else {
                     return Err(HandshakeError::BadReply("NBD_INFO_BLOCK_SIZE cut short"));
                 };

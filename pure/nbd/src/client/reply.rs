@@ -36,7 +36,9 @@ pub struct Reply {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ReplyError {
     /// Neither kind of reply starts like this.
-    #[error("the server sent a reply with magic {0:#010x}; accepted: a simple or a negotiated structured reply")]
+    #[error(
+        "the server sent a reply with magic {0:#010x}; accepted: a simple or a negotiated structured reply"
+    )]
     BadMagic(u32),
     /// No request with this cookie is outstanding.
     #[error("the server answered cookie {0:#018x}, which no outstanding request has")]
@@ -48,7 +50,9 @@ pub enum ReplyError {
     #[error("the server sent a reply chunk of type {0}, which nothing asked for")]
     UnexpectedChunk(u16),
     /// A chunk whose length its type does not allow.
-    #[error("the server sent a reply chunk of type {kind} with {length} bytes, which that type does not allow")]
+    #[error(
+        "the server sent a reply chunk of type {kind} with {length} bytes, which that type does not allow"
+    )]
     BadChunkLength {
         /// The type.
         kind: u16,
@@ -246,10 +250,7 @@ fn parse_simple(
 }
 
 /// NBD protocol, "Structured reply chunk message" and "Structured reply types".
-fn parse_chunk(
-    bytes: &[u8],
-    awaited: &mut impl FnMut(u64) -> Option<Awaited>,
-) -> Result<Head, ReplyError> {
+fn parse_chunk(bytes: &[u8], awaited: &mut impl FnMut(u64) -> Option<Awaited>) -> Result<Head, ReplyError> {
     let (Some(flags), Some(kind), Some(cookie), Some(length)) =
         (u16_at(bytes, 4), u16_at(bytes, 6), u64_at(bytes, 8), u32_at(bytes, 16))
     else {
@@ -262,7 +263,9 @@ fn parse_chunk(
         chunk_type::NONE if length == 0 && last => (0, 0, 0),
         chunk_type::OFFSET_DATA if awaited.data > 0 => {
             let data = length.checked_sub(8).filter(|data| *data > 0).ok_or(bad_length)?;
-            let Some(offset) = u64_at(bytes, CHUNK_HEADER_LENGTH) else { return Ok(Head::Need(CHUNK_HEADER_LENGTH + 8)) };
+            let Some(offset) = u64_at(bytes, CHUNK_HEADER_LENGTH) else {
+                return Ok(Head::Need(CHUNK_HEADER_LENGTH + 8));
+            };
             within(awaited, offset, data)?;
             (8, data, 0)
         }
@@ -270,7 +273,8 @@ fn parse_chunk(
             if length != 12 {
                 return Err(bad_length);
             }
-            let (Some(offset), Some(data)) = (u64_at(bytes, CHUNK_HEADER_LENGTH), u32_at(bytes, CHUNK_HEADER_LENGTH + 8))
+            let (Some(offset), Some(data)) =
+                (u64_at(bytes, CHUNK_HEADER_LENGTH), u32_at(bytes, CHUNK_HEADER_LENGTH + 8))
             else {
                 return Ok(Head::Need(CHUNK_HEADER_LENGTH + 12));
             };
@@ -281,7 +285,9 @@ fn parse_chunk(
             if !(6..=MAX_ERROR_PAYLOAD).contains(&length) {
                 return Err(bad_length);
             }
-            let (Some(error), Some(text)) = (u32_at(bytes, CHUNK_HEADER_LENGTH), u16_at(bytes, CHUNK_HEADER_LENGTH + 4)) else {
+            let (Some(error), Some(text)) =
+                (u32_at(bytes, CHUNK_HEADER_LENGTH), u16_at(bytes, CHUNK_HEADER_LENGTH + 4))
+            else {
                 return Ok(Head::Need(CHUNK_HEADER_LENGTH + 6));
             };
             if u32::from(text) > length - 6 {
@@ -306,9 +312,7 @@ fn parse_chunk(
 /// Checks that data lies within the read that it answers, and that there is some.
 fn within(awaited: Awaited, offset: u64, length: u32) -> Result<(), ReplyError> {
     let start = offset.checked_sub(awaited.offset);
-    let fits = start.is_some_and(|start| {
-        u64::from(length) <= u64::from(awaited.data).saturating_sub(start)
-    });
+    let fits = start.is_some_and(|start| u64::from(length) <= u64::from(awaited.data).saturating_sub(start));
     if fits && length > 0 { Ok(()) } else { Err(ReplyError::OutsideOfRead { offset, length }) }
 }
 

@@ -59,7 +59,8 @@ mod tests {
         };
         encode_request(&mut out, &command);
         let expected = [
-            0xaa, 0x25, 0x60, 0x95, 0x13, 0, 1, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 2, 0,
+            0xaa, 0x25, 0x60, 0x95, 0x13, 0, 1, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0x10, 0, 0,
+            0, 2, 0,
         ];
         assert_eq!(out, expected);
     }

@@ -107,7 +107,10 @@ fn an_error_chunk_makes_the_reply_an_error_wherever_it_comes() {
         error_chunk(2, chunk_flag::DONE, 28, "full"),
     ]
     .concat();
-    assert_eq!(decode(true, &stream).unwrap(), [Reply { cookie: 1, error: 5 }, Reply { cookie: 2, error: 28 }]);
+    assert_eq!(
+        decode(true, &stream).unwrap(),
+        [Reply { cookie: 1, error: 5 }, Reply { cookie: 2, error: 28 }]
+    );
 }
 
 #[test]

@@ -1,0 +1,46 @@
+# What one can do with a checkout. Each target installs what it lacks first (scripts/setup).
+#
+#   make run                          the demonstration, on an embedded default
+#   make run ARGS="serve my.toml"     weir with these arguments
+#   make test                         everything that must hold, as CI runs it
+#   make bench, make bench-qos        speed and quality, measured; results in bench/results/
+
+export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
+
+.PHONY: run test bench bench-qos setup fmt lint doc clean
+
+run:
+	@scripts/setup build
+	cargo run --release --quiet --package weir -- $(or $(ARGS),demo)
+
+test:
+	@scripts/setup test
+	$(MAKE) --no-print-directory lint doc
+	cargo test --workspace
+
+bench:
+	@scripts/setup bench
+	cargo xtask bench $(ARGS)
+
+bench-qos:
+	@scripts/setup bench
+	cargo xtask bench-qos $(ARGS)
+
+setup:
+	@scripts/setup test
+
+fmt:
+	cargo fmt --all
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- --deny warnings
+	cargo xtask tidy
+	cargo deny --locked --log-level error check --hide-inclusion-graph bans licenses sources
+
+doc: export RUSTDOCFLAGS = --deny warnings
+doc:
+	cargo doc --workspace --no-deps --document-private-items --quiet
+
+clean:
+	cargo clean

@@ -1,0 +1,106 @@
+//! What a shard knows of one connection in the transmission phase.
+
+use std::rc::Rc;
+use std::task::Waker;
+
+use weir_backend::Buffer;
+use weir_model::{Instant, VolumeId};
+use weir_nbd::{Command, NbdError, REQUEST_LENGTH, Session};
+
+use crate::output::Output;
+use crate::stream::Stream;
+
+/// A connection's slot, and a serial number that tells its users apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ConnectionId {
+    pub(crate) key: usize,
+    pub(crate) serial: u64,
+}
+
+/// One client that talks to one volume.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) id: ConnectionId,
+    pub(crate) peer: String,
+    pub(crate) stream: Rc<Stream>,
+    pub(crate) session: Session,
+    pub(crate) pool: usize,
+    pub(crate) volume: VolumeId,
+    pub(crate) phase: Phase,
+    pub(crate) incoming: Incoming,
+    /// Bytes that were read but not parsed, since a limit was reached in the middle of them.
+    pub(crate) backlog: Vec<u8>,
+    pub(crate) output: Output,
+    /// Requests whose reply has not been written to its end.
+    pub(crate) requests: u32,
+    /// Data bytes of those requests.
+    pub(crate) bytes: u64,
+    /// Bytes taken from the connection's reserve.
+    pub(crate) reserve_used: u64,
+    /// When the socket last took a byte, or had nothing to take.
+    pub(crate) last_progress: Instant,
+    /// A limit keeps it from reading on; it is woken when one of its replies is written.
+    pub(crate) held_back: bool,
+    /// In the list of connections whose output is flushed at the end of the turn.
+    pub(crate) touched: bool,
+    /// Its place among the connections allowed; free again when it is dropped.
+    pub(crate) _permit: tokio::sync::OwnedSemaphorePermit,
+    /// The connection's task, to be woken when a limit that held it back has eased.
+    pub(crate) waker: Option<Waker>,
+}
+
+/// How far the connection is from its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// Requests are read and executed.
+    Open,
+    /// The volume is being removed: new requests are refused with ESHUTDOWN, those accepted before are answered.
+    Retired,
+    /// The client asked to disconnect: nothing more is read, everything accepted is answered.
+    Disconnecting,
+    /// Nothing more will be written; what arrives is thrown away until the client closes its side or time is up.
+    /// Closing at once would make the kernel reset the connection, and the client could lose replies it has not
+    /// read yet.
+    Lingering { until: Instant },
+}
+
+/// Where in the stream of requests the connection is.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    /// In a request header, of which `filled` bytes are here.
+    Header { bytes: [u8; REQUEST_LENGTH], filled: usize },
+    /// Before a request that has to wait until a limit eases.
+    Stalled(Command),
+    /// In the data of a write.
+    Payload { command: Command, buffer: Buffer, filled: usize, charge: crate::budget::Charge },
+    /// In the data of a refused write.
+    Skip { left: u32, cookie: u64, error: NbdError },
+}
+
+impl Incoming {
+    /// Between two requests.
+    pub(crate) const START: Self = Self::Header { bytes: [0; REQUEST_LENGTH], filled: 0 };
+}
+
+impl Connection {
+    /// Whether there is any use in reading from the socket, if the connection may have `most` requests unanswered.
+    pub(crate) fn wants_input(&self, most: u32) -> bool {
+        match self.phase {
+            Phase::Open | Phase::Retired => match self.incoming {
+                Incoming::Header { .. } => self.requests < most,
+                Incoming::Stalled(_) => false,
+                Incoming::Payload { .. } | Incoming::Skip { .. } => true,
+            },
+            Phase::Disconnecting => false,
+            Phase::Lingering { .. } => true,
+        }
+    }
+
+    /// Wakes the connection's task.
+    pub(crate) fn wake(&mut self) {
+        self.held_back = false;
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! The handle of a running gateway: start it, change it, ask it, stop it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
+use weir_backend::{OpenError, Opened, open};
+use weir_clock::Clock;
+
+use crate::exports::{ExportTable, LARGEST_REQUEST, Place};
+use crate::listen::Listener;
+use crate::negotiate::negotiate;
+use crate::shard::{Command, NewVolume, ShardHandle};
+use crate::spec::{GatewaySpec, Limits, PoolSpec, VolumeSpec};
+use crate::status::GatewayStatus;
+
+pub use crate::shard::ShardError;
+
+/// What is added to the time a shutdown may take for the last flush and for clients to close their side.
+const LAST_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
+const GOODBYE: Duration = Duration::from_millis(500);
+
+/// A gateway that serves. Its methods belong to the thread that started it.
+pub struct Gateway {
+    spec: GatewaySpec,
+    shards: Vec<ShardHandle>,
+    places: BTreeMap<String, PoolPlace>,
+    front: Arc<Front>,
+    acceptors: Vec<JoinHandle<()>>,
+}
+
+/// Where a pool and its volumes are.
+struct PoolPlace {
+    shard: usize,
+    pool: usize,
+    volumes: BTreeMap<String, Place>,
+}
+
+/// What the acceptors share with the handle.
+struct Front {
+    exports: RwLock<Arc<ExportTable>>,
+    permits: Arc<Semaphore>,
+    limits: RwLock<Limits>,
+}
+
+/// Why a gateway cannot start, or cannot change.
+#[derive(Debug, Error)]
+pub enum GatewayError {
+    /// A volume's backend cannot be opened.
+    #[error("volume.{volume}.backend: {source}")]
+    Open {
+        /// The volume.
+        volume: String,
+        /// What is wrong with it.
+        source: OpenError,
+    },
+    /// A shard cannot run.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// The memory limit leaves a shard less than one request.
+    #[error(
+        "limits.bytes_in_flight: {bytes} bytes for {shards} threads is too little; accepted: at least {LARGEST_REQUEST} bytes and 1 % for each"
+    )]
+    Memory {
+        /// The limit.
+        bytes: u64,
+        /// Among how many threads it is divided.
+        shards: usize,
+    },
+    /// A reload asks for what only a restart can do.
+    #[error("volume.{volume}.{key}: cannot change while the volume is served; accepted: a volume of another name, or a restart")]
+    Fixed {
+        /// The volume.
+        volume: String,
+        /// The key that changed.
+        key: &'static str,
+    },
+}
+
+impl Gateway {
+    /// Opens the backends, starts the shards, and then accepts clients on `listeners`. Pools are dealt out to at
+    /// most `cores` shards.
+    ///
+    /// # Errors
+    /// If a backend cannot be opened or a thread cannot be started; then nothing runs, and no file is left behind that
+    /// was not there before.
+    ///
+    /// # Panics
+    /// Outside a tokio `LocalSet`.
+    pub async fn start(spec: GatewaySpec, listeners: Vec<Listener>, cores: usize) -> Result<Self, GatewayError> {
+        let opened = open_all(spec.volumes())?;
+        let shards = match start_shards(&spec, cores) {
+            Ok(shards) => shards,
+            Err(error) => {
+                opened.into_values().for_each(Opened::discard);
+                return Err(error);
+            }
+        };
+        let limits = spec.limits;
+        let front = Arc::new(Front {
+            exports: RwLock::default(),
+            permits: Arc::new(Semaphore::new(limits.connections as usize)),
+            limits: RwLock::new(limits),
+        });
+        let nothing = GatewaySpec { pools: BTreeMap::new(), limits };
+        let mut gateway =
+            Self { spec: nothing, shards, places: BTreeMap::new(), front, acceptors: Vec::new() };
+        gateway.apply(spec, opened).await;
+        gateway.acceptors = listeners.into_iter().map(|listener| gateway.accept_on(listener)).collect();
+        Ok(gateway)
+    }
+
+    /// Changes what is served to `spec`. Connections to volumes that stay are not disturbed, requests queued and in
+    /// flight included; volumes that go finish what they accepted, in the background.
+    ///
+    /// # Errors
+    /// If a volume would have to move, or a new one cannot be opened; then nothing has changed.
+    pub async fn reload(&mut self, spec: GatewaySpec) -> Result<(), GatewayError> {
+        check_memory(&spec.limits, self.shards.len())?;
+        for (pool, name, volume) in spec.volumes() {
+            if let Some(key) = self.served(name).and_then(|served| fixed_key(served, (pool, volume))) {
+                return Err(GatewayError::Fixed { volume: name.to_owned(), key });
+            }
+        }
+        let new: Vec<_> = spec.volumes().filter(|(_, name, _)| self.served(name).is_none()).collect();
+        let opened = open_all(new.into_iter())?;
+        self.apply(spec, opened).await;
+        Ok(())
+    }
+
+    /// Counters and state of everything served now.
+    pub async fn status(&self) -> GatewayStatus {
+        self.probe().status().await
+    }
+
+    /// Asks for the status from any task of this thread, independent of the handle.
+    pub fn probe(&self) -> StatusProbe {
+        let senders = self.shards.iter().map(ShardHandle::sender).collect();
+        StatusProbe { senders, front: Arc::clone(&self.front) }
+    }
+
+    /// Stops: accepts nothing more, finishes what was accepted within `limits.shutdown_timeout`, answers what is then
+    /// still queued with ESHUTDOWN, flushes every volume and closes it. Returns the names of the volumes whose
+    /// requests or flush did not finish in time.
+    pub async fn shutdown(mut self) -> Vec<String> {
+        for acceptor in self.acceptors.drain(..) {
+            acceptor.abort();
+        }
+        let mut waiting = Vec::new();
+        for place in self.places.values() {
+            for (name, at) in &place.volumes {
+                let (done, ended) = oneshot::channel();
+                let remove = Command::RemoveVolume { pool: at.pool, volume: at.volume, done: Some(done) };
+                self.shards[at.shard].send(remove);
+                waiting.push((name.clone(), ended));
+            }
+        }
+        let deadline = tokio::time::Instant::now() + Duration::from(self.spec.limits.shutdown_timeout);
+        waiting = wait_until(deadline, waiting).await;
+        if !waiting.is_empty() {
+            tracing::warn!("time is up: what is still queued is answered with ESHUTDOWN");
+            self.shards.iter().for_each(|shard| shard.send(Command::AbortQueued));
+            waiting = wait_until(tokio::time::Instant::now() + LAST_FLUSH_TIMEOUT, waiting).await;
+        }
+        self.let_clients_leave().await;
+        waiting.into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Clients that read their last replies close their side; those that do not are cut off.
+    async fn let_clients_leave(&self) {
+        let total = self.spec.limits.connections;
+        let all = Arc::clone(&self.front.permits).acquire_many_owned(total);
+        let _ = tokio::time::timeout(GOODBYE, all).await;
+    }
+
+    fn served(&self, name: &str) -> Option<(&str, &VolumeSpec)> {
+        self.spec.volumes().find(|(_, served, _)| *served == name).map(|(pool, _, volume)| (pool, volume))
+    }
+
+    /// Brings the shards from what they serve to `spec`; `opened` holds the backends of the new volumes. Cannot fail.
+    async fn apply(&mut self, spec: GatewaySpec, mut opened: BTreeMap<String, Opened>) {
+        let mut exports = ExportTable::clone(&self.front.exports.read().expect("nothing panics with the table"));
+        self.remove_what_went(&spec, &mut exports);
+        for (name, pool) in &spec.pools {
+            self.apply_pool(name, pool, &mut opened, &mut exports).await;
+        }
+        self.apply_limits(&spec.limits);
+        *self.front.exports.write().expect("nothing panics with the table") = Arc::new(exports);
+        self.spec = spec;
+    }
+
+    fn remove_what_went(&mut self, spec: &GatewaySpec, exports: &mut ExportTable) {
+        let shards = &self.shards;
+        self.places.retain(|pool, place| {
+            let stays = spec.pools.get(pool);
+            place.volumes.retain(|name, at| {
+                let keep = stays.is_some_and(|stays| stays.volumes.contains_key(name));
+                if !keep {
+                    exports.remove(name);
+                    shards[at.shard].send(Command::RemoveVolume { pool: at.pool, volume: at.volume, done: None });
+                }
+                keep
+            });
+            if stays.is_none() {
+                shards[place.shard].send(Command::ClosePool { pool: place.pool });
+            }
+            stays.is_some()
+        });
+    }
+
+    async fn apply_pool(
+        &mut self,
+        name: &str,
+        spec: &PoolSpec,
+        opened: &mut BTreeMap<String, Opened>,
+        exports: &mut ExportTable,
+    ) {
+        let before = self.spec.pools.get(name);
+        if !self.places.contains_key(name) {
+            let shard = self.least_used_shard();
+            let (answer, pool) = oneshot::channel();
+            self.shards[shard].send(Command::AddPool { name: name.to_owned(), config: spec.engine, answer });
+            let pool = pool.await.expect("a shard answers");
+            self.places.insert(name.to_owned(), PoolPlace { shard, pool, volumes: BTreeMap::new() });
+        }
+        let place = self.places.get_mut(name).expect("added above");
+        if before.is_some_and(|before| before.engine != spec.engine) {
+            self.shards[place.shard].send(Command::SetPool { pool: place.pool, config: spec.engine });
+        }
+        for (volume_name, volume) in &spec.volumes {
+            let shard = &self.shards[place.shard];
+            if let Some(new) = opened.remove(volume_name) {
+                let properties = new.properties();
+                let (answer, id) = oneshot::channel();
+                let new = NewVolume {
+                    name: volume_name.clone(),
+                    opened: new,
+                    config: volume.config.clone(),
+                    faults: volume.faults.clone(),
+                };
+                shard.send(Command::AddVolume { pool: place.pool, volume: Box::new(new), answer });
+                let id = id.await.expect("a shard answers");
+                let at = Place { shard: place.shard, pool: place.pool, volume: id };
+                place.volumes.insert(volume_name.clone(), at);
+                exports.insert(volume_name, &volume.description, properties, at);
+            } else if before.and_then(|before| before.volumes.get(volume_name)) != Some(volume) {
+                let at = place.volumes[volume_name];
+                let (config, faults) = (volume.config.clone(), volume.faults.clone());
+                shard.send(Command::SetVolume { pool: at.pool, volume: at.volume, config, faults });
+                exports.describe(volume_name, &volume.description);
+            }
+        }
+    }
+
+    fn apply_limits(&self, limits: &Limits) {
+        let before = std::mem::replace(&mut *self.front.limits.write().expect("nothing panics with it"), *limits);
+        let budget = limits.bytes_in_flight / self.shards.len() as u64;
+        for shard in &self.shards {
+            shard.send(Command::SetLimits { limits: *limits, budget });
+        }
+        if limits.connections > before.connections {
+            self.front.permits.add_permits((limits.connections - before.connections) as usize);
+        } else {
+            self.front.permits.forget_permits((before.connections - limits.connections) as usize);
+        }
+    }
+
+    fn least_used_shard(&self) -> usize {
+        let pools_on = |shard: &usize| self.places.values().filter(|place| place.shard == *shard).count();
+        (0..self.shards.len()).min_by_key(pools_on).expect("a gateway has shards")
+    }
+
+    fn accept_on(&self, listener: Listener) -> JoinHandle<()> {
+        let front = Arc::clone(&self.front);
+        let senders: Vec<_> = self.shards.iter().map(ShardHandle::sender).collect();
+        tokio::task::spawn_local(async move {
+            loop {
+                match listener.accept().await {
+                    Ok((stream, peer)) => {
+                        let Ok(permit) = Arc::clone(&front.permits).try_acquire_owned() else {
+                            tracing::warn!(peer, "refused: limits.connections are connected");
+                            continue;
+                        };
+                        let (front, senders) = (Arc::clone(&front), senders.clone());
+                        tokio::task::spawn_local(async move {
+                            let within = front.limits.read().expect("nothing panics with it").handshake_timeout;
+                            let done = negotiate(stream, peer, permit, &front.exports, within.into()).await;
+                            if let Some((place, connection)) = done {
+                                let _ = senders[place.shard].send(Command::Connect(connection));
+                            }
+                        });
+                    }
+                    Err(error) => {
+                        // Out of descriptors, most likely: closing connections will free some.
+                        tracing::warn!(%error, "cannot accept a connection");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// Asks a running gateway for its status.
+#[derive(Clone)]
+pub struct StatusProbe {
+    senders: Vec<tokio::sync::mpsc::UnboundedSender<Command>>,
+    front: Arc<Front>,
+}
+
+impl StatusProbe {
+    /// Counters and state of everything served now; pools of a gateway that has stopped are left out.
+    pub async fn status(&self) -> GatewayStatus {
+        let mut pools = Vec::new();
+        for sender in &self.senders {
+            let (answer, status) = oneshot::channel();
+            let _ = sender.send(Command::Status { answer });
+            pools.extend(status.await.unwrap_or_default());
+        }
+        pools.sort_by(|a, b| a.name.cmp(&b.name));
+        let allowed = self.front.limits.read().expect("nothing panics with it").connections as usize;
+        let free = self.front.permits.available_permits();
+        GatewayStatus { connections: allowed.saturating_sub(free) as u64, pools }
+    }
+}
+
+fn start_shards(spec: &GatewaySpec, cores: usize) -> Result<Vec<ShardHandle>, GatewayError> {
+    let count = cores.min(spec.pools.len()).max(1);
+    check_memory(&spec.limits, count)?;
+    let clock = Clock::new();
+    let budget = spec.limits.bytes_in_flight / count as u64;
+    (0..count)
+        .map(|i| Ok(ShardHandle::start(format!("weir-shard-{i}"), clock, spec.limits, budget)?))
+        .collect()
+}
+
+/// A shard must be able to hold the largest request, and what it notes about it.
+fn check_memory(limits: &Limits, shards: usize) -> Result<(), GatewayError> {
+    let bytes = limits.bytes_in_flight;
+    let least = u64::from(LARGEST_REQUEST) * 101 / 100;
+    if bytes / (shards as u64) < least { Err(GatewayError::Memory { bytes, shards }) } else { Ok(()) }
+}
+
+/// Opens the backends of these volumes: all of them, or none.
+fn open_all<'a>(
+    volumes: impl Iterator<Item = (&'a str, &'a str, &'a VolumeSpec)>,
+) -> Result<BTreeMap<String, Opened>, GatewayError> {
+    let mut opened = BTreeMap::new();
+    for (_, name, volume) in volumes {
+        match open(&volume.backend, volume.size) {
+            Ok(backend) => {
+                opened.insert(name.to_owned(), backend);
+            }
+            Err(source) => {
+                opened.into_values().for_each(Opened::discard);
+                return Err(GatewayError::Open { volume: name.to_owned(), source });
+            }
+        }
+    }
+    Ok(opened)
+}
+
+/// The key by which a volume differs that cannot change while it is served.
+fn fixed_key(served: (&str, &VolumeSpec), wanted: (&str, &VolumeSpec)) -> Option<&'static str> {
+    if served.0 != wanted.0 {
+        Some("pool")
+    } else if served.1.backend != wanted.1.backend {
+        Some("backend")
+    } else if served.1.size != wanted.1.size {
+        Some("size")
+    } else {
+        None
+    }
+}
+
+type Ending = (String, oneshot::Receiver<()>);
+
+/// Waits for the volumes to end; returns those that have not when the time is up.
+async fn wait_until(deadline: tokio::time::Instant, volumes: Vec<Ending>) -> Vec<Ending> {
+    let mut left = Vec::new();
+    for (name, mut ended) in volumes {
+        if tokio::time::timeout_at(deadline, &mut ended).await.is_err() {
+            left.push((name, ended));
+        }
+    }
+    left
+}

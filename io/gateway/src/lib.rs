@@ -1,0 +1,37 @@
+//! The gateway: listeners, sessions, and the driver loop around an engine.
+//!
+//! ```text
+//!  client ── listener ── negotiate ─┐            one thread for each shard:
+//!                                   ├─▶ shard:  receive ─▶ Engine ─▶ device
+//!  client ── listener ── negotiate ─┘              ▲ reply ◀─┘  ◀───────┘
+//! ```
+//!
+//! [`Gateway::start`] opens the backends, starts the shards and accepts clients. The front (accepting,
+//! negotiating, reloading) lives on the caller's thread; everything that happens to a request happens on the
+//! thread of its pool, see `shard.rs`. Everything the gateway decides is decided by `weir_engine::Engine`; this
+//! crate only carries bytes and time to it.
+//!
+//! The gateway keeps no dirty data: a write is acknowledged when the backend has finished it, a flush when the
+//! backend has flushed. Whatever happens to the gateway, an acknowledged and flushed write is on the backend.
+
+mod budget;
+mod connection;
+mod exports;
+mod gateway;
+mod listen;
+mod negotiate;
+mod output;
+mod reply;
+mod shard;
+mod spec;
+mod stats;
+mod status;
+mod stream;
+
+pub use gateway::{Gateway, GatewayError, ShardError, StatusProbe};
+pub use listen::{Address, ListenError, Listener};
+pub use spec::{GatewaySpec, Limits, PoolSpec, VolumeSpec};
+pub use status::{
+    BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, RequestCounters, StageLatencies, VolumeStatus,
+    WindowCounters, WindowStatus,
+};

@@ -1,0 +1,168 @@
+//! The replies of one connection that its socket has not taken yet: many in one `writev`, payload never copied.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::ops::Range;
+
+use weir_backend::{Buffer, BufferPool};
+
+use crate::budget::Charge;
+use crate::stream::Stream;
+
+/// Slices handed to the kernel at a time; replies beyond them take another call. The kernel's own limit is 1,024.
+const SLICES: usize = 256;
+
+/// Header bytes kept when the queue has run empty; a burst's larger store is given back.
+const HEADERS_KEPT: usize = 4096;
+
+/// Written header bytes after which they are cut off, for a client that never lets the queue run empty.
+const HEADERS_WRITTEN_LIMIT: usize = 64 * 1024;
+
+/// Bytes waiting for the socket, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    headers: Vec<u8>,
+    /// Bytes of `headers` that are written.
+    headers_written: usize,
+    segments: VecDeque<Segment>,
+    buffers: VecDeque<Buffer>,
+}
+
+#[derive(Debug)]
+enum Segment {
+    /// So many further bytes of `headers`.
+    Header(usize),
+    /// A range of the first buffer that is not yet released.
+    Data(Range<usize>),
+    /// The end of a reply: what it held is free, its buffer (if it had one) included.
+    End { charge: Charge, has_buffer: bool },
+}
+
+impl Output {
+    /// True if everything has been written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Appends header bytes through `write`, which may only append.
+    pub(crate) fn header(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let before = self.headers.len();
+        write(&mut self.headers);
+        let grown = self.headers.len() - before;
+        match self.segments.back_mut() {
+            Some(Segment::Header(length)) => *length += grown,
+            _ if grown > 0 => self.segments.push_back(Segment::Header(grown)),
+            _ => {}
+        }
+    }
+
+    /// Appends a range of the buffer that the next [`Output::end`] brings.
+    pub(crate) fn data(&mut self, range: Range<usize>) {
+        self.segments.push_back(Segment::Data(range));
+    }
+
+    /// Ends a reply: `buffer` holds the ranges appended since the end before.
+    pub(crate) fn end(&mut self, buffer: Option<Buffer>, charge: Charge) {
+        self.segments.push_back(Segment::End { charge, has_buffer: buffer.is_some() });
+        self.buffers.extend(buffer);
+    }
+
+    /// Writes as much as the socket takes. Returns true if something was written; `ended` is called with the charge
+    /// of every reply that is written to its end.
+    pub(crate) fn flush(
+        &mut self,
+        stream: &Stream,
+        pool: &mut BufferPool,
+        mut ended: impl FnMut(Charge),
+    ) -> io::Result<bool> {
+        let mut progress = false;
+        while !self.segments.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let (used, offered) = self.gather(&mut slices);
+            let written = if used == 0 { 0 } else { stream.try_write(&slices[..used])? };
+            self.advance(written, pool, &mut ended);
+            progress |= written > 0;
+            if written < offered {
+                break;
+            }
+        }
+        if self.segments.is_empty() {
+            self.headers.clear();
+            self.headers.shrink_to(HEADERS_KEPT);
+            self.headers_written = 0;
+        } else if self.headers_written > HEADERS_WRITTEN_LIMIT {
+            self.headers.drain(..self.headers_written);
+            self.headers_written = 0;
+        }
+        Ok(progress)
+    }
+
+    /// Gives everything back that the connection will not write any more.
+    pub(crate) fn abandon(&mut self, pool: &mut BufferPool, mut ended: impl FnMut(Charge)) {
+        for segment in self.segments.drain(..) {
+            if let Segment::End { charge, .. } = segment {
+                ended(charge);
+            }
+        }
+        self.buffers.drain(..).for_each(|buffer| pool.put(buffer));
+    }
+
+    /// Fills `slices` from the front; returns how many were used, and their bytes in all.
+    fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES]) -> (usize, usize) {
+        let (mut used, mut bytes) = (0, 0);
+        let mut header_at = self.headers_written;
+        let mut buffers = self.buffers.iter();
+        let mut buffer = buffers.next();
+        for segment in &self.segments {
+            if used == SLICES {
+                break;
+            }
+            let slice: &[u8] = match segment {
+                Segment::Header(length) => {
+                    header_at += length;
+                    &self.headers[header_at - length..header_at]
+                }
+                Segment::Data(range) => &buffer.expect("a reply with data has a buffer")[range.clone()],
+                Segment::End { has_buffer, .. } => {
+                    if *has_buffer {
+                        buffer = buffers.next();
+                    }
+                    continue;
+                }
+            };
+            slices[used] = IoSlice::new(slice);
+            used += 1;
+            bytes += slice.len();
+        }
+        (used, bytes)
+    }
+
+    /// Takes `written` bytes, and the ends of replies that they complete, off the front.
+    fn advance(&mut self, mut written: usize, pool: &mut BufferPool, ended: &mut impl FnMut(Charge)) {
+        while let Some(segment) = self.segments.front_mut() {
+            match segment {
+                Segment::Header(length) if written < *length => {
+                    *length -= written;
+                    self.headers_written += written;
+                    return;
+                }
+                Segment::Header(length) => {
+                    written -= *length;
+                    self.headers_written += *length;
+                }
+                Segment::Data(range) if written < range.len() => {
+                    range.start += written;
+                    return;
+                }
+                Segment::Data(range) => written -= range.len(),
+                Segment::End { charge, has_buffer } => {
+                    ended(*charge);
+                    if *has_buffer {
+                        pool.put(self.buffers.pop_front().expect("a reply with data has a buffer"));
+                    }
+                }
+            }
+            self.segments.pop_front();
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! From what a device finished to the bytes of its reply; the one place where a device's error becomes the
+//! protocol's.
+
+use weir_backend::{Buffer, Extent, Finished};
+use weir_nbd::{Command, CommandKind, NbdError, Session, block_status_reply, push_done, read_reply, wire};
+
+use crate::budget::Charge;
+use crate::output::Output;
+
+/// Appends the reply to `command`. Returns the request's buffer if the reply does not need it.
+pub(crate) fn push(
+    output: &mut Output,
+    session: &Session,
+    command: &Command,
+    finished: Finished,
+    charge: Charge,
+) -> Option<Buffer> {
+    if let Err(error) = finished.result {
+        let error = NbdError::from_errno(error.errno.raw_os_error(), command);
+        push_error(output, session, command.cookie, error, charge);
+        return finished.buffer;
+    }
+    match (command.kind, finished.buffer) {
+        (CommandKind::Read, Some(data)) => {
+            for piece in read_reply(session, command, &data) {
+                output.header(|out| out.extend_from_slice(&piece.header));
+                if !piece.data.is_empty() {
+                    output.data(piece.data);
+                }
+            }
+            output.end(Some(data), charge);
+            None
+        }
+        (CommandKind::BlockStatus, buffer) => {
+            let extents = finished.extents.iter().map(|extent| (extent.length, state_flags(*extent)));
+            output.header(|out| block_status_reply(out, session, command, extents));
+            output.end(None, charge);
+            buffer
+        }
+        (_, buffer) => {
+            output.header(|out| push_done(out, command.cookie));
+            output.end(None, charge);
+            buffer
+        }
+    }
+}
+
+/// Appends an error.
+pub(crate) fn push_error(
+    output: &mut Output,
+    session: &Session,
+    cookie: u64,
+    error: NbdError,
+    charge: Charge,
+) {
+    output.header(|out| weir_nbd::push_error(out, session, cookie, error));
+    output.end(None, charge);
+}
+
+fn state_flags(extent: Extent) -> u32 {
+    let flag = |is_set, flag| if is_set { flag } else { 0 };
+    flag(extent.hole, wire::state::HOLE) | flag(extent.zero, wire::state::ZERO)
+}

@@ -1,0 +1,198 @@
+//! A shard: one thread with its runtime, its ring, its pools and the connections to their volumes.
+//!
+//! Everything of a pool lives on one thread, so that nothing on the path of a request is shared, locked or sent
+//! over a channel. One task for each connection reads and parses; one task, the driver, does the rest in turns:
+//! wait for one event, hand it to the engines, drain everything that they have to say, repeat. What a turn makes
+//! possible is done once for all of it: one submission to the ring, one `writev` for each connection.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `receive` | bytes from a socket to requests in an engine |
+//! | `turn` | the driver's turn: completions, dispatch, submission, replies |
+//! | `lifecycle` | connections come and go; volumes retire |
+//! | `command` | what the gateway's handle asks of a shard |
+//! | `thread` | starts the thread and its tasks |
+
+use std::task::Waker;
+
+use slab::Slab;
+use weir_backend::{Attach, BufferPool, Device, Finished, Ring, Token};
+use weir_clock::{Alarm, Clock};
+use weir_engine::Engine;
+use weir_model::{Instant, IoId, Span, VolumeId};
+use weir_nbd::Command as NbdCommand;
+
+use crate::budget::{Budget, Charge};
+use crate::connection::{Connection, ConnectionId};
+use crate::spec::Limits;
+use crate::stats::VolumeStats;
+
+mod command;
+mod lifecycle;
+mod receive;
+mod thread;
+mod turn;
+
+pub(crate) use command::{Command, NewConnection, NewVolume};
+pub(crate) use thread::ShardHandle;
+pub use thread::ShardError;
+
+/// Bytes read from a socket at a time. One buffer for all connections of the shard, so that an idle one holds
+/// none; large enough that a burst of small requests is one system call.
+const SCRATCH: usize = 256 * 1024;
+
+/// How often connections are looked over for clients that take no replies or do not close.
+const SWEEP_PERIOD: Span = Span::from_secs(1);
+
+/// How long a connection that is over waits for the client to close its side.
+const LINGER: Span = Span::from_secs(2);
+
+/// The state of one shard; its tasks take turns in borrowing it and never hold it while they wait.
+pub(crate) struct Shard {
+    clock: Clock,
+    alarm: Alarm,
+    ring: Ring,
+    attach: Attach,
+    buffers: BufferPool,
+    budget: Budget,
+    limits: Limits,
+    pools: Slab<Pool>,
+    connections: Slab<Connection>,
+    next_serial: u64,
+    scratch: Vec<u8>,
+    next_sweep: Instant,
+    driver: Option<Waker>,
+    /// Connections whose output is flushed at the end of the turn.
+    touched: Vec<usize>,
+    /// Requests whose reply is handed to the socket at the end of the turn: pool, volume's request.
+    replied: Vec<(usize, IoId)>,
+    finished: Vec<Finished>,
+}
+
+/// A pool, its volumes and the requests in it.
+struct Pool {
+    name: String,
+    engine: Engine,
+    /// By `VolumeId`.
+    volumes: Vec<Option<Volume>>,
+    /// By the slot of the `IoId`.
+    pending: Vec<Option<Pending>>,
+    /// The highest number at the device in the last control period.
+    in_flight_peak: Option<u32>,
+    /// To be removed with its last volume.
+    closing: bool,
+    /// Something was submitted, completed or due since the last dispatch.
+    dirty: bool,
+}
+
+/// A volume that is served, or on its way out.
+struct Volume {
+    name: String,
+    device: Device,
+    stats: VolumeStats,
+    has_slo: bool,
+    /// Set once the volume is to be removed.
+    retiring: Option<Retiring>,
+    /// When an error of the device was last logged; the counters have them all.
+    error_logged: Option<Instant>,
+}
+
+/// A volume on its way out: it finishes what it accepted, flushes, and is gone.
+struct Retiring {
+    flushing: bool,
+    done: Vec<tokio::sync::oneshot::Sender<()>>,
+}
+
+/// What the gateway knows of a request that the engine has.
+struct Pending {
+    id: IoId,
+    connection: ConnectionId,
+    command: NbdCommand,
+    /// The data of a write until it is dispatched.
+    buffer: Option<weir_backend::Buffer>,
+    charge: Charge,
+}
+
+/// A request's name at the ring and the devices: its pool and its slot.
+fn request_token(pool: usize, slot: u32) -> Token {
+    Token((pool as u64) << 32 | u64::from(slot))
+}
+
+/// The name of a volume's last flush. The top bit tells it from requests.
+fn last_flush_token(pool: usize, volume: VolumeId) -> Token {
+    Token(LAST_FLUSH | (pool as u64) << 32 | u64::from(volume.0))
+}
+
+const LAST_FLUSH: u64 = 1 << 63;
+
+/// What a token names.
+enum Named {
+    Request { pool: usize, slot: usize },
+    LastFlush { pool: usize, volume: VolumeId },
+}
+
+#[allow(clippy::cast_possible_truncation)] // takes apart what the two functions above put together
+fn named(token: Token) -> Named {
+    let (pool, low) = ((token.0 >> 32) as usize & 0x7fff_ffff, token.0 as u32);
+    if token.0 & LAST_FLUSH == 0 {
+        Named::Request { pool, slot: low as usize }
+    } else {
+        Named::LastFlush { pool, volume: VolumeId(low) }
+    }
+}
+
+impl Shard {
+    fn new(clock: Clock, alarm: Alarm, ring: Ring, limits: Limits, budget: u64) -> Self {
+        Self {
+            clock,
+            alarm,
+            attach: Attach::new(ring.clone()),
+            ring,
+            buffers: BufferPool::new(),
+            budget: Budget::new(budget),
+            limits,
+            pools: Slab::new(),
+            connections: Slab::new(),
+            next_serial: 0,
+            scratch: vec![0; SCRATCH],
+            next_sweep: Instant::FAR_FUTURE,
+            driver: None,
+            touched: Vec::new(),
+            replied: Vec::new(),
+            finished: Vec::new(),
+        }
+    }
+
+    /// Makes the driver take a turn after the tasks that are ready now.
+    fn wake_driver(&mut self) {
+        if let Some(waker) = self.driver.take() {
+            waker.wake();
+        }
+    }
+
+    /// The connection, unless it is gone.
+    fn connection(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.connections.get_mut(id.key).filter(|connection| connection.id == id)
+    }
+
+    /// Notes that the connection has something to write.
+    fn touch(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        if !connection.touched {
+            connection.touched = true;
+            self.touched.push(key);
+        }
+    }
+}
+
+impl Pool {
+    fn volume(&mut self, id: VolumeId) -> &mut Volume {
+        self.volumes[id.0 as usize].as_mut().expect("requests are only made of volumes that exist")
+    }
+
+    /// The ids of the volumes that exist.
+    fn volume_ids(&self) -> Vec<VolumeId> {
+        let exists = |(_, volume): &(u32, &Option<Volume>)| volume.is_some();
+        (0..).zip(&self.volumes).filter(exists).map(|(id, _)| VolumeId(id)).collect()
+    }
+}

@@ -1,0 +1,178 @@
+//! What the gateway's handle asks of a shard. Commands are rare; requests never come this way.
+
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use weir_backend::{FaultRule, Opened};
+use weir_engine::{Engine, EngineConfig, VolumeConfig};
+use weir_model::VolumeId;
+use weir_nbd::Session;
+
+use super::{Pool, Shard, Volume};
+use crate::connection::ConnectionId;
+use crate::spec::Limits;
+use crate::stats::VolumeStats;
+use crate::status::{PoolStatus, VolumeStatus};
+use crate::stream::Socket;
+
+/// A connection whose negotiation is done.
+pub(crate) struct NewConnection {
+    pub(crate) socket: Socket,
+    pub(crate) peer: String,
+    pub(crate) session: Session,
+    /// Bytes that the client sent after the negotiation.
+    pub(crate) rest: Vec<u8>,
+    pub(crate) pool: usize,
+    pub(crate) volume: VolumeId,
+    /// Frees the connection's place among those allowed when it ends.
+    pub(crate) permit: OwnedSemaphorePermit,
+}
+
+/// A volume whose backend is open.
+pub(crate) struct NewVolume {
+    pub(crate) name: String,
+    pub(crate) opened: Opened,
+    pub(crate) config: VolumeConfig,
+    pub(crate) faults: Vec<FaultRule>,
+}
+
+/// One request to a shard, with the way back for its answer.
+pub(crate) enum Command {
+    Connect(NewConnection),
+    AddPool { name: String, config: EngineConfig, answer: oneshot::Sender<usize> },
+    SetPool { pool: usize, config: EngineConfig },
+    ClosePool { pool: usize },
+    AddVolume { pool: usize, volume: Box<NewVolume>, answer: oneshot::Sender<VolumeId> },
+    SetVolume { pool: usize, volume: VolumeId, config: VolumeConfig, faults: Vec<FaultRule> },
+    /// `done` is sent when the volume is flushed and closed.
+    RemoveVolume { pool: usize, volume: VolumeId, done: Option<oneshot::Sender<()>> },
+    SetLimits { limits: Limits, budget: u64 },
+    Status { answer: oneshot::Sender<Vec<PoolStatus>> },
+    /// The time for finishing what is queued is up.
+    AbortQueued,
+    /// The thread ends, and with it every connection.
+    Stop,
+}
+
+impl Shard {
+    /// Carries out a command. Returns the connection that it made, which needs a task.
+    pub(super) fn handle_command(&mut self, command: Command) -> Option<ConnectionId> {
+        match command {
+            Command::Connect(new) => return self.connect(new),
+            Command::AddPool { name, config, answer } => {
+                let _ = answer.send(self.add_pool(name, config));
+            }
+            Command::SetPool { pool, config } => {
+                let now = self.clock.now();
+                self.pools[pool].engine.set_config(now, config);
+                self.pools[pool].in_flight_peak = None;
+                self.pools[pool].dirty = true;
+            }
+            Command::ClosePool { pool } => self.close_pool(pool),
+            Command::AddVolume { pool, volume, answer } => {
+                let _ = answer.send(self.add_volume(pool, *volume));
+            }
+            Command::SetVolume { pool, volume, config, faults } => self.set_volume(pool, volume, config, faults),
+            Command::RemoveVolume { pool, volume, done } => self.retire(pool, volume, done),
+            Command::SetLimits { limits, budget } => {
+                self.limits = limits;
+                self.budget.set_total(budget);
+            }
+            Command::Status { answer } => {
+                let _ = answer.send(self.status());
+            }
+            Command::AbortQueued => self.abort_retiring(),
+            Command::Stop => {} // the loop that receives commands sees to it
+        }
+        self.wake_driver();
+        None
+    }
+
+    fn add_pool(&mut self, name: String, config: EngineConfig) -> usize {
+        self.pools.insert(Pool {
+            name,
+            engine: Engine::new(self.clock.now(), config),
+            volumes: Vec::new(),
+            pending: Vec::new(),
+            in_flight_peak: None,
+            dirty: false,
+            closing: false,
+        })
+    }
+
+    fn close_pool(&mut self, pool: usize) {
+        self.pools[pool].closing = true;
+        if self.pools[pool].volumes.iter().all(Option::is_none) {
+            self.pools.remove(pool);
+        }
+    }
+
+    fn add_volume(&mut self, pool: usize, new: NewVolume) -> VolumeId {
+        let device = new.opened.attach(&mut self.attach, new.faults);
+        let now = self.clock.now();
+        let pool = &mut self.pools[pool];
+        let has_slo = new.config.slo.is_some();
+        let id = pool.engine.add_volume(now, new.config);
+        let index = id.0 as usize;
+        if pool.volumes.len() <= index {
+            pool.volumes.resize_with(index + 1, || None);
+        }
+        pool.volumes[index] = Some(Volume {
+            name: new.name,
+            device,
+            stats: VolumeStats::new(),
+            has_slo,
+            retiring: None,
+            error_logged: None,
+        });
+        id
+    }
+
+    fn set_volume(&mut self, pool: usize, volume: VolumeId, config: VolumeConfig, faults: Vec<FaultRule>) {
+        let now = self.clock.now();
+        let pool = &mut self.pools[pool];
+        let has_slo = config.slo.is_some();
+        pool.engine.set_volume(now, volume, config);
+        pool.dirty = true;
+        let volume = pool.volume(volume);
+        volume.has_slo = has_slo;
+        volume.device.set_faults(now, faults, &mut self.finished);
+    }
+
+    fn status(&self) -> Vec<PoolStatus> {
+        self.pools.iter().map(|(_, pool)| pool_status(pool)).collect()
+    }
+}
+
+fn pool_status(pool: &Pool) -> PoolStatus {
+    let seen = pool.engine.snapshot();
+    let mut volumes: Vec<_> = pool
+        .volume_ids()
+        .into_iter()
+        .filter_map(|id| {
+            let volume = pool.volumes[id.0 as usize].as_ref()?;
+            Some(volume_status(volume, pool.engine.target(id)))
+        })
+        .collect();
+    volumes.sort_by(|a, b| a.name.cmp(&b.name));
+    PoolStatus {
+        name: pool.name.clone(),
+        control: if seen.depth_target.is_some() { "facade" } else { "none" }.to_owned(),
+        depth_target: seen.depth_target.map(weir_model::QueueDepth::get),
+        in_flight: seen.in_flight,
+        in_flight_peak: pool.in_flight_peak,
+        queued: seen.queued,
+        volumes,
+    }
+}
+
+fn volume_status(volume: &Volume, target: Option<weir_model::Span>) -> VolumeStatus {
+    VolumeStatus {
+        name: volume.name.clone(),
+        size_bytes: weir_backend::BlockDevice::properties(&volume.device).size,
+        has_slo: volume.has_slo,
+        slo_target_us: target.map(weir_model::Span::as_micros),
+        requests: volume.stats.requests(),
+        latency: volume.stats.latency(),
+        windows: volume.stats.windows(),
+        last_window: volume.stats.last_window(),
+    }
+}

@@ -1,0 +1,239 @@
+//! Connections come and go, and volumes retire: nothing accepted is lost, nothing is answered twice.
+
+use std::rc::Rc;
+
+use weir_backend::{BlockDevice, BlockError, DeviceRequest};
+use weir_model::{Instant, IoKind, VolumeId};
+use weir_nbd::NbdError;
+
+use super::{LINGER, NewConnection, Pending, Retiring, SWEEP_PERIOD, Shard, last_flush_token};
+use crate::connection::{Connection, ConnectionId, Incoming, Phase};
+use crate::output::Output;
+use crate::reply;
+use crate::stream::Stream;
+
+impl Shard {
+    /// Takes over a connection whose negotiation is done; `None` if its volume is gone by now.
+    pub(super) fn connect(&mut self, new: NewConnection) -> Option<ConnectionId> {
+        let pool = self.pools.get(new.pool)?;
+        if pool.volumes.get(new.volume.0 as usize)?.as_ref()?.retiring.is_some() {
+            return None;
+        }
+        let stream = match Stream::new(new.socket) {
+            Ok(stream) => Rc::new(stream),
+            Err(error) => {
+                tracing::warn!(peer = new.peer, %error, "cannot watch a connection");
+                return None;
+            }
+        };
+        let entry = self.connections.vacant_entry();
+        let id = ConnectionId { key: entry.key(), serial: self.next_serial };
+        self.next_serial += 1;
+        let now = self.clock.now();
+        entry.insert(Connection {
+            id,
+            peer: new.peer,
+            stream,
+            session: new.session,
+            pool: new.pool,
+            volume: new.volume,
+            phase: Phase::Open,
+            incoming: Incoming::START,
+            backlog: new.rest,
+            output: Output::default(),
+            requests: 0,
+            bytes: 0,
+            reserve_used: 0,
+            last_progress: now,
+            held_back: false,
+            touched: false,
+            waker: None,
+            _permit: new.permit,
+        });
+        self.next_sweep = self.next_sweep.min(now + SWEEP_PERIOD);
+        self.wake_driver();
+        Some(id)
+    }
+
+    /// Ends a connection. What it has queued is given up; what is at a device finishes without an answer.
+    pub(super) fn close(&mut self, key: usize, reason: &'static str) {
+        let mut connection = self.connections.remove(key);
+        tracing::debug!(peer = connection.peer, export = connection.session.export.name, reason, "disconnected");
+        connection.wake();
+        self.budget.forget(key);
+        let budget = &mut self.budget;
+        connection.output.abandon(&mut self.buffers, |charge| {
+            budget.give_back(charge);
+        });
+        if let Incoming::Payload { buffer, charge, .. } = connection.incoming {
+            self.buffers.put(buffer);
+            self.budget.give_back(charge);
+        }
+        for pending in self.abort_queued(connection.pool, |pending| pending.connection == connection.id) {
+            self.budget.give_back(pending.charge);
+            pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
+        }
+        self.wake_driver();
+    }
+
+    /// Takes back from the engine those requests that it has not dispatched yet.
+    fn abort_queued(&mut self, pool: usize, chosen: impl Fn(&Pending) -> bool) -> Vec<Pending> {
+        let now = self.clock.now();
+        let Some(pool) = self.pools.get_mut(pool) else { return Vec::new() };
+        let mut aborted = Vec::new();
+        for slot in &mut pool.pending {
+            if let Some(pending) = slot.take_if(|p| chosen(p) && pool.engine.handle_abort(now, p.id)) {
+                aborted.push(pending);
+            }
+        }
+        pool.dirty |= !aborted.is_empty();
+        aborted
+    }
+
+    /// Closes a connection that is over once everything it is owed has been written.
+    pub(super) fn say_goodbye(&mut self, key: usize) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        if connection.requests > 0 || !connection.output.is_empty() {
+            return;
+        }
+        match connection.phase {
+            Phase::Open | Phase::Lingering { .. } => {}
+            Phase::Disconnecting => self.close(key, "the client disconnected"),
+            Phase::Retired => {
+                connection.stream.end_writing();
+                connection.phase = Phase::Lingering { until: self.clock.now() + LINGER };
+                connection.wake();
+            }
+        }
+    }
+
+    /// Closes connections of clients that take none of their replies, or that do not close a connection that is
+    /// over.
+    pub(super) fn sweep(&mut self, now: Instant) {
+        self.next_sweep = now + SWEEP_PERIOD;
+        let reply_timeout = self.limits.reply_timeout;
+        let overdue = |connection: &Connection| match connection.phase {
+            Phase::Lingering { until } => (until <= now).then_some("the volume is no longer served"),
+            _ if connection.output.is_empty() => None,
+            _ => (now.saturating_since(connection.last_progress) > reply_timeout)
+                .then_some("the client takes no replies"),
+        };
+        let over: Vec<_> =
+            self.connections.iter().filter_map(|(key, connection)| Some((key, overdue(connection)?))).collect();
+        for (key, reason) in over {
+            tracing::info!(peer = self.connections[key].peer, reason, "closing a connection");
+            self.close(key, reason);
+        }
+    }
+
+    /// Begins the removal of a volume: requests accepted so far are finished and answered, further ones refused.
+    pub(super) fn retire(&mut self, pool: usize, volume: VolumeId, done: Option<tokio::sync::oneshot::Sender<()>>) {
+        let Some(found) = self.pools.get_mut(pool).and_then(|p| p.volumes[volume.0 as usize].as_mut()) else {
+            return;
+        };
+        found.retiring.get_or_insert(Retiring { flushing: false, done: Vec::new() }).done.extend(done);
+        let of_volume = |connection: &Connection| (connection.pool, connection.volume) == (pool, volume);
+        let keys: Vec<_> = self.connections.iter().filter(|(_, c)| of_volume(c)).map(|(key, _)| key).collect();
+        for key in keys {
+            let connection = &mut self.connections[key];
+            if connection.phase == Phase::Open {
+                connection.phase = Phase::Retired;
+                connection.wake();
+            }
+            self.give_up_write_in_progress(key);
+            self.say_goodbye(key);
+        }
+        self.wake_driver();
+    }
+
+    /// A write whose data is still arriving was not accepted yet: it is refused when its data has gone by.
+    fn give_up_write_in_progress(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        let Incoming::Payload { command, filled, .. } = &connection.incoming else { return };
+        let left = command.length - u32::try_from(*filled).expect("at most the length of the write");
+        let skip = Incoming::Skip { left, cookie: command.cookie, error: NbdError::Shutdown };
+        if let Incoming::Payload { buffer, charge, .. } = std::mem::replace(&mut connection.incoming, skip) {
+            // The refusal is counted as a request of its own when it is written.
+            connection.requests -= 1;
+            connection.bytes -= charge.bytes();
+            connection.reserve_used -= self.budget.give_back(charge);
+            self.buffers.put(buffer);
+        }
+    }
+
+    /// Flushes the volumes that retire and have answered everything they accepted.
+    pub(super) fn progress_retiring(&mut self) {
+        for pool in self.pools.iter().map(|(index, _)| index).collect::<Vec<_>>() {
+            for volume in self.pools[pool].volume_ids() {
+                let Some(pool_state) = self.pools.get_mut(pool) else { break };
+                let idle = pool_state.engine.outstanding(volume) == 0;
+                let found = pool_state.volume(volume);
+                match &mut found.retiring {
+                    Some(retiring) if idle && !retiring.flushing => retiring.flushing = true,
+                    _ => continue,
+                }
+                let flush = DeviceRequest {
+                    token: last_flush_token(pool, volume),
+                    kind: IoKind::Flush,
+                    offset: 0,
+                    length: 0,
+                    fua: false,
+                    no_hole: false,
+                    fast_zero: false,
+                    buffer: None,
+                };
+                found.device.start(self.clock.now(), flush, &mut self.finished);
+                self.wake_driver();
+            }
+        }
+    }
+
+    /// The last flush of a volume has finished: it is gone.
+    pub(super) fn end_volume(
+        &mut self,
+        now: Instant,
+        index: usize,
+        volume: VolumeId,
+        result: Result<(), BlockError>,
+    ) {
+        let pool = &mut self.pools[index];
+        let ended = pool.volumes[volume.0 as usize].take().expect("a volume ends once");
+        if let Err(error) = result {
+            tracing::error!(volume = ended.name, %error, "the last flush failed: unflushed writes may be lost");
+        }
+        pool.engine.remove_volume(now, volume);
+        let name = ended.name;
+        tracing::info!(volume = name, "no longer served");
+        // The device goes before anybody is told, so that its file is free for the next server.
+        drop(ended.device);
+        for done in ended.retiring.into_iter().flat_map(|retiring| retiring.done) {
+            let _ = done.send(()); // whoever asked may have stopped waiting
+        }
+        if pool.closing && pool.volumes.iter().all(Option::is_none) {
+            self.pools.remove(index);
+        }
+    }
+
+    /// Gives up what is still queued for volumes that retire: it is answered with ESHUTDOWN. What is at a device
+    /// has to finish there.
+    pub(super) fn abort_retiring(&mut self) {
+        for pool in self.pools.iter().map(|(index, _)| index).collect::<Vec<_>>() {
+            let aborted = self.abort_queued(pool, |_| true);
+            for pending in aborted {
+                pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
+                match self.connection(pending.connection) {
+                    None => {
+                        self.budget.give_back(pending.charge);
+                    }
+                    Some(connection) => {
+                        let cookie = pending.command.cookie;
+                        let (output, session) = (&mut connection.output, &connection.session);
+                        reply::push_error(output, session, cookie, NbdError::Shutdown, pending.charge);
+                        self.touch(pending.connection.key);
+                    }
+                }
+            }
+        }
+        self.wake_driver();
+    }
+}

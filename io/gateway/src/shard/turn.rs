@@ -1,0 +1,217 @@
+//! The driver's turn: one event after another goes to the engines, and everything they have to say is drained.
+
+use std::task::{Context, Poll};
+
+use weir_backend::{BlockDevice, BlockError, DeviceRequest, Finished};
+use weir_engine::{Dispatch, Event};
+use weir_model::{Instant, Io, IoKind, Span, VolumeId};
+use weir_nbd::CommandKind;
+
+use super::{Named, Pending, Shard, named, request_token};
+use crate::reply;
+use crate::stats::Answered;
+
+/// Errors of one volume's device are logged no more often than this; the metrics count them all.
+const ERROR_LOG_PERIOD: Span = Span::from_secs(1);
+
+impl Shard {
+    /// Does everything that can be done now. Never ready: the driver ends with its thread.
+    pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.driver = Some(cx.waker().clone());
+        while self.alarm.poll_fired(cx).is_ready() {}
+        let mut now = self.clock.now();
+        self.handle_timeouts(now);
+        loop {
+            self.dispatch(now);
+            self.ring.submit();
+            self.ring.poll_finished(cx, &mut self.finished);
+            if self.finished.is_empty() {
+                break;
+            }
+            now = self.clock.now();
+            self.handle_finished(now);
+        }
+        self.send_replies();
+        self.settle();
+        let next = self.poll_timeout();
+        self.alarm.set(next);
+        Poll::Pending
+    }
+
+    /// Tells engines and devices what time it is, where they asked for it.
+    fn handle_timeouts(&mut self, now: Instant) {
+        for (_, pool) in &mut self.pools {
+            if pool.engine.poll_timeout().is_some_and(|due| due <= now) {
+                pool.engine.handle_timeout(now);
+                pool.dirty = true;
+            }
+            for volume in pool.volumes.iter_mut().flatten() {
+                if volume.device.poll_timeout().is_some_and(|due| due <= now) {
+                    volume.device.poll_finished(now, &mut self.finished);
+                }
+            }
+        }
+        self.handle_finished(now);
+        if self.next_sweep <= now {
+            self.sweep(now);
+        }
+    }
+
+    /// The next instant at which time alone makes something happen.
+    fn poll_timeout(&self) -> Option<Instant> {
+        let of_pools = self.pools.iter().flat_map(|(_, pool)| {
+            let of_devices = pool.volumes.iter().flatten().filter_map(|volume| volume.device.poll_timeout());
+            of_devices.chain(pool.engine.poll_timeout())
+        });
+        let of_connections = (!self.connections.is_empty()).then_some(self.next_sweep);
+        of_pools.chain(of_connections).min()
+    }
+
+    /// Sends to the devices whatever the engines let go.
+    fn dispatch(&mut self, now: Instant) {
+        for (index, pool) in &mut self.pools {
+            if !std::mem::take(&mut pool.dirty) {
+                continue;
+            }
+            while let Dispatch::Issue(io) = pool.engine.poll_dispatch(now) {
+                let pending = pool.pending[io.id.slot as usize].as_mut().expect("what was submitted is pending");
+                let buffer = match io.kind {
+                    IoKind::Read => Some(self.buffers.take(io.length as usize)),
+                    _ => pending.buffer.take(),
+                };
+                let request = device_request(index, &io, pending, buffer);
+                let volume = pool.volumes[io.volume.0 as usize].as_mut().expect("a volume with requests exists");
+                volume.device.start(now, request, &mut self.finished);
+            }
+        }
+    }
+
+    /// Gives what the devices have finished to the engines, and its reply to its connection.
+    fn handle_finished(&mut self, now: Instant) {
+        let mut finished = std::mem::take(&mut self.finished);
+        for done in finished.drain(..) {
+            match named(done.token) {
+                Named::Request { pool, slot } => self.handle_request_finished(now, pool, slot, done),
+                Named::LastFlush { pool, volume } => self.end_volume(now, pool, volume, done.result),
+            }
+        }
+        // Given back for its allocation; nothing can have been pushed meanwhile.
+        self.finished = finished;
+    }
+
+    fn handle_request_finished(&mut self, now: Instant, index: usize, slot: usize, done: Finished) {
+        let pool = &mut self.pools[index];
+        let pending = pool.pending[slot].take().expect("a device finishes only what it was given");
+        pool.engine.handle_complete(now, pending.id, done.result.is_ok());
+        pool.dirty = true;
+        self.replied.push((index, pending.id));
+        if let Err(error) = &done.result {
+            self.log_error(now, index, &pending, error);
+        }
+        if self.connection(pending.connection).is_none() {
+            // The client has gone; what it asked for was done or not, as it would be after a power cut.
+            self.budget.give_back(pending.charge);
+            done.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
+            return;
+        }
+        let connection = &mut self.connections[pending.connection.key];
+        let recycled = reply::push(&mut connection.output, &connection.session, &pending.command, done, pending.charge);
+        recycled.into_iter().for_each(|buffer| self.buffers.put(buffer));
+        self.touch(pending.connection.key);
+    }
+
+    fn log_error(&mut self, now: Instant, pool: usize, pending: &Pending, error: &BlockError) {
+        let connection = self.connections.get(pending.connection.key);
+        let Some(volume) = connection.map(|connection| connection.volume) else { return };
+        let volume = self.pools[pool].volume(volume);
+        if volume.error_logged.is_none_or(|last| now.since(last) >= ERROR_LOG_PERIOD) {
+            volume.error_logged = Some(now);
+            tracing::warn!(volume = volume.name, %error, "the device failed a request");
+        }
+    }
+
+    /// Hands the replies of this turn to their sockets, then ends their requests.
+    fn send_replies(&mut self) {
+        let touched = std::mem::take(&mut self.touched);
+        for &key in &touched {
+            self.flush_output(key);
+        }
+        self.touched = touched;
+        self.touched.clear();
+        if self.replied.is_empty() {
+            return;
+        }
+        let now = self.clock.now();
+        for (pool, id) in self.replied.drain(..) {
+            self.pools[pool].engine.handle_reply(now, id);
+        }
+    }
+
+    fn flush_output(&mut self, key: usize) {
+        let Some(connection) = self.connections.get_mut(key).filter(|connection| connection.touched) else {
+            return;
+        };
+        connection.touched = false;
+        let (mut requests, mut bytes, mut reserve) = (0, 0, 0);
+        let budget = &mut self.budget;
+        let written = connection.output.flush(&connection.stream, &mut self.buffers, |charge| {
+            requests += 1;
+            bytes += charge.bytes();
+            reserve += budget.give_back(charge);
+        });
+        connection.requests -= requests;
+        connection.bytes -= bytes;
+        connection.reserve_used -= reserve;
+        match written {
+            Err(_) => return self.close(key, "the connection broke"),
+            Ok(progress) if progress || connection.output.is_empty() => connection.last_progress = self.clock.now(),
+            Ok(_) => {}
+        }
+        if connection.held_back || !connection.output.is_empty() {
+            connection.wake();
+        }
+        self.say_goodbye(key);
+    }
+
+    /// Pulls the engines' events, and sees to volumes that retire and connections that wait for memory.
+    fn settle(&mut self) {
+        for (_, pool) in &mut self.pools {
+            while let Some(event) = pool.engine.poll_event() {
+                let stats = |volume: VolumeId| volume.0 as usize;
+                match event {
+                    Event::Finished { volume, kind, length, ok, queued, device, total } => {
+                        if let Some(volume) = pool.volumes[stats(volume)].as_mut() {
+                            volume.stats.record(&Answered { kind, length, ok, queued, device, total });
+                        }
+                    }
+                    Event::WindowClosed { volume, window } => {
+                        if let Some(volume) = pool.volumes[stats(volume)].as_mut() {
+                            volume.stats.close_window(&window);
+                        }
+                    }
+                    Event::Controlled { peak, .. } => pool.in_flight_peak = Some(peak),
+                    Event::Aborted { .. } => {}
+                }
+            }
+        }
+        self.progress_retiring();
+        if let Some(key) = self.budget.poll_grantable() {
+            self.connections[key].wake();
+        }
+    }
+}
+
+fn device_request(pool: usize, io: &Io, pending: &Pending, buffer: Option<weir_backend::Buffer>) -> DeviceRequest {
+    debug_assert_eq!(pending.id, io.id, "the engine issues what was submitted");
+    let command = &pending.command;
+    DeviceRequest {
+        token: request_token(pool, io.id.slot),
+        kind: io.kind,
+        offset: io.offset,
+        length: io.length,
+        fua: command.fua && command.kind != CommandKind::Read,
+        no_hole: command.no_hole,
+        fast_zero: command.fast_zero,
+        buffer,
+    }
+}

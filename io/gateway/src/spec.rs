@@ -1,0 +1,69 @@
+//! What a gateway is to serve: pools, their volumes and the limits, validated and without any text in it.
+
+use std::collections::BTreeMap;
+
+use weir_backend::{BackendSpec, FaultRule};
+use weir_engine::{EngineConfig, VolumeConfig};
+use weir_model::Span;
+
+/// Everything that a gateway serves. Two specs can be compared: a reload applies the difference.
+#[derive(Clone, PartialEq, Debug)]
+pub struct GatewaySpec {
+    /// The pools by name.
+    pub pools: BTreeMap<String, PoolSpec>,
+    /// What clients may use up.
+    pub limits: Limits,
+}
+
+/// One pool: volumes that share a device, and the law that shares it out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PoolSpec {
+    /// The law and its periods.
+    pub engine: EngineConfig,
+    /// The volumes by name; a name is unique in the whole gateway, since it is the name of an export.
+    pub volumes: BTreeMap<String, VolumeSpec>,
+}
+
+/// One volume: where its bytes are, and what it was promised.
+#[derive(Clone, PartialEq, Debug)]
+pub struct VolumeSpec {
+    /// Shown to clients that list the exports; may be empty.
+    pub description: String,
+    /// Where the bytes are.
+    pub backend: BackendSpec,
+    /// Size in bytes; `None` takes what is there.
+    pub size: Option<u64>,
+    /// Its SLO and its own limits.
+    pub config: VolumeConfig,
+    /// Faults to inject, none in production.
+    pub faults: Vec<FaultRule>,
+}
+
+/// What clients may use up, so that none disturbs another and memory is bounded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Connections at a time; one more is closed at once.
+    pub connections: u32,
+    /// Time from accept to the end of the negotiation.
+    pub handshake_timeout: Span,
+    /// Requests of one connection that are not answered yet; further ones stay in its socket.
+    pub requests_per_connection: u32,
+    /// Bytes of data that one connection may have in flight; further requests stay in its socket.
+    pub bytes_per_connection: u64,
+    /// Bytes of data that all connections may have in flight. Each shard owns an equal part, so that no request
+    /// touches state that threads share.
+    pub bytes_in_flight: u64,
+    /// A client that takes no byte of its replies for so long is disconnected.
+    pub reply_timeout: Span,
+    /// How long a shutdown waits for what is queued and in flight.
+    pub shutdown_timeout: Span,
+}
+
+impl GatewaySpec {
+    /// Every volume with the name of its pool.
+    pub fn volumes(&self) -> impl Iterator<Item = (&str, &str, &VolumeSpec)> {
+        self.pools.iter().flat_map(|(pool, spec)| {
+            spec.volumes.iter().map(move |(name, volume)| (pool.as_str(), name.as_str(), volume))
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! A volume's counters and histograms, all of them derived from the engine's events.
+
+use hdrhistogram::Histogram;
+use weir_engine::{Verdict, WindowReport};
+use weir_model::{Direction, IoKind, Span};
+
+use crate::status::{
+    BUCKET_BOUNDS_US, LatencyBuckets, RequestCounters, StageLatencies, WindowCounters, WindowStatus,
+};
+
+/// Longest latency that is told apart from longer ones, in microseconds.
+const HIGHEST_US: u64 = 60_000_000;
+
+/// Two significant digits in the window's histogram (p99 to 1 %), one in the exported ones, whose buckets are
+/// powers of two anyway: 3 KiB each, so that a thousand volumes cost megabytes and not gigabytes.
+const WINDOW_DIGITS: u8 = 2;
+const EXPORT_DIGITS: u8 = 1;
+
+/// What is counted for one volume.
+#[derive(Debug)]
+pub(crate) struct VolumeStats {
+    kinds: [KindCounters; IoKind::ALL.len()],
+    latency: [Stages; 2],
+    windows: WindowCounters,
+    /// Total latency of reads and writes in the window that is open.
+    window: Histogram<u64>,
+    window_bytes: u64,
+    last_window: Option<WindowStatus>,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct KindCounters {
+    count: u64,
+    bytes: u64,
+    errors: u64,
+}
+
+#[derive(Debug)]
+struct Stages {
+    queued: Latencies,
+    device: Latencies,
+    total: Latencies,
+}
+
+#[derive(Debug)]
+struct Latencies {
+    histogram: Histogram<u64>,
+    sum: Span,
+}
+
+/// One answered request, as the engine's event tells it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    pub(crate) kind: IoKind,
+    pub(crate) length: u32,
+    pub(crate) ok: bool,
+    pub(crate) queued: Span,
+    pub(crate) device: Span,
+    pub(crate) total: Span,
+}
+
+impl VolumeStats {
+    pub(crate) fn new() -> Self {
+        Self {
+            kinds: [KindCounters::default(); IoKind::ALL.len()],
+            latency: [Stages::new(), Stages::new()],
+            windows: WindowCounters::default(),
+            window: histogram(WINDOW_DIGITS),
+            window_bytes: 0,
+            last_window: None,
+        }
+    }
+
+    pub(crate) fn record(&mut self, answered: &Answered) {
+        let counters = &mut self.kinds[answered.kind.index()];
+        counters.count += 1;
+        if !answered.ok {
+            counters.errors += 1;
+            return;
+        }
+        counters.bytes += u64::from(answered.length);
+        let Some(direction) = answered.kind.direction() else { return };
+        let stages = &mut self.latency[direction_index(direction)];
+        stages.queued.record(answered.queued);
+        stages.device.record(answered.device);
+        stages.total.record(answered.total);
+        self.window.saturating_record(answered.total.as_micros());
+        self.window_bytes += u64::from(answered.length);
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    pub(crate) fn close_window(&mut self, report: &WindowReport) {
+        match report.verdict {
+            Verdict::Met => self.windows.met += 1,
+            Verdict::Missed => self.windows.missed += 1,
+            Verdict::OutOfContract => self.windows.out_of_contract += 1,
+            Verdict::Idle | Verdict::NoSlo => self.windows.idle += u64::from(report.verdict == Verdict::Idle),
+        }
+        let seconds = report.offered.over.as_secs_f64().max(f64::MIN_POSITIVE);
+        self.last_window = Some(WindowStatus {
+            offered_iops: report.offered.rate(),
+            iops: report.completed as f64 / seconds,
+            bytes_per_s: self.window_bytes as f64 / seconds,
+            mean_us: report.mean_latency.map(|mean| mean.as_nanos() as f64 / 1e3),
+            p99_us: (!self.window.is_empty()).then(|| self.window.value_at_quantile(0.99)),
+            target_us: report.target.map(Span::as_micros),
+            verdict: verdict_name(report.verdict).to_owned(),
+        });
+        self.window.reset();
+        self.window_bytes = 0;
+    }
+
+    pub(crate) fn requests(&self) -> Vec<RequestCounters> {
+        let of = |kind: &IoKind| {
+            let KindCounters { count, bytes, errors } = self.kinds[kind.index()];
+            RequestCounters { kind: kind.name().to_owned(), count, bytes, errors }
+        };
+        IoKind::ALL.iter().map(of).collect()
+    }
+
+    pub(crate) fn latency(&self) -> [StageLatencies; 2] {
+        self.latency.each_ref().map(|stages| StageLatencies {
+            queued: stages.queued.buckets(),
+            device: stages.device.buckets(),
+            total: stages.total.buckets(),
+        })
+    }
+
+    pub(crate) fn windows(&self) -> WindowCounters {
+        self.windows
+    }
+
+    pub(crate) fn last_window(&self) -> Option<WindowStatus> {
+        self.last_window.clone()
+    }
+}
+
+impl Stages {
+    fn new() -> Self {
+        Self { queued: Latencies::new(), device: Latencies::new(), total: Latencies::new() }
+    }
+}
+
+impl Latencies {
+    fn new() -> Self {
+        Self { histogram: histogram(EXPORT_DIGITS), sum: Span::ZERO }
+    }
+
+    fn record(&mut self, latency: Span) {
+        self.histogram.saturating_record(latency.as_micros());
+        self.sum += latency;
+    }
+
+    /// The counts between the exported bounds; exact, since a power of two always begins a cell of the histogram.
+    fn buckets(&self) -> LatencyBuckets {
+        let mut counts = vec![0; BUCKET_BOUNDS_US.len() + 1];
+        for cell in self.histogram.iter_recorded() {
+            let value = cell.value_iterated_to();
+            counts[BUCKET_BOUNDS_US.partition_point(|&bound| bound <= value)] += cell.count_since_last_iteration();
+        }
+        LatencyBuckets { counts, sum_s: self.sum.as_secs_f64() }
+    }
+}
+
+fn histogram(digits: u8) -> Histogram<u64> {
+    Histogram::new_with_bounds(1, HIGHEST_US, digits).expect("constant bounds are valid")
+}
+
+fn direction_index(direction: Direction) -> usize {
+    match direction {
+        Direction::Read => 0,
+        Direction::Write => 1,
+    }
+}
+
+fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Met => "met",
+        Verdict::Missed => "missed",
+        Verdict::OutOfContract => "out_of_contract",
+        Verdict::Idle => "idle",
+        Verdict::NoSlo => "no_slo",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(total_us: u64, ok: bool) -> Answered {
+        let total = Span::from_micros(total_us);
+        Answered { kind: IoKind::Read, length: 4096, ok, queued: Span::ZERO, device: total, total }
+    }
+
+    #[test]
+    fn a_latency_lands_in_the_bucket_whose_bound_is_the_next_power_of_two_above_it() {
+        let mut stats = VolumeStats::new();
+        for (us, bucket) in [(0, 0), (7, 0), (8, 1), (15, 1), (16, 2), (1023, 7), (1024, 8), (70_000_000, 22)] {
+            let before = stats.latency()[0].total.counts.clone();
+            stats.record(&answered(us, true));
+            let after = stats.latency()[0].total.counts.clone();
+            let changed: Vec<_> = (0..after.len()).filter(|&i| after[i] != before[i]).collect();
+            assert_eq!(changed, [bucket], "{us} us");
+        }
+    }
+
+    #[test]
+    fn an_error_is_counted_and_not_timed() {
+        let mut stats = VolumeStats::new();
+        stats.record(&answered(100, false));
+        let reads = &stats.requests()[IoKind::Read.index()];
+        assert_eq!((reads.count, reads.errors, reads.bytes), (1, 1, 0));
+        assert!(stats.latency()[0].total.counts.iter().all(|&count| count == 0));
+    }
+}

@@ -1,0 +1,159 @@
+//! What a gateway tells about itself: counters since its start, and the last closed window of each volume.
+//!
+//! Plain data, made by the shards, read by metrics, tables and benchmarks. Latencies go out as histograms and sums,
+//! never as averages over a time that the reader did not choose.
+
+use serde::{Deserialize, Serialize};
+
+/// Upper bounds of the exported latency buckets: powers of two from 8 us to 16.8 s, in microseconds; one bucket
+/// more has no upper bound.
+pub const BUCKET_BOUNDS_US: [u64; 22] = {
+    let mut bounds = [8; 22];
+    let mut i = 1;
+    while i < bounds.len() {
+        bounds[i] = bounds[i - 1] * 2;
+        i += 1;
+    }
+    bounds
+};
+
+/// The state of all pools.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct GatewayStatus {
+    /// Clients connected, those still negotiating included.
+    pub connections: u64,
+    /// In order of name.
+    pub pools: Vec<PoolStatus>,
+}
+
+/// The state of one pool.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PoolStatus {
+    /// Its name.
+    pub name: String,
+    /// The law in force: `facade` or `none`.
+    pub control: String,
+    /// The bound on requests at the device; `None` without control.
+    pub depth_target: Option<u32>,
+    /// Requests at the device now.
+    pub in_flight: u32,
+    /// The highest number at the device in the last control period; `None` without control.
+    pub in_flight_peak: Option<u32>,
+    /// Requests that wait for their turn.
+    pub queued: u32,
+    /// In order of name.
+    pub volumes: Vec<VolumeStatus>,
+}
+
+/// The state of one volume.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct VolumeStatus {
+    /// Its name, which is the name of the export.
+    pub name: String,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// Whether it has an SLO.
+    pub has_slo: bool,
+    /// The mean latency promised now, in microseconds; `None` if nothing is promised.
+    pub slo_target_us: Option<u64>,
+    /// Counters by kind of request, in the order of `weir_model::IoKind::ALL`.
+    pub requests: Vec<RequestCounters>,
+    /// Latencies of reads and of writes, in this order.
+    pub latency: [StageLatencies; 2],
+    /// Windows so far.
+    pub windows: WindowCounters,
+    /// The last window that closed.
+    pub last_window: Option<WindowStatus>,
+}
+
+/// Counters of one kind of request.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct RequestCounters {
+    /// The kind, as in `weir_model::IoKind::name`.
+    pub kind: String,
+    /// Requests answered, errors included.
+    pub count: u64,
+    /// Bytes of the requests that succeeded.
+    pub bytes: u64,
+    /// Requests answered with an error of the device.
+    pub errors: u64,
+}
+
+/// The parts of a request's time.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct StageLatencies {
+    /// From parsed to sent to the device.
+    pub queued: LatencyBuckets,
+    /// At the device.
+    pub device: LatencyBuckets,
+    /// From parsed to the reply handed to the socket.
+    pub total: LatencyBuckets,
+}
+
+/// A histogram for export.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct LatencyBuckets {
+    /// How many were below each of [`BUCKET_BOUNDS_US`] and not below the one before; then those above all.
+    pub counts: Vec<u64>,
+    /// Sum of all, in seconds.
+    pub sum_s: f64,
+}
+
+/// How the windows of a volume were judged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct WindowCounters {
+    /// The mean was at most the target.
+    pub met: u64,
+    /// It was not, or requests waited longer than the target with none completed.
+    pub missed: u64,
+    /// More was offered than the SLO speaks of.
+    pub out_of_contract: u64,
+    /// Nothing happened.
+    pub idle: u64,
+}
+
+/// One closed window.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WindowStatus {
+    /// Reads and writes a second that arrived.
+    pub offered_iops: f64,
+    /// Reads and writes a second that were answered.
+    pub iops: f64,
+    /// Bytes a second that were answered.
+    pub bytes_per_s: f64,
+    /// Mean latency in microseconds; `None` if nothing was answered.
+    pub mean_us: Option<f64>,
+    /// 99th percentile of the latency in microseconds (to 3 %); `None` if nothing was answered.
+    pub p99_us: Option<u64>,
+    /// What was promised for this window, in microseconds.
+    pub target_us: Option<u64>,
+    /// `met`, `missed`, `out_of_contract`, `idle` or `no_slo`.
+    pub verdict: String,
+}
+
+impl WindowCounters {
+    /// The share of the windows with a promise in which it was kept; `None` if there were none.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn attainment(&self) -> Option<f64> {
+        let judged = self.met + self.missed;
+        (judged > 0).then(|| self.met as f64 / judged as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_span_8_us_to_over_16_s() {
+        assert_eq!(BUCKET_BOUNDS_US[0], 8);
+        assert_eq!(BUCKET_BOUNDS_US[21], 16_777_216);
+    }
+
+    #[test]
+    fn attainment_counts_only_windows_with_a_promise() {
+        let windows = WindowCounters { met: 9, missed: 1, out_of_contract: 5, idle: 5 };
+        assert_eq!(windows.attainment(), Some(0.9));
+        assert_eq!(WindowCounters::default().attainment(), None);
+    }
+}

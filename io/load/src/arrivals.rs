@@ -1,0 +1,175 @@
+//! When the requests of an open loop are meant to be sent, and which of them are late.
+//!
+//! The obvious way, a timer that puts a request into a queue, needs memory for each request that a stalled server
+//! keeps waiting. But arrivals are a sequence that can be computed: what waits is the part of it between the last that
+//! was sent and `now`. So [`Pacer`] keeps a place in the sequence and nothing else, however long the stall.
+
+use rand::distr::Distribution;
+use rand_distr::Exp1;
+use rand_pcg::Pcg64;
+use weir_model::{Instant, Iops, Span};
+
+use crate::Arrival;
+
+/// A request that is sent later than this after it was meant to be is counted as late.
+const LATE_AFTER: Span = Span::from_millis(1);
+
+/// The part of the arrivals that belongs to one connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// Which connection, from zero.
+    pub index: u32,
+    /// Of how many.
+    pub of: u32,
+}
+
+/// A sequence of instants, not decreasing.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    kind: Arrival,
+    origin: Instant,
+    /// Mean distance in nanoseconds between arrivals at this connection.
+    period: f64,
+    /// Distance in nanoseconds from the origin to the next.
+    ahead: f64,
+    /// Where a constant sequence starts, as a part of the period, so that connections take turns.
+    phase: f64,
+    /// How many have been passed.
+    passed: u64,
+    rng: Pcg64,
+    end: Instant,
+    /// How many there may be at or after an instant.
+    budget: Option<(Instant, u64)>,
+}
+
+impl Arrivals {
+    /// The share of one connection in arrivals of `rate` a second over all connections, from `origin` on. A constant
+    /// sequence does not use `rng`.
+    pub fn new(kind: Arrival, rate: Iops, share: Share, origin: Instant, rng: Pcg64) -> Self {
+        let of = f64::from(share.of);
+        let (period, phase) = (of * 1e9 / rate.get(), f64::from(share.index) / of);
+        let end = Instant::FAR_FUTURE;
+        let mut arrivals =
+            Self { kind, origin, period, ahead: 0.0, phase, passed: 0, rng, end, budget: None };
+        arrivals.ahead = match kind {
+            Arrival::Constant => phase * period,
+            Arrival::Poisson => arrivals.distance(),
+        };
+        arrivals
+    }
+
+    /// The next instant; `None` if the sequence has ended.
+    pub fn peek(&self) -> Option<Instant> {
+        let next = self.next_instant();
+        let spent = self.budget.is_some_and(|(from, left)| next >= from && left == 0);
+        (next < self.end && !spent).then_some(next)
+    }
+
+    /// Goes on to the one after the next.
+    pub fn advance(&mut self) {
+        let next = self.next_instant();
+        if let Some((from, left)) = &mut self.budget
+            && next >= *from
+        {
+            *left = left.saturating_sub(1);
+        }
+        self.passed += 1;
+        self.ahead = match self.kind {
+            Arrival::Constant => (to_f64(self.passed) + self.phase) * self.period,
+            Arrival::Poisson => self.ahead + self.distance(),
+        };
+    }
+
+    /// How many instants were passed by [`Arrivals::advance`].
+    pub const fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// Ends the sequence before `end`.
+    pub fn end_at(&mut self, end: Instant) {
+        self.end = self.end.min(end);
+    }
+
+    /// Ends the sequence after `requests` instants at or after `from`.
+    pub fn end_after(&mut self, from: Instant, requests: u64) {
+        self.budget = Some((from, requests));
+    }
+
+    fn distance(&mut self) -> f64 {
+        let unit: f64 = Exp1.sample(&mut self.rng);
+        unit * self.period
+    }
+
+    fn next_instant(&self) -> Instant {
+        self.origin + Span::from_secs_f64(self.ahead / 1e9)
+    }
+}
+
+/// Hands out the arrivals of one connection once they are due.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    /// The place of the next to be sent.
+    sent: Arrivals,
+    /// The place up to which arrivals were counted as offered; behind `sent` or, while requests wait, ahead of it.
+    offered: Arrivals,
+}
+
+/// A request that is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Due {
+    /// When it was meant to be sent: its latency counts from here.
+    pub intended: Instant,
+    /// How much later it is sent, if that is late (more than 1 ms): the generator, the socket or the bound on
+    /// outstanding requests held it up.
+    pub late: Option<Span>,
+}
+
+impl Pacer {
+    /// A pacer at the start of `arrivals`.
+    pub fn new(arrivals: Arrivals) -> Self {
+        Self { offered: arrivals.clone(), sent: arrivals }
+    }
+
+    /// The next request if it is due. To be asked only when it can be sent.
+    pub fn take(&mut self, now: Instant) -> Option<Due> {
+        let intended = self.sent.peek().filter(|next| *next <= now)?;
+        self.sent.advance();
+        let lateness = now.since(intended);
+        Some(Due { intended, late: (lateness > LATE_AFTER).then_some(lateness) })
+    }
+
+    /// When the next request is due; `None` if there is none any more.
+    pub fn due_at(&self) -> Option<Instant> {
+        self.sent.peek()
+    }
+
+    /// How many arrivals lie before `instant`, sent or not. `instant` must not go back, nor be before one that was sent.
+    pub fn offered_before(&mut self, instant: Instant) -> u64 {
+        if self.offered.passed() < self.sent.passed() {
+            self.offered = self.sent.clone();
+        }
+        while self.offered.peek().is_some_and(|next| next < instant) {
+            self.offered.advance();
+        }
+        self.offered.passed()
+    }
+
+    /// How many were taken.
+    pub const fn taken(&self) -> u64 {
+        self.sent.passed()
+    }
+
+    /// Nothing arrives at or after `end`.
+    pub fn end_at(&mut self, end: Instant) {
+        self.sent.end_at(end);
+        self.offered.end_at(end);
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // exact up to 2^53 requests
+const fn to_f64(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+//! One connection: its requests, and the turn that drives them.
+//!
+//! A turn is: read once, look through all replies in it, issue every request that may go, write them with one call.
+//! Nothing is allocated, spawned or sent through a channel for a request. Turns go on until the socket has
+//! nothing more to read or write; whoever polls is woken when it has, or when the next request of an open loop is due.
+
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncWriteExt, ReadBuf};
+use weir_clock::{Alarm, Clock};
+use weir_model::Instant;
+use weir_nbd::client::{Awaited, ReplyDecoder, ReplyError, encode_request};
+use weir_nbd::{Command, CommandKind};
+
+use crate::Pacer;
+use crate::connect::Socket;
+use crate::record::Recorder;
+use crate::slots::{Class, Outstanding, Slots};
+use crate::workload::Workload;
+
+/// Bytes read at once: many replies for each system call, and still within the cache of a core.
+pub(crate) const READ_BUFFER: usize = 256 << 10;
+/// While this much waits for the socket nothing is added: what cannot be sent yet is better not made yet.
+const HIGH_WATER: usize = 256 << 10;
+
+/// What the connections of a run have in common. They take turns on one thread.
+pub(crate) struct Shared {
+    pub(crate) clock: Clock,
+    pub(crate) recorder: Recorder,
+    /// Nothing is sent at or after it, and replies that come after it belong to the last second before it.
+    pub(crate) end: Instant,
+    /// One for each connection of an open loop, none for a closed one.
+    pub(crate) pacers: Vec<Pacer>,
+    /// Requests of a closed loop that were sent.
+    pub(crate) issued: u64,
+    /// Read into by one connection at a time and looked through at once.
+    pub(crate) buffer: Box<[u8]>,
+}
+
+/// How a connection ended that nobody ended.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Closed,
+    Broken(io::Error),
+    Protocol(ReplyError),
+}
+
+/// One connection. `index` is its place in [`Shared::pacers`].
+pub(crate) struct Connection {
+    pub(crate) index: usize,
+    pub(crate) socket: Box<dyn Socket>,
+    pub(crate) decoder: ReplyDecoder,
+    /// Bytes that came with the handshake, to be looked through first.
+    pub(crate) rest: Vec<u8>,
+    pub(crate) slots: Slots,
+    pub(crate) workload: Workload,
+    /// What a write carries; the length of a block.
+    pub(crate) payload: Rc<[u8]>,
+    /// Requests on their way to the socket, and how much of them it has taken.
+    pub(crate) output: Vec<u8>,
+    pub(crate) taken: usize,
+    /// Set in an open loop only.
+    pub(crate) alarm: Option<Alarm>,
+    /// Requests of a closed loop that may still be sent, counted from an instant on.
+    pub(crate) budget: Option<(Instant, u64)>,
+    pub(crate) flush_every: u64,
+    /// Writes since the last flush.
+    pub(crate) unflushed: u64,
+    /// Replies that came.
+    pub(crate) replies: u64,
+}
+
+impl Shared {
+    /// Closes the seconds that are over.
+    #[inline]
+    pub(crate) fn tick(&mut self, now: Instant) {
+        while let Some(end) = self.recorder.due(now).filter(|end| *end < self.end) {
+            let offered = self.offered_before(end);
+            self.recorder.close(offered);
+        }
+    }
+
+    /// Reads and writes that were offered before `end`, since the start.
+    pub(crate) fn offered_before(&mut self, end: Instant) -> u64 {
+        let arrived: u64 = self.pacers.iter_mut().map(|pacer| pacer.offered_before(end)).sum();
+        arrived + self.issued
+    }
+}
+
+impl Connection {
+    /// Takes turns until there is nothing to do. Ready once nothing is to be sent any more and all is answered.
+    pub(crate) fn poll_turns(
+        &mut self,
+        cx: &mut Context<'_>,
+        shared: &mut Shared,
+    ) -> Poll<Result<(), Failure>> {
+        loop {
+            let mut again = self.poll_replies(cx, shared)?;
+            let now = shared.clock.now();
+            shared.tick(now);
+            self.issue(now, shared);
+            again |= self.poll_send(cx)?;
+            again |= self.poll_alarm(cx, shared);
+            if self.is_done(now, shared) {
+                return Poll::Ready(Ok(()));
+            }
+            if !again {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// The end of the run is known, or has changed.
+    pub(crate) fn end(&self, shared: &mut Shared) {
+        if let Some(pacer) = shared.pacers.get_mut(self.index) {
+            pacer.end_at(shared.end);
+        }
+    }
+
+    /// Says good-bye, as far as the socket takes it: the server may be stalled, which is its affair.
+    pub(crate) async fn disconnect(&mut self) {
+        let command = request(u64::MAX, CommandKind::Disconnect, 0, 0);
+        encode_request(&mut self.output, &command);
+        let farewell = async {
+            self.socket.write_all(&self.output[self.taken..]).await?;
+            self.socket.shutdown().await
+        };
+        let _ = tokio::time::timeout(std::time::Duration::from_millis(100), farewell).await;
+    }
+
+    /// Reads once and looks through what came. Whether there may be more.
+    fn poll_replies(&mut self, cx: &mut Context<'_>, shared: &mut Shared) -> Result<bool, Failure> {
+        if !self.rest.is_empty() {
+            let rest = std::mem::take(&mut self.rest);
+            let now = shared.clock.now();
+            self.look_through(&rest, now, &mut shared.recorder)?;
+        }
+        let mut buffer = ReadBuf::new(&mut shared.buffer);
+        match Pin::new(&mut *self.socket).poll_read(cx, &mut buffer) {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(read) => read.map_err(Failure::Broken)?,
+        }
+        let count = buffer.filled().len();
+        if count == 0 {
+            return Err(Failure::Closed);
+        }
+        let now = shared.clock.now();
+        shared.tick(now);
+        self.look_through(&shared.buffer[..count], now, &mut shared.recorder)?;
+        Ok(true)
+    }
+
+    fn look_through(
+        &mut self,
+        mut input: &[u8],
+        now: Instant,
+        recorder: &mut Recorder,
+    ) -> Result<(), Failure> {
+        let awaited = |slots: &Slots, cookie| slots.find(cookie).map(|request| request.awaited);
+        while let Some(reply) = self
+            .decoder
+            .next_reply(&mut input, |cookie| awaited(&self.slots, cookie))
+            .map_err(Failure::Protocol)?
+        {
+            let request = self.slots.remove(reply.cookie).expect("the decoder asked for it");
+            self.replies += 1;
+            if reply.error == 0 {
+                recorder.completed(now, request.class, now.since(request.since));
+            } else {
+                recorder.failed(now, reply.error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes every request that may go now.
+    fn issue(&mut self, now: Instant, shared: &mut Shared) {
+        while self.has_room() {
+            if self.flush_every > 0 && self.unflushed == self.flush_every {
+                self.unflushed = 0;
+                self.send(Class::Flush, now, 0, 0);
+                continue;
+            }
+            let Some(since) = self.next_start(now, shared) else { break };
+            let operation = self.workload.next_operation();
+            let length = u32::try_from(self.payload.len()).expect("a block's length is a u32");
+            if operation.read {
+                self.send(Class::Read, since, operation.offset, length);
+            } else {
+                self.unflushed += 1;
+                self.send(Class::Write, since, operation.offset, length);
+            }
+        }
+    }
+
+    /// From when the latency of the request counts that may be sent now; `None` if none may.
+    fn next_start(&mut self, now: Instant, shared: &mut Shared) -> Option<Instant> {
+        if let Some(pacer) = shared.pacers.get_mut(self.index) {
+            let due = pacer.take(now)?;
+            if let Some(lateness) = due.late {
+                shared.recorder.late(lateness);
+            }
+            return Some(due.intended);
+        }
+        if now >= shared.end {
+            return None;
+        }
+        if let Some((from, left)) = &mut self.budget
+            && now >= *from
+        {
+            *left = left.checked_sub(1)?;
+        }
+        shared.issued += 1;
+        Some(now)
+    }
+
+    fn send(&mut self, class: Class, since: Instant, offset: u64, length: u32) {
+        let data = if class == Class::Read { length } else { 0 };
+        let cookie = self.slots.insert(Outstanding { class, since, awaited: Awaited { offset, data } });
+        let kind = match class {
+            Class::Read => CommandKind::Read,
+            Class::Write => CommandKind::Write,
+            Class::Flush => CommandKind::Flush,
+        };
+        encode_request(&mut self.output, &request(cookie, kind, offset, length));
+        if class == Class::Write {
+            self.output.extend_from_slice(&self.payload);
+        }
+    }
+
+    /// Writes what waits. Whether room was made for requests that could not be made before.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Result<bool, Failure> {
+        let was_full = self.is_full();
+        while self.taken < self.output.len() {
+            match Pin::new(&mut *self.socket).poll_write(cx, &self.output[self.taken..]) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(0)) => return Err(Failure::Closed),
+                Poll::Ready(Ok(count)) => self.taken += count,
+                Poll::Ready(Err(error)) => return Err(Failure::Broken(error)),
+            }
+        }
+        if self.taken == self.output.len() {
+            self.output.clear();
+            self.taken = 0;
+        } else if self.taken >= HIGH_WATER {
+            self.output.drain(..self.taken);
+            self.taken = 0;
+        }
+        Ok(was_full && !self.is_full())
+    }
+
+    /// Waits for the next request of an open loop, if it could be sent. Whether it is due.
+    fn poll_alarm(&mut self, cx: &mut Context<'_>, shared: &Shared) -> bool {
+        let room = self.has_room();
+        let Some(alarm) = &mut self.alarm else { return false };
+        alarm.set(if room { shared.pacers[self.index].due_at() } else { None });
+        alarm.poll_fired(cx).is_ready()
+    }
+
+    fn has_room(&self) -> bool {
+        self.slots.has_room() && !self.is_full()
+    }
+
+    fn is_full(&self) -> bool {
+        self.output.len() - self.taken >= HIGH_WATER
+    }
+
+    /// Nothing more will be sent, and all is answered. A connection whose last arrival has been served stays until the
+    /// end of a run that has one.
+    fn is_done(&self, now: Instant, shared: &Shared) -> bool {
+        let time_is_over = now >= shared.end;
+        let all_issued = match shared.pacers.get(self.index) {
+            Some(pacer) => pacer.due_at().is_none(),
+            None => time_is_over || self.budget.is_some_and(|(from, left)| now >= from && left == 0),
+        };
+        let may_leave = time_is_over || shared.end == Instant::FAR_FUTURE;
+        all_issued && may_leave && self.slots.outstanding() == 0 && self.output.is_empty()
+    }
+}
+
+const fn request(cookie: u64, kind: CommandKind, offset: u64, length: u32) -> Command {
+    Command {
+        cookie,
+        kind,
+        offset,
+        length,
+        fua: false,
+        no_hole: false,
+        fast_zero: false,
+        dont_fragment: false,
+        one_extent: false,
+    }
+}

@@ -1,0 +1,90 @@
+//! Why a load could not be run, each in one line: where, what was found, what is accepted.
+
+use std::io;
+
+use thiserror::Error;
+use weir_nbd::client::{HandshakeError, ReplyError};
+
+use crate::SpecError;
+
+/// Why there is no report.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// A value of the spec makes no sense.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// Nobody listens there, or we are not let in.
+    #[error("{target}: cannot connect: {source}")]
+    Connect {
+        /// The URI.
+        target: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The server is there and there will be no session.
+    #[error("{target}: {source}")]
+    Handshake {
+        /// The URI.
+        target: String,
+        /// Why.
+        source: HandshakeError,
+    },
+    /// The server is there and says nothing.
+    #[error("{target}: the server did not finish the handshake within {seconds} s; is it an NBD server?")]
+    Silent {
+        /// The URI.
+        target: String,
+        /// How long it was given.
+        seconds: u64,
+    },
+    /// The export cannot take this load.
+    #[error("{target}: {field} is {found}; the export accepts {accepted}")]
+    Export {
+        /// The URI.
+        target: String,
+        /// The field of [`LoadSpec`](crate::LoadSpec).
+        field: &'static str,
+        /// Its value.
+        found: String,
+        /// What the export can do.
+        accepted: String,
+    },
+    /// The server closed the connection in the middle.
+    #[error(
+        "{target}: the server closed the connection with {outstanding} requests outstanding, after {replies} replies"
+    )]
+    Closed {
+        /// The URI.
+        target: String,
+        /// Requests on that connection that were not answered.
+        outstanding: usize,
+        /// Requests on that connection that were.
+        replies: u64,
+    },
+    /// The server violated the protocol.
+    #[error("{target}: {source}")]
+    Protocol {
+        /// The URI.
+        target: String,
+        /// How.
+        source: ReplyError,
+    },
+    /// The connection broke.
+    #[error("{target}: {source}, with {outstanding} requests outstanding, after {replies} replies")]
+    Broken {
+        /// The URI.
+        target: String,
+        /// What the system says.
+        source: io::Error,
+        /// Requests on that connection that were not answered.
+        outstanding: usize,
+        /// Requests on that connection that were.
+        replies: u64,
+    },
+    /// Nobody waits for it any more.
+    #[error("cancelled before the load began")]
+    Cancelled,
+    /// This machine has no timer left.
+    #[error("cannot make a timer: {0}")]
+    Timer(#[source] io::Error),
+}

@@ -1,0 +1,39 @@
+//! An NBD load generator for anybody's server.
+//!
+//! [`run`] drives a [`LoadSpec`] against a server and gives a [`Report`]. There are two ways to load a server. In a **closed
+//! loop** each connection keeps `depth` requests outstanding: it finds out how much a server can do. In an **open loop**
+//! requests arrive at a rate, whatever the server does, as they do from many independent users: it finds out how
+//! long they wait. There the latency of a request counts from the instant at which it was meant to be sent, so that
+//! a server that stalls is charged with all who would have come meanwhile, and not with the few that were let in
+//! ("coordinated omission"; G. Tene). Existing generators either have no open loop for NBD (nbdcopy, qemu-img bench) or
+//! are themselves the limit above some 250,000 requests a second (fio's engine, a library call for each request).
+//!
+//! # Where the time is read
+//! The clock is read once for each turn of a connection: after a read from the socket, before the replies in it are
+//! looked at and the requests that follow are written. A latency is therefore exact to a turn, which is the few
+//! microseconds that it takes to look through one read of at most 256 KiB.
+//!
+//! # Parts
+//! - [`Arrivals`] and [`Pacer`]: when requests come, and which are late; pure, `now` is an argument.
+//! - `workload`: what they ask for. `slots`: which are outstanding. `record`: what is measured. All pure, too.
+//! - `connect`: socket and handshake. `connection`: the turn: read, look, issue, write. `run`: all of them, to the end.
+
+mod arrivals;
+mod connect;
+mod connection;
+mod error;
+mod record;
+mod report;
+mod run;
+mod slots;
+mod spec;
+mod target;
+mod workload;
+
+pub use arrivals::{Arrivals, Due, Pacer, Share};
+pub use error::LoadError;
+pub use record::Interval;
+pub use report::{Latency, Report, Summary};
+pub use run::run;
+pub use spec::{Arrival, LoadSpec, Pace, Pattern, SpecError, Until};
+pub use target::{Address, Target, TargetError};

@@ -1,0 +1,200 @@
+//! Queue depth by feedback: the controller of Façade §3.
+//!
+//! **Problem.** A device with a long queue is well used and slow; with a short one it is fast and idle now and then.
+//! How much it may have at a time, so that every volume gets the latency that it was promised and nothing is
+//! wasted, depends on the device and on the load, and both change. The law assumes only that less at the device means
+//! less latency there, and finds the depth by watching.
+//!
+//! **Equations** (§3, unnumbered; every period `P`):
+//!
+//! ```text
+//! latencyTarget(W_k) = tr_i f_r + tw_i (1 - f_r)      if r_(i-1) <= rate(W_k) < r_i
+//! E     = min over k of latencyTarget(W_k) / L(W_k)
+//! Q_new = E Q_old          if E < 1                   (somebody waits too long: less, in proportion)
+//!         (1 + e) Q_old    else if Q_max = Q_old      (all is well and the bound was felt: a little more)
+//!         Q_old            otherwise
+//! ```
+//!
+//! **Why this form.** Latency at a device that is kept busy is about proportional to what is queued there, so the
+//! proportional cut lands near the target in one step, however far off the depth was. Growth is by a fixed
+//! share instead of by the error: the error says that there is room, not how much of it another load will leave.
+//! And a depth that was not reached limits nobody, so to raise it would only wind it up.
+//!
+//! # On real devices
+//!
+//! - **No samples.** A volume whose requests all hang completes none, and would fall silent just when it is served
+//!   worst. Without a sample, the age of its oldest outstanding request stands in for `L`: its latency is at least
+//!   that. A volume with nothing outstanding takes no part.
+//! - **A wait that no cut can shorten.** The law's assumption is about the time at the device, and `L` is more than
+//!   that. Where the rest is the larger part, the volume waits for its own rate or concurrency, for a client that does
+//!   not take its replies, or for a depth that is too small for the load that it shares. A cut shortens none of them
+//!   and lengthens the last; to the letter one volume held by its own limits would take the depth down to 1 for all,
+//!   and keep it there. Such a volume takes no part.
+//! - **A cut takes time.** What is at the device when the depth is cut still has to drain, and the periods until then
+//!   measure the old depth. To the letter each of them would cut anew, far below what is needed. The first case is
+//!   therefore read as `E max(Q_old, Q_max)`, at most `Q_old`: where more was at the device than the depth allows,
+//!   that is what caused `L`.
+//! - **Growth must not break what it found.** To the letter, the law grows whenever the last period was below target,
+//!   by however little, and the period after is above it. It hunts around the target, and windows that
+//!   average over the hunt miss it half of the time. Here it grows only where it may expect to stay below afterwards,
+//!   `E >= 1 + e`, on its own assumption that latency rises at most in proportion. Between 1 and `1 + e` it rests:
+//!   the third case. The cost is that a device settles up to `e` below the target.
+//! - **Floor, ceiling, fractions.** The depth is held as a fraction and used as its whole part, at least 1, or nothing
+//!   would move, and at most [`DepthFeedbackConfig::max_depth`]. As a whole number it could not leave 1 by
+//!   10 %. `Q_max = Q_old` is read as `Q_max >=` that whole part: past-due requests pass the bound.
+//! - **Counting noise.** In 50 ms a volume of 200 requests a second has 10 arrivals, give or take 3, which says nothing
+//!   about its rate. The rate is that of the SLO window before, by which the window that is open will be judged, and
+//!   the mix that of the two; only `L` is that of the last period, or the law would act on what is long past.
+//! - **Sub-millisecond devices** finish hundreds of requests in a period; nothing in the law depends on the
+//!   number. Their latencies include the server's own work, which no depth reduces: a target below that drives
+//!   the depth to its floor.
+//! - **Cold start.** The initial depth of 200 is the paper's: too high for most devices, and corrected in the first
+//!   period in which somebody with a target suffers. To begin at 1 would cost a pool without targets 56 periods.
+//! - **A mix not seen yet** is taken to be all of that kind, read or write, with the tighter promise, so that the
+//!   first request after a pause is not let down.
+
+use std::sync::Arc;
+
+use weir_model::{Instant, Offered, QueueDepth, Slo, Span};
+
+use crate::Controller;
+
+/// How the law is tuned.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DepthFeedbackConfig {
+    /// The control period `P`. Shorter reacts faster on fewer samples. 50 ms, as in the paper: a twentieth of
+    /// the usual SLO window, so that a window can absorb a correction.
+    pub period: Span,
+    /// The growth `e` of a depth that was felt and did no harm. 0.1, as in the paper: from 20 to 200 takes 24 periods.
+    pub growth: f64,
+    /// The depth before anything was measured. 200, as in the paper.
+    pub initial_depth: QueueDepth,
+    /// The ceiling. 4096: more than any device gains from, and what it may find when the last target is taken away
+    /// and put back.
+    pub max_depth: QueueDepth,
+}
+
+impl Default for DepthFeedbackConfig {
+    fn default() -> Self {
+        Self {
+            period: Span::from_millis(50),
+            growth: 0.1,
+            initial_depth: QueueDepth::new(200),
+            max_depth: QueueDepth::new(4096),
+        }
+    }
+}
+
+/// What was seen of a pool in the last period.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct PoolObservation {
+    /// `Q_max`: the highest number of requests at the device.
+    pub peak: u32,
+    /// The volumes, in an order that is the observer's.
+    pub volumes: Vec<VolumeObservation>,
+}
+
+/// What was seen of a volume.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct VolumeObservation {
+    /// What it was promised, if anything.
+    pub slo: Option<Arc<Slo>>,
+    /// What arrived in the SLO window before the one that is open.
+    pub offered: Offered,
+    /// The share of reads lately, from 0 to 1; `None` if nothing arrived.
+    pub read_fraction: Option<f64>,
+    /// `L`: the mean of what was answered in the last period; `None` if nothing was.
+    pub answered: Option<Latency>,
+    /// The oldest request that is not answered: its latency so far.
+    pub oldest: Option<Latency>,
+}
+
+/// A latency, and how much of it was spent at the device.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Latency {
+    /// From the arrival on.
+    pub total: Span,
+    /// From when the request was given to the device until the device had finished it.
+    pub at_device: Span,
+}
+
+/// What the law decides for the next period.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DepthSetting {
+    /// How many requests the pool may have at its device.
+    pub depth: QueueDepth,
+    /// The latency that each volume is to get, in the order of the observation; `None`: it has no promise, or is
+    /// beyond it.
+    pub latency_targets: Vec<Option<Span>>,
+}
+
+/// The law. Its whole state is the depth.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DepthFeedback {
+    config: DepthFeedbackConfig,
+    depth: f64,
+}
+
+impl DepthFeedback {
+    /// The law at its initial depth.
+    ///
+    /// # Panics
+    /// If the growth is not a finite number above zero, or the period is zero.
+    pub fn new(config: DepthFeedbackConfig) -> Self {
+        assert!(config.growth.is_finite() && config.growth > 0.0, "growth of {}", config.growth);
+        assert!(!config.period.is_zero(), "a period of no length");
+        let depth = f64::from(config.initial_depth.min(config.max_depth).get());
+        Self { config, depth }
+    }
+
+    /// The depth in force.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 1 and a u32
+    pub fn depth(&self) -> QueueDepth {
+        QueueDepth::new(self.depth as u32)
+    }
+}
+
+impl Controller for DepthFeedback {
+    type Observation = PoolObservation;
+    type Setting = DepthSetting;
+
+    fn step(&mut self, _now: Instant, seen: &PoolObservation) -> DepthSetting {
+        let latency_targets: Vec<Option<Span>> =
+            seen.volumes.iter().map(VolumeObservation::latency_target).collect();
+        let room = seen
+            .volumes
+            .iter()
+            .zip(&latency_targets)
+            .filter_map(|(volume, target)| Some((*target)?.as_secs_f64() / volume.latency()?.as_secs_f64()))
+            .fold(f64::INFINITY, f64::min);
+
+        let growth = 1.0 + self.config.growth;
+        if room < 1.0 {
+            self.depth = self.depth.min(room * self.depth.max(f64::from(seen.peak)));
+        } else if room >= growth && seen.peak >= self.depth().get() {
+            self.depth *= growth;
+        }
+        self.depth = self.depth.clamp(1.0, f64::from(self.config.max_depth.get()));
+        DepthSetting { depth: self.depth(), latency_targets }
+    }
+}
+
+impl VolumeObservation {
+    /// The latency that the volume was promised for what it offers.
+    pub fn latency_target(&self) -> Option<Span> {
+        let slo = self.slo.as_ref()?;
+        match self.read_fraction {
+            Some(reads) => slo.target(&self.offered, reads),
+            None => slo.target(&self.offered, 1.0).min(slo.target(&self.offered, 0.0)),
+        }
+    }
+
+    /// `L`, above zero, if a smaller depth could shorten it.
+    fn latency(&self) -> Option<Span> {
+        let Latency { total, at_device } = self.answered.or(self.oldest)?;
+        (at_device.saturating_mul(2) >= total && !total.is_zero()).then_some(total)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! The law on observations made up by hand, and on a plant that is one formula.
+
+use weir_model::{Iops, SloPoint};
+
+use super::*;
+
+const TARGET: Span = Span::from_millis(10);
+
+fn slo(up_to: f64, latency: Span) -> Arc<Slo> {
+    let up_to = Iops::new(up_to).unwrap();
+    Arc::new(Slo::new(vec![SloPoint { up_to, read: latency, write: latency }]).unwrap())
+}
+
+/// A volume within its promise whose answers took so long, all of it at the device.
+fn promised(latency: Option<Span>) -> VolumeObservation {
+    VolumeObservation {
+        slo: Some(slo(200.0, TARGET)),
+        offered: Offered { reads: 100, writes: 0, over: Span::from_secs(1) },
+        read_fraction: Some(1.0),
+        answered: latency.map(at_device),
+        oldest: None,
+    }
+}
+
+const fn at_device(total: Span) -> Latency {
+    Latency { total, at_device: total }
+}
+
+fn pool(peak: u32, volumes: Vec<VolumeObservation>) -> PoolObservation {
+    PoolObservation { peak, volumes }
+}
+
+fn law_at(depth: u32) -> DepthFeedback {
+    let initial_depth = QueueDepth::new(depth);
+    DepthFeedback::new(DepthFeedbackConfig { initial_depth, ..DepthFeedbackConfig::default() })
+}
+
+fn depth_after(depth: u32, seen: &PoolObservation) -> u32 {
+    law_at(depth).step(Instant::ORIGIN, seen).depth.get()
+}
+
+#[test]
+fn a_latency_of_twice_the_target_halves_the_depth() {
+    assert_eq!(depth_after(200, &pool(200, vec![promised(Some(Span::from_millis(20)))])), 100);
+}
+
+#[test]
+fn the_volume_that_is_worst_off_decides() {
+    let late = |ms| promised(Some(Span::from_millis(ms)));
+    assert_eq!(depth_after(200, &pool(200, vec![late(5), late(40), late(20)])), 50);
+}
+
+#[test]
+fn a_depth_that_was_reached_and_did_no_harm_grows_by_a_tenth() {
+    assert_eq!(depth_after(100, &pool(100, vec![promised(Some(Span::from_millis(5)))])), 110);
+    assert_eq!(depth_after(100, &pool(130, vec![promised(Some(Span::from_millis(5)))])), 110, "past due");
+}
+
+#[test]
+fn a_depth_that_was_not_reached_stays() {
+    assert_eq!(depth_after(100, &pool(99, vec![promised(Some(Span::from_millis(5)))])), 100);
+}
+
+#[test]
+fn a_depth_rests_where_growth_would_break_the_target() {
+    assert_eq!(depth_after(100, &pool(100, vec![promised(Some(Span::from_micros(9_500)))])), 100);
+}
+
+#[test]
+fn a_volume_that_completes_nothing_counts_with_the_age_of_its_oldest_request() {
+    let hanging = VolumeObservation { oldest: Some(at_device(Span::from_millis(100))), ..promised(None) };
+    assert_eq!(depth_after(200, &pool(200, vec![hanging])), 20);
+    let just_begun = VolumeObservation { oldest: Some(at_device(Span::from_millis(1))), ..promised(None) };
+    assert_eq!(depth_after(200, &pool(200, vec![just_begun])), 220);
+}
+
+#[test]
+fn a_volume_that_waits_mostly_elsewhere_asks_for_no_cut() {
+    let waited = |at_device| VolumeObservation {
+        answered: Some(Latency { total: Span::from_millis(40), at_device: Span::from_millis(at_device) }),
+        ..promised(None)
+    };
+    assert_eq!(depth_after(200, &pool(200, vec![waited(20)])), 50);
+    assert_eq!(depth_after(200, &pool(200, vec![waited(19)])), 220);
+    let held = Latency { total: Span::from_secs(1), at_device: Span::ZERO };
+    let held = VolumeObservation { oldest: Some(held), ..promised(None) };
+    assert_eq!(depth_after(200, &pool(200, vec![held])), 220);
+}
+
+#[test]
+fn a_cut_that_still_drains_is_not_made_twice() {
+    let late = || vec![promised(Some(Span::from_millis(20)))];
+    assert_eq!(depth_after(100, &pool(60, late())), 50);
+    assert_eq!(depth_after(50, &pool(60, late())), 30);
+    assert_eq!(depth_after(30, &pool(60, late())), 30);
+}
+
+#[test]
+fn volumes_without_a_promise_or_beyond_it_or_silent_take_no_part() {
+    let slow = Some(Span::from_secs(1));
+    let unpromised = VolumeObservation { slo: None, ..promised(slow) };
+    let beyond = VolumeObservation {
+        offered: Offered { reads: 400, writes: 0, over: Span::from_secs(1) },
+        ..promised(slow)
+    };
+    let seen = pool(200, vec![unpromised, beyond, promised(None)]);
+    let setting = law_at(200).step(Instant::ORIGIN, &seen);
+    assert_eq!(setting.depth.get(), 220);
+    assert_eq!(setting.latency_targets, [None, None, Some(TARGET)]);
+}
+
+#[test]
+fn the_depth_leaves_its_floor_again() {
+    let mut law = law_at(1);
+    let fine = pool(1, vec![promised(Some(Span::from_millis(1)))]);
+    let depths: Vec<u32> = (0..9).map(|_| law.step(Instant::ORIGIN, &fine).depth.get()).collect();
+    assert_eq!(depths, [1, 1, 1, 1, 1, 1, 1, 2, 2]);
+}
+
+#[test]
+fn before_the_first_arrival_the_tighter_promise_holds() {
+    let up_to = Iops::new(100.0).unwrap();
+    let (read, write) = (Span::from_millis(20), Span::from_millis(5));
+    let slo = Some(Arc::new(Slo::new(vec![SloPoint { up_to, read, write }]).unwrap()));
+    assert_eq!(VolumeObservation { slo, ..VolumeObservation::default() }.latency_target(), Some(write));
+}
+
+/// The latency at a station of 8 servers of 5 ms that is kept busy with `depth` requests.
+fn station_latency(depth: u32) -> Span {
+    Span::from_micros(5_000 * u64::from(depth.max(8)) / 8)
+}
+
+#[test]
+fn a_steady_plant_comes_to_rest_below_the_target_from_above_and_from_below() {
+    for start in [1, 8, 200, 4096] {
+        let mut law = law_at(start);
+        let mut depths = Vec::new();
+        for _ in 0..100 {
+            let depth = law.depth().get();
+            law.step(Instant::ORIGIN, &pool(depth, vec![promised(Some(station_latency(depth)))]));
+            depths.push(law.depth().get());
+        }
+        let rest = depths[99];
+        assert!(depths[90..].iter().all(|depth| *depth == rest), "does not rest: {depths:?}");
+        assert!(station_latency(rest) <= TARGET && rest >= 13, "rests at {rest}");
+    }
+}
+
+#[test]
+fn the_trace_of_a_cut_and_a_recovery_reads_as_the_equations_say() {
+    let mut law = law_at(200);
+    let trace: Vec<u32> = [50_000, 12_000, 9_900, 8_000, 8_000, 9_500]
+        .map(|micros| {
+            let peak = law.depth().get();
+            law.step(Instant::ORIGIN, &pool(peak, vec![promised(Some(Span::from_micros(micros)))]))
+                .depth
+                .get()
+        })
+        .to_vec();
+    assert_eq!(trace, [40, 33, 33, 36, 40, 40]);
+}
+
+mod conformance {
+    //! What every law must obey.
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn anything() -> impl Strategy<Value = PoolObservation> {
+        let span = || (0u64..2_000_000_000).prop_map(Span::from_nanos);
+        let latency = || {
+            prop::option::of(
+                (span(), span()).prop_map(|(a, b)| Latency { total: a.max(b), at_device: a.min(b) }),
+            )
+        };
+        let volume = (latency(), latency(), 0u64..400).prop_map(|(answered, oldest, reads)| {
+            let offered = Offered { reads, writes: 0, over: Span::from_secs(1) };
+            VolumeObservation { offered, answered, oldest, ..promised(None) }
+        });
+        (0u32..10_000, prop::collection::vec(volume, 0..4)).prop_map(|(peak, volumes)| pool(peak, volumes))
+    }
+
+    proptest! {
+        #[test]
+        fn the_output_is_bounded_whatever_was_seen(seen in prop::collection::vec(anything(), 1..200)) {
+            let mut law = law_at(200);
+            for observation in &seen {
+                let setting = law.step(Instant::ORIGIN, observation);
+                prop_assert!(setting.depth <= DepthFeedbackConfig::default().max_depth);
+                prop_assert_eq!(setting.latency_targets.len(), observation.volumes.len());
+            }
+        }
+
+        #[test]
+        fn a_law_that_was_pinned_to_a_bound_is_as_quick_as_one_that_has_just_come_there(pinned in 100usize..1_000) {
+            let fine = pool(4096, vec![promised(Some(Span::from_millis(1)))]);
+            let bad = pool(4096, vec![promised(Some(Span::from_millis(20)))]);
+            let mut law = law_at(200);
+            let _ = (0..pinned).map(|_| law.step(Instant::ORIGIN, &fine)).last();
+            prop_assert_eq!(law.step(Instant::ORIGIN, &bad).depth.get(), 2048);
+            let hopeless = pool(1, vec![promised(Some(Span::from_secs(1)))]);
+            let _ = (0..pinned).map(|_| law.step(Instant::ORIGIN, &hopeless)).last();
+            let at_the_floor = DepthFeedback { config: law.config, depth: 1.0 };
+            prop_assert_eq!(law, at_the_floor);
+        }
+
+        #[test]
+        fn equal_inputs_give_equal_outputs_and_a_new_law_is_a_fresh_one(
+            seen in prop::collection::vec(anything(), 1..50),
+        ) {
+            let (mut one, mut other) = (law_at(200), law_at(200));
+            for observation in &seen {
+                prop_assert_eq!(
+                    one.step(Instant::ORIGIN, observation),
+                    other.step(Instant::ORIGIN, observation)
+                );
+            }
+            prop_assert_eq!(DepthFeedback::new(one.config), law_at(200));
+        }
+
+        #[test]
+        fn steady_input_converges(latency in 1u64..100_000_000, start in 1u32..4096) {
+            let seen = |peak| pool(peak, vec![promised(Some(Span::from_nanos(latency)))]);
+            let mut law = law_at(start);
+            for _ in 0..3_000 {
+                law.step(Instant::ORIGIN, &seen(law.depth().get()));
+            }
+            let settled = law.depth();
+            prop_assert_eq!(law.step(Instant::ORIGIN, &seen(settled.get())).depth, settled);
+        }
+    }
+}

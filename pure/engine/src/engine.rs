@@ -1,0 +1,310 @@
+//! The state machine itself. What it is made of lies beside it, a file each; here is what happens to a request.
+
+use std::collections::VecDeque;
+
+use weir_control::Latency;
+use weir_model::{Completion, Instant, Io, IoId, IoKind, QueueDepth, Span, VolumeId};
+use weir_sched::{Dispatch, Edf, PassThrough, Scheduler};
+
+use crate::config::{Control, EngineConfig, VolumeConfig};
+use crate::event::Event;
+use crate::loops::{ControlLoop, close_windows};
+use crate::requests::{RequestTable, Stage, Stamped};
+use crate::tick::Tick;
+use crate::volume::{Volume, VolumeTable};
+
+/// One pool. See the crate's text for the families of its methods and the order in which to call them.
+#[derive(Debug)]
+pub struct Engine {
+    config: EngineConfig,
+    volumes: VolumeTable,
+    requests: RequestTable,
+    scheduler: Box<dyn Scheduler + Send>,
+    /// Requests at the device, and the highest number of them in this control period.
+    at_device: u32,
+    peak: u32,
+    control: Option<ControlLoop>,
+    window: Tick,
+    /// When the scheduler, asked last, wanted to be asked again.
+    wake: Option<Instant>,
+    events: VecDeque<Event>,
+}
+
+/// What a client asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Of which volume.
+    pub volume: VolumeId,
+    /// What to do.
+    pub kind: IoKind,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes; zero for a flush.
+    pub length: u32,
+}
+
+/// An engine at a glance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EngineSnapshot {
+    /// How many requests may be at the device, if a law says so.
+    pub depth_target: Option<QueueDepth>,
+    /// How many wait.
+    pub queued: u32,
+    /// How many are at the device.
+    pub in_flight: u32,
+}
+
+/// Configuration.
+impl Engine {
+    /// A pool without volumes.
+    ///
+    /// # Panics
+    /// If a period or the SLO window has no length, or the growth of the law is not above zero.
+    pub fn new(now: Instant, config: EngineConfig) -> Self {
+        let (control, scheduler) = ruled_by(now, config.control);
+        Self {
+            volumes: VolumeTable::default(),
+            requests: RequestTable::default(),
+            scheduler,
+            at_device: 0,
+            peak: 0,
+            control,
+            window: Tick::new(now, config.slo_window),
+            wake: None,
+            events: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// Changes the law or its tuning while requests are queued and at the device: none is lost, none is issued
+    /// twice, and those that wait keep their order of arrival. The law starts anew. A configuration that is the
+    /// same changes nothing.
+    ///
+    /// # Panics
+    /// As [`Engine::new`].
+    pub fn set_config(&mut self, now: Instant, config: EngineConfig) {
+        if config == self.config {
+            return;
+        }
+        if config.slo_window != self.config.slo_window {
+            self.window = Tick::new(now, config.slo_window);
+            self.volumes.iter_mut().for_each(|(_, volume)| volume.restart_window(now));
+        }
+        self.config = config;
+        let queued = self.scheduler.take_queued(now);
+        (self.control, self.scheduler) = ruled_by(now, config.control);
+        for (id, volume) in self.volumes.iter() {
+            self.scheduler.set_volume(now, id, &volume.knobs(config.background_deadline));
+        }
+        for request in self.requests.iter().filter(|r| matches!(r.stage, Stage::AtDevice { .. })) {
+            self.scheduler.adopt_in_flight(now, request.volume);
+        }
+        for io in queued {
+            self.scheduler.submit(now, io);
+        }
+        self.peak = self.at_device;
+        self.wake = None;
+        self.debug_assert_invariants();
+    }
+
+    /// Adds a volume. Its number is its own until it is removed.
+    pub fn add_volume(&mut self, now: Instant, config: VolumeConfig) -> VolumeId {
+        let id = self.volumes.insert(Volume::new(now, config));
+        let knobs = self.volumes.get(id).knobs(self.config.background_deadline);
+        self.scheduler.set_volume(now, id, &knobs);
+        id
+    }
+
+    /// Changes a volume. Its limits hold at once, for what waits too; its promise from the next control tick on.
+    ///
+    /// # Panics
+    /// If there is no such volume.
+    pub fn set_volume(&mut self, now: Instant, volume: VolumeId, config: VolumeConfig) {
+        let changed = self.volumes.get_mut(volume);
+        changed.set_config(config);
+        self.scheduler.set_volume(now, volume, &changed.knobs(self.config.background_deadline));
+    }
+
+    /// Removes a volume.
+    ///
+    /// # Panics
+    /// If there is no such volume, or it has requests outstanding.
+    pub fn remove_volume(&mut self, now: Instant, volume: VolumeId) {
+        let outstanding = self.outstanding(volume);
+        assert!(outstanding == 0, "{volume:?} has {outstanding} requests outstanding");
+        self.scheduler.remove_volume(now, volume);
+        self.volumes.remove(volume);
+    }
+}
+
+/// What happened.
+impl Engine {
+    /// A request came in.
+    ///
+    /// # Panics
+    /// If there is no such volume.
+    pub fn handle_submit(&mut self, now: Instant, request: Request) -> IoId {
+        let Request { volume, kind, offset, length } = request;
+        let owner = self.volumes.get_mut(volume);
+        owner.on_arrival(kind);
+        let stamped = Stamped { volume, kind, length, arrived: now, stage: Stage::Queued };
+        let id = self.requests.insert(owner.chain(kind), stamped);
+        self.scheduler.submit(now, Io { id, volume, kind, offset, length, arrived: now });
+        id
+    }
+
+    /// The device has finished a request, with success or not: its place there is free.
+    ///
+    /// # Panics
+    /// If that request is not at the device.
+    pub fn handle_complete(&mut self, now: Instant, id: IoId, ok: bool) {
+        let request = self.requests.get_mut(id).expect("only what was issued completes");
+        let Stage::AtDevice { issued } = request.stage else { panic!("{id:?} is not at the device") };
+        request.stage = Stage::Done { issued, completed: now, ok };
+        self.at_device -= 1;
+        self.scheduler.on_complete(now, &Completion { id, volume: request.volume, ok });
+        self.debug_assert_invariants();
+    }
+
+    /// The reply to a finished request is out of our hands. This ends the request: its slot is free again, and its
+    /// latency counts until here.
+    ///
+    /// # Panics
+    /// If the device has not finished that request.
+    pub fn handle_reply(&mut self, now: Instant, id: IoId) {
+        let Stamped { volume, kind, length, arrived, stage } =
+            *self.requests.get_mut(id).expect("only what was submitted is answered");
+        let Stage::Done { issued, completed, ok } = stage else { panic!("{id:?} is not finished") };
+        let total = now.since(arrived);
+        let owner = self.volumes.get_mut(volume);
+        self.requests.remove(owner.chain(kind), id);
+        owner.outstanding -= 1;
+        let (queued, device) = (issued.since(arrived), completed.since(issued));
+        if ok {
+            owner.on_answer(kind, Latency { total, at_device: device });
+        }
+        self.events.push_back(Event::Finished { volume, kind, length, ok, queued, device, total });
+    }
+
+    /// The client does not want a request any more. True: it was queued, and is gone. False: it is at the device and
+    /// will complete, or it is unknown.
+    pub fn handle_abort(&mut self, now: Instant, id: IoId) -> bool {
+        let Some(Stamped { volume, kind, stage: Stage::Queued, .. }) = self.requests.get_mut(id).copied()
+        else {
+            return false;
+        };
+        let aborted = self.scheduler.abort(now, id);
+        assert!(aborted.is_some(), "{id:?} is queued, but the scheduler has lost it");
+        let owner = self.volumes.get_mut(volume);
+        self.requests.remove(owner.chain(kind), id);
+        owner.outstanding -= 1;
+        self.events.push_back(Event::Aborted { volume, kind });
+        true
+    }
+
+    /// Time has passed: runs what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.wake.is_some_and(|wake| wake <= now) {
+            self.wake = None;
+        }
+        if let Some(control) = &mut self.control
+            && control.tick.serve(now)
+        {
+            let event = control.run(
+                now,
+                std::mem::replace(&mut self.peak, self.at_device),
+                self.config.background_deadline,
+                &mut self.volumes,
+                &self.requests,
+                &mut *self.scheduler,
+            );
+            self.events.push_back(event);
+        }
+        if self.window.serve(now) {
+            self.events.extend(close_windows(now, &mut self.volumes, &self.requests));
+        }
+    }
+}
+
+/// What to do.
+impl Engine {
+    /// The next request for the device, or why there is none. Call it until it is not [`Dispatch::Issue`].
+    ///
+    /// An instant in the answer needs no timer of its own: [`Engine::poll_timeout`] knows it.
+    pub fn poll_dispatch(&mut self, now: Instant) -> Dispatch {
+        let dispatch = self.scheduler.poll_dispatch(now);
+        match dispatch {
+            Dispatch::Issue(io) => {
+                let request = self.requests.get_mut(io.id).expect("what is queued is known");
+                request.stage = Stage::AtDevice { issued: now };
+                self.at_device += 1;
+                self.peak = self.peak.max(self.at_device);
+                self.debug_assert_invariants();
+            }
+            Dispatch::WaitUntil(instant) => self.wake = Some(instant),
+            Dispatch::AtDepth { recheck } => self.wake = recheck,
+            Dispatch::Idle => self.wake = None,
+        }
+        dispatch
+    }
+
+    /// When [`Engine::handle_timeout`] is to be called, if nothing happens before: the end of the control period or of
+    /// the SLO window, or the scheduler's wake-up.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let control = self.control.as_ref().map(|control| control.tick.due());
+        [Some(self.window.due()), control, self.wake].into_iter().flatten().min()
+    }
+
+    /// The next report.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}
+
+/// The state.
+impl Engine {
+    /// How many requests of a volume are submitted and neither answered nor aborted.
+    ///
+    /// # Panics
+    /// If there is no such volume.
+    pub fn outstanding(&self, volume: VolumeId) -> u32 {
+        self.volumes.get(volume).outstanding
+    }
+
+    /// How the pool as a whole stands.
+    pub fn snapshot(&self) -> EngineSnapshot {
+        let requests = self.scheduler.snapshot();
+        EngineSnapshot {
+            depth_target: self.control.as_ref().map(ControlLoop::depth),
+            queued: requests.queued,
+            in_flight: requests.in_flight,
+        }
+    }
+
+    /// The latency that a volume is promised now: what the law holds it to, or without a law, what its open SLO window
+    /// will be judged by. `None`: nothing, or it offers more than its SLO covers.
+    ///
+    /// # Panics
+    /// If there is no such volume.
+    pub fn target(&self, volume: VolumeId) -> Option<Span> {
+        let volume = self.volumes.get(volume);
+        if self.control.is_some() { volume.latency_target() } else { volume.window_target() }
+    }
+
+    fn debug_assert_invariants(&self) {
+        debug_assert_eq!(self.at_device, self.scheduler.snapshot().in_flight);
+        debug_assert!(self.at_device <= self.peak);
+    }
+}
+
+/// The loop and the scheduler that a law needs.
+fn ruled_by(now: Instant, control: Control) -> (Option<ControlLoop>, Box<dyn Scheduler + Send>) {
+    match control {
+        Control::None => (None, Box::new(PassThrough::new())),
+        Control::Facade(law) => {
+            let control = ControlLoop::new(now, law);
+            let scheduler = Edf::new(control.depth());
+            (Some(control), Box::new(scheduler))
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What an engine reports: the one source of every metric, table, log line and figure.
+
+use weir_model::{IoKind, Offered, QueueDepth, Span, VolumeId};
+
+/// Something that happened in a pool.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Event {
+    /// A request was answered.
+    Finished {
+        /// Its volume.
+        volume: VolumeId,
+        /// What it did.
+        kind: IoKind,
+        /// Its number of bytes.
+        length: u32,
+        /// Whether the device did what was asked.
+        ok: bool,
+        /// From its submission until it was issued.
+        queued: Span,
+        /// From there until the device had finished it.
+        device: Span,
+        /// From its submission until its reply was handed over: the latency that an SLO speaks of.
+        total: Span,
+    },
+    /// A request was taken back while it was queued.
+    Aborted {
+        /// Its volume.
+        volume: VolumeId,
+        /// What it would have done.
+        kind: IoKind,
+    },
+    /// A control period has ended.
+    Controlled {
+        /// The depth for the next.
+        depth: QueueDepth,
+        /// The highest number of requests at the device in the one that ended.
+        peak: u32,
+    },
+    /// An SLO window of a volume has ended.
+    WindowClosed {
+        /// The volume.
+        volume: VolumeId,
+        /// What it was like.
+        window: WindowReport,
+    },
+}
+
+/// One SLO window of one volume. All numbers are of reads and writes; other requests have no SLO.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct WindowReport {
+    /// What arrived in it, and how long it was.
+    pub offered: Offered,
+    /// How many were answered with success.
+    pub completed: u64,
+    /// Their mean latency.
+    pub mean_latency: Option<Span>,
+    /// What was promised: by the rate in the window *before* and the mix in this one (Façade §3).
+    pub target: Option<Span>,
+    /// The one against the other.
+    pub verdict: Verdict,
+}
+
+/// Whether a window kept its volume's promise.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Verdict {
+    /// The mean latency was at most the target.
+    Met,
+    /// It was above, or nothing was answered while something waited for longer than the target.
+    Missed,
+    /// The volume offered more than its SLO covers in the window before.
+    OutOfContract,
+    /// There was nothing to judge.
+    Idle,
+    /// The volume has no SLO.
+    NoSlo,
+}

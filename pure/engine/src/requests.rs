@@ -1,0 +1,70 @@
+//! Every request that an engine holds, from its submission until its reply or its abort.
+
+use weir_model::{Instant, IoId, IoKind, VolumeId};
+use weir_sched::{Chain, SlotChains};
+
+/// The requests by slot. A slot that was freed last is used first: it is still in the cache.
+#[derive(Default, Debug)]
+pub(crate) struct RequestTable {
+    requests: SlotChains<Stamped>,
+    /// By slot: how often it was used before.
+    generations: Vec<u32>,
+    free: Vec<u32>,
+}
+
+/// A request with the instants of its life so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamped {
+    pub(crate) volume: VolumeId,
+    pub(crate) kind: IoKind,
+    pub(crate) length: u32,
+    pub(crate) arrived: Instant,
+    pub(crate) stage: Stage,
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// The scheduler has it.
+    Queued,
+    /// The device has it.
+    AtDevice { issued: Instant },
+    /// The device has finished it; its reply is on the way.
+    Done { issued: Instant, completed: Instant, ok: bool },
+}
+
+impl RequestTable {
+    /// Takes in a request, at the end of `chain`.
+    pub(crate) fn insert(&mut self, chain: &mut Chain, request: Stamped) -> IoId {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.generations.push(0);
+            u32::try_from(self.generations.len() - 1).expect("fewer than 2^32 requests at a time")
+        });
+        self.requests.push_back(chain, slot, request);
+        IoId { slot, generation: self.generations[slot as usize] }
+    }
+
+    /// Lets a request go. `id` must be of one that is in `chain`.
+    pub(crate) fn remove(&mut self, chain: &mut Chain, id: IoId) -> Stamped {
+        let gone = self.requests.remove(chain, id.slot);
+        let generation = &mut self.generations[id.slot as usize];
+        *generation = generation.wrapping_add(1);
+        self.free.push(id.slot);
+        gone
+    }
+
+    /// The request with this id; `None` if it is gone or never was.
+    pub(crate) fn get_mut(&mut self, id: IoId) -> Option<&mut Stamped> {
+        let generation = self.generations.get(id.slot as usize)?;
+        if *generation == id.generation { self.requests.get_mut(id.slot) } else { None }
+    }
+
+    /// The request of `chain` that arrived first.
+    pub(crate) fn oldest(&self, chain: &Chain) -> Option<&Stamped> {
+        self.requests.front(chain)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Stamped> {
+        self.requests.iter()
+    }
+}

@@ -1,0 +1,220 @@
+//! Whatever a driver does to an engine, in whatever order: every request is issued at most once, and ends once.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use weir_engine::{
+    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Event, Request, VolumeConfig,
+};
+use weir_model::{Instant, IoId, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, VolumeId};
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Submit { volume: usize, kind: IoKind },
+    Dispatch,
+    Complete { nth: usize, ok: bool },
+    Reply(usize),
+    Abort(usize),
+    Advance(Span),
+    SetConfig(EngineConfig),
+    SetVolume { volume: usize, config: VolumeConfig },
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Stage {
+    Queued,
+    AtDevice,
+    Done,
+}
+
+fn configs() -> impl Strategy<Value = EngineConfig> {
+    let control = prop_oneof![
+        Just(Control::None),
+        (1u32..10).prop_map(|depth| Control::Facade(DepthFeedbackConfig {
+            initial_depth: QueueDepth::new(depth),
+            ..DepthFeedbackConfig::default()
+        })),
+    ];
+    (control, 1u64..3).prop_map(|(control, seconds)| EngineConfig {
+        control,
+        slo_window: Span::from_secs(seconds),
+        background_deadline: Span::from_secs(10),
+    })
+}
+
+fn volume_configs() -> impl Strategy<Value = VolumeConfig> {
+    let slo = prop::option::of((1u64..20).prop_map(|ms| {
+        let (up_to, latency) = (Iops::new(100.0).unwrap(), Span::from_millis(ms));
+        Slo::new(vec![SloPoint { up_to, read: latency, write: latency }]).unwrap()
+    }));
+    let max_iops = prop::option::of(prop::sample::select(vec![5.0, 1_000.0]));
+    (slo, max_iops).prop_map(|(slo, max_iops)| VolumeConfig {
+        slo,
+        max_iops: max_iops.and_then(Iops::new),
+        ..VolumeConfig::default()
+    })
+}
+
+fn operations() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        6 => (0usize..3, prop::sample::select(IoKind::ALL.to_vec()))
+            .prop_map(|(volume, kind)| Operation::Submit { volume, kind }),
+        5 => Just(Operation::Dispatch),
+        4 => (any::<usize>(), any::<bool>()).prop_map(|(nth, ok)| Operation::Complete { nth, ok }),
+        4 => any::<usize>().prop_map(Operation::Reply),
+        1 => any::<usize>().prop_map(Operation::Abort),
+        3 => (0u64..400_000_000).prop_map(|nanos| Operation::Advance(Span::from_nanos(nanos))),
+        1 => configs().prop_map(Operation::SetConfig),
+        1 => (0usize..3, volume_configs()).prop_map(|(volume, config)| Operation::SetVolume { volume, config }),
+    ]
+}
+
+/// An engine, and an account of what it must hold.
+struct World {
+    engine: Engine,
+    now: Instant,
+    volumes: [VolumeId; 3],
+    requests: BTreeMap<IoId, (VolumeId, Stage)>,
+    submitted: usize,
+    ended: usize,
+}
+
+impl World {
+    fn new() -> Self {
+        let now = Instant::ORIGIN;
+        let mut engine = Engine::new(now, EngineConfig::default());
+        let volumes = [(); 3].map(|()| engine.add_volume(now, VolumeConfig::default()));
+        Self { engine, now, volumes, requests: BTreeMap::new(), submitted: 0, ended: 0 }
+    }
+
+    fn apply(&mut self, operation: Operation) {
+        match operation {
+            Operation::Submit { volume, kind } => {
+                let volume = self.volumes[volume];
+                let request = Request { volume, kind, offset: 0, length: 4096 };
+                let id = self.engine.handle_submit(self.now, request);
+                assert!(self.requests.insert(id, (volume, Stage::Queued)).is_none(), "{id:?} is in use");
+                self.submitted += 1;
+            }
+            Operation::Dispatch => drop(self.dispatch()),
+            Operation::Complete { nth, ok } => {
+                if let Some(id) = self.pick(nth, Stage::AtDevice) {
+                    self.engine.handle_complete(self.now, id, ok);
+                    self.set_stage(id, Stage::Done);
+                }
+            }
+            Operation::Reply(nth) => {
+                if let Some(id) = self.pick(nth, Stage::Done) {
+                    self.engine.handle_reply(self.now, id);
+                    self.requests.remove(&id);
+                }
+            }
+            Operation::Abort(nth) => {
+                let Some(id) = self.requests.keys().nth(nth % self.requests.len().max(1)).copied() else {
+                    return;
+                };
+                let was_queued = self.requests[&id].1 == Stage::Queued;
+                assert_eq!(self.engine.handle_abort(self.now, id), was_queued);
+                if was_queued {
+                    self.requests.remove(&id);
+                }
+            }
+            Operation::Advance(span) => {
+                self.now = self.now + span;
+                self.engine.handle_timeout(self.now);
+            }
+            Operation::SetConfig(config) => self.engine.set_config(self.now, config),
+            Operation::SetVolume { volume, config } => {
+                self.engine.set_volume(self.now, self.volumes[volume], config);
+            }
+        }
+    }
+
+    fn dispatch(&mut self) -> Dispatch {
+        loop {
+            let dispatch = self.engine.poll_dispatch(self.now);
+            let Dispatch::Issue(io) = dispatch else { return dispatch };
+            assert_eq!(self.requests.get(&io.id), Some(&(io.volume, Stage::Queued)), "issued");
+            self.set_stage(io.id, Stage::AtDevice);
+        }
+    }
+
+    fn check(&mut self) {
+        while let Some(event) = self.engine.poll_event() {
+            if let Event::Finished { queued, device, total, .. } = event {
+                assert!(queued + device <= total);
+            }
+            self.ended += usize::from(matches!(event, Event::Finished { .. } | Event::Aborted { .. }));
+        }
+        assert_eq!(self.submitted, self.ended + self.requests.len());
+        let count = |stage| self.requests.values().filter(|(_, s)| *s == stage).count();
+        let snapshot = self.engine.snapshot();
+        assert_eq!(snapshot.queued as usize, count(Stage::Queued));
+        assert_eq!(snapshot.in_flight as usize, count(Stage::AtDevice));
+        for volume in self.volumes {
+            let outstanding = self.requests.values().filter(|(of, _)| *of == volume).count();
+            assert_eq!(self.engine.outstanding(volume) as usize, outstanding);
+        }
+    }
+
+    /// A driver that only does what it is told brings everything to its end.
+    fn finish(&mut self) {
+        loop {
+            self.engine.handle_timeout(self.now);
+            let reason = self.dispatch();
+            while let Some(id) = self.pick(0, Stage::AtDevice) {
+                self.engine.handle_complete(self.now, id, true);
+                self.set_stage(id, Stage::Done);
+            }
+            while let Some(id) = self.pick(0, Stage::Done) {
+                self.engine.handle_reply(self.now, id);
+                self.requests.remove(&id);
+            }
+            self.check();
+            match reason {
+                Dispatch::Idle => break,
+                Dispatch::WaitUntil(_) => self.now = self.engine.poll_timeout().unwrap(),
+                Dispatch::AtDepth { .. } | Dispatch::Issue(_) => {}
+            }
+        }
+        assert!(self.requests.is_empty());
+        for volume in self.volumes {
+            self.engine.remove_volume(self.now, volume);
+        }
+    }
+
+    fn pick(&self, nth: usize, stage: Stage) -> Option<IoId> {
+        let at_stage: Vec<IoId> =
+            self.requests.iter().filter(|(_, (_, s))| *s == stage).map(|(id, _)| *id).collect();
+        at_stage.get(nth % at_stage.len().max(1)).copied()
+    }
+
+    fn set_stage(&mut self, id: IoId, stage: Stage) {
+        self.requests.get_mut(&id).unwrap().1 = stage;
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_request_ends_once(operations in prop::collection::vec(operations(), 1..200)) {
+        let mut world = World::new();
+        for operation in operations {
+            world.apply(operation);
+            world.check();
+        }
+        world.finish();
+    }
+
+    #[test]
+    fn after_everything_is_drained_the_next_timeout_lies_ahead(
+        operations in prop::collection::vec(operations(), 1..100),
+    ) {
+        let mut world = World::new();
+        for operation in operations {
+            world.apply(operation);
+            world.engine.handle_timeout(world.now);
+            world.dispatch();
+            prop_assert!(world.engine.poll_timeout().unwrap() > world.now);
+        }
+    }
+}

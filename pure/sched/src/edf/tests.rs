@@ -1,0 +1,249 @@
+//! The rules of the scheduler, one by one; all of them together are compared with an oracle in `tests/`.
+
+use std::num::NonZeroU32;
+
+use weir_model::{Bandwidth, Iops, Span};
+
+use super::*;
+
+const DB: VolumeId = VolumeId(0);
+const BACKUP: VolumeId = VolumeId(1);
+
+const fn at(micros: u64) -> Instant {
+    Instant::from_nanos(micros * 1_000)
+}
+
+const fn ms(millis: u64) -> Span {
+    Span::from_millis(millis)
+}
+
+/// A scheduler with two volumes: DB is due after 10 ms, BACKUP after 10 s.
+struct Pool {
+    edf: Edf,
+    slots: u32,
+}
+
+impl Pool {
+    fn new(depth: u32) -> Self {
+        let mut edf = Edf::new(QueueDepth::new(depth));
+        edf.set_volume(at(0), DB, &VolumeKnobs::with_target(ms(10)));
+        edf.set_volume(at(0), BACKUP, &VolumeKnobs::with_target(Span::from_secs(10)));
+        Self { edf, slots: 0 }
+    }
+
+    fn submit(&mut self, now: Instant, volume: VolumeId, kind: IoKind) -> IoId {
+        let id = IoId { slot: self.slots, generation: 0 };
+        self.slots += 1;
+        self.edf.submit(now, Io { id, volume, kind, offset: 0, length: 4096, arrived: now });
+        id
+    }
+
+    fn read(&mut self, now: Instant, volume: VolumeId) -> IoId {
+        self.submit(now, volume, IoKind::Read)
+    }
+
+    fn issued(&mut self, now: Instant) -> Option<IoId> {
+        match self.edf.poll_dispatch(now) {
+            Dispatch::Issue(io) => Some(io.id),
+            _ => None,
+        }
+    }
+
+    fn complete(&mut self, now: Instant, volume: VolumeId, id: IoId) {
+        self.edf.on_complete(now, &Completion { id, volume, ok: true });
+    }
+}
+
+fn rate(iops: f64) -> VolumeKnobs {
+    VolumeKnobs { max_iops: Iops::new(iops), ..VolumeKnobs::with_target(ms(10)) }
+}
+
+fn concurrency(bound: u32) -> VolumeKnobs {
+    VolumeKnobs { concurrency: NonZeroU32::new(bound), ..VolumeKnobs::with_target(ms(10)) }
+}
+
+#[test]
+fn the_volume_whose_oldest_request_is_due_first_goes_first() {
+    let mut pool = Pool::new(10);
+    let backup = pool.read(at(0), BACKUP);
+    let (one, two) = (pool.read(at(1_000), DB), pool.read(at(1_000), DB));
+    let order: Vec<IoId> = std::iter::from_fn(|| pool.issued(at(1_000))).collect();
+    assert_eq!(order, [one, two, backup]);
+}
+
+#[test]
+fn equal_deadlines_go_by_volume_number() {
+    let mut pool = Pool::new(10);
+    pool.edf.set_volume(at(0), BACKUP, &VolumeKnobs::with_target(ms(10)));
+    let (backup, db) = (pool.read(at(0), BACKUP), pool.read(at(0), DB));
+    assert_eq!([pool.issued(at(0)), pool.issued(at(0))], [Some(db), Some(backup)]);
+}
+
+#[test]
+fn nothing_is_issued_beyond_the_depth_until_something_is_past_due() {
+    let mut pool = Pool::new(1);
+    let first = pool.read(at(0), BACKUP);
+    let second = pool.read(at(0), DB);
+    assert_eq!(pool.issued(at(0)), Some(second));
+    let third = pool.read(at(1_000), DB);
+    assert_eq!(pool.edf.poll_dispatch(at(1_000)), Dispatch::AtDepth { recheck: Some(at(11_000)) });
+    assert_eq!(pool.edf.poll_dispatch(at(10_999)), Dispatch::AtDepth { recheck: Some(at(11_000)) });
+    assert_eq!(pool.issued(at(11_000)), Some(third));
+    assert_eq!(pool.issued(at(11_000)), None);
+    assert_eq!(pool.issued(at(10_000_000)), Some(first));
+}
+
+#[test]
+fn a_past_due_request_passes_neither_its_rate_nor_its_concurrency() {
+    let mut pool = Pool::new(1);
+    pool.edf.set_volume(at(0), DB, &concurrency(1));
+    let first = pool.read(at(0), DB);
+    pool.read(at(0), DB);
+    assert_eq!(pool.issued(at(0)), Some(first));
+    assert_eq!(pool.edf.poll_dispatch(at(60_000_000)), Dispatch::AtDepth { recheck: None });
+
+    let mut pool = Pool::new(1);
+    pool.edf.set_volume(at(0), DB, &rate(1.0));
+    pool.read(at(0), DB);
+    pool.read(at(0), DB);
+    assert!(pool.issued(at(0)).is_some());
+    assert_eq!(pool.edf.poll_dispatch(at(500_000)), Dispatch::WaitUntil(at(995_000)));
+}
+
+#[test]
+fn a_volume_at_its_bound_leaves_the_device_to_others() {
+    let mut pool = Pool::new(10);
+    pool.edf.set_volume(at(0), DB, &concurrency(1));
+    let (first, second, backup) = (pool.read(at(0), DB), pool.read(at(0), DB), pool.read(at(0), BACKUP));
+    assert_eq!(
+        [pool.issued(at(0)), pool.issued(at(0)), pool.issued(at(0))],
+        [Some(first), Some(backup), None]
+    );
+    pool.complete(at(5), DB, first);
+    assert_eq!(pool.issued(at(5)), Some(second));
+}
+
+#[test]
+fn a_flush_leaves_before_its_volumes_data_and_past_its_rate() {
+    let mut pool = Pool::new(10);
+    pool.edf.set_volume(at(0), DB, &rate(1.0));
+    let (one, _two) = (pool.read(at(0), DB), pool.read(at(0), DB));
+    assert_eq!([pool.issued(at(0)), pool.issued(at(0))], [Some(one), None]);
+    let flush = pool.submit(at(10), DB, IoKind::Flush);
+    assert_eq!(pool.issued(at(10)), Some(flush));
+    assert_eq!(pool.edf.poll_dispatch(at(10)), Dispatch::WaitUntil(at(995_000)));
+}
+
+#[test]
+fn a_flush_obeys_concurrency_and_depth() {
+    let mut pool = Pool::new(10);
+    pool.edf.set_volume(at(0), DB, &concurrency(1));
+    pool.read(at(0), DB);
+    assert!(pool.issued(at(0)).is_some());
+    pool.submit(at(0), DB, IoKind::Flush);
+    assert_eq!(pool.edf.poll_dispatch(at(0)), Dispatch::AtDepth { recheck: None });
+
+    let mut pool = Pool::new(1);
+    pool.read(at(0), DB);
+    assert!(pool.issued(at(0)).is_some());
+    pool.submit(at(0), DB, IoKind::Flush);
+    assert_eq!(pool.edf.poll_dispatch(at(0)), Dispatch::AtDepth { recheck: Some(at(10_000)) });
+}
+
+#[test]
+fn flushes_that_overtake_data_leave_at_its_deadline_so_that_they_cannot_starve_it() {
+    let mut pool = Pool::new(1);
+    let busy = pool.read(at(0), DB);
+    assert_eq!(pool.issued(at(0)), Some(busy));
+    let data = pool.read(at(1_000), DB);
+    let flush = pool.submit(at(9_000), DB, IoKind::Flush);
+    assert_eq!([pool.issued(at(11_000)), pool.issued(at(11_000))], [Some(flush), Some(data)]);
+}
+
+#[test]
+fn a_flush_gains_no_urgency_from_data_that_the_rate_gate_holds() {
+    let mut pool = Pool::new(1);
+    pool.edf.set_volume(at(0), DB, &rate(1.0));
+    pool.read(at(0), DB);
+    pool.read(at(0), DB);
+    assert!(pool.issued(at(0)).is_some());
+    pool.submit(at(500_000), DB, IoKind::Flush);
+    assert_eq!(pool.edf.poll_dispatch(at(500_000)), Dispatch::AtDepth { recheck: Some(at(510_000)) });
+}
+
+#[test]
+fn a_new_target_orders_what_waits_at_once() {
+    let mut pool = Pool::new(10);
+    let (backup, db) = (pool.read(at(0), BACKUP), pool.read(at(0), DB));
+    pool.edf.set_volume(at(0), BACKUP, &VolumeKnobs::with_target(ms(1)));
+    assert_eq!([pool.issued(at(0)), pool.issued(at(0))], [Some(backup), Some(db)]);
+}
+
+#[test]
+fn a_rate_that_is_lifted_lets_what_waits_go_at_once() {
+    let mut pool = Pool::new(10);
+    pool.edf.set_volume(at(0), DB, &rate(1.0));
+    pool.read(at(0), DB);
+    let second = pool.read(at(0), DB);
+    assert!(pool.issued(at(0)).is_some());
+    assert_eq!(pool.issued(at(1)), None);
+    pool.edf.set_volume(at(1), DB, &VolumeKnobs::with_target(ms(10)));
+    assert_eq!(pool.issued(at(1)), Some(second));
+}
+
+#[test]
+fn a_request_larger_than_the_bandwidths_burst_passes() {
+    let mut pool = Pool::new(10);
+    let knobs = VolumeKnobs { max_bandwidth: Bandwidth::new(1_024), ..VolumeKnobs::with_target(ms(10)) };
+    pool.edf.set_volume(at(0), DB, &knobs);
+    pool.read(at(0), DB);
+    pool.read(at(0), DB);
+    assert!(pool.issued(at(0)).is_some());
+    assert_eq!(pool.edf.poll_dispatch(at(0)), Dispatch::WaitUntil(at(3_995_000)));
+}
+
+#[test]
+fn an_abort_of_the_first_request_makes_the_second_the_first() {
+    let mut pool = Pool::new(1);
+    let (first, second) = (pool.read(at(0), DB), pool.read(at(2_000), DB));
+    let busy = pool.submit(at(2_000), BACKUP, IoKind::Read);
+    assert!(pool.edf.abort(at(2_000), first).is_some());
+    assert_eq!(pool.edf.abort(at(2_000), first), None);
+    assert_eq!(pool.issued(at(2_000)), Some(second));
+    assert_eq!(pool.edf.abort(at(2_000), second), None, "it is at the device");
+    assert!(pool.edf.abort(at(2_000), busy).is_some());
+    assert_eq!(pool.edf.poll_dispatch(at(2_000)), Dispatch::Idle);
+}
+
+#[test]
+fn an_old_id_of_a_slot_aborts_nothing() {
+    let mut pool = Pool::new(1);
+    let id = pool.read(at(0), DB);
+    assert_eq!(pool.edf.abort(at(0), IoId { generation: 7, ..id }), None);
+    assert_eq!(pool.edf.snapshot().queued, 1);
+}
+
+#[test]
+fn what_another_scheduler_has_issued_counts_for_depth_and_concurrency() {
+    let mut pool = Pool::new(1);
+    pool.edf.adopt_in_flight(at(0), BACKUP);
+    let read = pool.read(at(0), DB);
+    assert_eq!(pool.issued(at(0)), None);
+    pool.complete(at(1), BACKUP, IoId { slot: 99, generation: 0 });
+    assert_eq!(pool.issued(at(1)), Some(read));
+}
+
+#[test]
+#[should_panic(expected = "still has requests")]
+fn a_volume_with_requests_cannot_be_removed() {
+    let mut pool = Pool::new(1);
+    pool.read(at(0), DB);
+    pool.edf.remove_volume(at(0), DB);
+}
+
+#[test]
+#[should_panic(expected = "nothing at the device")]
+fn a_completion_of_nothing_is_a_mistake() {
+    let mut pool = Pool::new(1);
+    pool.complete(at(0), DB, IoId { slot: 0, generation: 0 });
+}

@@ -1,0 +1,25 @@
+//! What can be set for one volume.
+
+use std::num::NonZeroU32;
+
+use weir_model::{Bandwidth, Iops, Span};
+
+/// How a volume is to be treated: its place in the order, and its own two gates.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct VolumeKnobs {
+    /// How long after its arrival a request is due.
+    pub latency_target: Span,
+    /// The highest number of its requests at the device; `None`: no bound of its own.
+    pub concurrency: Option<NonZeroU32>,
+    /// The highest rate of its requests, flushes apart; `None`: no bound.
+    pub max_iops: Option<Iops>,
+    /// The highest rate of the bytes that it reads and writes; `None`: no bound.
+    pub max_bandwidth: Option<Bandwidth>,
+}
+
+impl VolumeKnobs {
+    /// No gates; requests are due `latency_target` after they arrived.
+    pub const fn with_target(latency_target: Span) -> Self {
+        Self { latency_target, concurrency: None, max_iops: None, max_bandwidth: None }
+    }
+}

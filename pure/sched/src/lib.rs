@@ -1,0 +1,86 @@
+//! The request scheduler of one pool: which request goes to the device next, and when.
+//!
+//! A scheduler decides and does nothing else. It has no timer, thread, lock or callback; the driver tells it what
+//! happened and asks what to do ([`Scheduler::poll_dispatch`]), and every answer that is not a request says why
+//! not and until when ([`Dispatch`]). "Try again in a millisecond", as many published schedulers do it, costs a
+//! wake-up when there is nothing to do and a millisecond when there is.
+//!
+//! - [`Edf`]: three gates (rate, concurrency, depth) and earliest deadline first, the scheduler of Façade §3;
+//! - [`PassThrough`]: first come, first served, no gates; what a pool without control does, and the baseline.
+//!
+//! Both pass the conformance suite of `weir-testkit`, and so must every other.
+
+mod dispatch;
+mod edf;
+mod heap;
+mod knobs;
+mod pass_through;
+mod rate_gate;
+mod slot_chains;
+
+pub use dispatch::Dispatch;
+pub use edf::Edf;
+pub use knobs::VolumeKnobs;
+pub use pass_through::PassThrough;
+pub use rate_gate::RateGate;
+pub use slot_chains::{Chain, SlotChains};
+
+use weir_model::{Completion, Instant, Io, IoId, QueueDepth, VolumeId};
+
+/// Decides which of the requests that wait in a pool the device gets next.
+///
+/// `now` never goes back from one call to the next. Requests are known by their [`IoId`], whose slots are dense:
+/// no two requests that wait at the same time share one.
+pub trait Scheduler: std::fmt::Debug {
+    /// Takes in a request.
+    ///
+    /// # Panics
+    /// If its volume was not added, or its slot is taken by a request that waits.
+    fn submit(&mut self, now: Instant, io: Io);
+
+    /// What to do now. Call it again after each [`Dispatch::Issue`], until it says something else.
+    fn poll_dispatch(&mut self, now: Instant) -> Dispatch;
+
+    /// The device has finished a request that was issued or adopted.
+    ///
+    /// # Panics
+    /// If nothing of that volume is at the device.
+    fn on_complete(&mut self, now: Instant, done: &Completion);
+
+    /// Takes a request out that still waits; `None` if it does not.
+    fn abort(&mut self, now: Instant, id: IoId) -> Option<Io>;
+
+    /// Sets the bound on the number of requests at the device. What is there already may be more, and drains.
+    fn set_depth(&mut self, now: Instant, depth: QueueDepth);
+
+    /// Adds a volume, or changes its knobs; requests that wait are ordered anew at once.
+    fn set_volume(&mut self, now: Instant, volume: VolumeId, knobs: &VolumeKnobs);
+
+    /// Forgets a volume.
+    ///
+    /// # Panics
+    /// If it is unknown, or has requests that wait or are at the device.
+    fn remove_volume(&mut self, now: Instant, volume: VolumeId);
+
+    /// Takes out every request that waits, in the order in which they were submitted: to hand them to another
+    /// scheduler.
+    fn take_queued(&mut self, now: Instant) -> Vec<Io>;
+
+    /// A request that another scheduler issued before this one took over is still at the device.
+    ///
+    /// # Panics
+    /// If its volume was not added.
+    fn adopt_in_flight(&mut self, now: Instant, volume: VolumeId);
+
+    /// How much waits, and how much is at the device.
+    fn snapshot(&self) -> SchedSnapshot;
+}
+
+/// How many requests a scheduler holds.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SchedSnapshot {
+    /// Requests that wait.
+    pub queued: u32,
+    /// Requests at the device.
+    pub in_flight: u32,
+}

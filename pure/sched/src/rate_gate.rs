@@ -1,0 +1,131 @@
+//! A volume's rate gate: so many requests, and so many bytes, a second.
+//!
+//! The generic cell rate algorithm (ITU-T I.371, Annex A: "virtual scheduling"). A bucket is one instant, up to
+//! which the volume has used its rate. A request may pass while that lies no more than [`BURST`] ahead of now, and
+//! moves it on by what the request costs. The opening instant is therefore exact. A bucket of tokens that is
+//! refilled by a timer is not: one that gives 10 requests every 10 ms, on a timer of 100 ms, lets 100 pass a
+//! second instead of 1,000.
+//!
+//! **The envelope.** Over any span `t` no more than `rate * (t + BURST)` passes, and the one request that ends it.
+//! A request may be larger than the burst: it passes when the bucket is open, and its cost is a debt that
+//! keeps the bucket closed until it is paid.
+//!
+//! **Why a burst of 5 ms.** A driver wakes late, by a timer's slack or because it is busy; what was not sent in the
+//! meantime must be sent afterwards or the rate is lost. 5 ms covers that amply, and is half a percent of a
+//! second: nobody who measures a rate over a second can see it. At rates so low that less than one request falls in 5 ms the
+//! request itself is the burst.
+//!
+//! **Arithmetic.** Costs and instants are in 2^-32 ns in 128 bits, without a division on the request path. Whole
+//! nanoseconds would do for requests a second but not for bytes: at 100 GB/s a byte takes a hundredth of one.
+
+use weir_model::{Bandwidth, Instant, IoKind, Iops, Span};
+
+/// How far ahead of its rate a volume may be.
+const BURST: Span = Span::from_millis(5);
+/// Binary digits of a tick below the nanosecond.
+const FRACTION_BITS: u32 = 32;
+/// Ticks in a second.
+const TICKS_PER_SECOND: u128 = 1_000_000_000 << FRACTION_BITS;
+
+/// The limits of one volume, and how far it has used them. Without limits it is always open.
+#[derive(Clone, Default, Debug)]
+pub struct RateGate {
+    requests: Option<Bucket>,
+    bytes: Option<Bucket>,
+}
+
+impl RateGate {
+    /// Sets the limits. What the volume has used beyond its rate stays used: a debt of so many requests or bytes is
+    /// paid off at the new rate.
+    pub fn set_limits(&mut self, now: Instant, requests: Option<Iops>, bytes: Option<Bandwidth>) {
+        set_cost(&mut self.requests, now, requests.map(ticks_per_request));
+        set_cost(&mut self.bytes, now, bytes.map(ticks_per_byte));
+    }
+
+    /// From when on a request of this kind may pass; [`Instant::ORIGIN`] if there is no limit on it.
+    pub fn opens_at(&self, kind: IoKind) -> Instant {
+        let requests = self.requests.as_ref().filter(|_| counts_as_request(kind));
+        let bytes = self.bytes.as_ref().filter(|_| counts_by_length(kind));
+        let opens = |bucket: Option<&Bucket>| bucket.map_or(Instant::ORIGIN, Bucket::opens_at);
+        opens(requests).max(opens(bytes))
+    }
+
+    /// Charges a request that passes now.
+    pub fn charge(&mut self, now: Instant, kind: IoKind, length: u32) {
+        if let Some(requests) = self.requests.as_mut().filter(|_| counts_as_request(kind)) {
+            requests.charge(now, 1);
+        }
+        if let Some(bytes) = self.bytes.as_mut().filter(|_| counts_by_length(kind)) {
+            bytes.charge(now, length);
+        }
+    }
+}
+
+/// A flush costs no rate: it carries nothing, and held back by the data of its own volume it would hold up what the
+/// client waits for longest.
+const fn counts_as_request(kind: IoKind) -> bool {
+    !matches!(kind, IoKind::Flush)
+}
+
+/// Only what moves data uses bandwidth: a trim of a gigabyte does not move one.
+const fn counts_by_length(kind: IoKind) -> bool {
+    kind.direction().is_some()
+}
+
+/// One limit. All in ticks, of which an instant counts from the origin.
+#[derive(Clone, Debug)]
+struct Bucket {
+    cost: u128,
+    used_until: u128,
+}
+
+impl Bucket {
+    #[allow(clippy::cast_possible_truncation)] // bounded by u64::MAX the line above
+    fn opens_at(&self) -> Instant {
+        let opens = self.used_until.saturating_sub(ticks(BURST.as_nanos()));
+        let nanos = opens.div_ceil(1 << FRACTION_BITS).min(u128::from(u64::MAX));
+        Instant::from_nanos(nanos as u64)
+    }
+
+    fn charge(&mut self, now: Instant, units: u32) {
+        let cost = self.cost.saturating_mul(u128::from(units));
+        self.used_until = self.used_until.max(ticks(now.as_nanos())).saturating_add(cost);
+    }
+}
+
+/// Gives a bucket, or none, this cost for each unit.
+fn set_cost(bucket: &mut Option<Bucket>, now: Instant, cost: Option<u128>) {
+    match (bucket.as_mut(), cost) {
+        (Some(bucket), Some(cost)) if bucket.cost == cost => {}
+        (Some(bucket), Some(cost)) => {
+            let debt = bucket.used_until.saturating_sub(ticks(now.as_nanos()));
+            bucket.used_until = ticks(now.as_nanos()).saturating_add(rescaled(debt, bucket.cost, cost));
+            bucket.cost = cost;
+        }
+        (_, cost) => *bucket = cost.map(|cost| Bucket { cost, used_until: 0 }),
+    }
+}
+
+/// A debt at the cost `before`, at the cost `after`. In floating point: 128-bit products would overflow.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn rescaled(debt: u128, before: u128, after: u128) -> u128 {
+    (debt as f64 * (after as f64 / before as f64)) as u128
+}
+
+const fn ticks(nanos: u64) -> u128 {
+    (nanos as u128) << FRACTION_BITS
+}
+
+/// Rounded up, so that rounding never exceeds the rate.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates
+fn ticks_per_request(rate: Iops) -> u128 {
+    ((TICKS_PER_SECOND as f64 / rate.get()).ceil() as u128).max(1)
+}
+
+/// Rounded up, so that rounding never exceeds the rate.
+fn ticks_per_byte(rate: Bandwidth) -> u128 {
+    TICKS_PER_SECOND.div_ceil(u128::from(rate.get()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! First-in-first-out queues with removal from the middle, for things that are known by a dense slot number.
+//!
+//! A `VecDeque` for each volume would make an abort cost as much as the queue is long, and the memory of a queue
+//! that was once long would stay with its volume. Here all queues share one table, indexed by slot; a queue
+//! ([`Chain`]) is two numbers, and an entry knows its neighbours. Nothing is allocated once the table has grown
+//! to the highest number of slots in use.
+
+/// No slot: the end of a chain.
+const NONE: u32 = u32::MAX;
+
+/// The entries of any number of chains, at most one for each slot.
+#[derive(Debug)]
+pub struct SlotChains<T> {
+    entries: Vec<Entry<T>>,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    value: Option<T>,
+    previous: u32,
+    next: u32,
+}
+
+/// One queue through a [`SlotChains`]: its ends. It belongs to the table that it was used with first.
+#[derive(Debug)]
+pub struct Chain {
+    first: u32,
+    last: u32,
+}
+
+impl Chain {
+    /// A chain without entries.
+    pub const EMPTY: Self = Self { first: NONE, last: NONE };
+
+    /// Whether it has no entries.
+    pub const fn is_empty(&self) -> bool {
+        self.first == NONE
+    }
+}
+
+impl<T> SlotChains<T> {
+    /// A table without entries.
+    pub const fn new() -> Self {
+        Self { entries: Vec::new() }
+    }
+
+    /// Puts `value` into `slot`, at the end of `chain`.
+    ///
+    /// # Panics
+    /// If the slot is taken.
+    pub fn push_back(&mut self, chain: &mut Chain, slot: u32, value: T) {
+        let index = slot as usize;
+        if index >= self.entries.len() {
+            self.entries.resize_with(index + 1, || Entry { value: None, previous: NONE, next: NONE });
+        }
+        let entry = &mut self.entries[index];
+        assert!(entry.value.is_none(), "slot {slot} is taken");
+        *entry = Entry { value: Some(value), previous: chain.last, next: NONE };
+        match chain.last {
+            NONE => chain.first = slot,
+            last => self.entries[last as usize].next = slot,
+        }
+        chain.last = slot;
+    }
+
+    /// Takes the entry of `slot` out of `chain`, wherever it stands.
+    ///
+    /// # Panics
+    /// If the slot is empty.
+    pub fn remove(&mut self, chain: &mut Chain, slot: u32) -> T {
+        let entry = &mut self.entries[slot as usize];
+        let value = entry.value.take().expect("only a slot in use is removed");
+        let (previous, next) = (entry.previous, entry.next);
+        match previous {
+            NONE => chain.first = next,
+            previous => self.entries[previous as usize].next = next,
+        }
+        match next {
+            NONE => chain.last = previous,
+            next => self.entries[next as usize].previous = previous,
+        }
+        value
+    }
+
+    /// Takes the first entry of `chain` out.
+    pub fn pop_front(&mut self, chain: &mut Chain) -> Option<T> {
+        (!chain.is_empty()).then(|| self.remove(chain, chain.first))
+    }
+
+    /// The first entry of `chain`.
+    pub fn front(&self, chain: &Chain) -> Option<&T> {
+        self.get(chain.first)
+    }
+
+    /// The entry of `slot`, whatever its chain.
+    pub fn get(&self, slot: u32) -> Option<&T> {
+        self.entries.get(slot as usize)?.value.as_ref()
+    }
+
+    /// The entry of `slot`, to change it where it stands.
+    pub fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
+        self.entries.get_mut(slot as usize)?.value.as_mut()
+    }
+
+    /// All entries in the order of their slots.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().filter_map(|entry| entry.value.as_ref())
+    }
+}
+
+impl<T> Default for SlotChains<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(table: &mut SlotChains<u32>, chain: &mut Chain) -> Vec<u32> {
+        std::iter::from_fn(|| table.pop_front(chain)).collect()
+    }
+
+    #[test]
+    fn entries_leave_in_the_order_in_which_they_came_whatever_their_slots() {
+        let (mut table, mut chain) = (SlotChains::new(), Chain::EMPTY);
+        for slot in [5, 0, 3] {
+            table.push_back(&mut chain, slot, slot * 10);
+        }
+        assert_eq!(table.front(&chain), Some(&50));
+        assert_eq!(drain(&mut table, &mut chain), [50, 0, 30]);
+        assert!(chain.is_empty());
+    }
+
+    #[test]
+    fn an_entry_can_be_removed_at_either_end_and_in_the_middle() {
+        for gone in 0..3 {
+            let (mut table, mut chain) = (SlotChains::new(), Chain::EMPTY);
+            for slot in 0..3 {
+                table.push_back(&mut chain, slot, slot);
+            }
+            assert_eq!(table.remove(&mut chain, gone), gone);
+            table.push_back(&mut chain, 9, 9);
+            let expected: Vec<u32> = (0..3).filter(|slot| *slot != gone).chain([9]).collect();
+            assert_eq!(drain(&mut table, &mut chain), expected);
+        }
+    }
+
+    #[test]
+    fn chains_through_one_table_do_not_mix() {
+        let (mut table, mut odd, mut even) = (SlotChains::new(), Chain::EMPTY, Chain::EMPTY);
+        for slot in 0..10 {
+            table.push_back(if slot % 2 == 0 { &mut even } else { &mut odd }, slot, slot);
+        }
+        assert_eq!(drain(&mut table, &mut odd), [1, 3, 5, 7, 9]);
+        assert_eq!(table.iter().copied().collect::<Vec<_>>(), [0, 2, 4, 6, 8]);
+    }
+
+    #[test]
+    #[should_panic(expected = "slot 4 is taken")]
+    fn a_slot_holds_one_entry_at_a_time() {
+        let (mut table, mut chain) = (SlotChains::new(), Chain::EMPTY);
+        table.push_back(&mut chain, 4, ());
+        table.push_back(&mut chain, 4, ());
+    }
+}

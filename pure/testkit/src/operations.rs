@@ -1,0 +1,325 @@
+//! What can be done to a scheduler, drawn at random, and a harness that does it and keeps account.
+
+use std::num::NonZeroU32;
+
+use proptest::prelude::*;
+use weir_model::{Bandwidth, Completion, Instant, Io, IoId, IoKind, Iops, QueueDepth, Span, VolumeId};
+use weir_sched::{Dispatch, SchedSnapshot, Scheduler, VolumeKnobs};
+
+/// How many volumes a [`Harness`] has.
+pub const VOLUMES: u32 = 4;
+
+/// One thing that is done to a scheduler.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation {
+    /// A request comes in.
+    Submit {
+        /// For which volume.
+        volume: VolumeId,
+        /// What it does.
+        kind: IoKind,
+        /// How long it is.
+        length: u32,
+    },
+    /// It is asked once.
+    Poll,
+    /// It is asked until it has nothing.
+    Drain,
+    /// The device finishes one of what it has: this one, counted around.
+    Complete(usize),
+    /// A client takes back one of all requests ever made: this one, counted around.
+    Abort(usize),
+    /// Time passes.
+    Advance(Span),
+    /// The depth is set.
+    SetDepth(QueueDepth),
+    /// A volume is set.
+    SetVolume(VolumeId, VolumeKnobs),
+    /// Everything queued is taken out and submitted again.
+    TakeQueued,
+}
+
+/// What came of an operation.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    /// The answer to a poll.
+    Polled(Dispatch),
+    /// The answer to an abort.
+    Aborted(Option<Io>),
+    /// What was taken out.
+    Taken(Vec<Io>),
+}
+
+/// A list of operations as they might come in a life: mostly requests, polls and completions.
+pub fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let volume = || (0..VOLUMES).prop_map(VolumeId);
+    let kind = || prop::sample::select(IoKind::ALL.to_vec());
+    let length = || prop::sample::select(vec![512u32, 4096, 65_536, 1 << 20]);
+    let span = prop_oneof![0u64..1_000, 0u64..2_000_000, 0u64..300_000_000].prop_map(Span::from_nanos);
+    let operation = prop_oneof![
+        8 => (volume(), kind(), length()).prop_map(|(volume, kind, length)| Operation::Submit {
+            volume, kind, length
+        }),
+        4 => Just(Operation::Poll),
+        3 => Just(Operation::Drain),
+        6 => any::<usize>().prop_map(Operation::Complete),
+        1 => any::<usize>().prop_map(Operation::Abort),
+        5 => span.prop_map(Operation::Advance),
+        1 => (1u32..8).prop_map(|depth| Operation::SetDepth(QueueDepth::new(depth))),
+        1 => (volume(), knobs()).prop_map(|(volume, knobs)| Operation::SetVolume(volume, knobs)),
+        1 => Just(Operation::TakeQueued),
+    ];
+    prop::collection::vec(operation, 1..200)
+}
+
+/// Knobs with any of the gates.
+pub fn knobs() -> impl Strategy<Value = VolumeKnobs> {
+    let target = prop_oneof![0u64..100, 1_000u64..50_000, Just(10_000_000)].prop_map(Span::from_micros);
+    let concurrency = prop::option::of((1u32..4).prop_map(|bound| NonZeroU32::new(bound).expect("from one")));
+    let iops = prop::option::of(prop::sample::select(vec![1.0, 50.0, 3_333.0, 1e6]));
+    let bandwidth = prop::option::of(prop::sample::select(vec![4_096u64, 1 << 20, 1 << 30]));
+    (target, concurrency, iops, bandwidth).prop_map(|(latency_target, concurrency, iops, bandwidth)| {
+        VolumeKnobs {
+            latency_target,
+            concurrency,
+            max_iops: iops.and_then(Iops::new),
+            max_bandwidth: bandwidth.and_then(Bandwidth::new),
+        }
+    })
+}
+
+/// A scheduler, and an account of its own of what it holds. Every step panics if the scheduler breaks a rule that
+/// holds for all.
+#[derive(Debug)]
+pub struct Harness<S> {
+    scheduler: S,
+    now: Instant,
+    depth: QueueDepth,
+    knobs: Vec<VolumeKnobs>,
+    /// In order of submission.
+    queued: Vec<Io>,
+    at_device: Vec<Io>,
+    /// By slot: whether it is in use, and its generation.
+    slots: Vec<(bool, u32)>,
+    /// Every request there ever was.
+    ids: Vec<IoId>,
+    outcomes: Vec<Outcome>,
+    /// Whether it must obey depth and concurrency.
+    has_gates: bool,
+}
+
+impl<S: Scheduler> Harness<S> {
+    /// A scheduler with [`VOLUMES`] volumes. `has_gates`: whether depth and concurrency bind it.
+    pub fn new(make: impl FnOnce(QueueDepth) -> S, has_gates: bool) -> Self {
+        let depth = QueueDepth::new(4);
+        let mut scheduler = make(depth);
+        let knobs = vec![VolumeKnobs::with_target(Span::from_millis(10)); VOLUMES as usize];
+        for (volume, knobs) in (0..).zip(&knobs) {
+            scheduler.set_volume(Instant::ORIGIN, VolumeId(volume), knobs);
+        }
+        Self {
+            scheduler,
+            now: Instant::ORIGIN,
+            depth,
+            knobs,
+            queued: Vec::new(),
+            at_device: Vec::new(),
+            slots: Vec::new(),
+            ids: Vec::new(),
+            outcomes: Vec::new(),
+            has_gates,
+        }
+    }
+
+    /// Does all of `operations`, then lets time pass and the device finish until nothing is left.
+    pub fn run(mut self, operations: &[Operation]) -> Vec<Outcome> {
+        for operation in operations {
+            self.apply(*operation);
+            let SchedSnapshot { queued, in_flight } = self.scheduler.snapshot();
+            assert_eq!((queued as usize, in_flight as usize), (self.queued.len(), self.at_device.len()));
+        }
+        self.finish();
+        self.outcomes
+    }
+
+    fn apply(&mut self, operation: Operation) {
+        match operation {
+            Operation::Submit { volume, kind, length } => self.submit(volume, kind, length),
+            Operation::Poll => drop(self.poll()),
+            Operation::Drain => drop(self.drain()),
+            Operation::Complete(nth) => self.complete(nth),
+            Operation::Abort(nth) => self.abort(nth),
+            Operation::Advance(span) => self.advance(self.now + span),
+            Operation::SetDepth(depth) => {
+                self.depth = depth;
+                self.scheduler.set_depth(self.now, depth);
+            }
+            Operation::SetVolume(volume, knobs) => {
+                self.knobs[volume.0 as usize] = knobs;
+                self.scheduler.set_volume(self.now, volume, &knobs);
+            }
+            Operation::TakeQueued => self.take_queued(),
+        }
+    }
+
+    fn submit(&mut self, volume: VolumeId, kind: IoKind, length: u32) {
+        let slot = self.slots.iter().position(|(used, _)| !used).unwrap_or_else(|| {
+            self.slots.push((false, 0));
+            self.slots.len() - 1
+        });
+        self.slots[slot].0 = true;
+        let id = IoId { slot: u32::try_from(slot).expect("few slots"), generation: self.slots[slot].1 };
+        let io = Io { id, volume, kind, offset: 0, length, arrived: self.now };
+        self.ids.push(id);
+        self.queued.push(io);
+        self.scheduler.submit(self.now, io);
+    }
+
+    fn poll(&mut self) -> Dispatch {
+        let dispatch = self.scheduler.poll_dispatch(self.now);
+        match dispatch {
+            Dispatch::Issue(io) => self.check_issued(io),
+            Dispatch::Idle => assert!(self.queued.is_empty(), "idle while {:?} wait", self.queued),
+            Dispatch::WaitUntil(at) => {
+                assert!(at > self.now, "waits for {at:?}, which is past at {:?}", self.now);
+                assert!(!self.queued.is_empty(), "waits for nothing");
+            }
+            Dispatch::AtDepth { recheck } => {
+                assert!(recheck.is_none_or(|at| at > self.now), "rechecks at {recheck:?}, at {:?}", self.now);
+                assert!(!self.at_device.is_empty(), "waits for a completion, and nothing is at the device");
+            }
+        }
+        self.outcomes.push(Outcome::Polled(dispatch));
+        dispatch
+    }
+
+    fn check_issued(&mut self, io: Io) {
+        let place = self.queued.iter().position(|waiting| *waiting == io).expect("only what waits is issued");
+        let overtaken = self.queued[..place].iter().find(|earlier| {
+            let same_lane = (earlier.kind == IoKind::Flush) == (io.kind == IoKind::Flush);
+            earlier.volume == io.volume && same_lane
+        });
+        assert_eq!(overtaken, None, "{io:?} overtook its own volume's");
+        if self.has_gates {
+            self.check_bounds(io);
+        }
+        self.at_device.push(self.queued.remove(place));
+    }
+
+    /// Called before `io` is counted at the device.
+    fn check_bounds(&self, io: Io) {
+        let knobs = &self.knobs[io.volume.0 as usize];
+        let of_volume = self.at_device.iter().filter(|other| other.volume == io.volume).count();
+        assert!(knobs.concurrency.is_none_or(|bound| of_volume < bound.get() as usize), "too many of {io:?}");
+        // A flush may leave on the deadline of the older data that it overtakes.
+        let oldest =
+            self.queued.iter().find(|waiting| waiting.volume == io.volume).map(|first| first.arrived);
+        let past_due = oldest.is_some_and(|arrived| arrived + knobs.latency_target <= self.now);
+        assert!(past_due || self.at_device.len() < self.depth.get() as usize, "{io:?} is beyond the depth");
+    }
+
+    /// Polls until there is nothing to issue; the reason.
+    fn drain(&mut self) -> Dispatch {
+        loop {
+            let dispatch = self.poll();
+            if !matches!(dispatch, Dispatch::Issue(_)) {
+                return dispatch;
+            }
+        }
+    }
+
+    fn complete(&mut self, nth: usize) {
+        if self.at_device.is_empty() {
+            return;
+        }
+        let io = self.at_device.remove(nth % self.at_device.len());
+        self.scheduler.on_complete(self.now, &Completion { id: io.id, volume: io.volume, ok: true });
+        self.free(io.id);
+    }
+
+    fn abort(&mut self, nth: usize) {
+        if self.ids.is_empty() {
+            return;
+        }
+        let id = self.ids[nth % self.ids.len()];
+        let aborted = self.scheduler.abort(self.now, id);
+        let place = self.queued.iter().position(|io| io.id == id);
+        assert_eq!(
+            aborted,
+            place.map(|place| self.queued[place]),
+            "an abort takes what waits and nothing else"
+        );
+        if let Some(place) = place {
+            self.queued.remove(place);
+            self.free(id);
+        }
+        self.outcomes.push(Outcome::Aborted(aborted));
+    }
+
+    fn take_queued(&mut self) {
+        let taken = self.scheduler.take_queued(self.now);
+        assert_eq!(taken, self.queued, "everything that waits, in the order in which it came");
+        assert_eq!(self.scheduler.snapshot().queued, 0);
+        for io in &taken {
+            self.scheduler.submit(self.now, *io);
+        }
+        self.outcomes.push(Outcome::Taken(taken));
+    }
+
+    fn free(&mut self, id: IoId) {
+        let slot = &mut self.slots[id.slot as usize];
+        *slot = (false, slot.1 + 1);
+    }
+
+    /// Lets time pass. If the scheduler named an instant on the way, it is held to it.
+    fn advance(&mut self, to: Instant) {
+        if let Some(Outcome::Polled(before)) = self.outcomes.last().cloned() {
+            let again = self.scheduler.poll_dispatch(self.now);
+            if again == before {
+                self.check_wake_up(before, to);
+            } else if let Dispatch::Issue(io) = again {
+                self.check_issued(io); // something has changed since it was asked
+                self.outcomes.push(Outcome::Polled(again));
+            }
+        }
+        self.now = self.now.max(to);
+    }
+
+    /// `before` is what it says now. A nanosecond before the instant that it named there must be nothing to issue;
+    /// at that instant, a rate gate must be found open.
+    fn check_wake_up(&mut self, before: Dispatch, to: Instant) {
+        let named = match before {
+            Dispatch::WaitUntil(at) | Dispatch::AtDepth { recheck: Some(at) } if at <= to => at,
+            _ => return,
+        };
+        self.now = named - Span::from_nanos(1);
+        assert_eq!(self.poll(), before, "something else before the instant that was named");
+        self.now = named;
+        let after = self.poll();
+        if matches!(before, Dispatch::WaitUntil(_)) {
+            assert!(
+                matches!(after, Dispatch::Issue(_) | Dispatch::AtDepth { .. }),
+                "{after:?} after {before:?}"
+            );
+        }
+    }
+
+    /// Whatever still waits must leave: what it names is waited for, what it lacks is completed.
+    fn finish(&mut self) {
+        loop {
+            match self.drain() {
+                Dispatch::WaitUntil(at) => self.now = at,
+                Dispatch::AtDepth { .. } => self.complete(0),
+                Dispatch::Idle | Dispatch::Issue(_) => break,
+            }
+        }
+        assert!(self.queued.is_empty());
+        while !self.at_device.is_empty() {
+            self.complete(0);
+        }
+        for volume in 0..VOLUMES {
+            self.scheduler.remove_volume(self.now, VolumeId(volume));
+        }
+        assert_eq!(self.scheduler.snapshot(), SchedSnapshot::default());
+    }
+}

@@ -1,0 +1,113 @@
+//! From a configuration to the parts that run it. The only place that knows both.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use weir_backend::{BackendSpec, FaultEffect, FaultRule};
+use weir_engine::{Control, DepthFeedbackConfig, EngineConfig, VolumeConfig};
+use weir_gateway::{Address, GatewaySpec, Limits, PoolSpec, VolumeSpec};
+
+use crate::config::{self, Config};
+
+/// What the gateway is to serve.
+pub(crate) fn gateway_spec(config: &Config) -> GatewaySpec {
+    let mut pools: BTreeMap<String, PoolSpec> = config
+        .pools
+        .iter()
+        .map(|(name, pool)| (name.clone(), PoolSpec { engine: engine_config(pool), volumes: BTreeMap::new() }))
+        .collect();
+    for (name, volume) in &config.volumes {
+        let pool = pools.get_mut(&volume.pool.value).expect("a valid configuration has the pool of each volume");
+        pool.volumes.insert(name.clone(), volume_spec(config, volume));
+    }
+    GatewaySpec { pools, limits: limits(&config.limits) }
+}
+
+/// Where the gateway listens; names are looked up now.
+///
+/// # Errors
+/// If a name has no address.
+pub(crate) fn listen_address(address: &config::Address) -> io::Result<Address> {
+    match address {
+        config::Address::Unix(path) => Ok(Address::Unix(path.clone())),
+        config::Address::Tcp(tcp) => socket_address(tcp).map(Address::Tcp),
+    }
+}
+
+/// The first address of a host.
+///
+/// # Errors
+/// If it has none.
+pub(crate) fn socket_address(address: &config::TcpAddress) -> io::Result<SocketAddr> {
+    let mut found = (address.host.as_str(), address.port).to_socket_addrs()?;
+    found.next().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
+}
+
+fn engine_config(pool: &config::Pool) -> EngineConfig {
+    let control = match pool.control.value {
+        config::Control::None => Control::None,
+        config::Control::Facade => Control::Facade(DepthFeedbackConfig {
+            period: pool.control_period.value,
+            growth: pool.growth.value,
+            initial_depth: pool.initial_depth.value,
+            max_depth: pool.max_depth.value,
+        }),
+    };
+    EngineConfig {
+        control,
+        slo_window: pool.slo_window.value,
+        background_deadline: pool.background_deadline.value,
+    }
+}
+
+fn volume_spec(config: &Config, volume: &config::Volume) -> VolumeSpec {
+    VolumeSpec {
+        description: volume.description.value.clone().unwrap_or_default(),
+        backend: backend_spec(config, &volume.backend.value),
+        size: volume.size.value.map(|size| size.as_u64()),
+        config: VolumeConfig {
+            slo: volume.slo.value.clone(),
+            concurrency: volume.max_concurrency.value,
+            max_iops: volume.max_iops.value,
+            max_bandwidth: volume.max_bandwidth.value,
+        },
+        faults: volume.faults.iter().map(|fault| fault_rule(&fault.value)).collect(),
+    }
+}
+
+fn backend_spec(config: &Config, backend: &config::BackendConfig) -> BackendSpec {
+    match backend {
+        config::BackendConfig::File(path) => BackendSpec::File { path: path.clone() },
+        config::BackendConfig::Memory => BackendSpec::Memory,
+        config::BackendConfig::Station(name) => {
+            let station = &config.stations[name];
+            BackendSpec::Station {
+                name: name.clone(),
+                servers: station.servers.value,
+                service_time: station.service_time.value,
+            }
+        }
+    }
+}
+
+fn fault_rule(fault: &config::Fault) -> FaultRule {
+    let effect = match fault.effect {
+        config::FaultEffect::Error(errno) => FaultEffect::Error(errno),
+        config::FaultEffect::Delay(delay) => FaultEffect::Delay(delay),
+        config::FaultEffect::Stall => FaultEffect::Stall,
+    };
+    FaultRule { on: fault.on, every: fault.every, effect }
+}
+
+fn limits(limits: &config::Limits) -> Limits {
+    Limits {
+        connections: limits.connections.value.get(),
+        handshake_timeout: limits.handshake_timeout.value,
+        requests_per_connection: limits.requests_per_connection.value.get(),
+        bytes_per_connection: limits.bytes_per_connection.value.as_u64(),
+        bytes_in_flight: limits.bytes_in_flight.value.as_u64(),
+        reply_timeout: limits.reply_timeout.value,
+        shutdown_timeout: limits.shutdown_timeout.value,
+    }
+}

@@ -1,0 +1,110 @@
+//! What a key accepts: how its value is read, and how that is said to an operator, in one place.
+//!
+//! Were the two apart, a message would sooner or later offer what the code refuses.
+
+use std::fmt::Display;
+use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
+
+use bytesize::ByteSize;
+use toml::de::DeValue;
+use weir_model::{Bandwidth, Iops, Span};
+
+use super::units;
+
+/// The values that a key accepts.
+pub(super) struct Accepts<T> {
+    read: Read<T>,
+    words: String,
+}
+
+/// Makes a value out of what stands in the file, if that is accepted.
+type Read<T> = Box<dyn Fn(&DeValue<'_>) -> Option<T>>;
+
+impl<T: 'static> Accepts<T> {
+    /// The value, if it is accepted.
+    pub(super) fn read(&self, value: &DeValue<'_>) -> Option<T> {
+        (self.read)(value)
+    }
+
+    /// What is accepted, to follow "accepted: ".
+    pub(super) fn words(&self) -> &str {
+        &self.words
+    }
+
+    /// Strings out of which `read` makes a value.
+    pub(super) fn text(words: impl Into<String>, read: impl Fn(&str) -> Option<T> + 'static) -> Self {
+        Self { read: Box::new(move |value| read(value.as_str()?)), words: words.into() }
+    }
+
+    /// The same, read further: `then` may refuse or change what was read.
+    pub(super) fn then<U>(self, then: impl Fn(T) -> Option<U> + 'static) -> Accepts<U> {
+        Accepts { read: Box::new(move |value| then((self.read)(value)?)), words: self.words }
+    }
+}
+
+/// A length of time within `range`.
+pub(super) fn duration(range: RangeInclusive<Span>) -> Accepts<Span> {
+    let (from, to) = (units::show_span(*range.start()), units::show_span(*range.end()));
+    let words = format!("a duration such as \"5ms\", from {from} to {to}");
+    Accepts::text(words, move |text| units::read_span(text).filter(|span| range.contains(span)))
+}
+
+/// A number of bytes within `range`.
+pub(super) fn size(range: RangeInclusive<ByteSize>) -> Accepts<ByteSize> {
+    let (from, to) = (units::show_size(*range.start()), units::show_size(*range.end()));
+    let words = format!("a size such as \"64MiB\", from {from} to {to}");
+    Accepts::text(words, move |text| units::read_size(text).filter(|size| range.contains(size)))
+}
+
+/// Requests a second.
+pub(super) fn iops() -> Accepts<Iops> {
+    Accepts::text("a rate above zero such as \"1200iops\"", units::read_iops)
+}
+
+/// Bytes a second.
+pub(super) fn bandwidth() -> Accepts<Bandwidth> {
+    Accepts::text("a bandwidth above zero such as \"100MiB/s\"", units::read_bandwidth)
+}
+
+/// A whole number from one to `most`.
+pub(super) fn count(most: u32) -> Accepts<NonZeroU32> {
+    whole(1..=u64::from(most)).then(|n| NonZeroU32::new(u32::try_from(n).ok()?))
+}
+
+/// A whole number within `range`.
+pub(super) fn whole(range: RangeInclusive<u64>) -> Accepts<u64> {
+    let words = format!("a whole number from {} to {}", range.start(), range.end());
+    let read = move |value: &DeValue<'_>| {
+        let number = value.as_integer()?;
+        u64::from_str_radix(number.as_str(), number.radix()).ok().filter(|n| range.contains(n))
+    };
+    Accepts { read: Box::new(read), words }
+}
+
+/// A number above zero and not above one.
+pub(super) fn share() -> Accepts<f64> {
+    let read = |value: &DeValue<'_>| {
+        let text =
+            value.as_float().map_or_else(|| value.as_integer().map(|n| n.as_str()), |n| Some(n.as_str()))?;
+        text.parse().ok().filter(|n| *n > 0.0 && *n <= 1.0)
+    };
+    Accepts { read: Box::new(read), words: "a number above 0, at most 1, such as 0.1".to_owned() }
+}
+
+/// The word `true`.
+pub(super) fn only_true() -> Accepts<()> {
+    let read = |value: &DeValue<'_>| value.as_bool()?.then_some(());
+    Accepts { read: Box::new(read), words: "true".to_owned() }
+}
+
+/// One of a few words, each with what it stands for.
+pub(super) fn word<T: Clone + 'static>(words: &'static [(&'static str, T)]) -> Accepts<T> {
+    let read = |text: &str| words.iter().find(|(word, _)| *word == text).map(|(_, value)| value.clone());
+    Accepts::text(format!("one of {}", quoted(words.iter().map(|(word, _)| word))), read)
+}
+
+/// `"a", "b", "c"`.
+pub(super) fn quoted(words: impl IntoIterator<Item = impl Display>) -> String {
+    words.into_iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,73 @@
+//! What is wrong with a configuration file, one line for each problem.
+//!
+//! A message of the TOML or serde crates spans several lines and says what the parser wanted. An operator needs
+//! the place, the key, what stands there, and what may stand there instead; so every rule of this module makes a
+//! [`Problem`] out of just these four.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a file is no configuration.
+#[derive(Debug)]
+pub(crate) struct ConfigError {
+    path: PathBuf,
+    cause: Cause,
+}
+
+#[derive(Debug)]
+enum Cause {
+    Unreadable(io::Error),
+    /// At least one, in the order of their lines.
+    Invalid(Vec<Problem>),
+}
+
+/// One thing that is wrong, at one place of the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Problem {
+    /// Counted from one.
+    pub(super) line: usize,
+    /// The full path, such as `volume.db.slo[1].read`; empty if the text is no TOML and there is no key.
+    pub(super) key: String,
+    /// What stands there.
+    pub(super) found: String,
+    /// What may stand there.
+    pub(super) accepted: String,
+}
+
+impl ConfigError {
+    pub(super) fn unreadable(path: &Path, cause: io::Error) -> Self {
+        Self { path: path.to_owned(), cause: Cause::Unreadable(cause) }
+    }
+
+    pub(super) fn invalid(path: &Path, mut problems: Vec<Problem>) -> Self {
+        problems.sort_by_key(|problem| problem.line);
+        Self { path: path.to_owned(), cause: Cause::Invalid(problems) }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// A line for each problem, without a line end after the last.
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.cause {
+            Cause::Unreadable(error) => write!(f, "{path}: found {error}; accepted: a readable TOML file"),
+            Cause::Invalid(problems) => {
+                for (i, problem) in problems.iter().enumerate() {
+                    let line_end = if i == 0 { "" } else { "\n" };
+                    write!(f, "{line_end}{path}:{problem}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let colon = if self.key.is_empty() { "" } else { ": " };
+        write!(f, "{}: {}{colon}found {}; accepted: {}", self.line, self.key, self.found, self.accepted)
+    }
+}

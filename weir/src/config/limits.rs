@@ -1,0 +1,127 @@
+//! `[limits]`: what clients may take of the gateway's memory and time, so that both stay bounded.
+
+use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
+
+use bytesize::ByteSize;
+use weir_model::Span;
+
+use super::accepts;
+use super::origin::{Origin, Resolved};
+use super::reader::Section;
+
+pub(super) const KEYS: &[&str] = &[
+    "connections",
+    "handshake_timeout",
+    "requests_per_connection",
+    "bytes_per_connection",
+    "bytes_in_flight",
+    "reply_timeout",
+    "shutdown_timeout",
+];
+
+/// The largest payload that the NBD protocol lets a client send without having asked for the server's limit; a
+/// connection that cannot hold one such request would never get it done.
+const LARGEST_REQUEST: ByteSize = ByteSize::mib(32);
+
+/// From too short for a packet that is lost once to longer than anybody waits.
+const TIMEOUTS: RangeInclusive<Span> = Span::from_millis(100)..=Span::from_secs(3600);
+
+/// What clients may take of the gateway's memory and time.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Limits {
+    /// Connections open at a time; a further one is closed at once.
+    pub(crate) connections: Resolved<NonZeroU32>,
+    /// How long a client may take from connecting to the end of the negotiation.
+    pub(crate) handshake_timeout: Resolved<Span>,
+    /// Requests that a connection may have read and not yet answered; beyond it, its socket is not read.
+    pub(crate) requests_per_connection: Resolved<NonZeroU32>,
+    /// Payload that a connection may have in memory; beyond it, its socket is not read. At least 32 MiB.
+    pub(crate) bytes_per_connection: Resolved<ByteSize>,
+    /// Payload that all connections together may have in memory. At least `bytes_per_connection`.
+    pub(crate) bytes_in_flight: Resolved<ByteSize>,
+    /// How long a client may take no byte of its replies before it is closed.
+    pub(crate) reply_timeout: Resolved<Span>,
+    /// How long a shutdown waits for what is in flight.
+    pub(crate) shutdown_timeout: Resolved<Span>,
+}
+
+pub(super) fn resolve(root: &Section<'_>) -> Limits {
+    let section = root.section("limits", KEYS);
+    let section = section.as_ref();
+    let connections = NonZeroU32::new(10_500).expect("not zero");
+    let requests = NonZeroU32::new(1024).expect("not zero");
+    let sizes = || accepts::size(LARGEST_REQUEST..=ByteSize::tib(1));
+    let timeout = |key, default, reason| {
+        or_default(section, key, &accepts::duration(TIMEOUTS), Span::from_secs(default), reason)
+    };
+    let limits = Limits {
+        connections: or_default(
+            section,
+            "connections",
+            &accepts::count(1_000_000),
+            connections,
+            "10,000 clients and some that reconnect, at 64KiB each when idle",
+        ),
+        handshake_timeout: timeout("handshake_timeout", 10, "three losses of a packet and a slow client"),
+        requests_per_connection: or_default(
+            section,
+            "requests_per_connection",
+            &accepts::count(65_536),
+            requests,
+            "beyond the depth of any client known, and 4MiB of 4KiB requests",
+        ),
+        bytes_per_connection: or_default(
+            section,
+            "bytes_per_connection",
+            &sizes(),
+            ByteSize::mib(64),
+            "two of the largest requests, so that one is read while the other is worked on",
+        ),
+        bytes_in_flight: or_default(
+            section,
+            "bytes_in_flight",
+            &sizes(),
+            ByteSize::gib(1),
+            "16 connections at their own limit",
+        ),
+        reply_timeout: timeout("reply_timeout", 60, "longer than a client's network is down and comes back"),
+        shutdown_timeout: timeout(
+            "shutdown_timeout",
+            10,
+            "a slow disk's queue, and well below systemd's 90s",
+        ),
+    };
+    check_sum(section, &limits);
+    limits
+}
+
+/// A connection that may hold more than the process may could never use what it was given.
+fn check_sum(section: Option<&Section<'_>>, limits: &Limits) {
+    let (one, all) = (limits.bytes_per_connection.value, limits.bytes_in_flight.value);
+    if all < one
+        && let Some(section) = section
+    {
+        let one = super::units::show_size(one);
+        let key = if section.has("bytes_in_flight") { "bytes_in_flight" } else { "bytes_per_connection" };
+        let accepted = if key == "bytes_in_flight" {
+            format!("at least limits.bytes_per_connection, {one}")
+        } else {
+            format!("at most limits.bytes_in_flight, {}", super::units::show_size(all))
+        };
+        section.refuse(key, &accepted);
+    }
+}
+
+fn or_default<T: 'static>(
+    section: Option<&Section<'_>>,
+    key: &str,
+    accepts: &accepts::Accepts<T>,
+    default: T,
+    reason: &'static str,
+) -> Resolved<T> {
+    match section {
+        Some(section) => section.or_default(key, accepts, default, reason),
+        None => Resolved { value: default, origin: Origin::Default(reason) },
+    }
+}

@@ -1,0 +1,131 @@
+//! The configuration of a gateway: a TOML file with units as text in, validated values with types out.
+//!
+//! Reading is split from judging. [`reader`] knows the text (lines, key paths, what is unknown or of a wrong
+//! type), [`accepts`] what single values may be, and each other file one kind of table; [`rules`] holds what
+//! only several tables together can break. Every problem of a file is reported in one go, as
+//! `weir.toml:12: volume.db.slo[1].read: found "10 sec?"; accepted: a duration such as "5ms", from 1us to 1h`.
+//!
+//! What comes out depends on no other part of the gateway than the vocabulary of `weir-model`; `compose.rs` makes
+//! devices, engines and listeners out of it. `docs/config.md` is the operator's view of this module; a test
+//! compares the two key by key.
+
+mod accepts;
+mod error;
+mod fault;
+mod limits;
+mod listen;
+mod origin;
+mod pool;
+mod reader;
+mod report;
+mod rules;
+pub(crate) mod units;
+mod volume;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use error::ConfigError;
+use listen::Listen;
+use pool::Station;
+use reader::{Document, Section};
+
+pub(crate) use fault::{Fault, FaultEffect};
+pub(crate) use limits::Limits;
+pub(crate) use listen::{Address, TcpAddress};
+pub(crate) use pool::{Control, Pool};
+pub(crate) use report::check_report;
+pub(crate) use volume::{BackendConfig, Volume};
+
+/// The tables of a file.
+const KEYS: &[&str] = &["listen", "limits", "pool", "volume", "station"];
+
+/// A valid configuration. Two are equal if they put the same in force, wherever that is written.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Config {
+    /// Where clients and scrapers find the gateway.
+    pub(crate) listen: Listen,
+    /// What clients may take of the gateway's memory and time.
+    pub(crate) limits: Limits,
+    /// The pools, by name.
+    pub(crate) pools: BTreeMap<String, Pool>,
+    /// The volumes, by name, which is also the name of the export. At least one; the pool of each is in
+    /// `pools`, and its station, if it is on one, in `stations`.
+    pub(crate) volumes: BTreeMap<String, Volume>,
+    /// The stations, by name; the volumes on one are all of the same pool.
+    pub(crate) stations: BTreeMap<String, Station>,
+}
+
+impl Config {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be read, or anything in it is wrong; then every problem is named.
+    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, error))?;
+        Self::parse(path, &text)
+    }
+
+    /// Reads `text`; `path` is named in errors.
+    ///
+    /// # Errors
+    /// If anything in it is wrong; then every problem is named.
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let document = Document::new(text);
+        let config = document.parse().map(|table| resolve(&document, table.get_ref()));
+        match (config, document.into_problems()) {
+            (Some(config), problems) if problems.is_empty() => Ok(config),
+            (_, problems) => Err(ConfigError::invalid(path, problems)),
+        }
+    }
+}
+
+/// Resolves every table. The result is only good if no problem was noted on the way.
+fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> Config {
+    let root = Section::root(document, table, KEYS);
+    let pools = named(&root, "pool", pool::KEYS, pool::resolve_pool);
+    let stations = named(&root, "station", pool::STATION_KEYS, pool::resolve_station);
+    let listen = listen::resolve(&root);
+    let limits = limits::resolve(&root);
+    let sections = root.named("volume", volume::KEYS);
+    let mut volumes = BTreeMap::new();
+    for (name, section) in &sections {
+        check_name(section, name);
+        if let Some(volume) = volume::resolve(section) {
+            rules::check_volume(section, &volume, &pools, &stations);
+            volumes.insert(name.clone(), volume);
+        }
+    }
+    if sections.is_empty() && !root.has("volume") {
+        root.refuse_found("volume", "nothing", "at least one table [volume.NAME]");
+    }
+    let config = Config { listen, limits, pools, volumes, stations };
+    rules::check_sharing(&sections, &config);
+    config
+}
+
+/// The tables `[key.NAME]`, by name.
+fn named<T>(
+    root: &Section<'_>,
+    key: &str,
+    keys: &'static [&'static str],
+    resolve: fn(&Section<'_>) -> T,
+) -> BTreeMap<String, T> {
+    let mut resolved = BTreeMap::new();
+    for (name, section) in root.named(key, keys) {
+        check_name(&section, &name);
+        resolved.insert(name, resolve(&section));
+    }
+    resolved
+}
+
+/// A name goes unquoted into metric labels, log lines and NBD URIs, and has to fit an NBD export name.
+fn check_name(section: &Section<'_>, name: &str) {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if name.is_empty() || name.len() > 255 || !name.bytes().all(plain) {
+        section.refuse_table(format!("the name {name:?}"), "1 to 255 of A-Z a-z 0-9 . _ -");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,307 @@
+//! The file as it was written: TOML tables whose every value knows its line and its full key.
+//!
+//! Deserialising into structs would end at the first error, name no key path, and word it after the parser. The
+//! table that the `toml` crate parses keeps the place of every key and value, so it is read directly: a
+//! [`Section`] is asked for each key with what the key accepts, and notes a [`Problem`] for what is amiss, so that
+//! one run reports them all.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::accepts::Accepts;
+use super::error::Problem;
+use super::origin::{Origin, Resolved};
+
+/// How much of a value a message repeats, in characters.
+const MOST_SHOWN: usize = 60;
+
+/// The text of the file and the problems found in it so far.
+pub(super) struct Document<'t> {
+    text: &'t str,
+    problems: RefCell<Vec<Problem>>,
+}
+
+/// A table of the file.
+pub(super) struct Section<'d> {
+    document: &'d Document<'d>,
+    table: &'d DeTable<'d>,
+    path: String,
+    line: usize,
+    keys: &'static [&'static str],
+}
+
+/// An element of an array of the file.
+pub(super) struct Element<'d> {
+    document: &'d Document<'d>,
+    value: &'d Spanned<DeValue<'d>>,
+    path: String,
+}
+
+impl<'t> Document<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { text, problems: RefCell::default() }
+    }
+
+    /// The tables of the text, or nothing and a problem if it is no TOML.
+    pub(super) fn parse(&self) -> Option<Spanned<DeTable<'t>>> {
+        DeTable::parse(self.text).map_err(|error| self.note_syntax(&error)).ok()
+    }
+
+    /// What was found so far.
+    pub(super) fn into_problems(self) -> Vec<Problem> {
+        self.problems.into_inner()
+    }
+
+    /// Notes a problem.
+    pub(super) fn note(&self, line: usize, key: &str, found: impl Into<String>, accepted: impl Into<String>) {
+        let (found, accepted) = (found.into(), accepted.into());
+        self.problems.borrow_mut().push(Problem { line, key: key.to_owned(), found, accepted });
+    }
+
+    fn note_syntax(&self, error: &toml::de::Error) {
+        let span = error.span().unwrap_or(0..0);
+        let line = self.line(&span);
+        let here = self.text.get(span.clone()).unwrap_or_default();
+        if error.message() == "duplicate key" {
+            self.note(line, &self.duplicate_key(&span), "a second time", "each name once");
+        } else {
+            let found = if here.trim().is_empty() { "the end of the line" } else { &shorten(here) };
+            self.note(line, "", found, format!("valid TOML ({})", error.message()));
+        }
+    }
+
+    /// The full path of the key at `span`. The parser hands out no table in this case, so that the header of the
+    /// table is looked for in the text; the path only serves the message.
+    fn duplicate_key(&self, span: &Range<usize>) -> String {
+        let line_start = self.text[..span.start].rfind('\n').map_or(0, |end| end + 1);
+        let header = |line: &str| line.trim_start().strip_prefix('[')?.split(']').next().map(str::to_owned);
+        let line = self.text[line_start..].lines().next().unwrap_or_default();
+        if let Some(path) = header(line) {
+            return path;
+        }
+        let key = &self.text[span.clone()];
+        match self.text[..line_start].lines().rev().find_map(header) {
+            Some(table) => format!("{table}.{key}"),
+            None => key.to_owned(),
+        }
+    }
+
+    fn line(&self, span: &Range<usize>) -> usize {
+        1 + self.text.bytes().take(span.start).filter(|byte| *byte == b'\n').count()
+    }
+
+    /// A value as a message repeats it.
+    fn show(&self, value: &Spanned<DeValue<'_>>) -> String {
+        match value.get_ref() {
+            DeValue::String(text) => shorten(&format!("{text:?}")),
+            DeValue::Array(array) if array.is_empty() => "an empty array".to_owned(),
+            DeValue::Array(_) => "an array".to_owned(),
+            DeValue::Table(_) => "a table".to_owned(),
+            _ => shorten(self.text.get(value.span()).unwrap_or_default()),
+        }
+    }
+}
+
+impl<'d> Section<'d> {
+    /// The whole file, which accepts `keys`.
+    pub(super) fn root(
+        document: &'d Document<'d>,
+        table: &'d DeTable<'d>,
+        keys: &'static [&'static str],
+    ) -> Self {
+        Self::checked(document, table, String::new(), 1, keys)
+    }
+
+    /// A table that accepts `keys`, after a look for others.
+    fn checked(
+        document: &'d Document<'d>,
+        table: &'d DeTable<'d>,
+        path: String,
+        line: usize,
+        keys: &'static [&'static str],
+    ) -> Self {
+        let section = Self { document, table, path, line, keys };
+        for key in table.keys().filter(|key| !keys.contains(&key.get_ref().as_ref())) {
+            let line = document.line(&key.span());
+            document.note(line, &section.path_of(key.get_ref()), "an unknown key", keys.join(", "));
+        }
+        section
+    }
+
+    /// Full path of `key` of this table.
+    pub(super) fn path_of(&self, key: &str) -> String {
+        join(&self.path, key)
+    }
+
+    /// Whether the key is there, with a good value or a bad one.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.value(key).is_some()
+    }
+
+    /// The value of `key`; nothing if it is missing or not accepted, which is a problem.
+    pub(super) fn required<T: 'static>(&self, key: &str, accepts: &Accepts<T>) -> Option<Resolved<T>> {
+        if !self.has(key) {
+            self.document.note(self.line, &self.path_of(key), "nothing", accepts.words());
+        }
+        self.read(key, accepts)
+    }
+
+    /// The value of `key`, or `default` if it is missing, for a `reason`.
+    pub(super) fn or_default<T: 'static>(
+        &self,
+        key: &str,
+        accepts: &Accepts<T>,
+        default: T,
+        reason: &'static str,
+    ) -> Resolved<T> {
+        self.read(key, accepts).unwrap_or(Resolved { value: default, origin: Origin::Default(reason) })
+    }
+
+    /// The value of `key`, or none if it is missing; `meaning` says what that means.
+    pub(super) fn optional<T: 'static>(
+        &self,
+        key: &str,
+        accepts: &Accepts<T>,
+        meaning: &'static str,
+    ) -> Resolved<Option<T>> {
+        match self.read(key, accepts) {
+            Some(found) => Resolved { value: Some(found.value), origin: found.origin },
+            None => Resolved { value: None, origin: Origin::Default(meaning) },
+        }
+    }
+
+    /// The elements of the array `key`; none if it is missing. An empty array is a problem, and so is anything
+    /// that is no array.
+    pub(super) fn elements(&self, key: &str, accepted: &str) -> Vec<Element<'d>> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        let Some(array) = value.get_ref().as_array().filter(|array| !array.is_empty()) else {
+            self.refuse(key, accepted);
+            return Vec::new();
+        };
+        let path = |i| format!("{}[{i}]", self.path_of(key));
+        let document = self.document;
+        array.iter().enumerate().map(|(i, value)| Element { document, value, path: path(i) }).collect()
+    }
+
+    /// The table `key`, which accepts `keys`.
+    pub(super) fn section(&self, key: &str, keys: &'static [&'static str]) -> Option<Section<'d>> {
+        let value = self.value(key)?;
+        self.document.table(self.path_of(key), value, keys)
+    }
+
+    /// The tables `[key.NAME]`, by name, each of which accepts `keys`.
+    pub(super) fn named(&self, key: &str, keys: &'static [&'static str]) -> Vec<(String, Section<'d>)> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        let Some(table) = value.get_ref().as_table() else {
+            self.refuse(key, &format!("tables [{key}.NAME]"));
+            return Vec::new();
+        };
+        let line = self.document.line(&value.span());
+        let (document, path) = (self.document, self.path_of(key));
+        let group = Section { document, table, path, line, keys: &[] };
+        let mut named = Vec::new();
+        for (name, value) in table {
+            let path = group.path_of(name.get_ref());
+            if let Some(section) = self.document.table(path, value, keys) {
+                named.push((name.get_ref().to_string(), section));
+            }
+        }
+        named
+    }
+
+    /// A value that the table as a whole says.
+    pub(super) fn resolved<T>(&self, value: T) -> Resolved<T> {
+        Resolved { value, origin: Origin::File { line: self.line } }
+    }
+
+    /// Notes that `key` does not accept the value that stands there.
+    pub(super) fn refuse(&self, key: &str, accepted: &str) {
+        if let Some(value) = self.value(key) {
+            self.refuse_found(key, self.document.show(value), accepted);
+        }
+    }
+
+    /// Notes that `key` does not accept the value that stands there, with own words for what was found.
+    pub(super) fn refuse_found(&self, key: &str, found: impl Into<String>, accepted: &str) {
+        let line = self.value(key).map_or(self.line, |value| self.document.line(&value.span()));
+        self.document.note(line, &self.path_of(key), found, accepted);
+    }
+
+    /// Notes that the table itself is not accepted.
+    pub(super) fn refuse_table(&self, found: impl Into<String>, accepted: &str) {
+        self.document.note(self.line, &self.path, found, accepted);
+    }
+
+    fn read<T: 'static>(&self, key: &str, accepts: &Accepts<T>) -> Option<Resolved<T>> {
+        let value = self.value(key)?;
+        self.document.read(&self.path_of(key), value, accepts)
+    }
+
+    fn value(&self, key: &str) -> Option<&'d Spanned<DeValue<'d>>> {
+        assert!(self.keys.contains(&key), "{key} is read, but is not among the keys of the table");
+        self.table.get(key)
+    }
+}
+
+impl<'d> Element<'d> {
+    /// The element; nothing if it is not accepted, which is a problem.
+    pub(super) fn read<T: 'static>(&self, accepts: &Accepts<T>) -> Option<Resolved<T>> {
+        self.document.read(&self.path, self.value, accepts)
+    }
+
+    /// The element as a table that accepts `keys`.
+    pub(super) fn section(&self, keys: &'static [&'static str]) -> Option<Section<'d>> {
+        self.document.table(self.path.clone(), self.value, keys)
+    }
+
+    /// Notes that the element is not accepted.
+    pub(super) fn refuse(&self, accepted: &str) {
+        let line = self.document.line(&self.value.span());
+        self.document.note(line, &self.path, self.document.show(self.value), accepted);
+    }
+}
+
+impl<'d> Document<'d> {
+    fn read<T: 'static>(
+        &self,
+        path: &str,
+        value: &Spanned<DeValue<'_>>,
+        accepts: &Accepts<T>,
+    ) -> Option<Resolved<T>> {
+        let line = self.line(&value.span());
+        if let Some(value) = accepts.read(value.get_ref()) {
+            return Some(Resolved { value, origin: Origin::File { line } });
+        }
+        self.note(line, path, self.show(value), accepts.words());
+        None
+    }
+
+    fn table(
+        &'d self,
+        path: String,
+        value: &'d Spanned<DeValue<'d>>,
+        keys: &'static [&'static str],
+    ) -> Option<Section<'d>> {
+        let line = self.line(&value.span());
+        if let Some(table) = value.get_ref().as_table() {
+            return Some(Section::checked(self, table, path, line, keys));
+        }
+        self.note(line, &path, self.show(value), format!("a table with the keys {}", keys.join(", ")));
+        None
+    }
+}
+
+/// The full path of `key` in the table `path`, quoted where TOML wants it quoted.
+pub(super) fn join(path: &str, key: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let key = if !key.is_empty() && key.chars().all(bare) { key.to_owned() } else { format!("{key:?}") };
+    if path.is_empty() { key } else { format!("{path}.{key}") }
+}
+
+fn shorten(text: &str) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST_SHOWN).collect();
+    if text.chars().count() > MOST_SHOWN { format!("{line}…") } else { line }
+}

@@ -1,0 +1,122 @@
+//! What `weir check` prints: every value in force, with its unit, and where it comes from.
+
+use std::fmt::Write;
+
+use super::Config;
+use super::origin::{Origin, Resolved};
+use super::pool::{Control, Pool};
+use super::reader::join;
+use super::units::{show_bandwidth, show_size, show_span};
+use super::volume::Volume;
+
+/// One value in force.
+struct Row {
+    key: String,
+    value: String,
+    origin: Origin,
+}
+
+/// A table of every value in force, a line each: key, value, origin.
+pub(crate) fn check_report(config: &Config) -> String {
+    let rows = rows(config);
+    let key_width = rows.iter().map(|row| row.key.chars().count()).max().unwrap_or(0);
+    let value_width = rows.iter().map(|row| row.value.chars().count()).max().unwrap_or(0);
+    let mut report = String::new();
+    for Row { key, value, origin } in &rows {
+        writeln!(report, "{key:key_width$}  {value:value_width$}  {origin}").expect("a String takes all");
+    }
+    report
+}
+
+fn rows(config: &Config) -> Vec<Row> {
+    let mut rows = Rows(Vec::new());
+    for (i, address) in config.listen.nbd.iter().enumerate() {
+        rows.push(&format!("listen.nbd[{i}]"), address, ToString::to_string);
+    }
+    rows.push_optional("listen.metrics", &config.listen.metrics, ToString::to_string);
+    rows.push_limits(config);
+    for (name, pool) in &config.pools {
+        rows.push_pool(name, pool);
+    }
+    for (name, station) in &config.stations {
+        let table = join("station", name);
+        rows.push(&join(&table, "servers"), &station.servers, ToString::to_string);
+        rows.push(&join(&table, "service_time"), &station.service_time, |span| show_span(*span));
+    }
+    for (name, volume) in &config.volumes {
+        let control = config.pools.get(&volume.pool.value).map(|pool| pool.control.value);
+        rows.push_volume(name, volume, control);
+    }
+    rows.0
+}
+
+struct Rows(Vec<Row>);
+
+impl Rows {
+    fn push<T>(&mut self, key: &str, resolved: &Resolved<T>, show: impl Fn(&T) -> String) {
+        let value = show(&resolved.value);
+        self.0.push(Row { key: key.to_owned(), value, origin: resolved.origin });
+    }
+
+    fn push_optional<T>(&mut self, key: &str, resolved: &Resolved<Option<T>>, show: impl Fn(&T) -> String) {
+        self.push(key, resolved, |value| value.as_ref().map_or("-".to_owned(), &show));
+    }
+
+    fn push_limits(&mut self, config: &Config) {
+        let limits = &config.limits;
+        self.push("limits.connections", &limits.connections, ToString::to_string);
+        self.push("limits.handshake_timeout", &limits.handshake_timeout, |span| show_span(*span));
+        self.push("limits.requests_per_connection", &limits.requests_per_connection, ToString::to_string);
+        self.push("limits.bytes_per_connection", &limits.bytes_per_connection, |size| show_size(*size));
+        self.push("limits.bytes_in_flight", &limits.bytes_in_flight, |size| show_size(*size));
+        self.push("limits.reply_timeout", &limits.reply_timeout, |span| show_span(*span));
+        self.push("limits.shutdown_timeout", &limits.shutdown_timeout, |span| show_span(*span));
+    }
+
+    fn push_pool(&mut self, name: &str, pool: &Pool) {
+        let table = join("pool", name);
+        let key = |key| join(&table, key);
+        self.push(&key("control"), &pool.control, |control| control.name().to_owned());
+        if pool.control.value == Control::Facade {
+            self.push(&key("control_period"), &pool.control_period, |span| show_span(*span));
+            self.push(&key("growth"), &pool.growth, ToString::to_string);
+            self.push(&key("initial_depth"), &pool.initial_depth, ToString::to_string);
+            self.push(&key("max_depth"), &pool.max_depth, ToString::to_string);
+            self.push(&key("background_deadline"), &pool.background_deadline, |span| show_span(*span));
+        }
+        self.push(&key("slo_window"), &pool.slo_window, |span| show_span(*span));
+    }
+
+    fn push_volume(&mut self, name: &str, volume: &Volume, control: Option<Control>) {
+        let table = join("volume", name);
+        let key = |key| join(&table, key);
+        self.push(&key("pool"), &volume.pool, Clone::clone);
+        self.push(&key("backend"), &volume.backend, ToString::to_string);
+        self.push_optional(&key("size"), &volume.size, |size| show_size(*size));
+        self.push_optional(&key("description"), &volume.description, Clone::clone);
+        self.push_slo(&key("slo"), volume, control);
+        if control == Some(Control::Facade) {
+            self.push_optional(&key("max_iops"), &volume.max_iops, ToString::to_string);
+            self.push_optional(&key("max_bandwidth"), &volume.max_bandwidth, |rate| show_bandwidth(*rate));
+            self.push_optional(&key("max_concurrency"), &volume.max_concurrency, ToString::to_string);
+        }
+        for (i, fault) in volume.faults.iter().enumerate() {
+            self.push(&format!("{table}.faults[{i}]"), fault, ToString::to_string);
+        }
+    }
+
+    /// A line for each point of the curve, and what becomes of it where nobody enforces it.
+    fn push_slo(&mut self, key: &str, volume: &Volume, control: Option<Control>) {
+        let Resolved { value: Some(slo), origin } = &volume.slo else {
+            self.push_optional(key, &volume.slo, |_| String::new());
+            return;
+        };
+        let note =
+            if control == Some(Control::None) { "; measured, not enforced (control = none)" } else { "" };
+        for (i, point) in slo.points().iter().enumerate() {
+            let (read, write) = (show_span(point.read), show_span(point.write));
+            let value = format!("up to {}: read {read}, write {write}{note}", point.up_to);
+            self.0.push(Row { key: format!("{key}[{i}]"), value, origin: *origin });
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What the module promises, from text to values, messages and the report.
+
+mod problems;
+mod resolved;
+
+use std::path::Path;
+
+use super::{Config, check_report};
+
+/// The file of the first page of the manual.
+const EXAMPLE: &str = r#"[listen]
+nbd = ["127.0.0.1:10809", "unix:/run/weir/nbd.sock"]
+metrics = "127.0.0.1:9810"
+
+[pool.array1]
+control = "facade"            # "none" for a plain pass-through
+
+[volume.db]
+pool = "array1"
+backend = "file:/srv/weir/db.img"
+size = "20GiB"                # created sparse if missing
+slo = [ { up_to = "300iops", read = "10ms", write = "15ms" }, { up_to = "1000iops", read = "25ms", write = "30ms" } ]
+
+[volume.backup]
+pool = "array1"
+backend = "file:/srv/weir/backup.img"
+"#;
+
+fn parse(text: &str) -> Config {
+    Config::parse(Path::new("weir.toml"), text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The lines of the message for a bad file.
+fn problems(text: &str) -> Vec<String> {
+    match Config::parse(Path::new("weir.toml"), text) {
+        Ok(_) => panic!("accepted:\n{text}"),
+        Err(error) => error.to_string().lines().map(str::to_owned).collect(),
+    }
+}
+
+fn report(text: &str) -> String {
+    check_report(&parse(text))
+}

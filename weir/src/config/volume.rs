@@ -1,0 +1,178 @@
+//! `[volume.NAME]`: what clients see as a disk, where its bytes are, and what it was promised.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use bytesize::ByteSize;
+use weir_model::{Bandwidth, Iops, Slo, SloError, SloPoint, Span};
+
+use super::accepts::{self, Accepts};
+use super::fault::{self, Fault};
+use super::origin::{Origin, Resolved};
+use super::reader::{Element, Section};
+
+pub(super) const KEYS: &[&str] = &[
+    "pool",
+    "backend",
+    "size",
+    "description",
+    "slo",
+    "max_iops",
+    "max_bandwidth",
+    "max_concurrency",
+    "faults",
+];
+
+pub(super) const SLO_KEYS: &[&str] = &["up_to", "read", "write"];
+
+/// The longest string of the NBD protocol, the description of an export included.
+const MOST_DESCRIPTION: usize = 4096;
+
+/// An offset into a file is signed.
+const LARGEST: ByteSize = ByteSize::b(i64::MAX.cast_unsigned());
+
+/// What clients see as a disk.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Volume {
+    /// The name of its pool.
+    pub(crate) pool: Resolved<String>,
+    /// Where its bytes are.
+    pub(crate) backend: Resolved<BackendConfig>,
+    /// Its size; only a file may go without, and then has the size that it has.
+    pub(crate) size: Resolved<Option<ByteSize>>,
+    /// What clients are told about it.
+    pub(crate) description: Resolved<Option<String>>,
+    /// What it was promised.
+    pub(crate) slo: Resolved<Option<Slo>>,
+    /// The request rate that it never exceeds.
+    pub(crate) max_iops: Resolved<Option<Iops>>,
+    /// The byte rate that it never exceeds.
+    pub(crate) max_bandwidth: Resolved<Option<Bandwidth>>,
+    /// How many of its requests may be at the device at a time.
+    pub(crate) max_concurrency: Resolved<Option<NonZeroU32>>,
+    /// How its device misbehaves; the first rule that hits a request has it.
+    pub(crate) faults: Vec<Resolved<Fault>>,
+}
+
+/// Where the bytes of a volume are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum BackendConfig {
+    /// A regular file or a block device; the path is absolute.
+    File(PathBuf),
+    /// Memory of the gateway: gone when it ends.
+    Memory,
+    /// Memory behind the station of this name.
+    Station(String),
+}
+
+/// The volume; nothing if it has no pool or no backend, which is a problem.
+pub(super) fn resolve(section: &Section<'_>) -> Option<Volume> {
+    let name = Accepts::text("the name of a pool", |text| (!text.is_empty()).then(|| text.to_owned()));
+    let backend =
+        Accepts::text("\"file:/path\" (absolute), \"memory\" or \"station:NAME\"", BackendConfig::read);
+    let pool = section.required("pool", &name);
+    let backend = section.required("backend", &backend);
+    let volume = |pool, backend| Volume {
+        pool,
+        backend,
+        size: section.optional(
+            "size",
+            &accepts::size(ByteSize::b(1)..=LARGEST),
+            "the size that the file has",
+        ),
+        description: section.optional("description", &description(), "nothing to say"),
+        slo: resolve_slo(section),
+        max_iops: section.optional("max_iops", &accepts::iops(), "no cap"),
+        max_bandwidth: section.optional("max_bandwidth", &accepts::bandwidth(), "no cap"),
+        max_concurrency: section.optional("max_concurrency", &accepts::count(65_536), "no cap"),
+        faults: fault::resolve(section),
+    };
+    match (pool, backend) {
+        (Some(pool), Some(backend)) => Some(volume(pool, backend)),
+        (pool, backend) => {
+            // The other keys are read all the same, for what is wrong with them.
+            let pool = pool.unwrap_or_else(|| Resolved::placeholder(String::new()));
+            volume(pool, backend.unwrap_or_else(|| Resolved::placeholder(BackendConfig::Memory)));
+            None
+        }
+    }
+}
+
+impl BackendConfig {
+    fn read(text: &str) -> Option<Self> {
+        match text.split_once(':') {
+            Some(("file", path)) if path.starts_with('/') && !path.contains('\0') => {
+                Some(Self::File(path.into()))
+            }
+            Some(("station", name)) if !name.is_empty() => Some(Self::Station(name.to_owned())),
+            None if text == "memory" => Some(Self::Memory),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for BackendConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "file:{}", path.display()),
+            Self::Memory => f.write_str("memory"),
+            Self::Station(name) => write!(f, "station:{name}"),
+        }
+    }
+}
+
+fn description() -> Accepts<String> {
+    let words = format!("a text of at most {MOST_DESCRIPTION} bytes, on one line");
+    Accepts::text(words, |text| {
+        (text.len() <= MOST_DESCRIPTION && !text.contains(char::is_control)).then(|| text.to_owned())
+    })
+}
+
+fn resolve_slo(section: &Section<'_>) -> Resolved<Option<Slo>> {
+    let none = Resolved { value: None, origin: Origin::Default("nothing was promised") };
+    let elements = section.elements(
+        "slo",
+        "an array of points such as { up_to = \"300iops\", read = \"10ms\", write = \"15ms\" }",
+    );
+    let Some(points) = elements.iter().map(resolve_point).collect::<Option<Vec<_>>>() else { return none };
+    let Some(first) = points.first() else { return none };
+    let origin = first.origin;
+    match Slo::new(points.iter().map(|point| point.value).collect()) {
+        Ok(slo) => Resolved { value: Some(slo), origin },
+        Err(error) => {
+            refuse_curve(&elements, &points, error);
+            none
+        }
+    }
+}
+
+fn resolve_point(element: &Element<'_>) -> Option<Resolved<SloPoint>> {
+    let section = element.section(SLO_KEYS)?;
+    let latency = accepts::duration(Span::from_micros(1)..=Span::from_secs(3600));
+    let up_to = section.required("up_to", &accepts::iops());
+    let read = section.required("read", &latency);
+    let write = section.required("write", &latency);
+    let point = SloPoint { up_to: up_to?.value, read: read?.value, write: write?.value };
+    Some(section.resolved(point))
+}
+
+/// Says of which point the curve does not increase, and in which key.
+fn refuse_curve(elements: &[Element<'_>], points: &[Resolved<SloPoint>], error: SloError) {
+    let (i, key, accepted) = match error {
+        SloError::RateNotIncreasing(i) => {
+            (i, "up_to", format!("more than in the point before, {}", points[i - 1].value.up_to))
+        }
+        SloError::LatencyDecreasing(i) => {
+            let (before, here) = (points[i - 1].value, points[i].value);
+            let (key, before) =
+                if here.read < before.read { ("read", before.read) } else { ("write", before.write) };
+            let before = super::units::show_span(before);
+            (i, key, format!("no less than in the point before, at a lower rate, {before}"))
+        }
+        SloError::Empty | SloError::ZeroLatency(_) => unreachable!("refused before: {error}"),
+    };
+    if let Some(section) = elements[i].section(SLO_KEYS) {
+        section.refuse(key, &accepted);
+    }
+}

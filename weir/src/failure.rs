@@ -1,0 +1,43 @@
+//! How the program fails: by the operator's doing, or by the world's.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// `EX_USAGE` of `sysexits.h`: what was asked for cannot be done as it was asked.
+const EX_USAGE: u8 = 64;
+
+/// Why a verb ended before its time.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Arguments, the configuration, or something that it names: nothing was started. Exit code 64.
+    Usage(String),
+    /// Something went wrong on the way. Exit code 1.
+    Runtime(anyhow::Error),
+}
+
+impl Failure {
+    /// A failure that the operator can mend.
+    pub(crate) fn usage(error: impl Display) -> Self {
+        Self::Usage(error.to_string())
+    }
+
+    /// Says what happened, and gives the exit code for it.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Self::Usage(message) => {
+                eprintln!("{message}");
+                ExitCode::from(EX_USAGE)
+            }
+            Self::Runtime(error) => {
+                eprintln!("weir: {error:#}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Runtime(error.into())
+    }
+}

@@ -1,0 +1,102 @@
+//! A whole server: sockets, gateway and API, put together from a configuration.
+
+use std::thread::available_parallelism;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::task::{AbortHandle, spawn_local};
+use weir_api::ApiListener;
+use weir_gateway::{Gateway, Listener, StatusProbe};
+
+use crate::compose::{gateway_spec, listen_address, socket_address};
+use crate::config::Config;
+use crate::failure::Failure;
+
+/// A server that serves.
+pub(crate) struct Server {
+    config: Config,
+    gateway: Gateway,
+    api: Option<AbortHandle>,
+    addresses: Vec<String>,
+}
+
+impl Server {
+    /// Binds the sockets, opens the volumes and serves. Must be called on a `LocalSet`.
+    ///
+    /// # Errors
+    /// If anything that the configuration names cannot be had; then nothing was started.
+    pub(crate) async fn start(config: Config) -> Result<Self, Failure> {
+        allow_many_descriptors();
+        let mut addresses = Vec::new();
+        let mut listeners = Vec::new();
+        for (i, address) in config.listen.nbd.iter().enumerate() {
+            let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("listen.nbd[{i}]: {error}"));
+            let address = listen_address(&address.value).map_err(|error| wrong(&format!("{}: {error}", address.value)))?;
+            let listener = Listener::bind(address).map_err(|error| wrong(&error))?;
+            addresses.push(listener.local_address().to_string());
+            listeners.push(listener);
+        }
+        let api = bind_api(&config, &mut addresses).await?;
+        let cores = available_parallelism().map_or(1, usize::from);
+        let gateway = Gateway::start(gateway_spec(&config), listeners, cores).await.map_err(Failure::usage)?;
+        let probe = gateway.probe();
+        let api = api.map(|api| {
+            spawn_local(async move {
+                if let Err(error) = api.serve(probe).await {
+                    tracing::error!(%error, "metrics are no longer served");
+                }
+            })
+            .abort_handle()
+        });
+        Ok(Self { config, gateway, api, addresses })
+    }
+
+    /// Where clients and scrapers find it, as text.
+    pub(crate) fn addresses(&self) -> &[String] {
+        &self.addresses
+    }
+
+    /// Asks for its state.
+    pub(crate) fn probe(&self) -> StatusProbe {
+        self.gateway.probe()
+    }
+
+    /// Changes to another configuration without disturbing what stays.
+    ///
+    /// # Errors
+    /// If it cannot be put in force; then nothing has changed.
+    pub(crate) async fn reload(&mut self, config: Config) -> Result<(), Failure> {
+        if config.listen != self.config.listen {
+            return Err(Failure::usage("listen: cannot change while serving; accepted: the same addresses, or a restart"));
+        }
+        self.gateway.reload(gateway_spec(&config)).await.map_err(Failure::usage)?;
+        self.config = config;
+        Ok(())
+    }
+
+    /// Stops: finishes what was accepted within its time, flushes, closes.
+    pub(crate) async fn shutdown(self) {
+        if let Some(api) = self.api {
+            api.abort();
+        }
+        for volume in self.gateway.shutdown().await {
+            tracing::error!(volume, "did not finish in time");
+        }
+    }
+}
+
+async fn bind_api(config: &Config, addresses: &mut Vec<String>) -> Result<Option<ApiListener>, Failure> {
+    let Some(address) = &config.listen.metrics.value else { return Ok(None) };
+    let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("listen.metrics: {error}"));
+    let found = socket_address(address).map_err(|error| wrong(&format!("{address}: {error}")))?;
+    let listener = ApiListener::bind(found).await.map_err(|error| wrong(&error))?;
+    addresses.push(format!("http://{}/metrics", listener.local_address()?));
+    Ok(Some(listener))
+}
+
+/// Each connection is a descriptor, and the usual soft limit is 1,024, a leftover from `select(2)`.
+fn allow_many_descriptors() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::warn!(%error, "cannot raise the limit on open files");
+    }
+}

@@ -1,0 +1,83 @@
+//! The state of a gateway as a table for people.
+
+use comfy_table::{CellAlignment, Table, presets};
+use weir_gateway::{GatewayStatus, PoolStatus, VolumeStatus};
+
+const HEADER: [&str; 10] = [
+    "volume", "pool", "offered IO/s", "IO/s", "MiB/s", "mean", "p99", "SLO", "SLO met", "depth now/peak/target",
+];
+
+/// One row for each volume, from its last closed window.
+pub(crate) fn render(status: &GatewayStatus) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(HEADER);
+    for pool in &status.pools {
+        for volume in &pool.volumes {
+            table.add_row(row(pool, volume));
+        }
+    }
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_cell_alignment(if i < 2 { CellAlignment::Left } else { CellAlignment::Right });
+    }
+    table.to_string()
+}
+
+fn row(pool: &PoolStatus, volume: &VolumeStatus) -> [String; HEADER.len()] {
+    let window = volume.last_window.as_ref();
+    let rate = |of: fn(&weir_gateway::WindowStatus) -> f64| window.map_or(dash(), |w| format!("{:.0}", of(w)));
+    [
+        volume.name.clone(),
+        pool.name.clone(),
+        rate(|window| window.offered_iops),
+        rate(|window| window.iops),
+        window.map_or(dash(), |window| format!("{:.1}", window.bytes_per_s / (1024.0 * 1024.0))),
+        window.and_then(|window| window.mean_us).map_or(dash(), latency),
+        window.and_then(|window| window.p99_us).map_or(dash(), whole_latency),
+        slo(pool, volume),
+        attainment(volume),
+        depth(pool),
+    ]
+}
+
+/// The target in force; in brackets where it is measured and not enforced.
+fn slo(pool: &PoolStatus, volume: &VolumeStatus) -> String {
+    match volume.slo_target_us {
+        Some(target) if pool.control == "none" => format!("({})", whole_latency(target)),
+        Some(target) => whole_latency(target),
+        None if volume.has_slo => "out of contract".to_owned(),
+        None => dash(),
+    }
+}
+
+fn attainment(volume: &VolumeStatus) -> String {
+    let windows = volume.windows;
+    windows.attainment().map_or(dash(), |share| {
+        format!("{:.1} % of {}", share * 100.0, windows.met + windows.missed)
+    })
+}
+
+fn depth(pool: &PoolStatus) -> String {
+    let or_dash = |value: Option<u32>| value.map_or(dash(), |value| value.to_string());
+    let queued = if pool.queued > 0 { format!(" (+{} queued)", pool.queued) } else { String::new() };
+    format!("{}/{}/{}{queued}", pool.in_flight, or_dash(pool.in_flight_peak), or_dash(pool.depth_target))
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn whole_latency(us: u64) -> String {
+    latency(us as f64)
+}
+
+/// Three digits and a unit.
+pub(crate) fn latency(us: f64) -> String {
+    if us < 1e3 {
+        format!("{us:.0} us")
+    } else if us < 1e6 {
+        format!("{:.2} ms", us / 1e3)
+    } else {
+        format!("{:.2} s", us / 1e6)
+    }
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}

@@ -1,0 +1,29 @@
+//! The project's own chores, as a program: `cargo xtask tidy` holds the tree against its own rules.
+//!
+//! A shell script would do until the first rule that has to know a comment from a string, or a dev-dependency
+//! from a dependency; and no script has unit tests that show that each rule can fail.
+
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The project's own chores.
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Hold the tree against the rules of ARCHITECTURE.md and CONTRIBUTING.md
+    Tidy,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    match Cli::parse().chore {
+        Chore::Tidy => tidy::run(),
+    }
+}

@@ -1,0 +1,61 @@
+//! `cargo xtask tidy`: the rules of the tree that neither rustc nor clippy knows.
+//!
+//! Each rule is a small function from the tree to [`Finding`]s, and each has a test that shows it failing. A rule
+//! that turns out to be wrong is changed here, with its reason, rather than excused in the file that breaks it.
+
+mod banned;
+mod documents;
+mod finding;
+mod names;
+mod rings;
+mod sizes;
+mod source;
+mod tree;
+
+use std::process::ExitCode;
+
+use finding::Finding;
+use tree::{Member, Tree};
+
+/// Prints a line for each finding; fails if there is one.
+///
+/// # Errors
+/// If cargo or git cannot tell what the tree is made of.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    let tree = Tree::read()?;
+    let mut findings = check(&tree);
+    findings.sort();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    println!("tidy: {} files, {} crates, {} findings", tree.files.len(), tree.members.len(), findings.len());
+    Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(rings::dependencies(&tree.members));
+    findings.extend(rings::runtimes(&tree.members));
+    findings.extend(documents::crates_are_listed(tree));
+    findings.extend(documents::symbols_are_listed(tree));
+    for Member { name, manifest, .. } in &tree.members {
+        findings.extend(names::crate_name(name, manifest));
+        findings.extend(documents::lints_are_inherited(tree, manifest));
+    }
+    for file in &tree.files {
+        findings.extend(names::path(file));
+        findings.extend(documents::links(file, &|path| tree.has(path)));
+        findings.extend(banned::machine_paths(file));
+        if let Some(rust) = source::RustFile::of(file) {
+            findings.extend(names::inline_modules(&rust));
+            findings.extend(sizes::header(&rust));
+            findings.extend(sizes::lines(&rust));
+            findings.extend(sizes::functions(&rust));
+            findings.extend(banned::leftovers(&rust));
+            findings.extend(banned::clocks(&rust));
+            findings.extend(banned::unsafety(&rust));
+            findings.extend(banned::sleeps_in_tests(&rust));
+        }
+    }
+    findings
+}

@@ -1,0 +1,146 @@
+//! Who may depend on whom: the rings of ARCHITECTURE.md.
+//!
+//! What decides (`pure/`) must not know what touches the world (`io/`), or it can no longer run in simulated time;
+//! and the simulator and the gateway must not know each other, or each gets its own engine.
+
+use super::finding::Finding;
+use super::tree::Member;
+
+/// The crates under `pure/` and what each may link of them. A new one is added here on purpose.
+const PURE: &[(&str, &[&str])] = &[
+    ("weir-model", &[]),
+    ("weir-sched", &["weir-model"]),
+    ("weir-control", &["weir-model"]),
+    ("weir-engine", &["weir-model", "weir-sched", "weir-control"]),
+    ("weir-sim", &["weir-model", "weir-sched", "weir-control", "weir-engine"]),
+    ("weir-nbd", &["weir-model"]),
+    ("weir-iscsi", &["weir-model"]),
+    ("weir-transfer", &["weir-model"]),
+    ("weir-testkit", &["weir-model", "weir-sched", "weir-control", "weir-engine"]),
+];
+
+/// For tests only: its oracles are naive on purpose.
+const TESTKIT: &str = "weir-testkit";
+
+/// The other world: what is under `io/` never knows it.
+const SIM: &str = "weir-sim";
+
+/// Crates that wait, or ask the kernel: nothing that decides may link one.
+const RUNTIMES: &[&str] =
+    &["tokio", "async-std", "smol", "async-io", "futures-executor", "mio", "io-uring", "rustix", "socket2"];
+
+/// Every dependency of a crate of ours on another is one that the rings allow.
+pub(super) fn dependencies(members: &[Member]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for member in members {
+        for dependency in &member.dependencies {
+            let Some(other) = members.iter().find(|other| other.name == dependency.name) else { continue };
+            if let Some(instead) = refusal(member, other, dependency.dev) {
+                let kind = if dependency.dev { "dev-dependency" } else { "dependency" };
+                let what = format!("{} has the {kind} {}", member.name, other.name);
+                findings.push(Finding::new(&member.manifest, 1, what, instead));
+            }
+        }
+    }
+    findings
+}
+
+/// Nothing under `pure/` links a runtime, however far down.
+pub(super) fn runtimes(members: &[Member]) -> Vec<Finding> {
+    let pure = members.iter().filter(|member| ring(member) == "pure");
+    pure.flat_map(|member| {
+        let linked = RUNTIMES.iter().filter(|runtime| member.linked.contains(**runtime));
+        linked.map(|runtime| {
+            let what = format!("{} links {runtime}", member.name);
+            Finding::new(&member.manifest, 1, what, "time, input and output as arguments and results")
+        })
+    })
+    .collect()
+}
+
+/// How it should be, if `member` must not depend on `other`.
+fn refusal(member: &Member, other: &Member, dev: bool) -> Option<String> {
+    if other.name == TESTKIT {
+        return (!dev).then(|| "a dev-dependency: the testkit is for tests only".to_owned());
+    }
+    match (ring(member), ring(other)) {
+        ("xtask", _) => Some("no crate of the product: it must build when they do not".to_owned()),
+        (_, "weir" | "xtask") => Some("what both need, in a crate below both".to_owned()),
+        ("pure", "pure") if dev => None,
+        ("pure", "pure") => match PURE.iter().find(|(name, _)| *name == member.name) {
+            Some((_, allowed)) if allowed.contains(&other.name.as_str()) => None,
+            Some((_, [])) => Some("no crate of ours".to_owned()),
+            Some((_, allowed)) => Some(format!("only {}", allowed.join(", "))),
+            None => Some("a line for it in xtask/src/tidy/rings.rs".to_owned()),
+        },
+        ("pure", _) => Some("what decides knows nothing that touches the world".to_owned()),
+        ("io", _) if other.name == SIM => Some("a hook in the engine, which both worlds drive".to_owned()),
+        _ => None,
+    }
+}
+
+/// The folder at the root that the crate is in.
+fn ring(member: &Member) -> &str {
+    member.manifest.split('/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::Dependency;
+    use super::*;
+
+    fn member(path: &str, dependencies: &[(&str, bool)]) -> Member {
+        let folder = path.rsplit('/').next().unwrap();
+        let name = if path.contains('/') { format!("weir-{folder}") } else { folder.to_owned() };
+        let dependency = |(name, dev): &(&str, bool)| Dependency { name: (*name).to_owned(), dev: *dev };
+        let dependencies = dependencies.iter().map(dependency).collect();
+        Member { name, manifest: format!("{path}/Cargo.toml"), dependencies, ..Member::default() }
+    }
+
+    fn tree(checked: &Member) -> Vec<Member> {
+        let others =
+            ["pure/model", "pure/sched", "pure/sim", "pure/testkit", "io/clock", "io/gateway", "weir"];
+        let others = others.iter().map(|path| member(path, &[])).filter(|other| other.name != checked.name);
+        others.chain([checked.clone()]).collect()
+    }
+
+    #[test]
+    fn what_the_rings_allow_is_not_found() {
+        for allowed in [
+            member("pure/sched", &[("weir-model", false), ("weir-testkit", true), ("serde", false)]),
+            member("io/gateway", &[("weir-sched", false), ("weir-clock", false)]),
+            member("weir", &[("weir-gateway", false), ("weir-sim", false)]),
+        ] {
+            assert_eq!(dependencies(&tree(&allowed)), []);
+        }
+    }
+
+    #[test]
+    fn what_the_rings_do_not_allow_is_found() {
+        for (checked, instead) in [
+            (member("pure/control", &[("weir-sched", false)]), "only weir-model"),
+            (member("pure/model", &[("weir-sched", false)]), "no crate of ours"),
+            (member("pure/new", &[("weir-model", false)]), "a line for it"),
+            (member("pure/sched", &[("weir-clock", false)]), "what decides knows nothing"),
+            (member("pure/sched", &[("weir-clock", true)]), "what decides knows nothing"),
+            (member("pure/sched", &[("weir-testkit", false)]), "a dev-dependency"),
+            (member("io/gateway", &[("weir-sim", true)]), "a hook in the engine"),
+            (member("io/gateway", &[("weir", false)]), "what both need"),
+            (member("xtask", &[("weir-model", false)]), "no crate of the product"),
+        ] {
+            let findings = dependencies(&tree(&checked));
+            assert_eq!(findings.len(), 1, "{}", checked.name);
+            assert!(findings[0].to_string().contains(instead), "{}", findings[0]);
+        }
+    }
+
+    #[test]
+    fn a_runtime_is_found_however_far_down() {
+        let mut sched = member("pure/sched", &[]);
+        assert_eq!(runtimes(&[sched.clone()]), []);
+        sched.linked.insert("tokio".to_owned());
+        assert_eq!(runtimes(&[sched.clone()]).len(), 1);
+        sched.manifest = "io/sched/Cargo.toml".to_owned();
+        assert_eq!(runtimes(&[sched]), []);
+    }
+}

@@ -1,0 +1,182 @@
+//! A Rust file, split into what is code and what is comment, line for line.
+//!
+//! The rules ask for words and braces, and a word in a string is not the word in code. A whole parser (`syn`)
+//! would be another dependency, of another version than that of the derive macros, for rules that only need to
+//! know strings from code. The limit: what a macro expands to is not seen.
+
+use super::tree::File;
+
+/// A Rust file.
+pub(super) struct RustFile<'t> {
+    /// From the root, with `/`.
+    pub(super) path: &'t str,
+    /// What it says.
+    pub(super) text: &'t str,
+    /// The same with comments and the content of literals blanked, line for line.
+    pub(super) code: String,
+    /// The same with everything but comments blanked, line for line.
+    pub(super) comments: String,
+}
+
+impl<'t> RustFile<'t> {
+    /// The file, if it is Rust.
+    pub(super) fn of(file: &'t File) -> Option<Self> {
+        file.path.ends_with(".rs").then(|| Self::new(&file.path, &file.text))
+    }
+
+    /// The text at `path`.
+    pub(super) fn new(path: &'t str, text: &'t str) -> Self {
+        let (code, comments) = split(text);
+        Self { path, text, code, comments }
+    }
+
+    /// The lines of code, counted from one.
+    pub(super) fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        (1..).zip(self.code.lines())
+    }
+
+    /// The first line that only tests compile; all lines of a file of tests.
+    pub(super) fn first_test_line(&self) -> Option<usize> {
+        let path = self.path;
+        let is_test = path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("/props.rs");
+        if is_test || path.starts_with("pure/testkit/") {
+            return Some(1);
+        }
+        self.code_lines().find(|(_, line)| line.contains("#[cfg(test)]")).map(|(number, _)| number)
+    }
+}
+
+/// Whether `word` is in `line` as a word of its own.
+pub(super) fn has_word(line: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(start, _)| {
+        let after = line[start + word.len()..].chars().next();
+        let before = line[..start].chars().next_back();
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}
+
+/// What a character belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Code,
+    Comment,
+    Literal,
+}
+
+fn split(text: &str) -> (String, String) {
+    let parts = parts(text);
+    let only = |wanted: Part| {
+        let keep = |(c, part): (char, &Part)| if c == '\n' || *part == wanted { c } else { ' ' };
+        text.chars().zip(&parts).map(keep).collect()
+    };
+    (only(Part::Code), only(Part::Comment))
+}
+
+/// What each character belongs to.
+fn parts(text: &str) -> Vec<Part> {
+    let chars: Vec<char> = text.chars().collect();
+    let mut parts = vec![Part::Code; chars.len()];
+    let mut i = 0;
+    while i < chars.len() {
+        let rest = &chars[i..];
+        let after_word = i > 0 && (chars[i - 1].is_alphanumeric() || chars[i - 1] == '_');
+        let (part, length) = match rest {
+            ['/', '/', ..] => (Part::Comment, line_length(rest)),
+            ['/', '*', ..] => (Part::Comment, block_comment_length(rest)),
+            ['"', ..] => (Part::Literal, quoted_length(rest, '"')),
+            ['r', '"' | '#', ..] if !after_word || is_byte_prefix(&chars[..i]) => {
+                match raw_string_length(rest) {
+                    Some(length) => (Part::Literal, length),
+                    None => (Part::Code, 1),
+                }
+            }
+            ['\'', '\\', ..] | ['\'', _, '\'', ..] => (Part::Literal, quoted_length(rest, '\'')),
+            _ => (Part::Code, 1),
+        };
+        let end = (i + length.max(1)).min(chars.len());
+        parts[i..end].fill(part);
+        i = end;
+    }
+    parts
+}
+
+fn line_length(rest: &[char]) -> usize {
+    rest.iter().position(|c| *c == '\n').unwrap_or(rest.len())
+}
+
+/// Block comments nest.
+fn block_comment_length(rest: &[char]) -> usize {
+    let (mut depth, mut i) = (0_usize, 0);
+    while i < rest.len() {
+        match rest[i..] {
+            ['/', '*', ..] => (depth, i) = (depth + 1, i + 2),
+            ['*', '/', ..] => (depth, i) = (depth - 1, i + 2),
+            _ => i += 1,
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    i
+}
+
+/// Up to the closing quote that no backslash precedes.
+fn quoted_length(rest: &[char], quote: char) -> usize {
+    let mut i = 1;
+    while i < rest.len() && rest[i] != quote {
+        i += if rest[i] == '\\' { 2 } else { 1 };
+    }
+    i + 1
+}
+
+/// `r"…"`, `r#"…"#` and so on; nothing for a raw identifier such as `r#type`.
+fn raw_string_length(rest: &[char]) -> Option<usize> {
+    let hashes = rest[1..].iter().take_while(|c| **c == '#').count();
+    let start = 1 + hashes;
+    if rest.get(start) != Some(&'"') {
+        return None;
+    }
+    let closes = |i: usize| {
+        rest[i] == '"' && rest[i + 1..].iter().take(hashes).filter(|c| **c == '#').count() == hashes
+    };
+    Some((start + 1..rest.len()).find(|i| closes(*i)).map_or(rest.len(), |i| i + 1 + hashes))
+}
+
+/// Whether the `r` that follows belongs to `br"…"` or `cr"…"`.
+fn is_byte_prefix(before: &[char]) -> bool {
+    let word = before.iter().rev().take_while(|c| c.is_alphanumeric() || **c == '_').count();
+    word == 1 && matches!(before.last(), Some('b' | 'c'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_and_comments_are_not_code() {
+        for (text, code) in [
+            ("a // b", "a     "),
+            ("a /* /* b */ c */ d", "a                 d"),
+            ("f(\"x{\\\"}\")", "f(       )"),
+            ("r#\"}\"# + br\"}\"", "       + b    "),
+            ("'{' + b'\\'' + 'a: loop", "    + b     + 'a: loop"),
+            ("r#type", "r#type"),
+            ("\"unclosed", "         "),
+        ] {
+            assert_eq!(RustFile::new("x.rs", text).code, code, "{text}");
+        }
+    }
+
+    #[test]
+    fn comments_keep_their_lines() {
+        let file = RustFile::new("x.rs", "let a = \"// no\";\n// yes\n");
+        assert_eq!(file.comments, "                \n// yes\n");
+    }
+
+    #[test]
+    fn a_word_is_not_part_of_another() {
+        assert!(has_word("pub unsafe fn", "unsafe"));
+        assert!(!has_word("#![deny(unsafe_code)]", "unsafe"));
+    }
+}
