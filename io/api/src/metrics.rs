@@ -27,6 +27,7 @@ impl Collector for StatusCollector {
             .encode_gauge(&i64::try_from(connections).unwrap_or(i64::MAX))?;
         self.encode_requests(&mut encoder)?;
         self.encode_latencies(&mut encoder)?;
+        self.encode_targets(&mut encoder)?;
         self.encode_windows(&mut encoder)?;
         self.encode_pools(&mut encoder)
     }
@@ -77,8 +78,8 @@ impl StatusCollector {
         Ok(())
     }
 
-    /// The SLO in force, and how its windows were judged.
-    fn encode_windows(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    /// The SLO in force.
+    fn encode_targets(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
         let help = "Mean latency promised now; absent while nothing is promised";
         let mut targets = describe(encoder, "slo_target_seconds", help, MetricType::Gauge)?;
         for (pool, volume) in self.volumes() {
@@ -88,7 +89,11 @@ impl StatusCollector {
                 targets.encode_family(&[("pool", &*pool.name), ("volume", &*volume.name)])?.encode_gauge(&seconds)?;
             }
         }
-        drop(targets);
+        Ok(())
+    }
+
+    /// How the windows of volumes with an SLO were judged.
+    fn encode_windows(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
         let help = "SLO windows closed, by verdict: met, missed, out_of_contract (more was offered than promised), idle";
         let mut windows = describe(encoder, "slo_windows", help, MetricType::Counter)?;
         for (pool, volume) in self.volumes().filter(|(_, volume)| volume.has_slo) {

@@ -96,11 +96,18 @@ impl Connection {
         }
     }
 
+    /// Notes who is to be woken.
+    pub(crate) fn set_waker(&mut self, waker: &Waker) {
+        if self.waker.as_ref().is_none_or(|known| !known.will_wake(waker)) {
+            self.waker = Some(waker.clone());
+        }
+    }
+
     /// Wakes the connection's task.
     pub(crate) fn wake(&mut self) {
         self.held_back = false;
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
         }
     }
 }

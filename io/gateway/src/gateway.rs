@@ -158,12 +158,11 @@ impl Gateway {
                 waiting.push((name.clone(), ended));
             }
         }
-        let deadline = tokio::time::Instant::now() + Duration::from(self.spec.limits.shutdown_timeout);
-        waiting = wait_until(deadline, waiting).await;
+        waiting = wait_within(self.spec.limits.shutdown_timeout.into(), waiting).await;
         if !waiting.is_empty() {
             tracing::warn!("time is up: what is still queued is answered with ESHUTDOWN");
             self.shards.iter().for_each(|shard| shard.send(Command::AbortQueued));
-            waiting = wait_until(tokio::time::Instant::now() + LAST_FLUSH_TIMEOUT, waiting).await;
+            waiting = wait_within(LAST_FLUSH_TIMEOUT, waiting).await;
         }
         self.let_clients_leave().await;
         waiting.into_iter().map(|(name, _)| name).collect()
@@ -379,11 +378,14 @@ fn fixed_key(served: (&str, &VolumeSpec), wanted: (&str, &VolumeSpec)) -> Option
 type Ending = (String, oneshot::Receiver<()>);
 
 /// Waits for the volumes to end; returns those that have not when the time is up.
-async fn wait_until(deadline: tokio::time::Instant, volumes: Vec<Ending>) -> Vec<Ending> {
+async fn wait_within(limit: Duration, volumes: Vec<Ending>) -> Vec<Ending> {
+    let mut time_is_up = std::pin::pin!(tokio::time::sleep(limit));
     let mut left = Vec::new();
     for (name, mut ended) in volumes {
-        if tokio::time::timeout_at(deadline, &mut ended).await.is_err() {
-            left.push((name, ended));
+        tokio::select! {
+            biased;
+            _ = &mut ended => {}
+            () = &mut time_is_up => left.push((name, ended)),
         }
     }
     left

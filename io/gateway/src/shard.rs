@@ -16,7 +16,7 @@
 use std::task::Waker;
 
 use slab::Slab;
-use weir_backend::{Attach, BufferPool, Device, Finished, Ring, Token};
+use weir_backend::{Attach, BlockDevice, BufferPool, Device, Finished, Ring, Token};
 use weir_clock::{Alarm, Clock};
 use weir_engine::Engine;
 use weir_model::{Instant, IoId, Span, VolumeId};
@@ -62,6 +62,7 @@ pub(crate) struct Shard {
     scratch: Vec<u8>,
     next_sweep: Instant,
     driver: Option<Waker>,
+    driver_woken: bool,
     /// Connections whose output is flushed at the end of the turn.
     touched: Vec<usize>,
     /// Requests whose reply is handed to the socket at the end of the turn: pool, volume's request.
@@ -75,6 +76,10 @@ struct Pool {
     engine: Engine,
     /// By `VolumeId`.
     volumes: Vec<Option<Volume>>,
+    /// The volumes whose device waits for some instant: most pools have none.
+    timed: Vec<VolumeId>,
+    /// How many volumes are on their way out.
+    retiring: usize,
     /// By the slot of the `IoId`.
     pending: Vec<Option<Pending>>,
     /// The highest number at the device in the last control period.
@@ -91,6 +96,8 @@ struct Volume {
     device: Device,
     stats: VolumeStats,
     has_slo: bool,
+    /// In the pool's list of volumes whose device waits for some instant.
+    timed: bool,
     /// Set once the volume is to be removed.
     retiring: Option<Retiring>,
     /// When an error of the device was last logged; the counters have them all.
@@ -157,6 +164,7 @@ impl Shard {
             scratch: vec![0; SCRATCH],
             next_sweep: Instant::FAR_FUTURE,
             driver: None,
+            driver_woken: false,
             touched: Vec::new(),
             replied: Vec::new(),
             finished: Vec::new(),
@@ -165,8 +173,9 @@ impl Shard {
 
     /// Makes the driver take a turn after the tasks that are ready now.
     fn wake_driver(&mut self) {
-        if let Some(waker) = self.driver.take() {
-            waker.wake();
+        if let Some(waker) = self.driver.as_ref().filter(|_| !self.driver_woken) {
+            waker.wake_by_ref();
+            self.driver_woken = true;
         }
     }
 
@@ -182,6 +191,14 @@ impl Shard {
             connection.touched = true;
             self.touched.push(key);
         }
+    }
+}
+
+impl Volume {
+    /// Whether the device waits for some instant; notes the answer.
+    fn keeps_time(&mut self) -> bool {
+        self.timed = self.device.poll_timeout().is_some();
+        self.timed
     }
 }
 

@@ -35,10 +35,10 @@
 //!   therefore read as `E max(Q_old, Q_max)`, at most `Q_old`: where more was at the device than the depth allows,
 //!   that is what caused `L`.
 //! - **Growth must not break what it found.** To the letter, the law grows whenever the last period was below target,
-//!   by however little, and the period after is above it. It hunts around the target, and windows that
-//!   average over the hunt miss it half of the time. Here it grows only where it may expect to stay below afterwards,
-//!   `E >= 1 + e`, on its own assumption that latency rises at most in proportion. Between 1 and `1 + e` it rests:
-//!   the third case. The cost is that a device settles up to `e` below the target.
+//!   by however little, and the period after is above it. It hunts around the target, and where arrivals are random,
+//!   windows that average over the hunt miss it about as often as not. Here it grows only where it may expect to
+//!   stay below afterwards, `E >= 1 + e`, on its own assumption that latency rises at most in proportion. Between 1
+//!   and `1 + e` it rests: the third case. The cost is that a device settles up to `e` below the target.
 //! - **Floor, ceiling, fractions.** The depth is held as a fraction and used as its whole part, at least 1, or nothing
 //!   would move, and at most [`DepthFeedbackConfig::max_depth`]. As a whole number it could not leave 1 by
 //!   10 %. `Q_max = Q_old` is read as `Q_max >=` that whole part: past-due requests pass the bound.
@@ -65,12 +65,12 @@ pub struct DepthFeedbackConfig {
     /// The control period `P`. Shorter reacts faster on fewer samples. 50 ms, as in the paper: a twentieth of
     /// the usual SLO window, so that a window can absorb a correction.
     pub period: Span,
-    /// The growth `e` of a depth that was felt and did no harm. 0.1, as in the paper: from 20 to 200 takes 24 periods.
+    /// The growth `e` of a depth that was felt and did no harm. 0.1, as in the paper: from 20 to 200 takes 25 periods.
     pub growth: f64,
     /// The depth before anything was measured. 200, as in the paper.
     pub initial_depth: QueueDepth,
-    /// The ceiling. 4096: more than any device gains from, and what it may find when the last target is taken away
-    /// and put back.
+    /// The ceiling. 4096: more than any device gains from. Where nobody's target holds the depth down it grows as
+    /// long as it is felt, and must be brought back from there when somebody's does.
     pub max_depth: QueueDepth,
 }
 

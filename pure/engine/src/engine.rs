@@ -93,7 +93,8 @@ impl Engine {
         self.config = config;
         let queued = self.scheduler.take_queued(now);
         (self.control, self.scheduler) = ruled_by(now, config.control);
-        for (id, volume) in self.volumes.iter() {
+        for (id, volume) in self.volumes.iter_mut() {
+            volume.restart_period();
             self.scheduler.set_volume(now, id, &volume.knobs(config.background_deadline));
         }
         for request in self.requests.iter().filter(|r| matches!(r.stage, Stage::AtDevice { .. })) {

@@ -61,6 +61,11 @@ impl Volume {
         self.window = SloWindow::new(now);
     }
 
+    /// A law takes over: what was measured until now was under another.
+    pub(crate) fn restart_period(&mut self) {
+        self.latency = LatencySensor::default();
+    }
+
     pub(crate) fn knobs(&self, background_deadline: Span) -> VolumeKnobs {
         VolumeKnobs {
             latency_target: self.latency_target.unwrap_or(background_deadline),
@@ -162,10 +167,6 @@ impl VolumeTable {
     /// As [`VolumeTable::get`].
     pub(crate) fn get_mut(&mut self, id: VolumeId) -> &mut Volume {
         self.volumes.get_mut(id.0 as usize).and_then(Option::as_mut).expect("the volume was added")
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (VolumeId, &Volume)> {
-        self.volumes.iter().enumerate().filter_map(|(i, volume)| Some((number(i), volume.as_ref()?)))
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (VolumeId, &mut Volume)> {

@@ -214,6 +214,19 @@ fn a_change_of_control_keeps_the_order_of_arrival_within_a_volume() {
 }
 
 #[test]
+fn a_law_is_not_blamed_for_what_was_measured_before_it() {
+    let mut engine = Engine::new(at(0), no_control());
+    let volume = engine.add_volume(at(0), promise(Span::from_millis(10)));
+    let id = read(&mut engine, at(0), volume);
+    issued(&mut engine, at(0));
+    engine.handle_complete(at(900), id, true);
+    engine.handle_reply(at(900), id);
+    engine.set_config(at(910), depth(100));
+    engine.handle_timeout(at(960));
+    assert_eq!(engine.snapshot().depth_target, Some(QueueDepth::new(100)));
+}
+
+#[test]
 fn the_configuration_that_is_in_force_already_changes_nothing() {
     let mut engine = Engine::new(at(0), depth(100));
     let volume = engine.add_volume(at(0), promise(Span::from_millis(10)));

@@ -44,8 +44,8 @@ impl Pool {
         for slot in 0..QUEUED + DEPTH {
             pool.submit(slot);
         }
-        while let Dispatch::Issue(io) = pool.edf.poll_dispatch(pool.now) {
-            pool.at_device.push(io);
+        for _ in 0..DEPTH {
+            pool.dispatch();
         }
         pool
     }
@@ -61,13 +61,17 @@ impl Pool {
 
     fn turn(&mut self) {
         let place = self.turn % self.at_device.len();
-        let Io { id, volume, .. } = self.at_device[place];
+        let Io { id, volume, .. } = self.at_device.swap_remove(place);
         self.edf.on_complete(self.now, &Completion { id, volume, ok: true });
         self.submit(id.slot);
-        let Dispatch::Issue(io) = black_box(self.edf.poll_dispatch(self.now)) else {
-            unreachable!("there is room and there is work")
-        };
-        self.at_device[place] = io;
+        self.dispatch();
+    }
+
+    fn dispatch(&mut self) {
+        match black_box(self.edf.poll_dispatch(self.now)) {
+            Dispatch::Issue(io) => self.at_device.push(io),
+            reason => unreachable!("there is room and there is work, but {reason:?}"),
+        }
     }
 }
 

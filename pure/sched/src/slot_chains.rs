@@ -63,7 +63,8 @@ impl<T> SlotChains<T> {
         chain.last = slot;
     }
 
-    /// Takes the entry of `slot` out of `chain`, wherever it stands.
+    /// Takes the entry of `slot` out of `chain`, wherever it stands there. `chain` must be the one that it was put
+    /// into.
     ///
     /// # Panics
     /// If the slot is empty.

@@ -91,6 +91,8 @@ impl Shard {
             name,
             engine: Engine::new(self.clock.now(), config),
             volumes: Vec::new(),
+            timed: Vec::new(),
+            retiring: 0,
             pending: Vec::new(),
             in_flight_peak: None,
             dirty: false,
@@ -120,6 +122,7 @@ impl Shard {
             device,
             stats: VolumeStats::new(),
             has_slo,
+            timed: false,
             retiring: None,
             error_logged: None,
         });
@@ -132,9 +135,13 @@ impl Shard {
         let has_slo = config.slo.is_some();
         pool.engine.set_volume(now, volume, config);
         pool.dirty = true;
-        let volume = pool.volume(volume);
+        let id = volume;
+        let volume = pool.volume(id);
         volume.has_slo = has_slo;
         volume.device.set_faults(now, faults, &mut self.finished);
+        if !volume.timed && volume.keeps_time() {
+            pool.timed.push(id);
+        }
     }
 
     fn status(&self) -> Vec<PoolStatus> {

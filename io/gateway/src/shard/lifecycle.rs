@@ -131,7 +131,10 @@ impl Shard {
         let Some(found) = self.pools.get_mut(pool).and_then(|p| p.volumes[volume.0 as usize].as_mut()) else {
             return;
         };
-        found.retiring.get_or_insert(Retiring { flushing: false, done: Vec::new() }).done.extend(done);
+        let new = Retiring { flushing: false, done: Vec::new() };
+        let is_new = found.retiring.is_none();
+        found.retiring.get_or_insert(new).done.extend(done);
+        self.pools[pool].retiring += usize::from(is_new);
         let of_volume = |connection: &Connection| (connection.pool, connection.volume) == (pool, volume);
         let keys: Vec<_> = self.connections.iter().filter(|(_, c)| of_volume(c)).map(|(key, _)| key).collect();
         for key in keys {
@@ -162,29 +165,29 @@ impl Shard {
     }
 
     /// Flushes the volumes that retire and have answered everything they accepted.
-    pub(super) fn progress_retiring(&mut self) {
-        for pool in self.pools.iter().map(|(index, _)| index).collect::<Vec<_>>() {
-            for volume in self.pools[pool].volume_ids() {
-                let Some(pool_state) = self.pools.get_mut(pool) else { break };
-                let idle = pool_state.engine.outstanding(volume) == 0;
-                let found = pool_state.volume(volume);
-                match &mut found.retiring {
+    pub(super) fn flush_retiring(&mut self) {
+        let now = self.clock.now();
+        let mut started = false;
+        for (index, pool) in &mut self.pools {
+            if pool.retiring == 0 {
+                continue;
+            }
+            for id in pool.volume_ids() {
+                let idle = pool.engine.outstanding(id) == 0;
+                let volume = pool.volume(id);
+                match &mut volume.retiring {
                     Some(retiring) if idle && !retiring.flushing => retiring.flushing = true,
                     _ => continue,
                 }
-                let flush = DeviceRequest {
-                    token: last_flush_token(pool, volume),
-                    kind: IoKind::Flush,
-                    offset: 0,
-                    length: 0,
-                    fua: false,
-                    no_hole: false,
-                    fast_zero: false,
-                    buffer: None,
-                };
-                found.device.start(self.clock.now(), flush, &mut self.finished);
-                self.wake_driver();
+                volume.device.start(now, last_flush(index, id), &mut self.finished);
+                started = true;
+                if !volume.timed && volume.keeps_time() {
+                    pool.timed.push(id);
+                }
             }
+        }
+        if started {
+            self.wake_driver(); // for a turn that submits it
         }
     }
 
@@ -198,6 +201,7 @@ impl Shard {
     ) {
         let pool = &mut self.pools[index];
         let ended = pool.volumes[volume.0 as usize].take().expect("a volume ends once");
+        pool.retiring -= 1;
         if let Err(error) = result {
             tracing::error!(volume = ended.name, %error, "the last flush failed: unflushed writes may be lost");
         }
@@ -235,5 +239,18 @@ impl Shard {
             }
         }
         self.wake_driver();
+    }
+}
+
+fn last_flush(pool: usize, volume: VolumeId) -> DeviceRequest {
+    DeviceRequest {
+        token: last_flush_token(pool, volume),
+        kind: IoKind::Flush,
+        offset: 0,
+        length: 0,
+        fua: false,
+        no_hole: false,
+        fast_zero: false,
+        buffer: None,
     }
 }

@@ -35,7 +35,7 @@ impl Shard {
     /// Drives one connection as far as it goes without waiting; ready when it is gone.
     pub(super) fn poll_connection(&mut self, cx: &mut Context<'_>, id: ConnectionId) -> Poll<()> {
         let Some(connection) = self.connection(id) else { return Poll::Ready(()) };
-        connection.waker = Some(cx.waker().clone());
+        connection.set_waker(cx.waker());
         if !connection.output.is_empty() && !connection.touched {
             let stream = Rc::clone(&connection.stream);
             if stream.poll_writable(cx).is_ready() {

@@ -17,7 +17,10 @@ const ERROR_LOG_PERIOD: Span = Span::from_secs(1);
 impl Shard {
     /// Does everything that can be done now. Never ready: the driver ends with its thread.
     pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.driver = Some(cx.waker().clone());
+        if self.driver.as_ref().is_none_or(|known| !known.will_wake(cx.waker())) {
+            self.driver = Some(cx.waker().clone());
+        }
+        self.driver_woken = false;
         while self.alarm.poll_fired(cx).is_ready() {}
         let mut now = self.clock.now();
         self.handle_timeouts(now);
@@ -45,11 +48,13 @@ impl Shard {
                 pool.engine.handle_timeout(now);
                 pool.dirty = true;
             }
-            for volume in pool.volumes.iter_mut().flatten() {
-                if volume.device.poll_timeout().is_some_and(|due| due <= now) {
-                    volume.device.poll_finished(now, &mut self.finished);
-                }
-            }
+            let (volumes, finished) = (&mut pool.volumes, &mut self.finished);
+            pool.timed.retain(|id| {
+                volumes[id.0 as usize].as_mut().is_some_and(|volume| {
+                    volume.device.poll_finished(now, finished);
+                    volume.keeps_time()
+                })
+            });
         }
         self.handle_finished(now);
         if self.next_sweep <= now {
@@ -60,8 +65,8 @@ impl Shard {
     /// The next instant at which time alone makes something happen.
     fn poll_timeout(&self) -> Option<Instant> {
         let of_pools = self.pools.iter().flat_map(|(_, pool)| {
-            let of_devices = pool.volumes.iter().flatten().filter_map(|volume| volume.device.poll_timeout());
-            of_devices.chain(pool.engine.poll_timeout())
+            let timed = pool.timed.iter().filter_map(|id| pool.volumes[id.0 as usize].as_ref());
+            timed.filter_map(|volume| volume.device.poll_timeout()).chain(pool.engine.poll_timeout())
         });
         let of_connections = (!self.connections.is_empty()).then_some(self.next_sweep);
         of_pools.chain(of_connections).min()
@@ -82,6 +87,9 @@ impl Shard {
                 let request = device_request(index, &io, pending, buffer);
                 let volume = pool.volumes[io.volume.0 as usize].as_mut().expect("a volume with requests exists");
                 volume.device.start(now, request, &mut self.finished);
+                if !volume.timed && volume.keeps_time() {
+                    pool.timed.push(io.volume);
+                }
             }
         }
     }
@@ -194,7 +202,7 @@ impl Shard {
                 }
             }
         }
-        self.progress_retiring();
+        self.flush_retiring();
         if let Some(key) = self.budget.poll_grantable() {
             self.connections[key].wake();
         }

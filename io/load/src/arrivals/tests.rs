@@ -1,3 +1,5 @@
+//! Claims about arrivals: rates, spread, lateness.
+
 use rand::SeedableRng;
 
 use super::*;

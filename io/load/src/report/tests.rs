@@ -1,3 +1,5 @@
+//! Claims about reports: field names are an interface.
+
 use weir_model::{Instant, Iops};
 
 use super::*;

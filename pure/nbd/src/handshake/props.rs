@@ -1,3 +1,5 @@
+//! Properties of the handshake, whatever a client sends and however it is split.
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 

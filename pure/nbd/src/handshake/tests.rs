@@ -1,3 +1,5 @@
+//! Claims about the handshake, option by option.
+
 mod contexts;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Property: the pieces of a reply to a read make up its data.
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 

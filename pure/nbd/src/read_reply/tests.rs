@@ -1,3 +1,5 @@
+//! Claims about replies to reads: holes, fragments, flags.
+
 use super::*;
 use crate::fixtures::{session, simple_session};
 

@@ -1,3 +1,5 @@
+//! Claims about replies without data, byte by byte.
+
 use super::*;
 use crate::CommandKind;
 use crate::fields::Fields;

@@ -1,3 +1,5 @@
+//! Properties of the judgement of request headers, whatever their bytes are.
+
 use proptest::prelude::*;
 
 use super::*;

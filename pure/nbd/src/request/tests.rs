@@ -1,3 +1,5 @@
+//! Claims about requests that are refused, and with which error.
+
 use super::*;
 use crate::fixtures::{header, session, simple_session};
 use crate::wire::command;

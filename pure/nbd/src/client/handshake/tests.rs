@@ -1,3 +1,5 @@
+//! Claims about the client's handshake.
+
 use proptest::prelude::*;
 
 use super::*;

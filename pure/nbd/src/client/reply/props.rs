@@ -1,3 +1,5 @@
+//! Properties of the reply decoder, whatever the bytes are.
+
 use proptest::prelude::*;
 
 use super::*;

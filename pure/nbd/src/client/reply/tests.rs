@@ -1,3 +1,5 @@
+//! Claims about the reply decoder.
+
 use super::*;
 
 const READ: Awaited = Awaited { offset: 8192, data: 4096 };

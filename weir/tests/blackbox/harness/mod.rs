@@ -1,0 +1,35 @@
+//! What the tests stand on: servers, client programs, and a client that speaks the bare protocol.
+
+mod http;
+mod pattern;
+mod program;
+mod raw;
+mod scene;
+mod server;
+mod transcript;
+
+use std::thread::yield_now;
+use std::time::{Duration, Instant};
+
+pub(crate) use http::{get, status};
+pub(crate) use pattern::{block, bytes};
+pub(crate) use program::{Outcome, Program, python};
+pub(crate) use raw::{Flags, RawClient, Reply, command, connect_silently};
+pub(crate) use scene::Scene;
+pub(crate) use server::{Server, expect_refusal};
+pub(crate) use transcript::Transcript;
+
+/// How long anything may take that is expected to happen: no measure of speed, but the end of a test that hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Waits for what nobody announces, such as a figure of the kernel or of the metrics.
+///
+/// # Panics
+/// If it does not come true; `what` is named.
+pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_true() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        yield_now();
+    }
+}

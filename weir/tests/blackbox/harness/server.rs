@@ -1,0 +1,166 @@
+//! A `weir serve` of its own for a test.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{Outcome, Program, Transcript};
+
+/// A server that serves. Killed when dropped; what it said is shown if the test is failing.
+pub(crate) struct Server {
+    child: Child,
+    config: PathBuf,
+    said: Transcript,
+    logged: Transcript,
+    /// `host:port`.
+    pub(crate) tcp: String,
+    /// Path of the Unix socket.
+    pub(crate) socket: String,
+    /// URL of the metrics.
+    pub(crate) metrics: String,
+}
+
+impl Server {
+    /// Starts a server and waits until it serves.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub(crate) fn start(config: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
+            .arg("serve")
+            .arg(config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary under test runs");
+        let said = Transcript::of(child.stdout.take().expect("piped"));
+        let logged = Transcript::of(child.stderr.take().expect("piped"));
+        let Some(line) = said.wait_for(0, "weir: serving") else {
+            let _ = child.wait();
+            panic!("the server did not start:\n{}", logged.to_end());
+        };
+        let (_, addresses) = line.split_once(" on ").expect("the line tells the addresses");
+        let mut server = Self {
+            child,
+            config: config.to_owned(),
+            said,
+            logged,
+            tcp: String::new(),
+            socket: String::new(),
+            metrics: String::new(),
+        };
+        for address in addresses.split(", ") {
+            match address.strip_prefix("unix:") {
+                Some(path) => path.clone_into(&mut server.socket),
+                None if address.starts_with("http://") => address.clone_into(&mut server.metrics),
+                None => address.clone_into(&mut server.tcp),
+            }
+        }
+        server
+    }
+
+    /// The export `name` over the Unix socket, as an NBD URI.
+    pub(crate) fn uri(&self, name: &str) -> String {
+        format!("nbd+unix:///{name}?socket={}", self.socket)
+    }
+
+    /// The export `name` over TCP, as an NBD URI.
+    pub(crate) fn tcp_uri(&self, name: &str) -> String {
+        format!("nbd://{}/{name}", self.tcp)
+    }
+
+    /// Replaces the configuration by `text` (without `[listen]`, which stays) and has it reloaded. Returns what the
+    /// server said: `Ok` if it reloaded, else the lines of its refusal.
+    pub(crate) fn reload(&self, text: &str) -> Result<(), String> {
+        let before = std::fs::read_to_string(&self.config).expect("the configuration is there");
+        let listen: String = before.lines().take(3).map(|line| format!("{line}\n")).collect();
+        std::fs::write(&self.config, format!("{listen}{text}")).expect("the configuration can be written");
+        let (said, logged) = (self.said.length(), self.logged.length());
+        self.signal(Signal::HUP);
+        // Asked for after it, so that one of the two streams has the answer when the other is looked at.
+        super::wait_until("the server tells what became of the reload", || {
+            self.said.length() > said || self.logged_since(logged).contains("weir: not reloaded")
+        });
+        if self.said.length() > said {
+            return Ok(());
+        }
+        self.logged.wait_for(logged, "accepted").expect("a refusal says why");
+        Err(self.logged_since(logged))
+    }
+
+    /// What it has logged from line `from` on.
+    pub(crate) fn logged_since(&self, from: usize) -> String {
+        self.logged.text().lines().skip(from).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Waits for a line in its log that contains `text`.
+    pub(crate) fn wait_for_log(&self, text: &str) {
+        self.logged.wait_for(0, text).unwrap_or_else(|| panic!("the server ended before it logged {text:?}"));
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("the server runs");
+    }
+
+    /// Kills it as if the power failed for it alone; returns when it is gone.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("the server runs");
+        let status = self.child.wait().expect("a child can be waited for");
+        assert_eq!(status.signal(), Some(9), "it died of something else before: {status}");
+    }
+
+    /// Waits for its end; returns how it ended, and its log.
+    pub(crate) fn wait(mut self) -> (ExitStatus, String) {
+        self.said.to_end();
+        let log = self.logged.to_end();
+        (self.child.wait().expect("a child can be waited for"), log)
+    }
+
+    /// Stops it with SIGTERM.
+    ///
+    /// # Panics
+    /// If it does not end with exit code 0.
+    pub(crate) fn stop(self) {
+        self.signal(Signal::TERM);
+        let (status, log) = self.wait();
+        assert_eq!(status.code(), Some(0), "{log}");
+    }
+
+    /// Kibibytes of memory that it has resident.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the server runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has a VmRSS");
+        line.trim().trim_end_matches(" kB").parse().expect("VmRSS is a number")
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let ended = self.child.try_wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let state = if let Ok(Some(status)) = ended { format!("ended: {status}") } else { "ran".to_owned() };
+            eprintln!("--- the server {state}\n{}\n{}\n---", self.said.text(), self.logged.text());
+        }
+    }
+}
+
+/// Runs `weir serve` on a file that it must refuse. Returns the lines of the refusal.
+///
+/// # Panics
+/// Unless it ends with exit code 64, without a word on standard output.
+pub(crate) fn expect_refusal(config: &Path) -> Vec<String> {
+    let Outcome { code, out, log } = Program::weir().arg("serve").arg(config.display()).outcome();
+    assert_eq!(code, Some(64), "{out}{log}");
+    assert_eq!(out, "", "nothing was started, and so nothing is announced");
+    log.lines().map(str::to_owned).collect()
+}

@@ -1,0 +1,18 @@
+//! Tests of the `weir` binary from outside: configuration files in, real clients on its sockets, exit codes out.
+//!
+//! One program for all of them, since every integration-test file is linked on its own. Each test has a directory
+//! and a server of its own and no fixed port, so that they run side by side. Nothing is synchronised by sleeping:
+//! a test blocks on what it waits for (a line, a reply, the end of a process), with a limit beyond which it fails;
+//! the few figures that nobody announces are polled, see `harness::wait_until`.
+
+mod bad_input;
+mod copying;
+mod crash;
+mod harness;
+mod listing;
+mod metrics;
+mod odd_requests;
+mod push_back;
+mod reload;
+mod shutdown;
+mod verified_load;
