@@ -1,13 +1,14 @@
 //! The command line: verbs and their arguments.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::config::{Config, check_report};
-use crate::failure::Failure;
 use crate::demo::DemoArguments;
+use crate::failure::Failure;
 use crate::load::LoadArguments;
 use crate::{demo, load, serve, status};
 
@@ -57,7 +58,11 @@ enum Verb {
 
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
-    tracing_subscriber::fmt().with_max_level(cli.log).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_max_level(cli.log)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
     match cli.verb {
         Verb::Check { file } => {
             let config = Config::load(&file).map_err(Failure::usage)?;

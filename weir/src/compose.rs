@@ -15,10 +15,13 @@ pub(crate) fn gateway_spec(config: &Config) -> GatewaySpec {
     let mut pools: BTreeMap<String, PoolSpec> = config
         .pools
         .iter()
-        .map(|(name, pool)| (name.clone(), PoolSpec { engine: engine_config(pool), volumes: BTreeMap::new() }))
+        .map(|(name, pool)| {
+            (name.clone(), PoolSpec { engine: engine_config(pool), volumes: BTreeMap::new() })
+        })
         .collect();
     for (name, volume) in &config.volumes {
-        let pool = pools.get_mut(&volume.pool.value).expect("a valid configuration has the pool of each volume");
+        let pool =
+            pools.get_mut(&volume.pool.value).expect("a valid configuration has the pool of each volume");
         pool.volumes.insert(name.clone(), volume_spec(config, volume));
     }
     GatewaySpec { pools, limits: limits(&config.limits) }

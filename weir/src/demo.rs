@@ -90,7 +90,10 @@ fn config(dir: &Path, control: &str, slo_us: Option<f64>) -> Result<Config, Fail
     let at = dir.display();
     // Twice the rate: the promise is for what the database does, and a burst is no breach of it.
     let slo = slo_us.map_or(String::new(), |us| {
-        format!("slo = [ {{ up_to = \"{}iops\", read = \"{us:.0}us\", write = \"{us:.0}us\" }} ]", 2.0 * DATABASE_IOPS)
+        format!(
+            "slo = [ {{ up_to = \"{}iops\", read = \"{us:.0}us\", write = \"{us:.0}us\" }} ]",
+            2.0 * DATABASE_IOPS
+        )
     });
     let text = format!(
         "[listen]\nnbd = [\"unix:{at}/nbd.sock\"]\n\
@@ -211,7 +214,10 @@ impl Clients {
 
     fn load(&self, export: &str) -> LoadSpec {
         let uri = format!("nbd+unix:///{export}?socket={}", self.socket.display());
-        LoadSpec { drain_limit: Span::from_secs(10), ..LoadSpec::new(uri.parse().expect("a URI made here is one")) }
+        LoadSpec {
+            drain_limit: Span::from_secs(10),
+            ..LoadSpec::new(uri.parse().expect("a URI made here is one"))
+        }
     }
 }
 

@@ -30,14 +30,16 @@ impl Server {
         let mut listeners = Vec::new();
         for (i, address) in config.listen.nbd.iter().enumerate() {
             let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("listen.nbd[{i}]: {error}"));
-            let address = listen_address(&address.value).map_err(|error| wrong(&format!("{}: {error}", address.value)))?;
+            let address = listen_address(&address.value)
+                .map_err(|error| wrong(&format!("{}: {error}", address.value)))?;
             let listener = Listener::bind(address).map_err(|error| wrong(&error))?;
             addresses.push(listener.local_address().to_string());
             listeners.push(listener);
         }
         let api = bind_api(&config, &mut addresses).await?;
         let cores = available_parallelism().map_or(1, usize::from);
-        let gateway = Gateway::start(gateway_spec(&config), listeners, cores).await.map_err(Failure::usage)?;
+        let gateway =
+            Gateway::start(gateway_spec(&config), listeners, cores).await.map_err(Failure::usage)?;
         let probe = gateway.probe();
         let api = api.map(|api| {
             spawn_local(async move {
@@ -66,7 +68,9 @@ impl Server {
     /// If it cannot be put in force; then nothing has changed.
     pub(crate) async fn reload(&mut self, config: Config) -> Result<(), Failure> {
         if config.listen != self.config.listen {
-            return Err(Failure::usage("listen: cannot change while serving; accepted: the same addresses, or a restart"));
+            return Err(Failure::usage(
+                "listen: cannot change while serving; accepted: the same addresses, or a restart",
+            ));
         }
         self.gateway.reload(gateway_spec(&config)).await.map_err(Failure::usage)?;
         self.config = config;

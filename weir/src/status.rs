@@ -53,7 +53,9 @@ fn status_url(source: &str) -> Result<String, Failure> {
     }
     let config = Config::load(Path::new(source)).map_err(Failure::usage)?;
     let Some(address) = config.listen.metrics.value else {
-        return Err(Failure::usage(format!("{source}: listen.metrics: found nothing; accepted: the address to ask")));
+        return Err(Failure::usage(format!(
+            "{source}: listen.metrics: found nothing; accepted: the address to ask"
+        )));
     };
     Ok(format!("http://{address}{}", weir_api::STATUS_PATH))
 }
@@ -61,7 +63,8 @@ fn status_url(source: &str) -> Result<String, Failure> {
 fn ask(url: &str) -> Result<GatewayStatus, Failure> {
     let agent: ureq::Agent =
         ureq::Agent::config_builder().timeout_global(Some(ANSWER_TIMEOUT)).build().into();
-    let mut answer = agent.get(url).call().with_context(|| format!("{url}: no answer; is the server running?"))?;
+    let mut answer =
+        agent.get(url).call().with_context(|| format!("{url}: no answer; is the server running?"))?;
     let text = answer.body_mut().read_to_string().with_context(|| format!("{url}: the answer broke off"))?;
     Ok(serde_json::from_str(&text).with_context(|| format!("{url}: the answer is no status of weir"))?)
 }

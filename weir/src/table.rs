@@ -4,7 +4,16 @@ use comfy_table::{CellAlignment, Table, presets};
 use weir_gateway::{GatewayStatus, PoolStatus, VolumeStatus};
 
 const HEADER: [&str; 10] = [
-    "volume", "pool", "offered IO/s", "IO/s", "MiB/s", "mean", "p99", "SLO", "SLO met", "depth now/peak/target",
+    "volume",
+    "pool",
+    "offered IO/s",
+    "IO/s",
+    "MiB/s",
+    "mean",
+    "p99",
+    "SLO",
+    "SLO met",
+    "depth now/peak/target",
 ];
 
 /// One row for each volume, from its last closed window.
@@ -24,7 +33,8 @@ pub(crate) fn render(status: &GatewayStatus) -> String {
 
 fn row(pool: &PoolStatus, volume: &VolumeStatus) -> [String; HEADER.len()] {
     let window = volume.last_window.as_ref();
-    let rate = |of: fn(&weir_gateway::WindowStatus) -> f64| window.map_or(dash(), |w| format!("{:.0}", of(w)));
+    let rate =
+        |of: fn(&weir_gateway::WindowStatus) -> f64| window.map_or(dash(), |w| format!("{:.0}", of(w)));
     [
         volume.name.clone(),
         pool.name.clone(),
@@ -51,9 +61,9 @@ fn slo(pool: &PoolStatus, volume: &VolumeStatus) -> String {
 
 fn attainment(volume: &VolumeStatus) -> String {
     let windows = volume.windows;
-    windows.attainment().map_or(dash(), |share| {
-        format!("{:.1} % of {}", share * 100.0, windows.met + windows.missed)
-    })
+    windows
+        .attainment()
+        .map_or(dash(), |share| format!("{:.1} % of {}", share * 100.0, windows.met + windows.missed))
 }
 
 fn depth(pool: &PoolStatus) -> String {

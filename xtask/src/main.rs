@@ -1,8 +1,10 @@
-//! The project's own chores, as a program: `cargo xtask tidy` holds the tree against its own rules.
+//! The project's own chores, as a program: `cargo xtask tidy` holds the tree against its own rules, `cargo xtask bench`
+//! and `cargo xtask bench-qos` measure what it promises.
 //!
-//! A shell script would do until the first rule that has to know a comment from a string, or a dev-dependency
-//! from a dependency; and no script has unit tests that show that each rule can fail.
+//! A shell script would do until the first rule that has to know a comment from a string, or the first figure that has
+//! to be a ratio of two programs measured in turn; and no script has unit tests that show that each rule can fail.
 
+mod bench;
 mod tidy;
 
 use std::process::ExitCode;
@@ -20,10 +22,16 @@ struct Cli {
 enum Chore {
     /// Hold the tree against the rules of ARCHITECTURE.md and CONTRIBUTING.md
     Tidy,
+    /// Measure speed and memory against other servers; see bench/README.md
+    Bench(bench::Arguments),
+    /// Measure how well a volume is protected from a neighbour; see bench/README.md
+    BenchQos(bench::Arguments),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().chore {
         Chore::Tidy => tidy::run(),
+        Chore::Bench(arguments) => bench::speed(&arguments),
+        Chore::BenchQos(arguments) => bench::qos(&arguments),
     }
 }

@@ -57,7 +57,8 @@ impl ApiListener {
     /// # Errors
     /// Never in practice: errors of single connections are theirs.
     pub async fn serve(self, probe: StatusProbe) -> io::Result<()> {
-        let routes = Router::new().route("/metrics", get(metrics)).route(STATUS_PATH, get(status)).with_state(probe);
+        let routes =
+            Router::new().route("/metrics", get(metrics)).route(STATUS_PATH, get(status)).with_state(probe);
         axum::serve(self.0, routes).await
     }
 }

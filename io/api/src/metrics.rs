@@ -65,13 +65,19 @@ impl StatusCollector {
         let families: [(&str, &str, Stage); 3] = [
             ("queued_seconds", "From the request parsed to its start at the device", |stages| &stages.queued),
             ("device_seconds", "At the device", |stages| &stages.device),
-            ("total_seconds", "From the request parsed to the reply handed to the socket", |stages| &stages.total),
+            ("total_seconds", "From the request parsed to the reply handed to the socket", |stages| {
+                &stages.total
+            }),
         ];
         for (name, help, stage) in families {
             let mut family = describe(encoder, name, help, MetricType::Histogram)?;
             for (pool, volume) in self.volumes() {
                 for (direction, stages) in ["read", "write"].iter().zip(&volume.latency) {
-                    encode_histogram(&mut family, &volume_labels(pool, volume, "direction", direction), stage(stages))?;
+                    encode_histogram(
+                        &mut family,
+                        &volume_labels(pool, volume, "direction", direction),
+                        stage(stages),
+                    )?;
                 }
             }
         }
@@ -86,7 +92,9 @@ impl StatusCollector {
             if let Some(target_us) = volume.slo_target_us {
                 #[allow(clippy::cast_precision_loss)]
                 let seconds = target_us as f64 / 1e6;
-                targets.encode_family(&[("pool", &*pool.name), ("volume", &*volume.name)])?.encode_gauge(&seconds)?;
+                targets
+                    .encode_family(&[("pool", &*pool.name), ("volume", &*volume.name)])?
+                    .encode_gauge(&seconds)?;
             }
         }
         Ok(())
@@ -117,9 +125,13 @@ impl StatusCollector {
     fn encode_pools(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
         type Gauge = fn(&PoolStatus) -> Option<u32>;
         let families: [(&str, &str, Gauge); 4] = [
-            ("pool_depth_target", "Bound on requests at the device; absent without control", |pool| pool.depth_target),
+            ("pool_depth_target", "Bound on requests at the device; absent without control", |pool| {
+                pool.depth_target
+            }),
             ("pool_in_flight", "Requests at the device now", |pool| Some(pool.in_flight)),
-            ("pool_in_flight_peak", "Most requests at the device in the last control period", |pool| pool.in_flight_peak),
+            ("pool_in_flight_peak", "Most requests at the device in the last control period", |pool| {
+                pool.in_flight_peak
+            }),
             ("pool_queued", "Requests that wait for their turn", |pool| Some(pool.queued)),
         ];
         for (name, help, gauge) in families {

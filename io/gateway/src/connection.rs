@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use weir_backend::Buffer;
-use weir_model::{Instant, VolumeId};
+use weir_model::{Instant, IoId, VolumeId};
 use weir_nbd::{Command, NbdError, REQUEST_LENGTH, Session};
 
 use crate::output::Output;
@@ -31,6 +31,8 @@ pub(crate) struct Connection {
     /// Bytes that were read but not parsed, since a limit was reached in the middle of them.
     pub(crate) backlog: Vec<u8>,
     pub(crate) output: Output,
+    /// Requests whose reply was put into `output` in this turn.
+    pub(crate) replied: Vec<IoId>,
     /// Requests whose reply has not been written to its end.
     pub(crate) requests: u32,
     /// Data bytes of those requests.

@@ -28,6 +28,8 @@ pub struct Gateway {
     spec: GatewaySpec,
     shards: Vec<ShardHandle>,
     places: BTreeMap<String, PoolPlace>,
+    /// Volumes that a reload removed, and that may still have to finish what they accepted.
+    leaving: Vec<Ending>,
     front: Arc<Front>,
     acceptors: Vec<JoinHandle<()>>,
 }
@@ -71,7 +73,9 @@ pub enum GatewayError {
         shards: usize,
     },
     /// A reload asks for what only a restart can do.
-    #[error("volume.{volume}.{key}: cannot change while the volume is served; accepted: a volume of another name, or a restart")]
+    #[error(
+        "volume.{volume}.{key}: cannot change while the volume is served; accepted: a volume of another name, or a restart"
+    )]
     Fixed {
         /// The volume.
         volume: String,
@@ -90,7 +94,11 @@ impl Gateway {
     ///
     /// # Panics
     /// Outside a tokio `LocalSet`.
-    pub async fn start(spec: GatewaySpec, listeners: Vec<Listener>, cores: usize) -> Result<Self, GatewayError> {
+    pub async fn start(
+        spec: GatewaySpec,
+        listeners: Vec<Listener>,
+        cores: usize,
+    ) -> Result<Self, GatewayError> {
         let opened = open_all(spec.volumes())?;
         let shards = match start_shards(&spec, cores) {
             Ok(shards) => shards,
@@ -106,8 +114,14 @@ impl Gateway {
             limits: RwLock::new(limits),
         });
         let nothing = GatewaySpec { pools: BTreeMap::new(), limits };
-        let mut gateway =
-            Self { spec: nothing, shards, places: BTreeMap::new(), front, acceptors: Vec::new() };
+        let mut gateway = Self {
+            spec: nothing,
+            shards,
+            places: BTreeMap::new(),
+            leaving: Vec::new(),
+            front,
+            acceptors: Vec::new(),
+        };
         gateway.apply(spec, opened).await;
         gateway.acceptors = listeners.into_iter().map(|listener| gateway.accept_on(listener)).collect();
         Ok(gateway)
@@ -149,11 +163,11 @@ impl Gateway {
         for acceptor in self.acceptors.drain(..) {
             acceptor.abort();
         }
-        let mut waiting = Vec::new();
+        let mut waiting = std::mem::take(&mut self.leaving);
         for place in self.places.values() {
             for (name, at) in &place.volumes {
                 let (done, ended) = oneshot::channel();
-                let remove = Command::RemoveVolume { pool: at.pool, volume: at.volume, done: Some(done) };
+                let remove = Command::RemoveVolume { pool: at.pool, volume: at.volume, done };
                 self.shards[at.shard].send(remove);
                 waiting.push((name.clone(), ended));
             }
@@ -181,7 +195,8 @@ impl Gateway {
 
     /// Brings the shards from what they serve to `spec`; `opened` holds the backends of the new volumes. Cannot fail.
     async fn apply(&mut self, spec: GatewaySpec, mut opened: BTreeMap<String, Opened>) {
-        let mut exports = ExportTable::clone(&self.front.exports.read().expect("nothing panics with the table"));
+        let mut exports =
+            ExportTable::clone(&self.front.exports.read().expect("nothing panics with the table"));
         self.remove_what_went(&spec, &mut exports);
         for (name, pool) in &spec.pools {
             self.apply_pool(name, pool, &mut opened, &mut exports).await;
@@ -192,14 +207,25 @@ impl Gateway {
     }
 
     fn remove_what_went(&mut self, spec: &GatewaySpec, exports: &mut ExportTable) {
-        let shards = &self.shards;
+        let (shards, served, leaving) = (&self.shards, &self.spec.pools, &mut self.leaving);
+        leaving.retain_mut(|(_, ended)| matches!(ended.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
         self.places.retain(|pool, place| {
             let stays = spec.pools.get(pool);
             place.volumes.retain(|name, at| {
                 let keep = stays.is_some_and(|stays| stays.volumes.contains_key(name));
                 if !keep {
                     exports.remove(name);
-                    shards[at.shard].send(Command::RemoveVolume { pool: at.pool, volume: at.volume, done: None });
+                    // Its faults go with it: what they hold back could never be answered.
+                    let (config, faults) = (served[pool].volumes[name].config.clone(), Vec::new());
+                    shards[at.shard].send(Command::SetVolume {
+                        pool: at.pool,
+                        volume: at.volume,
+                        config,
+                        faults,
+                    });
+                    let (done, ended) = oneshot::channel();
+                    leaving.push((name.clone(), ended));
+                    shards[at.shard].send(Command::RemoveVolume { pool: at.pool, volume: at.volume, done });
                 }
                 keep
             });
@@ -255,7 +281,8 @@ impl Gateway {
     }
 
     fn apply_limits(&self, limits: &Limits) {
-        let before = std::mem::replace(&mut *self.front.limits.write().expect("nothing panics with it"), *limits);
+        let before =
+            std::mem::replace(&mut *self.front.limits.write().expect("nothing panics with it"), *limits);
         let budget = limits.bytes_in_flight / self.shards.len() as u64;
         for shard in &self.shards {
             shard.send(Command::SetLimits { limits: *limits, budget });
@@ -263,8 +290,23 @@ impl Gateway {
         if limits.connections > before.connections {
             self.front.permits.add_permits((limits.connections - before.connections) as usize);
         } else {
-            self.front.permits.forget_permits((before.connections - limits.connections) as usize);
+            let fewer = (before.connections - limits.connections) as usize;
+            let taken = self.front.permits.forget_permits(fewer);
+            if taken < fewer {
+                self.forget_as_clients_leave(fewer - taken);
+            }
         }
+    }
+
+    /// Takes away places that clients still have, before anybody else gets them.
+    fn forget_as_clients_leave(&self, places: usize) {
+        let places = u32::try_from(places).expect("a difference of two limits");
+        let left = Arc::clone(&self.front.permits).acquire_many_owned(places);
+        tokio::task::spawn_local(async move {
+            if let Ok(left) = left.await {
+                left.forget();
+            }
+        });
     }
 
     fn least_used_shard(&self) -> usize {
@@ -285,7 +327,8 @@ impl Gateway {
                         };
                         let (front, senders) = (Arc::clone(&front), senders.clone());
                         tokio::task::spawn_local(async move {
-                            let within = front.limits.read().expect("nothing panics with it").handshake_timeout;
+                            let within =
+                                front.limits.read().expect("nothing panics with it").handshake_timeout;
                             let done = negotiate(stream, peer, permit, &front.exports, within.into()).await;
                             if let Some((place, connection)) = done {
                                 let _ = senders[place.shard].send(Command::Connect(connection));

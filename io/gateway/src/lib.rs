@@ -32,6 +32,6 @@ pub use gateway::{Gateway, GatewayError, ShardError, StatusProbe};
 pub use listen::{Address, ListenError, Listener};
 pub use spec::{GatewaySpec, Limits, PoolSpec, VolumeSpec};
 pub use status::{
-    BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, RequestCounters, StageLatencies, VolumeStatus,
-    WindowCounters, WindowStatus,
+    BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, RequestCounters, StageLatencies,
+    VolumeStatus, WindowCounters, WindowStatus,
 };

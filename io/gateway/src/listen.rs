@@ -123,9 +123,8 @@ fn clear_stale_socket(path: &Path) -> Result<(), ListenError> {
         return Err(ListenError::NotASocket(path.into()));
     }
     match std::os::unix::net::UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).map_err(|source| ListenError::Refused { address: Address::Unix(path.into()), source })
-        }
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)
+            .map_err(|source| ListenError::Refused { address: Address::Unix(path.into()), source }),
         // Connected, or refused for want of permission or backlog: somebody is there.
         _ => Err(ListenError::TakenByLiveServer(path.into())),
     }

@@ -34,8 +34,8 @@ mod thread;
 mod turn;
 
 pub(crate) use command::{Command, NewConnection, NewVolume};
-pub(crate) use thread::ShardHandle;
 pub use thread::ShardError;
+pub(crate) use thread::ShardHandle;
 
 /// Bytes read from a socket at a time. One buffer for all connections of the shard, so that an idle one holds
 /// none; large enough that a burst of small requests is one system call.
@@ -65,8 +65,6 @@ pub(crate) struct Shard {
     driver_woken: bool,
     /// Connections whose output is flushed at the end of the turn.
     touched: Vec<usize>,
-    /// Requests whose reply is handed to the socket at the end of the turn: pool, volume's request.
-    replied: Vec<(usize, IoId)>,
     finished: Vec<Finished>,
 }
 
@@ -166,7 +164,6 @@ impl Shard {
             driver: None,
             driver_woken: false,
             touched: Vec::new(),
-            replied: Vec::new(),
             finished: Vec::new(),
         }
     }

@@ -156,7 +156,8 @@ impl Latencies {
         let mut counts = vec![0; BUCKET_BOUNDS_US.len() + 1];
         for cell in self.histogram.iter_recorded() {
             let value = cell.value_iterated_to();
-            counts[BUCKET_BOUNDS_US.partition_point(|&bound| bound <= value)] += cell.count_since_last_iteration();
+            counts[BUCKET_BOUNDS_US.partition_point(|&bound| bound <= value)] +=
+                cell.count_since_last_iteration();
         }
         LatencyBuckets { counts, sum_s: self.sum.as_secs_f64() }
     }
@@ -195,7 +196,8 @@ mod tests {
     #[test]
     fn a_latency_lands_in_the_bucket_whose_bound_is_the_next_power_of_two_above_it() {
         let mut stats = VolumeStats::new();
-        for (us, bucket) in [(0, 0), (7, 0), (8, 1), (15, 1), (16, 2), (1023, 7), (1024, 8), (70_000_000, 22)] {
+        for (us, bucket) in [(0, 0), (7, 0), (8, 1), (15, 1), (16, 2), (1023, 7), (1024, 8), (70_000_000, 22)]
+        {
             let before = stats.latency()[0].total.counts.clone();
             stats.record(&answered(us, true));
             let after = stats.latency()[0].total.counts.clone();

@@ -45,7 +45,11 @@ impl Stream {
     }
 
     /// Reads into `into` as far as there is anything to read. `Ok(0)` is the end of the stream.
-    pub(crate) fn poll_read(&self, cx: &mut Context<'_>, into: &mut [IoSliceMut<'_>]) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_read(
+        &self,
+        cx: &mut Context<'_>,
+        into: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
         let room: usize = into.iter().map(|slice| slice.len()).sum();
         loop {
             ready!(self.poll_read_ready(cx))?;

@@ -33,12 +33,19 @@
 //! - **A cut takes time.** What is at the device when the depth is cut still has to drain, and the periods until then
 //!   measure the old depth. To the letter each of them would cut anew, far below what is needed. The first case is
 //!   therefore read as `E max(Q_old, Q_max)`, at most `Q_old`: where more was at the device than the depth allows,
-//!   that is what caused `L`.
-//! - **Growth must not break what it found.** To the letter, the law grows whenever the last period was below target,
-//!   by however little, and the period after is above it. It hunts around the target, and where arrivals are random,
-//!   windows that average over the hunt miss it about as often as not. Here it grows only where it may expect to
-//!   stay below afterwards, `E >= 1 + e`, on its own assumption that latency rises at most in proportion. Between 1
-//!   and `1 + e` it rests: the third case. The cost is that a device settles up to `e` below the target.
+//!   that is what caused `L`. Requests that passed the gate because they were due are not counted in this `Q_max`:
+//!   no depth holds them back, and to cut from their number would be no cut.
+//! - **Room for what cannot be foreseen.** To the letter, the law balances around the target: it grows whenever the last
+//!   period was below, by however little, and where arrivals or the device are random, windows that average over
+//!   the hunt miss the target about as often as not. Here it aims below the target by its own step, `L` at
+//!   `latencyTarget / (1 + e)`, and grows only where it may expect to stay below that afterwards, on its own assumption
+//!   that latency rises at most in proportion; in between it rests. The cost is that a device settles between `e` and `2 e`
+//!   below the target.
+//! - **The device's share of the target.** The paper's deadline is when a request should be answered, and a request
+//!   passes the depth gate when that is past. Where the target is a few times what the device needs, as on a flash
+//!   disk, whoever waits that long is late for certain: its time at the device is still to come. A request is
+//!   therefore due at the device the target less twice the mean time there after it arrived (twice, since half take
+//!   longer than the mean), at once if nothing is left. Where the target is long, nothing changes.
 //! - **Floor, ceiling, fractions.** The depth is held as a fraction and used as its whole part, at least 1, or nothing
 //!   would move, and at most [`DepthFeedbackConfig::max_depth`]. As a whole number it could not leave 1 by
 //!   10 %. `Q_max = Q_old` is read as `Q_max >=` that whole part: past-due requests pass the bound.
@@ -89,9 +96,18 @@ impl Default for DepthFeedbackConfig {
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct PoolObservation {
     /// `Q_max`: the highest number of requests at the device.
-    pub peak: u32,
+    pub peak: Peak,
     /// The volumes, in an order that is the observer's.
     pub volumes: Vec<VolumeObservation>,
+}
+
+/// The highest number of requests at the device in a period.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Peak {
+    /// Of all.
+    pub all: u32,
+    /// Of those that had to wait for a place: without those that passed the depth gate because they were due.
+    pub through_gate: u32,
 }
 
 /// What was seen of a volume.
@@ -107,6 +123,8 @@ pub struct VolumeObservation {
     pub answered: Option<Latency>,
     /// The oldest request that is not answered: its latency so far.
     pub oldest: Option<Latency>,
+    /// The mean time at the device of what was answered in the last period with an answer; `None` before there was one.
+    pub at_device: Option<Span>,
 }
 
 /// A latency, and how much of it was spent at the device.
@@ -126,6 +144,9 @@ pub struct DepthSetting {
     /// The latency that each volume is to get, in the order of the observation; `None`: it has no promise, or is
     /// beyond it.
     pub latency_targets: Vec<Option<Span>>,
+    /// How long after its arrival a request of each volume has to be at the device to meet its target, in the same
+    /// order.
+    pub due_at_device: Vec<Option<Span>>,
 }
 
 /// The law. Its whole state is the depth.
@@ -161,21 +182,24 @@ impl Controller for DepthFeedback {
     fn step(&mut self, _now: Instant, seen: &PoolObservation) -> DepthSetting {
         let latency_targets: Vec<Option<Span>> =
             seen.volumes.iter().map(VolumeObservation::latency_target).collect();
+        let growth = 1.0 + self.config.growth;
         let room = seen
             .volumes
             .iter()
             .zip(&latency_targets)
             .filter_map(|(volume, target)| Some((*target)?.as_secs_f64() / volume.latency()?.as_secs_f64()))
-            .fold(f64::INFINITY, f64::min);
-
-        let growth = 1.0 + self.config.growth;
+            .fold(f64::INFINITY, f64::min)
+            / growth;
         if room < 1.0 {
-            self.depth = self.depth.min(room * self.depth.max(f64::from(seen.peak)));
-        } else if room >= growth && seen.peak >= self.depth().get() {
+            self.depth = self.depth.min(room * self.depth.max(f64::from(seen.peak.through_gate)));
+        } else if room >= growth && seen.peak.all >= self.depth().get() {
             self.depth *= growth;
         }
         self.depth = self.depth.clamp(1.0, f64::from(self.config.max_depth.get()));
-        DepthSetting { depth: self.depth(), latency_targets }
+        let due =
+            |(volume, target): (&VolumeObservation, &Option<Span>)| target.map(|t| volume.due_at_device(t));
+        let due_at_device = seen.volumes.iter().zip(&latency_targets).map(due).collect();
+        DepthSetting { depth: self.depth(), latency_targets, due_at_device }
     }
 }
 
@@ -187,6 +211,12 @@ impl VolumeObservation {
             Some(reads) => slo.target(&self.offered, reads),
             None => slo.target(&self.offered, 1.0).min(slo.target(&self.offered, 0.0)),
         }
+    }
+
+    /// How long a request may wait before it goes to the device, if it is to be answered within `target`.
+    fn due_at_device(&self, target: Span) -> Span {
+        let needed = self.at_device.map_or(Span::ZERO, |mean| mean.saturating_mul(2));
+        Span::from_nanos(target.as_nanos().saturating_sub(needed.as_nanos()))
     }
 
     /// `L`, above zero, if a smaller depth could shorten it.

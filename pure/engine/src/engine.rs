@@ -9,6 +9,7 @@ use weir_sched::{Dispatch, Edf, PassThrough, Scheduler};
 use crate::config::{Control, EngineConfig, VolumeConfig};
 use crate::event::Event;
 use crate::loops::{ControlLoop, close_windows};
+use crate::occupancy::Occupancy;
 use crate::requests::{RequestTable, Stage, Stamped};
 use crate::tick::Tick;
 use crate::volume::{Volume, VolumeTable};
@@ -20,9 +21,7 @@ pub struct Engine {
     volumes: VolumeTable,
     requests: RequestTable,
     scheduler: Box<dyn Scheduler + Send>,
-    /// Requests at the device, and the highest number of them in this control period.
-    at_device: u32,
-    peak: u32,
+    occupancy: Occupancy,
     control: Option<ControlLoop>,
     window: Tick,
     /// When the scheduler, asked last, wanted to be asked again.
@@ -66,8 +65,7 @@ impl Engine {
             volumes: VolumeTable::default(),
             requests: RequestTable::default(),
             scheduler,
-            at_device: 0,
-            peak: 0,
+            occupancy: Occupancy::default(),
             control,
             window: Tick::new(now, config.slo_window),
             wake: None,
@@ -103,7 +101,7 @@ impl Engine {
         for io in queued {
             self.scheduler.submit(now, io);
         }
-        self.peak = self.at_device;
+        self.occupancy.take_peak();
         self.wake = None;
         self.debug_assert_invariants();
     }
@@ -160,9 +158,11 @@ impl Engine {
     /// If that request is not at the device.
     pub fn handle_complete(&mut self, now: Instant, id: IoId, ok: bool) {
         let request = self.requests.get_mut(id).expect("only what was issued completes");
-        let Stage::AtDevice { issued } = request.stage else { panic!("{id:?} is not at the device") };
+        let Stage::AtDevice { issued, past_gate } = request.stage else {
+            panic!("{id:?} is not at the device")
+        };
         request.stage = Stage::Done { issued, completed: now, ok };
-        self.at_device -= 1;
+        self.occupancy.on_complete(past_gate);
         self.scheduler.on_complete(now, &Completion { id, volume: request.volume, ok });
         self.debug_assert_invariants();
     }
@@ -213,7 +213,7 @@ impl Engine {
         {
             let event = control.run(
                 now,
-                std::mem::replace(&mut self.peak, self.at_device),
+                self.occupancy.take_peak(),
                 self.config.background_deadline,
                 &mut self.volumes,
                 &self.requests,
@@ -237,9 +237,10 @@ impl Engine {
         match dispatch {
             Dispatch::Issue(io) => {
                 let request = self.requests.get_mut(io.id).expect("what is queued is known");
-                request.stage = Stage::AtDevice { issued: now };
-                self.at_device += 1;
-                self.peak = self.peak.max(self.at_device);
+                let depth = self.control.as_ref().map_or(u32::MAX, |control| control.depth().get());
+                let past_gate = self.occupancy.count() >= depth;
+                request.stage = Stage::AtDevice { issued: now, past_gate };
+                self.occupancy.on_issue(past_gate);
                 self.debug_assert_invariants();
             }
             Dispatch::WaitUntil(instant) => self.wake = Some(instant),
@@ -293,8 +294,7 @@ impl Engine {
     }
 
     fn debug_assert_invariants(&self) {
-        debug_assert_eq!(self.at_device, self.scheduler.snapshot().in_flight);
-        debug_assert!(self.at_device <= self.peak);
+        debug_assert_eq!(self.occupancy.count(), self.scheduler.snapshot().in_flight);
     }
 }
 

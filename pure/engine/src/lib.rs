@@ -53,6 +53,7 @@ mod config;
 mod engine;
 mod event;
 mod loops;
+mod occupancy;
 mod requests;
 mod sensors;
 mod slo_window;

@@ -1,6 +1,6 @@
 //! What an engine does because time has passed: the control loop and the end of SLO windows.
 
-use weir_control::{Controller, DepthFeedback, DepthFeedbackConfig, PoolObservation};
+use weir_control::{Controller, DepthFeedback, DepthFeedbackConfig, Peak, PoolObservation};
 use weir_model::{Instant, QueueDepth, Span, VolumeId};
 use weir_sched::Scheduler;
 
@@ -31,11 +31,11 @@ impl ControlLoop {
         self.law.depth()
     }
 
-    /// Ends a period in which up to `peak` requests were at the device: reads the sensors, and turns the knobs.
+    /// Ends a period with this `peak` at the device: reads the sensors, and turns the knobs.
     pub(crate) fn run(
         &mut self,
         now: Instant,
-        peak: u32,
+        peak: Peak,
         background_deadline: Span,
         volumes: &mut VolumeTable,
         requests: &RequestTable,
@@ -46,12 +46,13 @@ impl ControlLoop {
         self.seen.volumes.extend(volumes.iter_mut().map(|(_, volume)| volume.observe(now, requests)));
         let setting = self.law.step(now, &self.seen);
         scheduler.set_depth(now, setting.depth);
-        for ((id, volume), target) in volumes.iter_mut().zip(setting.latency_targets) {
-            if volume.set_latency_target(target) {
+        let targets = setting.latency_targets.into_iter().zip(setting.due_at_device);
+        for ((id, volume), (latency, due_at_device)) in volumes.iter_mut().zip(targets) {
+            if volume.set_targets(latency, due_at_device) {
                 scheduler.set_volume(now, id, &volume.knobs(background_deadline));
             }
         }
-        Event::Controlled { depth: setting.depth, peak }
+        Event::Controlled { depth: setting.depth, peak: peak.all }
     }
 }
 

@@ -21,6 +21,10 @@ pub(crate) struct Volume {
     max_bandwidth: Option<Bandwidth>,
     /// The latency that the law gives it; `None`: nothing is promised.
     latency_target: Option<Span>,
+    /// How long after its arrival a request has to be at the device for that; `None`: it can wait.
+    due_at_device: Option<Span>,
+    /// The mean time at the device in the last period with an answer.
+    at_device: Option<Span>,
     pub(crate) outstanding: u32,
     /// Its reads and writes that are not answered, the oldest first: what an SLO speaks of.
     transfers: Chain,
@@ -40,6 +44,8 @@ impl Volume {
             max_iops: config.max_iops,
             max_bandwidth: config.max_bandwidth,
             latency_target: silent.latency_target(),
+            due_at_device: silent.latency_target(),
+            at_device: None,
             outstanding: 0,
             transfers: Chain::EMPTY,
             others: Chain::EMPTY,
@@ -68,7 +74,7 @@ impl Volume {
 
     pub(crate) fn knobs(&self, background_deadline: Span) -> VolumeKnobs {
         VolumeKnobs {
-            latency_target: self.latency_target.unwrap_or(background_deadline),
+            due_after: self.due_at_device.unwrap_or(background_deadline),
             concurrency: self.concurrency,
             max_iops: self.max_iops,
             max_bandwidth: self.max_bandwidth,
@@ -97,18 +103,22 @@ impl Volume {
 
     /// What the control law is to know of the period that ends now.
     pub(crate) fn observe(&mut self, now: Instant, requests: &RequestTable) -> VolumeObservation {
+        let answered = self.latency.take_mean();
+        self.at_device = answered.map(|answered| answered.at_device).or(self.at_device);
         VolumeObservation {
             slo: self.slo.clone(),
             offered: self.window.offered_before(),
             read_fraction: self.window.recent_mix(),
-            answered: self.latency.take_mean(),
+            answered,
             oldest: requests.oldest(&self.transfers).map(|oldest| latency_so_far(now, oldest)),
+            at_device: self.at_device,
         }
     }
 
-    /// Sets what the law has decided; whether that is a change.
-    pub(crate) fn set_latency_target(&mut self, target: Option<Span>) -> bool {
-        std::mem::replace(&mut self.latency_target, target) != target
+    /// Sets what the law has decided; whether the scheduler is to be told.
+    pub(crate) fn set_targets(&mut self, latency: Option<Span>, due_at_device: Option<Span>) -> bool {
+        self.latency_target = latency;
+        std::mem::replace(&mut self.due_at_device, due_at_device) != due_at_device
     }
 
     /// What the law holds it to.
@@ -131,7 +141,7 @@ impl Volume {
 fn latency_so_far(now: Instant, request: &Stamped) -> Latency {
     let at_device = match request.stage {
         Stage::Queued => Span::ZERO,
-        Stage::AtDevice { issued } => now.since(issued),
+        Stage::AtDevice { issued, .. } => now.since(issued),
         Stage::Done { issued, completed, .. } => completed.since(issued),
     };
     Latency { total: now.since(request.arrived), at_device }

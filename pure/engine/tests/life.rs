@@ -229,7 +229,7 @@ fn a_law_is_not_blamed_for_what_was_measured_before_it() {
 #[test]
 fn the_configuration_that_is_in_force_already_changes_nothing() {
     let mut engine = Engine::new(at(0), depth(100));
-    let volume = engine.add_volume(at(0), promise(Span::from_millis(10)));
+    let volume = engine.add_volume(at(0), promise(Span::from_nanos(11_000_001)));
     read(&mut engine, at(0), volume);
     issued(&mut engine, at(0));
     engine.handle_timeout(at(50));

@@ -1,6 +1,6 @@
 //! Earliest deadline first behind three gates: the I/O scheduler of Façade §3.
 //!
-//! A request is due its volume's latency target after it arrived, and a volume is due when its oldest request
+//! A request is due at the device a time after its arrival that its volume has from its latency target, and a volume is due when its oldest request
 //! is. The most urgent volume sends its first request, past three gates:
 //!
 //! 1. **rate**: the volume's requests and bytes a second ([`RateGate`]);
@@ -265,7 +265,7 @@ impl Volume {
         now: Instant,
         waiting: &SlotChains<Waiting>,
     ) -> (Option<Instant>, Option<Instant>) {
-        let due = |first: &Waiting| first.io.arrived + self.knobs.latency_target;
+        let due = |first: &Waiting| first.io.arrived + self.knobs.due_after;
         let flush_due = waiting.front(&self.flushes).map(due);
         let Some(data) = waiting.front(&self.data) else { return (flush_due, None) };
         let opens = self.rate.opens_at(data.io.kind);

@@ -7,8 +7,8 @@ use weir_model::{Bandwidth, Iops, Span};
 /// How a volume is to be treated: its place in the order, and its own two gates.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct VolumeKnobs {
-    /// How long after its arrival a request is due.
-    pub latency_target: Span,
+    /// How long after its arrival a request is due at the device.
+    pub due_after: Span,
     /// The highest number of its requests at the device; `None`: no bound of its own.
     pub concurrency: Option<NonZeroU32>,
     /// The highest rate of its requests, flushes apart; `None`: no bound.
@@ -18,8 +18,8 @@ pub struct VolumeKnobs {
 }
 
 impl VolumeKnobs {
-    /// No gates; requests are due `latency_target` after they arrived.
-    pub const fn with_target(latency_target: Span) -> Self {
-        Self { latency_target, concurrency: None, max_iops: None, max_bandwidth: None }
+    /// No gates; requests are due `due_after` after they arrived.
+    pub const fn with_target(due_after: Span) -> Self {
+        Self { due_after, concurrency: None, max_iops: None, max_bandwidth: None }
     }
 }

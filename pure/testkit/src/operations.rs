@@ -78,13 +78,11 @@ pub fn knobs() -> impl Strategy<Value = VolumeKnobs> {
     let concurrency = prop::option::of((1u32..4).prop_map(|bound| NonZeroU32::new(bound).expect("from one")));
     let iops = prop::option::of(prop::sample::select(vec![1.0, 50.0, 3_333.0, 1e6]));
     let bandwidth = prop::option::of(prop::sample::select(vec![4_096u64, 1 << 20, 1 << 30]));
-    (target, concurrency, iops, bandwidth).prop_map(|(latency_target, concurrency, iops, bandwidth)| {
-        VolumeKnobs {
-            latency_target,
-            concurrency,
-            max_iops: iops.and_then(Iops::new),
-            max_bandwidth: bandwidth.and_then(Bandwidth::new),
-        }
+    (target, concurrency, iops, bandwidth).prop_map(|(due_after, concurrency, iops, bandwidth)| VolumeKnobs {
+        due_after,
+        concurrency,
+        max_iops: iops.and_then(Iops::new),
+        max_bandwidth: bandwidth.and_then(Bandwidth::new),
     })
 }
 
@@ -214,7 +212,7 @@ impl<S: Scheduler> Harness<S> {
         // A flush may leave on the deadline of the older data that it overtakes.
         let oldest =
             self.queued.iter().find(|waiting| waiting.volume == io.volume).map(|first| first.arrived);
-        let past_due = oldest.is_some_and(|arrived| arrived + knobs.latency_target <= self.now);
+        let past_due = oldest.is_some_and(|arrived| arrived + knobs.due_after <= self.now);
         assert!(past_due || self.at_device.len() < self.depth.get() as usize, "{io:?} is beyond the depth");
     }
 

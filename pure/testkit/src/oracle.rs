@@ -57,7 +57,7 @@ impl OracleEdf {
         let opens = data.map(|io| volume.rate.opens_at(io.kind)).filter(|opens| *opens > now);
         let open_data = data.filter(|_| opens.is_none());
         let oldest = flush.into_iter().chain(open_data).map(|io| io.arrived).min();
-        let due = oldest.map(|arrived| arrived + volume.knobs.latency_target);
+        let due = oldest.map(|arrived| arrived + volume.knobs.due_after);
         Prospect { volume: id, first: due.zip(flush.or(open_data)), opens }
     }
 }

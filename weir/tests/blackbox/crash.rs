@@ -89,7 +89,8 @@ fn write_until_killed(server: Server, round: u64, acks: u64, known: &mut Known) 
         }
         if turn % 4 == 3 {
             // A flush covers what was acknowledged before, on any connection.
-            let before: Vec<_> = writers.iter_mut().flat_map(|writer| writer.acknowledged.drain(..)).collect();
+            let before: Vec<_> =
+                writers.iter_mut().flat_map(|writer| writer.acknowledged.drain(..)).collect();
             let flush = writers[0].client.send(command::FLUSH, Flags::NONE, 0, 0, &[]);
             if acknowledged + 40 > acks && round % 2 == 1 {
                 break; // killed with the flush under way
@@ -129,7 +130,10 @@ fn check(server: &Server, known: &Known) {
         let stamp = u64::from_le_bytes(data[8..16].try_into().unwrap());
         let of = |map: &BTreeMap<u64, u64>| map.get(&number).copied().unwrap_or(0);
         let (durable, sent) = (of(&known.durable), of(&known.sent));
-        assert!((durable..=sent).contains(&stamp), "block {number}: {stamp:x} is not in {durable:x}..={sent:x}");
+        assert!(
+            (durable..=sent).contains(&stamp),
+            "block {number}: {stamp:x} is not in {durable:x}..={sent:x}"
+        );
         assert!(stamp == 0 && data == [0; 4096] || data == block(number, stamp), "block {number} is torn");
     }
 }

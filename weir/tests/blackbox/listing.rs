@@ -34,7 +34,8 @@ fn nbdinfo_lists_every_export_with_its_size_flags_contexts_and_block_sizes() {
         for export in exports {
             assert_eq!(export["contexts"], serde_json::json!(["base:allocation"]));
             for can in ["flush", "fua", "trim", "zero", "fast_zero", "cache", "df", "multi_conn"] {
-                let key = if can == "multi_conn" { "can_multi_conn".to_owned() } else { format!("can_{can}") };
+                let key =
+                    if can == "multi_conn" { "can_multi_conn".to_owned() } else { format!("can_{can}") };
                 assert_eq!(export[&key], true, "{key}");
             }
             assert_eq!(export["is_read_only"], false);
@@ -60,10 +61,11 @@ fn nbdinfo_tells_one_export_over_tcp_and_over_a_unix_socket() {
 fn an_unknown_export_is_refused_by_name() {
     let scene = Scene::new();
     let server = scene.serve(&two_volumes(&scene));
-    for uri in [server.uri("nosuch"), server.tcp_uri("")] {
+    for (uri, named) in [(server.uri("nosuch"), "export: nosuch"), (server.tcp_uri(""), "the default export")]
+    {
         let Outcome { code, log, .. } = Program::new("nbdinfo").arg(uri).outcome();
         assert_ne!(code, Some(0));
-        assert!(log.contains("no such export"), "{log}");
+        assert!(log.contains(&format!("No such file or directory for {named}")), "{log}");
     }
 }
 
@@ -77,12 +79,17 @@ fn nbdinfo_map_shows_data_where_it_was_written_and_holes_elsewhere() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|extent| (extent["offset"].as_u64().unwrap(), extent["length"].as_u64().unwrap(), extent["type"].as_u64().unwrap()))
+        .map(|extent| {
+            (
+                extent["offset"].as_u64().unwrap(),
+                extent["length"].as_u64().unwrap(),
+                extent["type"].as_u64().unwrap(),
+            )
+        })
         .collect();
     const HOLE_AND_ZERO: u64 = 3;
-    assert_eq!(extents, [
-        (0, 1 << 20, HOLE_AND_ZERO),
-        (1 << 20, 1 << 20, 0),
-        (2 << 20, 3 << 20, HOLE_AND_ZERO)
-    ]);
+    assert_eq!(
+        extents,
+        [(0, 1 << 20, HOLE_AND_ZERO), (1 << 20, 1 << 20, 0), (2 << 20, 3 << 20, HOLE_AND_ZERO)]
+    );
 }

@@ -320,6 +320,24 @@ else:
 }
 
 #[test]
+fn a_client_that_says_goodbye_gets_every_reply_that_it_is_owed_first() {
+    let scene = Scene::new();
+    let server = serve(&scene);
+    let mut client = RawClient::connect(&server, "file");
+    for n in 0..100 {
+        client.send(command::WRITE, Flags::NONE, n * 4096, 4096, &bytes(n, 4096));
+    }
+    let mut goodbye = vec![(command::READ, 0, 1 << 20); 10];
+    goodbye.push((command::DISCONNECT, 0, 0));
+    goodbye.push((command::READ, 0, 4096));
+    client.send_together(&goodbye);
+    let replies = client.receive_to_end();
+    assert!(replies.iter().all(|reply| reply.error == 0));
+    assert_eq!((replies.len(), client.outstanding()), (110, 1), "what comes after a goodbye is not answered");
+    server.stop();
+}
+
+#[test]
 fn a_client_that_knows_no_more_than_export_name_is_served() {
     let scene = Scene::new();
     let server = serve(&scene);

@@ -37,15 +37,42 @@ pub(crate) struct NewVolume {
 /// One request to a shard, with the way back for its answer.
 pub(crate) enum Command {
     Connect(NewConnection),
-    AddPool { name: String, config: EngineConfig, answer: oneshot::Sender<usize> },
-    SetPool { pool: usize, config: EngineConfig },
-    ClosePool { pool: usize },
-    AddVolume { pool: usize, volume: Box<NewVolume>, answer: oneshot::Sender<VolumeId> },
-    SetVolume { pool: usize, volume: VolumeId, config: VolumeConfig, faults: Vec<FaultRule> },
+    AddPool {
+        name: String,
+        config: EngineConfig,
+        answer: oneshot::Sender<usize>,
+    },
+    SetPool {
+        pool: usize,
+        config: EngineConfig,
+    },
+    ClosePool {
+        pool: usize,
+    },
+    AddVolume {
+        pool: usize,
+        volume: Box<NewVolume>,
+        answer: oneshot::Sender<VolumeId>,
+    },
+    SetVolume {
+        pool: usize,
+        volume: VolumeId,
+        config: VolumeConfig,
+        faults: Vec<FaultRule>,
+    },
     /// `done` is sent when the volume is flushed and closed.
-    RemoveVolume { pool: usize, volume: VolumeId, done: Option<oneshot::Sender<()>> },
-    SetLimits { limits: Limits, budget: u64 },
-    Status { answer: oneshot::Sender<Vec<PoolStatus>> },
+    RemoveVolume {
+        pool: usize,
+        volume: VolumeId,
+        done: oneshot::Sender<()>,
+    },
+    SetLimits {
+        limits: Limits,
+        budget: u64,
+    },
+    Status {
+        answer: oneshot::Sender<Vec<PoolStatus>>,
+    },
     /// The time for finishing what is queued is up.
     AbortQueued,
     /// The thread ends, and with it every connection.
@@ -70,7 +97,9 @@ impl Shard {
             Command::AddVolume { pool, volume, answer } => {
                 let _ = answer.send(self.add_volume(pool, *volume));
             }
-            Command::SetVolume { pool, volume, config, faults } => self.set_volume(pool, volume, config, faults),
+            Command::SetVolume { pool, volume, config, faults } => {
+                self.set_volume(pool, volume, config, faults)
+            }
             Command::RemoveVolume { pool, volume, done } => self.retire(pool, volume, done),
             Command::SetLimits { limits, budget } => {
                 self.limits = limits;

@@ -16,7 +16,9 @@ impl Shard {
     /// Takes over a connection whose negotiation is done; `None` if its volume is gone by now.
     pub(super) fn connect(&mut self, new: NewConnection) -> Option<ConnectionId> {
         let pool = self.pools.get(new.pool)?;
-        if pool.volumes.get(new.volume.0 as usize)?.as_ref()?.retiring.is_some() {
+        let volume = pool.volumes.get(new.volume.0 as usize)?.as_ref()?;
+        // A reload since the negotiation may have given the number to another volume.
+        if volume.retiring.is_some() || volume.name != new.session.export.name {
             return None;
         }
         let stream = match Stream::new(new.socket) {
@@ -41,6 +43,7 @@ impl Shard {
             incoming: Incoming::START,
             backlog: new.rest,
             output: Output::default(),
+            replied: Vec::new(),
             requests: 0,
             bytes: 0,
             reserve_used: 0,
@@ -58,8 +61,17 @@ impl Shard {
     /// Ends a connection. What it has queued is given up; what is at a device finishes without an answer.
     pub(super) fn close(&mut self, key: usize, reason: &'static str) {
         let mut connection = self.connections.remove(key);
-        tracing::debug!(peer = connection.peer, export = connection.session.export.name, reason, "disconnected");
+        tracing::debug!(
+            peer = connection.peer,
+            export = connection.session.export.name,
+            reason,
+            "disconnected"
+        );
         connection.wake();
+        if let Some(pool) = self.pools.get_mut(connection.pool) {
+            let now = self.clock.now();
+            connection.replied.drain(..).for_each(|id| pool.engine.handle_reply(now, id));
+        }
         self.budget.forget(key);
         let budget = &mut self.budget;
         connection.output.abandon(&mut self.buffers, |charge| {
@@ -93,7 +105,9 @@ impl Shard {
     /// Closes a connection that is over once everything it is owed has been written.
     pub(super) fn say_goodbye(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        if connection.requests > 0 || !connection.output.is_empty() {
+        // A request that waits for memory was read, and is owed an answer too.
+        let waiting = matches!(connection.incoming, Incoming::Stalled(_));
+        if connection.requests > 0 || waiting || !connection.output.is_empty() {
             return;
         }
         match connection.phase {
@@ -118,8 +132,11 @@ impl Shard {
             _ => (now.saturating_since(connection.last_progress) > reply_timeout)
                 .then_some("the client takes no replies"),
         };
-        let over: Vec<_> =
-            self.connections.iter().filter_map(|(key, connection)| Some((key, overdue(connection)?))).collect();
+        let over: Vec<_> = self
+            .connections
+            .iter()
+            .filter_map(|(key, connection)| Some((key, overdue(connection)?)))
+            .collect();
         for (key, reason) in over {
             tracing::info!(peer = self.connections[key].peer, reason, "closing a connection");
             self.close(key, reason);
@@ -127,16 +144,17 @@ impl Shard {
     }
 
     /// Begins the removal of a volume: requests accepted so far are finished and answered, further ones refused.
-    pub(super) fn retire(&mut self, pool: usize, volume: VolumeId, done: Option<tokio::sync::oneshot::Sender<()>>) {
+    pub(super) fn retire(&mut self, pool: usize, volume: VolumeId, done: tokio::sync::oneshot::Sender<()>) {
         let Some(found) = self.pools.get_mut(pool).and_then(|p| p.volumes[volume.0 as usize].as_mut()) else {
             return;
         };
         let new = Retiring { flushing: false, done: Vec::new() };
         let is_new = found.retiring.is_none();
-        found.retiring.get_or_insert(new).done.extend(done);
+        found.retiring.get_or_insert(new).done.push(done);
         self.pools[pool].retiring += usize::from(is_new);
         let of_volume = |connection: &Connection| (connection.pool, connection.volume) == (pool, volume);
-        let keys: Vec<_> = self.connections.iter().filter(|(_, c)| of_volume(c)).map(|(key, _)| key).collect();
+        let keys: Vec<_> =
+            self.connections.iter().filter(|(_, c)| of_volume(c)).map(|(key, _)| key).collect();
         for key in keys {
             let connection = &mut self.connections[key];
             if connection.phase == Phase::Open {

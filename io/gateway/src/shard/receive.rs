@@ -151,6 +151,7 @@ impl Shard {
             return;
         }
         if connection.phase == Phase::Retired {
+            self.budget.forget(key); // it may have waited for memory, which nobody behind it would get
             let skip = if command.kind == CommandKind::Write { command.length } else { 0 };
             self.skip(key, command.cookie, NbdError::Shutdown, skip);
             return;
@@ -236,7 +237,11 @@ impl Shard {
 
 /// Reads from the socket: first what is missing of a large write, then into `scratch`. Returns how many bytes of
 /// `scratch` are to be parsed, `None` at the end of the stream.
-fn read(connection: &mut Connection, cx: &mut Context<'_>, scratch: &mut [u8]) -> Poll<Result<Option<usize>>> {
+fn read(
+    connection: &mut Connection,
+    cx: &mut Context<'_>,
+    scratch: &mut [u8],
+) -> Poll<Result<Option<usize>>> {
     let stream = Rc::clone(&connection.stream);
     let mut no_rest = [];
     let (rest, filled) = match &mut connection.incoming {

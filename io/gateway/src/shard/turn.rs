@@ -11,6 +11,11 @@ use super::{Named, Pending, Shard, named, request_token};
 use crate::reply;
 use crate::stats::Answered;
 
+/// How often a turn looks for completions before it sends replies: once for what woke it, and once for what the
+/// kernel finished within the submission. While the device is busy more would always be found, and the replies
+/// would wait for all of it.
+const PASSES: usize = 2;
+
 /// Errors of one volume's device are logged no more often than this; the metrics count them all.
 const ERROR_LOG_PERIOD: Span = Span::from_secs(1);
 
@@ -22,17 +27,18 @@ impl Shard {
         }
         self.driver_woken = false;
         while self.alarm.poll_fired(cx).is_ready() {}
-        let mut now = self.clock.now();
-        self.handle_timeouts(now);
-        loop {
-            self.dispatch(now);
-            self.ring.submit();
+        self.handle_timeouts(self.clock.now());
+        for _ in 0..PASSES {
             self.ring.poll_finished(cx, &mut self.finished);
-            if self.finished.is_empty() {
-                break;
-            }
-            now = self.clock.now();
+            let now = self.clock.now();
             self.handle_finished(now);
+            self.dispatch(now);
+            // What devices finished at once; sockets are not read meanwhile, so this comes to an end.
+            while !self.finished.is_empty() {
+                self.handle_finished(now);
+                self.dispatch(now);
+            }
+            self.ring.submit();
         }
         self.send_replies();
         self.settle();
@@ -79,13 +85,15 @@ impl Shard {
                 continue;
             }
             while let Dispatch::Issue(io) = pool.engine.poll_dispatch(now) {
-                let pending = pool.pending[io.id.slot as usize].as_mut().expect("what was submitted is pending");
+                let pending =
+                    pool.pending[io.id.slot as usize].as_mut().expect("what was submitted is pending");
                 let buffer = match io.kind {
                     IoKind::Read => Some(self.buffers.take(io.length as usize)),
                     _ => pending.buffer.take(),
                 };
                 let request = device_request(index, &io, pending, buffer);
-                let volume = pool.volumes[io.volume.0 as usize].as_mut().expect("a volume with requests exists");
+                let volume =
+                    pool.volumes[io.volume.0 as usize].as_mut().expect("a volume with requests exists");
                 volume.device.start(now, request, &mut self.finished);
                 if !volume.timed && volume.keeps_time() {
                     pool.timed.push(io.volume);
@@ -112,25 +120,29 @@ impl Shard {
         let pending = pool.pending[slot].take().expect("a device finishes only what it was given");
         pool.engine.handle_complete(now, pending.id, done.result.is_ok());
         pool.dirty = true;
-        self.replied.push((index, pending.id));
         if let Err(error) = &done.result {
             self.log_error(now, index, &pending, error);
         }
         if self.connection(pending.connection).is_none() {
             // The client has gone; what it asked for was done or not, as it would be after a power cut.
+            self.pools[index].engine.handle_reply(now, pending.id);
             self.budget.give_back(pending.charge);
             done.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
             return;
         }
         let connection = &mut self.connections[pending.connection.key];
-        let recycled = reply::push(&mut connection.output, &connection.session, &pending.command, done, pending.charge);
+        let recycled =
+            reply::push(&mut connection.output, &connection.session, &pending.command, done, pending.charge);
+        connection.replied.push(pending.id);
         recycled.into_iter().for_each(|buffer| self.buffers.put(buffer));
         self.touch(pending.connection.key);
     }
 
     fn log_error(&mut self, now: Instant, pool: usize, pending: &Pending, error: &BlockError) {
-        let connection = self.connections.get(pending.connection.key);
-        let Some(volume) = connection.map(|connection| connection.volume) else { return };
+        // Of a client that has gone, the slot may be another's by now, of another pool.
+        let Some(volume) = self.connection(pending.connection).map(|connection| connection.volume) else {
+            return;
+        };
         let volume = self.pools[pool].volume(volume);
         if volume.error_logged.is_none_or(|last| now.since(last) >= ERROR_LOG_PERIOD) {
             volume.error_logged = Some(now);
@@ -138,21 +150,18 @@ impl Shard {
         }
     }
 
-    /// Hands the replies of this turn to their sockets, then ends their requests.
+    /// Hands the replies of this turn to their sockets: those of connections with few first, so that nobody waits
+    /// for the bytes of somebody greedy.
     fn send_replies(&mut self) {
-        let touched = std::mem::take(&mut self.touched);
+        let mut touched = std::mem::take(&mut self.touched);
+        let replies =
+            |key: &usize| self.connections.get(*key).map_or(0, |connection| connection.replied.len());
+        touched.sort_by_key(replies);
         for &key in &touched {
             self.flush_output(key);
         }
+        touched.clear();
         self.touched = touched;
-        self.touched.clear();
-        if self.replied.is_empty() {
-            return;
-        }
-        let now = self.clock.now();
-        for (pool, id) in self.replied.drain(..) {
-            self.pools[pool].engine.handle_reply(now, id);
-        }
     }
 
     fn flush_output(&mut self, key: usize) {
@@ -170,9 +179,12 @@ impl Shard {
         connection.requests -= requests;
         connection.bytes -= bytes;
         connection.reserve_used -= reserve;
+        let now = self.clock.now();
+        let engine = &mut self.pools[connection.pool].engine;
+        connection.replied.drain(..).for_each(|id| engine.handle_reply(now, id));
         match written {
             Err(_) => return self.close(key, "the connection broke"),
-            Ok(progress) if progress || connection.output.is_empty() => connection.last_progress = self.clock.now(),
+            Ok(progress) if progress || connection.output.is_empty() => connection.last_progress = now,
             Ok(_) => {}
         }
         if connection.held_back || !connection.output.is_empty() {
@@ -209,7 +221,12 @@ impl Shard {
     }
 }
 
-fn device_request(pool: usize, io: &Io, pending: &Pending, buffer: Option<weir_backend::Buffer>) -> DeviceRequest {
+fn device_request(
+    pool: usize,
+    io: &Io,
+    pending: &Pending,
+    buffer: Option<weir_backend::Buffer>,
+) -> DeviceRequest {
     debug_assert_eq!(pending.id, io.id, "the engine issues what was submitted");
     let command = &pending.command;
     DeviceRequest {

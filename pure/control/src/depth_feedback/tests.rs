@@ -4,7 +4,10 @@ use weir_model::{Iops, SloPoint};
 
 use super::*;
 
-const TARGET: Span = Span::from_millis(10);
+/// What the law aims at for [`TARGET`], with a growth of 0.1.
+const AIM: Span = Span::from_millis(10);
+/// With a nanosecond for rounding.
+const TARGET: Span = Span::from_nanos(11_000_001);
 
 fn slo(up_to: f64, latency: Span) -> Arc<Slo> {
     let up_to = Iops::new(up_to).unwrap();
@@ -19,6 +22,7 @@ fn promised(latency: Option<Span>) -> VolumeObservation {
         read_fraction: Some(1.0),
         answered: latency.map(at_device),
         oldest: None,
+        at_device: latency,
     }
 }
 
@@ -27,7 +31,7 @@ const fn at_device(total: Span) -> Latency {
 }
 
 fn pool(peak: u32, volumes: Vec<VolumeObservation>) -> PoolObservation {
-    PoolObservation { peak, volumes }
+    PoolObservation { peak: Peak { all: peak, through_gate: peak }, volumes }
 }
 
 fn law_at(depth: u32) -> DepthFeedback {
@@ -110,6 +114,16 @@ fn volumes_without_a_promise_or_beyond_it_or_silent_take_no_part() {
 }
 
 #[test]
+fn a_request_is_due_at_the_device_in_time_to_be_answered_within_its_target() {
+    let due = |took: Option<Span>| {
+        law_at(10).step(Instant::ORIGIN, &pool(1, vec![promised(took)])).due_at_device[0]
+    };
+    assert_eq!(due(None), Some(TARGET), "before anything is known: the paper's deadline");
+    assert_eq!(due(Some(Span::from_millis(2))), Some(Span::from_nanos(7_000_001)), "11 ms less twice 2 ms");
+    assert_eq!(due(Some(TARGET)), Some(Span::ZERO), "no time to lose");
+}
+
+#[test]
 fn the_depth_leaves_its_floor_again() {
     let mut law = law_at(1);
     let fine = pool(1, vec![promised(Some(Span::from_millis(1)))]);
@@ -142,7 +156,7 @@ fn a_steady_plant_comes_to_rest_below_the_target_from_above_and_from_below() {
         }
         let rest = depths[99];
         assert!(depths[90..].iter().all(|depth| *depth == rest), "does not rest: {depths:?}");
-        assert!(station_latency(rest) <= TARGET && rest >= 13, "rests at {rest}");
+        assert!(station_latency(rest) <= AIM && rest >= 13, "rests at {rest}");
     }
 }
 

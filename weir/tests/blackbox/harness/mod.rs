@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub(crate) use http::{get, status};
 pub(crate) use pattern::{block, bytes};
 pub(crate) use program::{Outcome, Program, python};
-pub(crate) use raw::{Flags, RawClient, Reply, command, connect_silently};
+pub(crate) use raw::{Flags, RawClient, command, connect_silently, ends};
 pub(crate) use scene::Scene;
 pub(crate) use server::{Server, expect_refusal};
 pub(crate) use transcript::Transcript;

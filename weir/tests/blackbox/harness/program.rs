@@ -79,7 +79,9 @@ impl Program {
     pub(crate) fn start(mut self) -> Running {
         let mut child = match self.command.spawn() {
             Ok(child) => child,
-            Err(error) if error.kind() == ErrorKind::NotFound => panic!("{}: missing; install it: make setup", self.name),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                panic!("{}: missing; install it: make setup", self.name)
+            }
             Err(error) => panic!("{}: {error}", self.name),
         };
         let out = Transcript::of(child.stdout.take().expect("piped"));

@@ -74,6 +74,19 @@ pub(crate) fn connect_silently(server: &Server) -> UnixStream {
     socket
 }
 
+/// Reads until the server has closed the connection.
+pub(crate) fn ends(socket: &mut impl Read) {
+    let mut buffer = [0; 4096];
+    loop {
+        match socket.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return,
+            Err(error) => panic!("the server does not close the connection: {error}"),
+        }
+    }
+}
+
 impl RawClient {
     /// Connects to `export` over the Unix socket.
     ///
@@ -121,9 +134,29 @@ impl RawClient {
         cookie
     }
 
+    /// As [`RawClient::send`], unless the server has ended the connection: then false.
+    pub(crate) fn try_send(&mut self, command: u16, offset: u64, length: u32, data: &[u8]) -> bool {
+        let (_, request) = self.request(command, Flags::NONE, offset, length, data);
+        self.socket.write_all(&request).is_ok()
+    }
+
+    /// Sends requests without data in one piece, so that the server reads them together. Returns their cookies.
+    pub(crate) fn send_together(&mut self, requests: &[(u16, u64, u32)]) -> Vec<u64> {
+        let of = |&(command, offset, length): &_| self.request(command, Flags::NONE, offset, length, &[]);
+        let (cookies, bytes): (Vec<_>, Vec<_>) = requests.iter().map(of).unzip();
+        self.socket.write_all(&bytes.concat()).expect("the server takes requests");
+        cookies
+    }
+
     /// Sends a request as far as the socket takes it without waiting. False if it took nothing more, or not all: the
     /// rest goes first the next time.
-    pub(crate) fn send_without_waiting(&mut self, command: u16, offset: u64, length: u32, data: &[u8]) -> bool {
+    pub(crate) fn send_without_waiting(
+        &mut self,
+        command: u16,
+        offset: u64,
+        length: u32,
+        data: &[u8],
+    ) -> bool {
         self.socket.set_blocking(false).expect("a socket can be set so");
         if self.unsent.is_empty() {
             self.unsent = self.request(command, Flags::NONE, offset, length, data).1;
@@ -158,7 +191,9 @@ impl RawClient {
         let mut header = [0; 16];
         match self.socket.read_exact(&mut header) {
             Ok(()) => {}
-            Err(error) if [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset].contains(&error.kind()) => return None,
+            Err(error) if [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset].contains(&error.kind()) => {
+                return None;
+            }
             Err(error) => panic!("no reply, {} outstanding: {error}", self.owed.len()),
         }
         assert_eq!(header[..4], 0x6744_6698_u32.to_be_bytes(), "the magic of a simple reply");
@@ -205,7 +240,11 @@ impl RawClient {
     /// If that fails.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
         let length = u32::try_from(data.len()).expect("writes are short");
-        assert_eq!(self.ask(command::WRITE, Flags::NONE, offset, length, data).error, 0, "a write at {offset}");
+        assert_eq!(
+            self.ask(command::WRITE, Flags::NONE, offset, length, data).error,
+            0,
+            "a write at {offset}"
+        );
     }
 
     /// Flushes.
@@ -222,7 +261,14 @@ impl RawClient {
         assert!(self.receive_or_end().is_none(), "nothing is said after a goodbye");
     }
 
-    fn request(&mut self, command: u16, flags: Flags, offset: u64, length: u32, data: &[u8]) -> (u64, Vec<u8>) {
+    fn request(
+        &mut self,
+        command: u16,
+        flags: Flags,
+        offset: u64,
+        length: u32,
+        data: &[u8],
+    ) -> (u64, Vec<u8>) {
         let cookie = self.next_cookie;
         self.next_cookie += 1;
         let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();

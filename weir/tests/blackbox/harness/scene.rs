@@ -43,7 +43,7 @@ impl Scene {
             "[listen]\nnbd = [\"127.0.0.1:0\", \"unix:{}\"]\nmetrics = \"127.0.0.1:0\"\n",
             self.text("nbd.sock")
         );
-        self.write("weir.toml", &format!("{listen}{rest}"))
+        self.write("weir.toml", format!("{listen}{rest}"))
     }
 
     /// Writes a file.

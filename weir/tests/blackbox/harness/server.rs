@@ -31,6 +31,7 @@ impl Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
             .arg("serve")
             .arg(config)
+            .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -87,7 +88,8 @@ impl Server {
         if self.said.length() > said {
             return Ok(());
         }
-        self.logged.wait_for(logged, "accepted").expect("a refusal says why");
+        let headline = self.logged_since(logged).lines().position(|line| line.contains("weir: not reloaded"));
+        self.logged.wait_for_lines(logged + headline.expect("it was there just now") + 2);
         Err(self.logged_since(logged))
     }
 
@@ -132,8 +134,10 @@ impl Server {
 
     /// Kibibytes of memory that it has resident.
     pub(crate) fn resident_kib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the server runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has a VmRSS");
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the server runs");
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has a VmRSS");
         line.trim().trim_end_matches(" kB").parse().expect("VmRSS is a number")
     }
 
@@ -148,7 +152,8 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            let state = if let Ok(Some(status)) = ended { format!("ended: {status}") } else { "ran".to_owned() };
+            let state =
+                if let Ok(Some(status)) = ended { format!("ended: {status}") } else { "ran".to_owned() };
             eprintln!("--- the server {state}\n{}\n{}\n---", self.said.text(), self.logged.text());
         }
     }

@@ -47,6 +47,14 @@ impl Transcript {
         found(&said)
     }
 
+    /// Waits until there are `lines` lines, or the end.
+    ///
+    /// # Panics
+    /// If it takes too long.
+    pub(crate) fn wait_for_lines(&self, lines: usize) {
+        drop(self.wait("more lines", |said| said.ended || said.lines.len() >= lines));
+    }
+
     /// Waits for the end of the stream; returns all of it.
     ///
     /// # Panics
@@ -69,7 +77,10 @@ impl Transcript {
     fn wait(&self, what: &str, done: impl Fn(&Said) -> bool) -> MutexGuard<'_, Said> {
         let said = self.0.said.lock().unwrap();
         let (said, waited) = self.0.more.wait_timeout_while(said, PATIENCE, |said| !done(said)).unwrap();
-        assert!(!waited.timed_out(), "waited in vain for {what:?} in:\n{}", said.lines.join("\n"));
+        if waited.timed_out() {
+            drop(said); // so that it can still be shown
+            panic!("waited in vain for {what:?} in:\n{}", self.text());
+        }
         said
     }
 

@@ -1,0 +1,142 @@
+//! `cargo xtask bench` and `cargo xtask bench-qos`: what the project promises about speed, memory and guarantees, measured.
+//!
+//! A figure of one machine at one time says little about another, so that every bar is a ratio: the same client against
+//! two servers, in turn, in one run. Criterion alone would not do: it measures functions, not programs that talk over
+//! sockets. `bench/README.md` says what is measured and how to read it.
+
+mod bed;
+mod cases;
+mod clients;
+mod cores;
+mod cpu;
+mod decision;
+mod handshake;
+mod idle;
+mod images;
+mod machine;
+mod progress;
+mod qos;
+mod report;
+mod servers;
+mod statistics;
+mod status;
+mod versus;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::ensure;
+use clap::Args;
+use serde::Serialize;
+
+use bed::TestBed;
+use cases::Store;
+use progress::Progress;
+use report::{Occasion, Report};
+
+/// How to measure.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// How often each pair is measured; medians count [default: 4, for bench-qos 3]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
+    /// Seconds that each measurement takes [default: 2, for bench-qos 15]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: Option<u32>,
+    /// Only the cases with this text in their name, such as file, tcp or read-4k-d32; results are not kept
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Where the files go that are served, some GiB; they are kept for the next run [default: target/bench]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+/// How a run measures: the arguments with their defaults.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Effort {
+    /// How often each measurement is made.
+    rounds: u32,
+    /// How long each takes.
+    seconds: u32,
+}
+
+/// Speed and memory.
+///
+/// # Errors
+/// If something that is needed is missing or fails; a bar that is missed is no error.
+pub(crate) fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let effort = arguments.effort(Effort { rounds: 4, seconds: 2 });
+    let versus: Vec<_> = cases::all().into_iter().filter(|case| arguments.wants(&case.name())).collect();
+    let idle = arguments.wants(idle::NAME);
+    let decision = arguments.wants(decision::NAME);
+    let names = cases::all().into_iter().map(|case| case.name());
+    let names = names.chain([idle::NAME.to_owned(), decision::NAME.to_owned()]);
+    ensure!(!versus.is_empty() || idle || decision, none_wanted(names));
+
+    let bed = TestBed::prepare(arguments.dir.as_deref())?;
+    let occasion = Occasion::read("bench", &bed, effort)?;
+    for case in versus.iter().filter(|case| case.store == Store::File) {
+        servers::write_images(&bed, case.rival)?;
+    }
+    // First, as it leaves the disk time to recover from having the files written.
+    let mut rows = if decision { decision::measure(&bed)? } else { Vec::new() };
+    let pairs: u32 = versus.iter().map(|case| case.rounds(effort.rounds)).sum();
+    let mut progress = Progress::new(2 * pairs + if idle { idle::measurements(effort) } else { 0 });
+    let mut samples = Vec::new();
+    for case in &versus {
+        let measured = versus::measure(&bed, case, effort, &mut progress)?;
+        rows.extend(measured.rows());
+        samples.push(measured);
+    }
+    if idle {
+        rows.extend(idle::measure(&bed, effort, &mut progress)?);
+    }
+    let report = Report::new(occasion, rows, serde_json::to_value(samples)?);
+    print!("{}", report.to_text());
+    keep(&report, &bed, arguments)
+}
+
+/// Quality of the guarantee.
+///
+/// # Errors
+/// If something that is needed is missing or fails; a bar that is missed is no error.
+pub(crate) fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let effort = arguments.effort(Effort { rounds: 3, seconds: 15 });
+    let cases: Vec<_> = qos::CASES.iter().filter(|case| arguments.wants(case.name)).collect();
+    ensure!(!cases.is_empty(), none_wanted(qos::CASES.iter().map(|case| case.name.to_owned())));
+
+    let bed = TestBed::prepare(arguments.dir.as_deref())?;
+    let occasion = Occasion::read("qos", &bed, effort)?;
+    let outcome = qos::measure(&bed, &cases, effort)?;
+    let report =
+        Report::new(occasion, outcome.rows(), serde_json::to_value(&outcome)?).with_table(outcome.table());
+    print!("{}", report.to_text());
+    keep(&report, &bed, arguments)
+}
+
+impl Arguments {
+    fn effort(&self, default: Effort) -> Effort {
+        Effort {
+            rounds: self.rounds.unwrap_or(default.rounds),
+            seconds: self.seconds.unwrap_or(default.seconds),
+        }
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|text| name.contains(text))
+    }
+}
+
+/// A part of the figures is no history.
+fn keep(report: &Report, bed: &TestBed, arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.only.is_none() {
+        for path in report.save(bed.root())? {
+            println!("kept in {path}");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn none_wanted(names: impl Iterator<Item = String>) -> String {
+    format!("--only: no case has this in its name; there are\n  {}", names.collect::<Vec<_>>().join("\n  "))
+}

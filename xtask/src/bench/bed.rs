@@ -1,0 +1,123 @@
+//! What every measurement stands on: the built program, the files that are served, and where each end runs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use anyhow::{Context, bail, ensure};
+use cargo_metadata::{Message, MetadataCommand};
+use tempfile::TempDir;
+
+use super::cores::Cores;
+use super::images;
+
+/// The test bed. Sockets, configurations and logs are gone with it; the files that are served stay.
+#[derive(Debug)]
+pub(super) struct TestBed {
+    root: PathBuf,
+    target: PathBuf,
+    images: PathBuf,
+    /// Not beside the files: the path of a socket has at most 107 bytes.
+    scratch: TempDir,
+    weir: PathBuf,
+    cores: Cores,
+}
+
+impl TestBed {
+    /// Builds the program and makes the directories. `images`: where the files that are served go.
+    ///
+    /// # Errors
+    /// If the build fails, or a directory cannot be made.
+    pub(super) fn prepare(images: Option<&Path>) -> anyhow::Result<Self> {
+        let metadata = MetadataCommand::new().no_deps().exec().context("cargo metadata")?;
+        let target = metadata.target_directory.into_std_path_buf();
+        let images = images.map_or_else(|| target.join("bench"), Path::to_path_buf);
+        fs::create_dir_all(&images).with_context(|| images.display().to_string())?;
+        let images = images.canonicalize().with_context(|| images.display().to_string())?;
+        let cores = Cores::find()?;
+        if !cores.pinned() {
+            eprintln!("one core only: server and client share it, nothing is pinned, and no bar means much");
+        }
+        Ok(Self {
+            root: metadata.workspace_root.into_std_path_buf(),
+            target,
+            images,
+            scratch: tempfile::Builder::new()
+                .prefix("weir-bench.")
+                .tempdir()
+                .context("a directory for sockets")?,
+            weir: build()?,
+            cores,
+        })
+    }
+
+    /// The directory of the repository.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where cargo puts what it makes.
+    pub(super) fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Where the files that are served are.
+    pub(super) fn images(&self) -> &Path {
+        &self.images
+    }
+
+    /// A path for something that is not kept.
+    pub(super) fn scratch(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    /// The file `name`, written in full.
+    ///
+    /// # Errors
+    /// If there is no room for it.
+    pub(super) fn image(&self, name: &str) -> anyhow::Result<PathBuf> {
+        images::image(&self.images, name)
+    }
+
+    /// The program.
+    pub(super) fn weir(&self) -> &Path {
+        &self.weir
+    }
+
+    /// Where each end runs.
+    pub(super) fn cores(&self) -> Cores {
+        self.cores
+    }
+}
+
+/// Cargo, as the one that runs this.
+pub(super) fn cargo() -> Command {
+    Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Runs `command` to its end; what it prints on standard output. `what` names it in errors.
+///
+/// # Errors
+/// If it cannot be run or fails; with what it said on standard error.
+pub(super) fn output_of(command: &mut Command, what: &str) -> anyhow::Result<String> {
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("{what}: cannot be run"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{what}: {}: {}", output.status, said.trim());
+    String::from_utf8(output.stdout).with_context(|| format!("{what}: its output is no UTF-8"))
+}
+
+fn build() -> anyhow::Result<PathBuf> {
+    let mut command = cargo();
+    command.args(["build", "--release", "--package", "weir", "--message-format", "json-render-diagnostics"]);
+    let output = command.stderr(Stdio::inherit()).output().context("cargo build")?;
+    ensure!(output.status.success(), "cargo build --release --package weir: {}", output.status);
+    for message in Message::parse_stream(output.stdout.as_slice()) {
+        if let Message::CompilerArtifact(artifact) = message.context("cargo build: its messages")?
+            && let Some(path) = artifact.executable
+            && artifact.target.name == "weir"
+        {
+            return Ok(path.into_std_path_buf());
+        }
+    }
+    bail!("cargo build --release --package weir: made no program")
+}

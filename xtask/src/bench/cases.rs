@@ -1,0 +1,250 @@
+//! Every comparison with another server, and the bar for it: the table that the rest of the speed benchmark works off.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::report::Bar;
+
+/// Over TCP loopback a ratio may be so much worse than over a unix socket.
+const TCP_ALLOWANCE: f64 = 0.9;
+
+/// One load, put on weir and on a rival in turn.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Case {
+    pub(super) rival: Rival,
+    pub(super) store: Store,
+    pub(super) transport: Transport,
+    pub(super) load: Load,
+    pub(super) bars: Bars,
+}
+
+/// What weir, with control and an SLO, is compared with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Rival {
+    /// The same program with `control = "none"`.
+    WeirWithoutControl,
+    QemuNbd,
+    Nbdkit,
+}
+
+/// Where the bytes are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Store {
+    File,
+    Memory,
+}
+
+/// How client and server meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Transport {
+    Unix,
+    Tcp,
+}
+
+/// What the client does: random requests in a closed loop, over one connection.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Load {
+    pub(super) client: Client,
+    pub(super) access: Access,
+    pub(super) kib: u32,
+    pub(super) depth: u32,
+}
+
+/// Which client; fio is everybody's, and itself the limit above some 250,000 IO/s.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Client {
+    Fio,
+    WeirLoad,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+/// What must be reached; what has no bar is reported.
+#[derive(Clone, Copy, Default, Debug, Serialize)]
+pub(super) struct Bars {
+    /// Of the ratio of the rates.
+    pub(super) rate: Option<Bar>,
+    /// Of the ratio of the server's CPU time for each request.
+    pub(super) cpu: Option<Bar>,
+    /// Of the difference of the server's CPU time for each request, in microseconds.
+    pub(super) extra_cpu_us: Option<Bar>,
+    /// Of the ratio of the median latencies.
+    pub(super) p50: Option<Bar>,
+}
+
+/// All of them, in the order in which they are measured.
+pub(super) fn all() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for transport in [Transport::Unix, Transport::Tcp] {
+        cases.extend(against_qemu_nbd(transport));
+        cases.push(against_nbdkit_file(transport));
+    }
+    cases.extend([(32, 3.0), (128, 4.0)].map(|(depth, rate)| Case {
+        rival: Rival::Nbdkit,
+        store: Store::Memory,
+        transport: Transport::Unix,
+        load: Load { client: Client::WeirLoad, access: Access::Read, kib: 4, depth },
+        bars: Bars { rate: Some(Bar::AtLeast(rate)), ..Bars::default() },
+    }));
+    cases.extend(price_of_control());
+    cases
+}
+
+fn against_qemu_nbd(transport: Transport) -> impl Iterator<Item = Case> {
+    let at_least = |ratio| Some(Bar::AtLeast(ratio));
+    let at_most = |ratio| Some(Bar::AtMost(ratio));
+    let loads = [
+        (4, 32, Bars { rate: at_least(1.15), cpu: at_most(0.5), ..Bars::default() }),
+        (4, 128, Bars { rate: at_least(1.4), ..Bars::default() }),
+        (4, 1, Bars { p50: at_most(1.0), ..Bars::default() }),
+        (128, 32, Bars { rate: at_least(0.95), cpu: at_most(0.6), ..Bars::default() }),
+    ];
+    loads.into_iter().flat_map(move |(kib, depth, bars)| {
+        [Access::Read, Access::Write].map(|access| Case {
+            rival: Rival::QemuNbd,
+            store: Store::File,
+            transport,
+            load: Load { client: Client::Fio, access, kib, depth },
+            bars: bars.over(transport),
+        })
+    })
+}
+
+fn against_nbdkit_file(transport: Transport) -> Case {
+    let bars = Bars { rate: Some(Bar::AtLeast(1.8)), ..Bars::default() };
+    Case {
+        rival: Rival::Nbdkit,
+        store: Store::File,
+        transport,
+        load: Load { client: Client::Fio, access: Access::Read, kib: 4, depth: 32 },
+        bars: bars.over(transport),
+    }
+}
+
+/// What control costs: at most 3 % of the rate of a file, 15 % of that of memory, 0.3 us of a core for each request.
+fn price_of_control() -> impl Iterator<Item = Case> {
+    let cases = [
+        (Store::File, Client::Fio, Access::Read, 32, 0.97),
+        (Store::File, Client::Fio, Access::Write, 32, 0.97),
+        (Store::Memory, Client::WeirLoad, Access::Read, 128, 0.85),
+    ];
+    cases.into_iter().map(|(store, client, access, depth, rate)| Case {
+        rival: Rival::WeirWithoutControl,
+        store,
+        transport: Transport::Unix,
+        load: Load { client, access, kib: 4, depth },
+        bars: Bars {
+            rate: Some(Bar::AtLeast(rate)),
+            extra_cpu_us: Some(Bar::AtMost(0.3)),
+            ..Bars::default()
+        },
+    })
+}
+
+impl Case {
+    /// Such as `file-read-4k-d32-unix-qemu-nbd`.
+    pub(super) fn name(&self) -> String {
+        let Self { rival, store, transport, load, .. } = self;
+        format!("{store}-{}-{}k-d{}-{transport}-{rival}", load.access, load.kib, load.depth)
+    }
+
+    /// How often it is measured: twice as often where a few percent decide.
+    pub(super) fn rounds(&self, usual: u32) -> u32 {
+        match self.rival {
+            Rival::WeirWithoutControl => 2 * usual,
+            Rival::QemuNbd | Rival::Nbdkit => usual,
+        }
+    }
+}
+
+impl Bars {
+    /// The same, eased for TCP.
+    fn over(self, transport: Transport) -> Self {
+        if transport == Transport::Unix {
+            return self;
+        }
+        let ease = |bar: Option<Bar>| bar.map(|bar| bar.eased(TCP_ALLOWANCE));
+        Self {
+            rate: ease(self.rate),
+            cpu: ease(self.cpu),
+            p50: ease(self.p50),
+            extra_cpu_us: self.extra_cpu_us,
+        }
+    }
+}
+
+impl fmt::Display for Rival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::WeirWithoutControl => "without-control",
+            Self::QemuNbd => "qemu-nbd",
+            Self::Nbdkit => "nbdkit",
+        })
+    }
+}
+
+impl fmt::Display for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::File => "file",
+            Self::Memory => "memory",
+        })
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unix => "unix",
+            Self::Tcp => "tcp",
+        })
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_case_has_a_name_of_its_own_and_a_bar() {
+        let names: BTreeSet<String> = all().iter().map(Case::name).collect();
+        assert_eq!(names.len(), all().len());
+        assert!(names.contains("file-read-4k-d32-unix-qemu-nbd"));
+        assert!(names.contains("memory-read-4k-d128-unix-without-control"));
+        for case in all() {
+            let Bars { rate, cpu, extra_cpu_us, p50 } = case.bars;
+            assert!([rate, cpu, extra_cpu_us, p50].iter().any(Option::is_some), "{}", case.name());
+        }
+    }
+
+    #[test]
+    fn tcp_may_be_a_tenth_worse_in_each_direction() {
+        let bars = Bars { rate: Some(Bar::AtLeast(2.0)), p50: Some(Bar::AtMost(0.9)), ..Bars::default() };
+        let eased = bars.over(Transport::Tcp);
+        assert_eq!(eased.rate, Some(Bar::AtLeast(1.8)));
+        assert_eq!(eased.p50, Some(Bar::AtMost(1.0)));
+        assert_eq!(bars.over(Transport::Unix).rate, bars.rate);
+    }
+}

@@ -1,0 +1,82 @@
+//! The files that are served: written in full, so that no server gets away with reading holes.
+//!
+//! Each server has a file of its own, as weir and qemu-nbd rightly lock theirs. A sparse file, or one of zeroes, would be
+//! answered without the disk by some of them, and for a fraction of the bytes by those that send holes as holes.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rustix::fs::{Advice, fadvise};
+
+/// Bytes of each file. More than what a disk's own cache holds would take minutes to write.
+pub(super) const IMAGE_BYTES: u64 = 1 << 30;
+
+const CHUNK: usize = 1 << 20;
+
+/// The file `name` in `dir`, written now unless an earlier run has.
+///
+/// # Errors
+/// If there is no room.
+pub(super) fn image(dir: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let path = dir.join(name);
+    if !is_written(&path) {
+        eprintln!("writing {name}, {} MiB", IMAGE_BYTES >> 20);
+        write(&path).with_context(|| format!("{}: cannot write the file to be served", path.display()))?;
+    }
+    Ok(path)
+}
+
+/// Whether the file has its size and a block of the disk behind each byte.
+fn is_written(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.len() == IMAGE_BYTES && found.blocks() * 512 >= IMAGE_BYTES)
+}
+
+fn write(path: &Path) -> anyhow::Result<()> {
+    let mut file = File::create(path)?;
+    let mut chunk = vec![0; CHUNK];
+    let mut state = 1;
+    for _ in 0..IMAGE_BYTES / CHUNK as u64 {
+        scramble(&mut chunk, &mut state);
+        file.write_all(&chunk)?;
+    }
+    file.sync_all()?;
+    // O_DIRECT past a cache that is full of the file is slower than past an empty one.
+    fadvise(&file, 0, None, Advice::DontNeed)?;
+    Ok(())
+}
+
+/// Bytes that neither compress nor repeat (xorshift64; Marsaglia, "Xorshift RNGs", 2003). `state` must not be zero.
+fn scramble(chunk: &mut [u8], state: &mut u64) {
+    for word in chunk.chunks_exact_mut(8) {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        word.copy_from_slice(&state.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_chunks_are_equal_and_none_is_zero() {
+        let (mut one, mut two, mut state) = ([0; 64], [0; 64], 1);
+        scramble(&mut one, &mut state);
+        scramble(&mut two, &mut state);
+        assert_ne!(one, two);
+        assert!(one.chunks(8).chain(two.chunks(8)).all(|word| word != [0; 8]));
+    }
+
+    #[test]
+    fn a_sparse_file_counts_as_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sparse.img");
+        assert!(!is_written(&path));
+        File::create(&path).unwrap().set_len(IMAGE_BYTES).unwrap();
+        assert!(!is_written(&path));
+    }
+}
