@@ -1,6 +1,6 @@
 //! The command line: verbs and their arguments.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
@@ -66,8 +66,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
         Verb::Check { file } => {
             let config = Config::load(&file).map_err(Failure::usage)?;
-            print!("{}", check_report(&config));
-            Ok(())
+            Ok(write!(std::io::stdout(), "{}", check_report(&config))?)
         }
         Verb::Serve { file } => on_runtime(serve::serve(&file)),
         Verb::Status { source } => status::status(&source),

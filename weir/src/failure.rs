@@ -1,10 +1,11 @@
 //! How the program fails: by the operator's doing, or by the world's.
 
 use std::fmt::Display;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// `EX_USAGE` of `sysexits.h`: what was asked for cannot be done as it was asked.
-const EX_USAGE: u8 = 64;
+pub(crate) const EX_USAGE: u8 = 64;
 
 /// Why a verb ended before its time.
 #[derive(Debug)]
@@ -19,6 +20,14 @@ impl Failure {
     /// A failure that the operator can mend.
     pub(crate) fn usage(error: impl Display) -> Self {
         Self::Usage(error.to_string())
+    }
+
+    /// The failure of what a configuration file asks for, with the file's name.
+    pub(crate) fn in_file(self, file: &Path) -> Self {
+        match self {
+            Self::Usage(message) => Self::Usage(format!("{}: {message}", file.display())),
+            runtime => runtime,
+        }
     }
 
     /// Says what happened, and gives the exit code for it.

@@ -1,5 +1,6 @@
 //! `weir load URI`: puts a load on an NBD server, and says what it got.
 
+use std::io::Write;
 use std::num::NonZeroU64;
 
 use bytesize::ByteSize;
@@ -108,12 +109,8 @@ pub(crate) async fn load(arguments: LoadArguments) -> Result<(), Failure> {
         }
     };
     let report = weir_load::run(&spec, interrupted, progress).await?;
-    if json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        println!("{report}");
-    }
-    Ok(())
+    let text = if json { serde_json::to_string_pretty(&report)? } else { report.to_string() };
+    Ok(writeln!(std::io::stdout(), "{text}")?) // not println!, which panics when its reader has gone
 }
 
 impl LoadArguments {

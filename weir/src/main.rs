@@ -16,7 +16,15 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match cli::run(cli::Cli::parse()) {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => {
+            // Help and version are answers too; they go to standard output, and are no failure.
+            let _ = answer.print();
+            return if answer.use_stderr() { ExitCode::from(failure::EX_USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    match cli::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

@@ -19,7 +19,7 @@ pub(crate) async fn serve(file: &Path) -> Result<(), Failure> {
     let mut hang_up = signal(SignalKind::hangup())?;
     let config = Config::load(file).map_err(Failure::usage)?;
     let volumes = config.volumes.len();
-    let mut server = Server::start(config).await?;
+    let mut server = Server::start(config).await.map_err(|failure| failure.in_file(file))?;
     println!("weir: serving {volumes} volume(s) on {}", server.addresses().join(", "));
     loop {
         tokio::select! {
@@ -37,7 +37,7 @@ pub(crate) async fn serve(file: &Path) -> Result<(), Failure> {
 /// A configuration that is wrong changes nothing: the server goes on as it was.
 async fn reload(server: &mut Server, file: &Path) {
     let outcome = match Config::load(file) {
-        Ok(config) => server.reload(config).await,
+        Ok(config) => server.reload(config).await.map_err(|failure| failure.in_file(file)),
         Err(error) => Err(Failure::usage(error)),
     };
     match outcome {

@@ -23,8 +23,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// If `source` is no server that answers.
 pub(crate) fn status(source: &str) -> Result<(), Failure> {
     let url = status_url(source)?;
-    println!("{}", table::render(&ask(&url)?));
-    Ok(())
+    Ok(writeln!(std::io::stdout(), "{}", table::render(&ask(&url)?))?)
 }
 
 /// Prints the table every second until interrupted, or `times` times.

@@ -170,7 +170,7 @@ fn encode_histogram(
     latencies: &LatencyBuckets,
 ) -> fmt::Result {
     #[allow(clippy::cast_precision_loss)]
-    let bounds = BUCKET_BOUNDS_US.iter().map(|&us| us as f64 / 1e6).chain([f64::MAX]);
+    let bounds = BUCKET_BOUNDS_US.iter().map(|&us| us as f64 / 1e6).chain([f64::INFINITY]);
     let buckets: Vec<_> = bounds.zip(latencies.counts.iter().copied()).collect();
     let count = latencies.counts.iter().sum();
     family.encode_family(labels)?.encode_histogram::<NoLabelSet>(latencies.sum_s, count, &buckets, None)

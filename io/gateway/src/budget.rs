@@ -70,6 +70,21 @@ impl Budget {
         None
     }
 
+    /// Counts `bytes` that are held already, whatever is left.
+    pub(crate) fn hold(&mut self, bytes: usize) {
+        self.used += bytes as u64;
+    }
+
+    /// Counts them no more.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.used = self.used.checked_sub(bytes as u64).expect("more bytes released than were held");
+    }
+
+    /// Whether there is anything left to give.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.used >= self.total
+    }
+
     /// Gives back what a request held; returns how much of it belongs to the connection's reserve.
     pub(crate) fn give_back(&mut self, charge: Charge) -> u64 {
         self.used = self.used.checked_sub(charge.shared).expect("more bytes given back than were taken");

@@ -46,9 +46,16 @@ pub(crate) struct Connection {
     /// In the list of connections whose output is flushed at the end of the turn.
     pub(crate) touched: bool,
     /// Its place among the connections allowed; free again when it is dropped.
-    pub(crate) _permit: tokio::sync::OwnedSemaphorePermit,
+    pub(crate) _permit: Permit,
     /// The connection's task, to be woken when a limit that held it back has eased.
     pub(crate) waker: Option<Waker>,
+}
+
+/// A connection's place among those allowed: free again, and no longer counted, when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    pub(crate) _place: tokio::sync::OwnedSemaphorePermit,
+    pub(crate) _counted: std::sync::Arc<()>,
 }
 
 /// How far the connection is from its end.

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use weir_backend::{OpenError, Opened, open};
 use weir_clock::Clock;
 
+use crate::connection::Permit;
 use crate::exports::{ExportTable, LARGEST_REQUEST, Place};
 use crate::listen::Listener;
 use crate::negotiate::negotiate;
@@ -45,6 +46,8 @@ struct PoolPlace {
 struct Front {
     exports: RwLock<Arc<ExportTable>>,
     permits: Arc<Semaphore>,
+    /// Each connection has a reference.
+    connected: Arc<()>,
     limits: RwLock<Limits>,
 }
 
@@ -111,6 +114,7 @@ impl Gateway {
         let front = Arc::new(Front {
             exports: RwLock::default(),
             permits: Arc::new(Semaphore::new(limits.connections as usize)),
+            connected: Arc::default(),
             limits: RwLock::new(limits),
         });
         let nothing = GatewaySpec { pools: BTreeMap::new(), limits };
@@ -321,10 +325,11 @@ impl Gateway {
             loop {
                 match listener.accept().await {
                     Ok((stream, peer)) => {
-                        let Ok(permit) = Arc::clone(&front.permits).try_acquire_owned() else {
+                        let Ok(place) = Arc::clone(&front.permits).try_acquire_owned() else {
                             tracing::warn!(peer, "refused: limits.connections are connected");
                             continue;
                         };
+                        let permit = Permit { _place: place, _counted: Arc::clone(&front.connected) };
                         let (front, senders) = (Arc::clone(&front), senders.clone());
                         tokio::task::spawn_local(async move {
                             let within =
@@ -363,9 +368,8 @@ impl StatusProbe {
             pools.extend(status.await.unwrap_or_default());
         }
         pools.sort_by(|a, b| a.name.cmp(&b.name));
-        let allowed = self.front.limits.read().expect("nothing panics with it").connections as usize;
-        let free = self.front.permits.available_permits();
-        GatewayStatus { connections: allowed.saturating_sub(free) as u64, pools }
+        let connections = Arc::strong_count(&self.front.connected) as u64 - 1;
+        GatewayStatus { connections, pools }
     }
 }
 

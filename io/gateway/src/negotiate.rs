@@ -4,10 +4,10 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use weir_nbd::{HandshakeLimits, Handshaking, ServerHandshake, Session};
 
+use crate::connection::Permit;
 use crate::exports::{ExportTable, Place};
 use crate::shard::NewConnection;
 use crate::stream::{Socket, Stream};
@@ -19,7 +19,7 @@ const READ: usize = 4096;
 pub(crate) async fn negotiate(
     stream: Stream,
     peer: String,
-    permit: OwnedSemaphorePermit,
+    permit: Permit,
     exports: &RwLock<Arc<ExportTable>>,
     within: Duration,
 ) -> Option<(Place, NewConnection)> {

@@ -1,13 +1,13 @@
 //! What the gateway's handle asks of a shard. Commands are rare; requests never come this way.
 
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use weir_backend::{FaultRule, Opened};
 use weir_engine::{Engine, EngineConfig, VolumeConfig};
 use weir_model::VolumeId;
 use weir_nbd::Session;
 
 use super::{Pool, Shard, Volume};
-use crate::connection::ConnectionId;
+use crate::connection::{ConnectionId, Permit};
 use crate::spec::Limits;
 use crate::stats::VolumeStats;
 use crate::status::{PoolStatus, VolumeStatus};
@@ -22,8 +22,7 @@ pub(crate) struct NewConnection {
     pub(crate) rest: Vec<u8>,
     pub(crate) pool: usize,
     pub(crate) volume: VolumeId,
-    /// Frees the connection's place among those allowed when it ends.
-    pub(crate) permit: OwnedSemaphorePermit,
+    pub(crate) permit: Permit,
 }
 
 /// A volume whose backend is open.
@@ -174,7 +173,8 @@ impl Shard {
     }
 
     fn status(&self) -> Vec<PoolStatus> {
-        self.pools.iter().map(|(_, pool)| pool_status(pool)).collect()
+        let stays = |pool: &Pool| !pool.closing;
+        self.pools.iter().map(|(_, pool)| pool).filter(|pool| stays(pool)).map(pool_status).collect()
     }
 }
 
@@ -184,7 +184,8 @@ fn pool_status(pool: &Pool) -> PoolStatus {
         .volume_ids()
         .into_iter()
         .filter_map(|id| {
-            let volume = pool.volumes[id.0 as usize].as_ref()?;
+            // One that is on its way out may have a successor of the same name already.
+            let volume = pool.volumes[id.0 as usize].as_ref().filter(|volume| volume.retiring.is_none())?;
             Some(volume_status(volume, pool.engine.target(id)))
         })
         .collect();

@@ -28,6 +28,7 @@ impl Shard {
                 return None;
             }
         };
+        self.budget.hold(new.rest.len()); // the connection's backlog
         let entry = self.connections.vacant_entry();
         let id = ConnectionId { key: entry.key(), serial: self.next_serial };
         self.next_serial += 1;
@@ -73,6 +74,7 @@ impl Shard {
             connection.replied.drain(..).for_each(|id| pool.engine.handle_reply(now, id));
         }
         self.budget.forget(key);
+        self.budget.release(connection.backlog.len());
         let budget = &mut self.budget;
         connection.output.abandon(&mut self.buffers, |charge| {
             budget.give_back(charge);

@@ -21,6 +21,9 @@ const READS_IN_A_ROW: usize = 8;
 const LARGE_WRITE: usize = 64 * 1024;
 const BEYOND_LARGE_WRITE: usize = 4 * 1024;
 
+/// Bytes read at a time while memory is used up: what cannot be let in has to be kept.
+const SCARCE_READ: usize = 4 * 1024;
+
 /// What became of a connection that was polled.
 enum Input {
     /// There is more to read, or may be.
@@ -70,11 +73,13 @@ impl Shard {
         }
         if !connection.backlog.is_empty() {
             let backlog = std::mem::take(&mut connection.backlog);
+            self.budget.release(backlog.len());
             return self.parse(self.clock.now(), key, &backlog);
         }
         // Taken out, so that the parser can borrow it beside the shard.
         let mut scratch = std::mem::take(&mut self.scratch);
-        let input = match read(connection, cx, &mut scratch) {
+        let room = if self.budget.is_exhausted() { SCARCE_READ } else { scratch.len() };
+        let input = match read(connection, cx, &mut scratch[..room]) {
             Poll::Pending => Input::Wait,
             Poll::Ready(Err(_)) => Input::Over("the connection broke"),
             Poll::Ready(Ok(None)) => Input::Over("the client closed the connection"),
@@ -95,6 +100,7 @@ impl Shard {
             }
             if !connection.wants_input(self.limits.requests_per_connection) {
                 connection.backlog.extend_from_slice(input);
+                self.budget.hold(input.len());
                 return Input::More; // to be found held back
             }
             match &mut connection.incoming {
@@ -250,7 +256,7 @@ fn read(
     };
     // One byte of the payload always goes by way of `scratch`, so that only the parser ends a payload.
     let direct = rest.len().saturating_sub(1);
-    let room = if direct >= LARGE_WRITE { BEYOND_LARGE_WRITE } else { scratch.len() };
+    let room = if direct >= LARGE_WRITE { BEYOND_LARGE_WRITE.min(scratch.len()) } else { scratch.len() };
     let mut slices = [IoSliceMut::new(&mut rest[..direct]), IoSliceMut::new(&mut scratch[..room])];
     let into = if direct == 0 { &mut slices[1..] } else { &mut slices[..] };
     stream.poll_read(cx, into).map_ok(|length| {

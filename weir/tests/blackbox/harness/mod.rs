@@ -9,7 +9,10 @@ mod server;
 mod transcript;
 
 use std::thread::yield_now;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_clock::Clock;
+use weir_model::Span;
 
 pub(crate) use http::{get, status};
 pub(crate) use pattern::{block, bytes};
@@ -27,9 +30,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 /// # Panics
 /// If it does not come true; `what` is named.
 pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let clock = Clock::new();
+    let deadline = clock.now() + Span::from(PATIENCE);
     while !is_true() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        assert!(clock.now() < deadline, "waited in vain until {what}");
         yield_now();
     }
 }
