@@ -5,7 +5,7 @@
 #   make test                         everything that must hold, as CI runs it
 #   make bench, make bench-qos        speed and quality, measured; results in bench/results/
 
-export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 .PHONY: run test bench bench-qos setup fmt lint doc clean
 

@@ -72,7 +72,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Status { source } => status::status(&source),
         Verb::Top { source, times } => on_runtime(status::top(&source, times)),
         Verb::Load(arguments) => on_runtime(load::load(arguments)),
-        Verb::Demo(arguments) => on_runtime(demo::demo(arguments)),
+        Verb::Demo(arguments) => on_runtime(demo::until_interrupted(arguments)),
     }
 }
 

@@ -49,11 +49,18 @@ struct Part {
     backup_iops: f64,
 }
 
-/// Shows it.
+/// Shows it. Ctrl-C ends it early, and leaves nothing behind either.
 ///
 /// # Errors
 /// If there is no room for the files, or a client fails.
-pub(crate) async fn demo(arguments: DemoArguments) -> Result<(), Failure> {
+pub(crate) async fn until_interrupted(arguments: DemoArguments) -> Result<(), Failure> {
+    tokio::select! {
+        shown = demo(arguments) => shown,
+        _ = tokio::signal::ctrl_c() => Ok(()),
+    }
+}
+
+async fn demo(arguments: DemoArguments) -> Result<(), Failure> {
     // Not the usual temporary directory, which is often memory: there would be no disk to share.
     let parent = arguments.dir.unwrap_or_else(|| "/var/tmp".into());
     let dir = tempfile::Builder::new()

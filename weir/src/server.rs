@@ -5,7 +5,7 @@ use std::thread::available_parallelism;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::task::{AbortHandle, spawn_local};
 use weir_api::ApiListener;
-use weir_gateway::{Gateway, Listener, StatusProbe};
+use weir_gateway::{Gateway, GatewayError, Listener, StatusProbe};
 
 use crate::compose::{gateway_spec, listen_address, socket_address};
 use crate::config::Config;
@@ -38,8 +38,7 @@ impl Server {
         }
         let api = bind_api(&config, &mut addresses).await?;
         let cores = available_parallelism().map_or(1, usize::from);
-        let gateway =
-            Gateway::start(gateway_spec(&config), listeners, cores).await.map_err(Failure::usage)?;
+        let gateway = Gateway::start(gateway_spec(&config), listeners, cores).await.map_err(start_failure)?;
         let probe = gateway.probe();
         let api = api.map(|api| {
             spawn_local(async move {
@@ -85,6 +84,14 @@ impl Server {
         for volume in self.gateway.shutdown().await {
             tracing::error!(volume, "did not finish in time");
         }
+    }
+}
+
+/// What the operator can mend is a usage error; a system without threads or io_uring is not.
+fn start_failure(error: GatewayError) -> Failure {
+    match error {
+        GatewayError::Shard(error) => Failure::Runtime(error.into()),
+        error => Failure::usage(error),
     }
 }
 

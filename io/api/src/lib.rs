@@ -29,7 +29,7 @@ pub struct ApiListener(TcpListener);
 
 /// The address cannot be listened on.
 #[derive(Debug, Error)]
-#[error("{address}: cannot listen: {source}")]
+#[error("{address}: cannot listen: {source}; accepted: an address of this host that is free")]
 pub struct ApiListenError {
     address: SocketAddr,
     source: io::Error,

@@ -103,7 +103,7 @@ impl BufferPool {
 
     /// A buffer of `len` bytes, which may hold anything.
     pub fn take(&mut self, len: usize) -> Buffer {
-        let capacity = len.max(ALIGNMENT).next_power_of_two();
+        let capacity = Self::footprint(len);
         match self.class(capacity).and_then(|class| self.free[class].pop()) {
             Some(mut buffer) => {
                 self.retained -= buffer.capacity;
@@ -112,6 +112,11 @@ impl BufferPool {
             }
             None => Buffer::with_capacity(len, capacity),
         }
+    }
+
+    /// The memory that a buffer of `len` bytes takes.
+    pub fn footprint(len: usize) -> usize {
+        len.max(ALIGNMENT).next_power_of_two()
     }
 
     /// Keeps `buffer` for a later [`take`](Self::take), or frees it if the pool is full.

@@ -56,10 +56,10 @@ impl Ring {
         Inner::new().map(|inner| Self(Rc::new(RefCell::new(inner)))).map_err(OpenError::Ring)
     }
 
-    /// Hands all that was started to the kernel: one system call, none if nothing was.
-    pub fn submit(&self) {
-        // What the kernel has no room for now, `poll_finished` submits again.
-        let _ = self.0.borrow_mut().enter();
+    /// Hands all that was started to the kernel: one system call, none if nothing was. False if the kernel has no
+    /// memory for it now: call it, or [`Ring::poll_finished`], again soon.
+    pub fn submit(&self) -> bool {
+        self.0.borrow_mut().enter()
     }
 
     /// Pushes the requests to any file of this ring that have finished, and has the task woken when more do.

@@ -6,11 +6,11 @@
 
 use std::collections::VecDeque;
 
-/// Bytes that a connection may hold beyond the shared budget.
-pub(crate) const RESERVE: u64 = 64 * 1024;
-
 /// Bytes charged for a request on top of its data: its entries in the tables of gateway and engine.
 pub(crate) const REQUEST_OVERHEAD: u64 = 512;
+
+/// Bytes that a connection may hold beyond the shared budget: a request of 64 KiB, or some smaller ones.
+pub(crate) const RESERVE: u64 = 64 * 1024 + REQUEST_OVERHEAD;
 
 /// Where a request's bytes were taken from; given back as it was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -36,6 +36,8 @@ impl Charge {
 pub(crate) struct Budget {
     total: u64,
     used: u64,
+    /// Bytes that were read and wait to be let in.
+    held: u64,
     /// Keys of connections in the order in which they were refused.
     waiting: VecDeque<usize>,
 }
@@ -43,7 +45,7 @@ pub(crate) struct Budget {
 impl Budget {
     /// A budget of `total` bytes.
     pub(crate) fn new(total: u64) -> Self {
-        Self { total, used: 0, waiting: VecDeque::new() }
+        Self { total, used: 0, held: 0, waiting: VecDeque::new() }
     }
 
     /// Changes the size; what is handed out already stays so.
@@ -55,7 +57,8 @@ impl Budget {
     /// wait, in which case it is queued and [`Budget::poll_grantable`] will name it.
     pub(crate) fn take(&mut self, key: usize, bytes: u64, reserve_used: u64) -> Option<Charge> {
         let its_turn = self.waiting.front().is_none_or(|&first| first == key);
-        if its_turn && self.used + bytes <= self.total {
+        // What waits to be let in is no reason to let nothing in: with nothing used, the first always fits.
+        if its_turn && (self.used == 0 || self.used + self.held + bytes <= self.total) {
             self.forget(key);
             self.used += bytes;
             return Some(Charge { shared: bytes, reserve: 0 });
@@ -72,17 +75,17 @@ impl Budget {
 
     /// Counts `bytes` that are held already, whatever is left.
     pub(crate) fn hold(&mut self, bytes: usize) {
-        self.used += bytes as u64;
+        self.held += bytes as u64;
     }
 
     /// Counts them no more.
     pub(crate) fn release(&mut self, bytes: usize) {
-        self.used = self.used.checked_sub(bytes as u64).expect("more bytes released than were held");
+        self.held = self.held.checked_sub(bytes as u64).expect("more bytes released than were held");
     }
 
     /// Whether there is anything left to give.
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.used >= self.total
+        self.used + self.held >= self.total
     }
 
     /// Gives back what a request held; returns how much of it belongs to the connection's reserve.
@@ -93,7 +96,7 @@ impl Budget {
 
     /// The connection that has waited longest, if there is anything left to give; it should try again.
     pub(crate) fn poll_grantable(&self) -> Option<usize> {
-        self.waiting.front().copied().filter(|_| self.used < self.total)
+        self.waiting.front().copied().filter(|_| self.used == 0 || !self.is_exhausted())
     }
 
     /// The connection `key` waits no more.
@@ -130,6 +133,21 @@ mod tests {
         assert_eq!(charge.bytes(), 4_096);
         assert_eq!(budget.take(2, RESERVE, 4_096), None, "the reserve is used up");
         assert_eq!(budget.give_back(charge), 4_096);
+    }
+
+    #[test]
+    fn what_was_read_and_waits_counts_but_cannot_lock_out_the_one_whose_turn_it_is() {
+        let mut budget = Budget::new(1_000_000);
+        let used = budget.take(1, 400_000, 0).unwrap();
+        budget.hold(500_000);
+        assert_eq!(budget.take(2, 600_000, 0), None);
+        assert!(!budget.is_exhausted());
+        budget.hold(500_000);
+        assert!(budget.is_exhausted());
+        assert_eq!(budget.poll_grantable(), None);
+        budget.give_back(used);
+        assert_eq!(budget.poll_grantable(), Some(2));
+        assert!(budget.take(2, 600_000, 0).is_some());
     }
 
     #[test]

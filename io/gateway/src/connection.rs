@@ -4,9 +4,10 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use weir_backend::Buffer;
-use weir_model::{Instant, IoId, VolumeId};
+use weir_model::{Instant, VolumeId};
 use weir_nbd::{Command, NbdError, REQUEST_LENGTH, Session};
 
+use crate::budget::Charge;
 use crate::output::Output;
 use crate::stream::Stream;
 
@@ -31,8 +32,6 @@ pub(crate) struct Connection {
     /// Bytes that were read but not parsed, since a limit was reached in the middle of them.
     pub(crate) backlog: Vec<u8>,
     pub(crate) output: Output,
-    /// Requests whose reply was put into `output` in this turn.
-    pub(crate) replied: Vec<IoId>,
     /// Requests whose reply has not been written to its end.
     pub(crate) requests: u32,
     /// Data bytes of those requests.
@@ -81,9 +80,9 @@ pub(crate) enum Incoming {
     /// Before a request that has to wait until a limit eases.
     Stalled(Command),
     /// In the data of a write.
-    Payload { command: Command, buffer: Buffer, filled: usize, charge: crate::budget::Charge },
+    Payload { command: Command, buffer: Buffer, filled: usize, charge: Charge, since: Instant },
     /// In the data of a refused write.
-    Skip { left: u32, cookie: u64, error: NbdError },
+    Skip { left: u32, cookie: u64, error: NbdError, since: Instant },
 }
 
 impl Incoming {
@@ -102,6 +101,14 @@ impl Connection {
             },
             Phase::Disconnecting => false,
             Phase::Lingering { .. } => true,
+        }
+    }
+
+    /// Since when the data of a write have been arriving, if they are.
+    pub(crate) fn receiving_since(&self) -> Option<Instant> {
+        match self.incoming {
+            Incoming::Payload { since, .. } | Incoming::Skip { since, .. } => Some(since),
+            Incoming::Header { .. } | Incoming::Stalled(_) => None,
         }
     }
 

@@ -22,6 +22,8 @@ pub use crate::shard::ShardError;
 
 /// What is added to the time a shutdown may take for the last flush and for clients to close their side.
 const LAST_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
+/// What a shard needs at least: room for the largest request.
+const LEAST_BUDGET: u64 = LARGEST_REQUEST as u64;
 const GOODBYE: Duration = Duration::from_millis(500);
 
 /// A gateway that serves. Its methods belong to the thread that started it.
@@ -67,7 +69,8 @@ pub enum GatewayError {
     Shard(#[from] ShardError),
     /// The memory limit leaves a shard less than one request.
     #[error(
-        "limits.bytes_in_flight: {bytes} bytes for {shards} threads is too little; accepted: at least {LARGEST_REQUEST} bytes and 1 % for each"
+        "limits.bytes_in_flight: {bytes} bytes for {shards} threads is too little; \
+         accepted: at least {LARGEST_REQUEST} bytes for each"
     )]
     Memory {
         /// The limit.
@@ -77,7 +80,8 @@ pub enum GatewayError {
     },
     /// A reload asks for what only a restart can do.
     #[error(
-        "volume.{volume}.{key}: cannot change while the volume is served; accepted: a volume of another name, or a restart"
+        "volume.{volume}.{key}: cannot change while the volume is served; \
+         accepted: a volume of another name, or a restart"
     )]
     Fixed {
         /// The volume.
@@ -162,7 +166,7 @@ impl Gateway {
 
     /// Stops: accepts nothing more, finishes what was accepted within `limits.shutdown_timeout`, answers what is then
     /// still queued with ESHUTDOWN, flushes every volume and closes it. Returns the names of the volumes whose
-    /// requests or flush did not finish in time.
+    /// requests or flush did not finish in time; the threads that wait for their devices end with the process.
     pub async fn shutdown(mut self) -> Vec<String> {
         for acceptor in self.acceptors.drain(..) {
             acceptor.abort();
@@ -183,6 +187,10 @@ impl Gateway {
             waiting = wait_within(LAST_FLUSH_TIMEOUT, waiting).await;
         }
         self.let_clients_leave().await;
+        if !waiting.is_empty() {
+            // A thread ends only after its device has answered, which this one may never do.
+            self.shards.iter_mut().for_each(ShardHandle::leave_behind);
+        }
         waiting.into_iter().map(|(name, _)| name).collect()
     }
 
@@ -374,7 +382,8 @@ impl StatusProbe {
 }
 
 fn start_shards(spec: &GatewaySpec, cores: usize) -> Result<Vec<ShardHandle>, GatewayError> {
-    let count = cores.min(spec.pools.len()).max(1);
+    let room = spec.limits.bytes_in_flight / LEAST_BUDGET;
+    let count = cores.min(spec.pools.len()).min(usize::try_from(room).unwrap_or(usize::MAX)).max(1);
     check_memory(&spec.limits, count)?;
     let clock = Clock::new();
     let budget = spec.limits.bytes_in_flight / count as u64;
@@ -386,8 +395,7 @@ fn start_shards(spec: &GatewaySpec, cores: usize) -> Result<Vec<ShardHandle>, Ga
 /// A shard must be able to hold the largest request, and what it notes about it.
 fn check_memory(limits: &Limits, shards: usize) -> Result<(), GatewayError> {
     let bytes = limits.bytes_in_flight;
-    let least = u64::from(LARGEST_REQUEST) * 101 / 100;
-    if bytes / (shards as u64) < least { Err(GatewayError::Memory { bytes, shards }) } else { Ok(()) }
+    if bytes / (shards as u64) < LEAST_BUDGET { Err(GatewayError::Memory { bytes, shards }) } else { Ok(()) }
 }
 
 /// Opens the backends of these volumes: all of them, or none.

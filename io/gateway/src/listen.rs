@@ -6,7 +6,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use socket2::TcpKeepalive;
 use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
 
@@ -44,7 +46,7 @@ pub enum ListenError {
     #[error("{0}: exists and is not a socket; accepted: a free path, or a socket that a server left behind")]
     NotASocket(PathBuf),
     /// The system refused.
-    #[error("{address}: cannot listen: {source}")]
+    #[error("{address}: cannot listen: {source}; accepted: an address of this host that is free")]
     Refused {
         /// The address asked for.
         address: Address,
@@ -90,6 +92,7 @@ impl Listener {
                 let (stream, peer) = listener.accept().await?;
                 // Replies are written whole; waiting for more to send would only delay them.
                 stream.set_nodelay(true)?;
+                socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive())?;
                 Ok((Stream::Tcp(stream), peer.to_string()))
             }
             Bound::Unix { listener, .. } => {
@@ -98,6 +101,12 @@ impl Listener {
             }
         }
     }
+}
+
+/// A client that lost its power sends nothing more, and must not keep its place for ever: found out after two minutes.
+fn keepalive() -> TcpKeepalive {
+    let (idle, interval) = (Duration::from_secs(60), Duration::from_secs(15));
+    TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(4)
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<Bound> {

@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::ops::Range;
 
 use weir_backend::{Buffer, BufferPool};
+use weir_model::IoId;
 
 use crate::budget::Charge;
 use crate::stream::Stream;
@@ -35,10 +36,24 @@ enum Segment {
     /// A range of the first buffer that is not yet released.
     Data(Range<usize>),
     /// The end of a reply: what it held is free, its buffer (if it had one) included.
-    End { charge: Charge, has_buffer: bool },
+    End { reply: Reply, has_buffer: bool },
+}
+
+/// What a reply ends.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Reply {
+    /// The engine's request; `None` if it was refused before it became one.
+    pub(crate) request: Option<IoId>,
+    /// What the request held.
+    pub(crate) charge: Charge,
 }
 
 impl Output {
+    /// How much is waiting, in parts of replies.
+    pub(crate) fn len(&self) -> usize {
+        self.segments.len()
+    }
+
     /// True if everything has been written.
     pub(crate) fn is_empty(&self) -> bool {
         self.segments.is_empty()
@@ -62,18 +77,18 @@ impl Output {
     }
 
     /// Ends a reply: `buffer` holds the ranges appended since the end before.
-    pub(crate) fn end(&mut self, buffer: Option<Buffer>, charge: Charge) {
-        self.segments.push_back(Segment::End { charge, has_buffer: buffer.is_some() });
+    pub(crate) fn end(&mut self, buffer: Option<Buffer>, reply: Reply) {
+        self.segments.push_back(Segment::End { reply, has_buffer: buffer.is_some() });
         self.buffers.extend(buffer);
     }
 
-    /// Writes as much as the socket takes. Returns true if something was written; `ended` is called with the charge
-    /// of every reply that is written to its end.
+    /// Writes as much as the socket takes. Returns true if something was written; `ended` is called with every reply
+    /// that is written to its end.
     pub(crate) fn flush(
         &mut self,
         stream: &Stream,
         pool: &mut BufferPool,
-        mut ended: impl FnMut(Charge),
+        mut ended: impl FnMut(Reply),
     ) -> io::Result<bool> {
         let mut progress = false;
         while !self.segments.is_empty() {
@@ -98,10 +113,10 @@ impl Output {
     }
 
     /// Gives everything back that the connection will not write any more.
-    pub(crate) fn abandon(&mut self, pool: &mut BufferPool, mut ended: impl FnMut(Charge)) {
+    pub(crate) fn abandon(&mut self, pool: &mut BufferPool, mut ended: impl FnMut(Reply)) {
         for segment in self.segments.drain(..) {
-            if let Segment::End { charge, .. } = segment {
-                ended(charge);
+            if let Segment::End { reply, .. } = segment {
+                ended(reply);
             }
         }
         self.buffers.drain(..).for_each(|buffer| pool.put(buffer));
@@ -138,7 +153,7 @@ impl Output {
     }
 
     /// Takes `written` bytes, and the ends of replies that they complete, off the front.
-    fn advance(&mut self, mut written: usize, pool: &mut BufferPool, ended: &mut impl FnMut(Charge)) {
+    fn advance(&mut self, mut written: usize, pool: &mut BufferPool, ended: &mut impl FnMut(Reply)) {
         while let Some(segment) = self.segments.front_mut() {
             match segment {
                 Segment::Header(length) if written < *length => {
@@ -155,8 +170,8 @@ impl Output {
                     return;
                 }
                 Segment::Data(range) => written -= range.len(),
-                Segment::End { charge, has_buffer } => {
-                    ended(*charge);
+                Segment::End { reply, has_buffer } => {
+                    ended(*reply);
                     if *has_buffer {
                         pool.put(self.buffers.pop_front().expect("a reply with data has a buffer"));
                     }

@@ -4,8 +4,7 @@
 use weir_backend::{Buffer, Extent, Finished};
 use weir_nbd::{Command, CommandKind, NbdError, Session, block_status_reply, push_done, read_reply, wire};
 
-use crate::budget::Charge;
-use crate::output::Output;
+use crate::output::{Output, Reply};
 
 /// Appends the reply to `command`. Returns the request's buffer if the reply does not need it.
 pub(crate) fn push(
@@ -13,11 +12,11 @@ pub(crate) fn push(
     session: &Session,
     command: &Command,
     finished: Finished,
-    charge: Charge,
+    reply: Reply,
 ) -> Option<Buffer> {
     if let Err(error) = finished.result {
         let error = NbdError::from_errno(error.errno.raw_os_error(), command);
-        push_error(output, session, command.cookie, error, charge);
+        push_error(output, session, command.cookie, error, reply);
         return finished.buffer;
     }
     match (command.kind, finished.buffer) {
@@ -28,33 +27,27 @@ pub(crate) fn push(
                     output.data(piece.data);
                 }
             }
-            output.end(Some(data), charge);
+            output.end(Some(data), reply);
             None
         }
         (CommandKind::BlockStatus, buffer) => {
             let extents = finished.extents.iter().map(|extent| (extent.length, state_flags(*extent)));
             output.header(|out| block_status_reply(out, session, command, extents));
-            output.end(None, charge);
+            output.end(None, reply);
             buffer
         }
         (_, buffer) => {
             output.header(|out| push_done(out, command.cookie));
-            output.end(None, charge);
+            output.end(None, reply);
             buffer
         }
     }
 }
 
 /// Appends an error.
-pub(crate) fn push_error(
-    output: &mut Output,
-    session: &Session,
-    cookie: u64,
-    error: NbdError,
-    charge: Charge,
-) {
+pub(crate) fn push_error(output: &mut Output, session: &Session, cookie: u64, error: NbdError, reply: Reply) {
     output.header(|out| weir_nbd::push_error(out, session, cookie, error));
-    output.end(None, charge);
+    output.end(None, reply);
 }
 
 fn state_flags(extent: Extent) -> u32 {

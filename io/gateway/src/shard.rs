@@ -24,6 +24,7 @@ use weir_nbd::Command as NbdCommand;
 
 use crate::budget::{Budget, Charge};
 use crate::connection::{Connection, ConnectionId};
+use crate::output::Reply;
 use crate::spec::Limits;
 use crate::stats::VolumeStats;
 
@@ -66,6 +67,8 @@ pub(crate) struct Shard {
     /// Connections whose output is flushed at the end of the turn.
     touched: Vec<usize>,
     finished: Vec<Finished>,
+    /// Replies that one connection has written to their end; empty but for that moment.
+    ended: Vec<Reply>,
 }
 
 /// A pool, its volumes and the requests in it.
@@ -165,6 +168,7 @@ impl Shard {
             driver_woken: false,
             touched: Vec::new(),
             finished: Vec::new(),
+            ended: Vec::new(),
         }
     }
 

@@ -53,7 +53,8 @@ pub struct Limits {
     /// Bytes of data that all connections may have in flight. Each shard owns an equal part, so that no request
     /// touches state that threads share.
     pub bytes_in_flight: u64,
-    /// A client that takes no byte of its replies for so long is disconnected.
+    /// A client that takes no byte of its replies for so long, or has not finished sending a write by then, is
+    /// disconnected.
     pub reply_timeout: Span,
     /// How long a shutdown waits for what is queued and in flight.
     pub shutdown_timeout: Span,

@@ -123,7 +123,7 @@ pub struct WindowStatus {
     pub bytes_per_s: f64,
     /// Mean latency in microseconds; `None` if nothing was answered.
     pub mean_us: Option<f64>,
-    /// 99th percentile of the latency in microseconds (to 3 %); `None` if nothing was answered.
+    /// 99th percentile of the latency in microseconds (to 1 %); `None` if nothing was answered.
     pub p99_us: Option<u64>,
     /// What was promised for this window, in microseconds.
     pub target_us: Option<u64>,

@@ -1,6 +1,6 @@
 //! Earliest deadline first behind three gates: the I/O scheduler of Façade §3.
 //!
-//! A request is due at the device a time after its arrival that its volume has from its latency target, and a volume is due when its oldest request
+//! A request is due at the device its volume's `due_after` after it arrived, and a volume is due when its oldest request
 //! is. The most urgent volume sends its first request, past three gates:
 //!
 //! 1. **rate**: the volume's requests and bytes a second ([`RateGate`]);

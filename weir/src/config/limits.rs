@@ -40,7 +40,7 @@ pub(crate) struct Limits {
     pub(crate) bytes_per_connection: Resolved<ByteSize>,
     /// Payload that all connections together may have in memory. At least `bytes_per_connection`.
     pub(crate) bytes_in_flight: Resolved<ByteSize>,
-    /// How long a client may take no byte of its replies before it is closed.
+    /// How long a client may take no byte of its replies, or send the data of one write, before it is closed.
     pub(crate) reply_timeout: Resolved<Span>,
     /// How long a shutdown waits for what is in flight.
     pub(crate) shutdown_timeout: Resolved<Span>,

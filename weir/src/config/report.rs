@@ -107,16 +107,16 @@ impl Rows {
 
     /// A line for each point of the curve, and what becomes of it where nobody enforces it.
     fn push_slo(&mut self, key: &str, volume: &Volume, control: Option<Control>) {
-        let Resolved { value: Some(slo), origin } = &volume.slo else {
+        let Some(slo) = &volume.slo.value else {
             self.push_optional(key, &volume.slo, |_| String::new());
             return;
         };
         let note =
             if control == Some(Control::None) { "; measured, not enforced (control = none)" } else { "" };
-        for (i, point) in slo.points().iter().enumerate() {
+        for (i, (point, place)) in slo.points().iter().zip(&volume.slo_points).enumerate() {
             let (read, write) = (show_span(point.read), show_span(point.write));
             let value = format!("up to {}: read {read}, write {write}{note}", point.up_to);
-            self.0.push(Row { key: format!("{key}[{i}]"), value, origin: *origin });
+            self.0.push(Row { key: format!("{key}[{i}]"), value, origin: place.origin });
         }
     }
 }

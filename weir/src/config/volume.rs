@@ -45,6 +45,8 @@ pub(crate) struct Volume {
     pub(crate) description: Resolved<Option<String>>,
     /// What it was promised.
     pub(crate) slo: Resolved<Option<Slo>>,
+    /// Where each point of the SLO stands.
+    pub(crate) slo_points: Vec<Resolved<()>>,
     /// The request rate that it never exceeds.
     pub(crate) max_iops: Resolved<Option<Iops>>,
     /// The byte rate that it never exceeds.
@@ -73,7 +75,10 @@ pub(super) fn resolve(section: &Section<'_>) -> Option<Volume> {
         Accepts::text("\"file:/path\" (absolute), \"memory\" or \"station:NAME\"", BackendConfig::read);
     let pool = section.required("pool", &name);
     let backend = section.required("backend", &backend);
+    let (slo, slo_points) = resolve_slo(section);
     let volume = |pool, backend| Volume {
+        slo,
+        slo_points,
         pool,
         backend,
         size: section.optional(
@@ -82,7 +87,6 @@ pub(super) fn resolve(section: &Section<'_>) -> Option<Volume> {
             "the size that the file has",
         ),
         description: section.optional("description", &description(), "nothing to say"),
-        slo: resolve_slo(section),
         max_iops: section.optional("max_iops", &accepts::iops(), "no cap"),
         max_bandwidth: section.optional("max_bandwidth", &accepts::bandwidth(), "no cap"),
         max_concurrency: section.optional("max_concurrency", &accepts::count(65_536), "no cap"),
@@ -129,8 +133,8 @@ fn description() -> Accepts<String> {
     })
 }
 
-fn resolve_slo(section: &Section<'_>) -> Resolved<Option<Slo>> {
-    let none = Resolved { value: None, origin: Origin::Default("nothing was promised") };
+fn resolve_slo(section: &Section<'_>) -> (Resolved<Option<Slo>>, Vec<Resolved<()>>) {
+    let none = (Resolved { value: None, origin: Origin::Default("nothing was promised") }, Vec::new());
     let elements = section.elements(
         "slo",
         "an array of points such as { up_to = \"300iops\", read = \"10ms\", write = \"15ms\" }",
@@ -139,7 +143,10 @@ fn resolve_slo(section: &Section<'_>) -> Resolved<Option<Slo>> {
     let Some(first) = points.first() else { return none };
     let origin = first.origin;
     match Slo::new(points.iter().map(|point| point.value).collect()) {
-        Ok(slo) => Resolved { value: Some(slo), origin },
+        Ok(slo) => {
+            let places = points.iter().map(|point| Resolved { value: (), origin: point.origin }).collect();
+            (Resolved { value: Some(slo), origin }, places)
+        }
         Err(error) => {
             refuse_curve(&elements, &points, error);
             none

@@ -9,6 +9,7 @@ use std::time::Instant;
 use std::{fs, io};
 
 use anyhow::{Context, anyhow};
+use rustix::io::Errno;
 
 /// What the threads of a process had used at an instant.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl CpuTimes {
             };
             match fs::read_to_string(path.join("schedstat")) {
                 Ok(text) => threads.insert(thread, nanoseconds(&text).with_context(|| dir.clone())?),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None, // it has just ended
+                Err(error) if has_just_ended(&error) => None,
                 Err(error) => return Err(error).context(dir),
             };
         }
@@ -45,6 +46,11 @@ impl CpuTimes {
         let elapsed = self.at.duration_since(before.at).as_secs_f64();
         if elapsed > 0.0 { used(&before.threads, &self.threads) as f64 / 1e9 / elapsed } else { 0.0 }
     }
+}
+
+/// A thread that ends between the listing and the reading is not found, or no process any more.
+fn has_just_ended(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
 
 /// Kibibytes of memory that the process `pid` has in use.

@@ -7,6 +7,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{Advice, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat};
 use rustix::fs::{fadvise, flock, fstat, ftruncate, seek};
@@ -50,7 +51,7 @@ impl OpenFile {
         // Nobody is left to tell of a failure: the start-up has failed already, and says why.
         let _ = match self.before {
             Before::Nothing => fs::remove_file(&self.path),
-            Before::Shorter(size) => ftruncate(&self.descriptors.buffered, size).map_err(io::Error::from),
+            Before::Shorter(size) => ftruncate(&*self.descriptors.buffered, size).map_err(io::Error::from),
             Before::Same => Ok(()),
         };
     }
@@ -155,7 +156,7 @@ fn finish(
         tracing::info!(path = %path.display(), "no direct I/O here; requests go through the page cache");
     }
     let abilities = Abilities { direct: direct.is_some(), block_device, punch_hole: true, zero_range: true };
-    let descriptors = Descriptors { buffered, direct, lock };
+    let descriptors = Descriptors { buffered: Arc::new(buffered), direct, lock };
     Ok(OpenFile { descriptors, abilities, size, path: path.to_owned(), before })
 }
 

@@ -1,10 +1,12 @@
 //! Which parts of a file are allocated: `lseek` with `SEEK_DATA` and `SEEK_HOLE`.
 //!
 //! These may wait for the disk, and io_uring has nothing for it, so that they run on a thread of tokio's pool for
-//! blocking calls. Such questions are rare and are asked in bulk; a thread for each is cheap enough.
+//! blocking calls. Such questions are rare and are asked in bulk, so that a thread for each is cheap enough; a client
+//! that asks many at a time waits for those before.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use rustix::fs::{SeekFrom, seek};
@@ -23,8 +25,8 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Asks a thread. `file` is a descriptor of its own, so that it stays open whatever happens to the device.
-    pub(super) fn ask(request: DeviceRequest, file: OwnedFd) -> Self {
+    /// Asks a thread. The file stays open until it has answered, whatever happens to the device.
+    pub(super) fn ask(request: DeviceRequest, file: Arc<OwnedFd>) -> Self {
         let (offset, length) = (request.offset, u64::from(request.length));
         let answer = spawn_blocking(move || extents(file, offset, length));
         Self { request: Some(request), answer }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use io_uring::{IoUring, opcode, squeue, types};
@@ -25,12 +26,15 @@ const SUBMISSIONS: u32 = 512;
 const COMPLETIONS: u32 = 4096;
 /// Files that the ring registers; those beyond are used by their descriptors, which costs a little more.
 const REGISTERED_FILES: u32 = 512;
+/// Questions about extents that threads work on at a time; further ones wait.
+const QUESTIONS: usize = 8;
 
 /// The open descriptors of a file.
 #[derive(Debug)]
 pub(crate) struct Descriptors {
     /// Through the page cache.
-    pub(crate) buffered: OwnedFd,
+    /// Shared with questions about the file, which may outlive the device.
+    pub(crate) buffered: Arc<OwnedFd>,
     /// Past it, if the file allows that.
     pub(crate) direct: Option<OwnedFd>,
     /// Holds the lock, and is not for the ring, which the kernel takes apart some time after the process has
@@ -76,6 +80,8 @@ pub(super) struct Inner {
     /// What zeroes are written from.
     zeroes: Option<Buffer>,
     questions: Vec<Question>,
+    /// Questions that wait for a thread, with the file that they are about.
+    unasked: VecDeque<(DeviceRequest, Arc<OwnedFd>)>,
     /// Of the task that last polled; for questions that are asked after that.
     waker: Option<Waker>,
 }
@@ -107,6 +113,7 @@ impl Inner {
             capacity,
             zeroes: None,
             questions: Vec::new(),
+            unasked: VecDeque::new(),
             waker: None,
         })
     }
@@ -159,7 +166,7 @@ impl Inner {
     pub(super) fn start(&mut self, file: usize, request: DeviceRequest, finished: &mut Vec<Finished>) {
         match Operation::begin(request, &self.files[file].abilities) {
             Beginning::AtOnce(done) => finished.push(done),
-            Beginning::AskExtents(request) => self.ask(file, request, finished),
+            Beginning::AskExtents(request) => self.ask(file, request),
             Beginning::Kernel(operation) => {
                 self.files[file].in_use += 1;
                 let key = self.slots.insert(Slot { file, operation });
@@ -170,11 +177,8 @@ impl Inner {
         }
     }
 
-    fn ask(&mut self, file: usize, request: DeviceRequest, finished: &mut Vec<Finished>) {
-        match self.files[file].descriptors.buffered.try_clone() {
-            Ok(descriptor) => self.questions.push(Question::ask(request, descriptor)),
-            Err(error) => finished.push(request.fail(Errno::from_io_error(&error).unwrap_or(Errno::IO))),
-        }
+    fn ask(&mut self, file: usize, request: DeviceRequest) {
+        self.unasked.push_back((request, Arc::clone(&self.files[file].descriptors.buffered)));
         if let Some(waker) = &self.waker {
             waker.wake_by_ref(); // to have the question polled, and so be woken by it
         }
@@ -185,13 +189,24 @@ impl Inner {
             Some(waker) => waker.clone_from(cx.waker()),
             None => self.waker = Some(cx.waker().clone()),
         }
-        self.questions.retain_mut(|question| match question.poll_answer(cx) {
-            Poll::Ready(answer) => {
-                finished.push(answer);
-                false
+        loop {
+            while self.questions.len() < QUESTIONS
+                && let Some((request, file)) = self.unasked.pop_front()
+            {
+                self.questions.push(Question::ask(request, file));
             }
-            Poll::Pending => true,
-        });
+            let asked = self.questions.len();
+            self.questions.retain_mut(|question| match question.poll_answer(cx) {
+                Poll::Ready(answer) => {
+                    finished.push(answer);
+                    false
+                }
+                Poll::Pending => true,
+            });
+            if self.questions.len() == asked || self.unasked.is_empty() {
+                return;
+            }
+        }
     }
 
     /// Puts a slot's next step into the ring; false if there is no room.

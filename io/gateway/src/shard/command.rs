@@ -107,7 +107,7 @@ impl Shard {
             Command::Status { answer } => {
                 let _ = answer.send(self.status());
             }
-            Command::AbortQueued => self.abort_retiring(),
+            Command::AbortQueued => self.abort_all_queued(),
             Command::Stop => {} // the loop that receives commands sees to it
         }
         self.wake_driver();

@@ -8,7 +8,7 @@ use weir_nbd::NbdError;
 
 use super::{LINGER, NewConnection, Pending, Retiring, SWEEP_PERIOD, Shard, last_flush_token};
 use crate::connection::{Connection, ConnectionId, Incoming, Phase};
-use crate::output::Output;
+use crate::output::{Output, Reply};
 use crate::reply;
 use crate::stream::Stream;
 
@@ -44,7 +44,6 @@ impl Shard {
             incoming: Incoming::START,
             backlog: new.rest,
             output: Output::default(),
-            replied: Vec::new(),
             requests: 0,
             bytes: 0,
             reserve_used: 0,
@@ -69,23 +68,25 @@ impl Shard {
             "disconnected"
         );
         connection.wake();
-        if let Some(pool) = self.pools.get_mut(connection.pool) {
-            let now = self.clock.now();
-            connection.replied.drain(..).for_each(|id| pool.engine.handle_reply(now, id));
-        }
         self.budget.forget(key);
         self.budget.release(connection.backlog.len());
-        let budget = &mut self.budget;
-        connection.output.abandon(&mut self.buffers, |charge| {
+        let now = self.clock.now();
+        let (budget, mut pool) = (&mut self.budget, self.pools.get_mut(connection.pool));
+        connection.output.abandon(&mut self.buffers, |Reply { request, charge }| {
             budget.give_back(charge);
+            if let (Some(pool), Some(id)) = (&mut pool, request) {
+                pool.engine.handle_reply(now, id);
+            }
         });
         if let Incoming::Payload { buffer, charge, .. } = connection.incoming {
             self.buffers.put(buffer);
             self.budget.give_back(charge);
         }
-        for pending in self.abort_queued(connection.pool, |pending| pending.connection == connection.id) {
-            self.budget.give_back(pending.charge);
-            pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
+        if connection.requests > 0 {
+            for pending in self.abort_queued(connection.pool, |pending| pending.connection == connection.id) {
+                self.budget.give_back(pending.charge);
+                pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
+            }
         }
         self.wake_driver();
     }
@@ -107,8 +108,8 @@ impl Shard {
     /// Closes a connection that is over once everything it is owed has been written.
     pub(super) fn say_goodbye(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        // A request that waits for memory was read, and is owed an answer too.
-        let waiting = matches!(connection.incoming, Incoming::Stalled(_));
+        // A request that waits for memory, or for its data to go by, is owed an answer too.
+        let waiting = matches!(connection.incoming, Incoming::Stalled(_) | Incoming::Skip { .. });
         if connection.requests > 0 || waiting || !connection.output.is_empty() {
             return;
         }
@@ -123,16 +124,21 @@ impl Shard {
         }
     }
 
-    /// Closes connections of clients that take none of their replies, or that do not close a connection that is
-    /// over.
+    /// Closes connections of clients that take none of their replies, that do not finish a write, or that do not
+    /// close a connection that is over.
     pub(super) fn sweep(&mut self, now: Instant) {
         self.next_sweep = now + SWEEP_PERIOD;
         let reply_timeout = self.limits.reply_timeout;
+        let is_over = |since: Instant| now.saturating_since(since) > reply_timeout;
         let overdue = |connection: &Connection| match connection.phase {
             Phase::Lingering { until } => (until <= now).then_some("the volume is no longer served"),
-            _ if connection.output.is_empty() => None,
-            _ => (now.saturating_since(connection.last_progress) > reply_timeout)
-                .then_some("the client takes no replies"),
+            _ if !connection.output.is_empty() && is_over(connection.last_progress) => {
+                Some("the client takes no replies")
+            }
+            _ if connection.receiving_since().is_some_and(is_over) => {
+                Some("the client does not finish a write")
+            }
+            _ => None,
         };
         let over: Vec<_> = self
             .connections
@@ -172,9 +178,9 @@ impl Shard {
     /// A write whose data is still arriving was not accepted yet: it is refused when its data has gone by.
     fn give_up_write_in_progress(&mut self, key: usize) {
         let connection = &mut self.connections[key];
-        let Incoming::Payload { command, filled, .. } = &connection.incoming else { return };
+        let Incoming::Payload { command, filled, since, .. } = &connection.incoming else { return };
         let left = command.length - u32::try_from(*filled).expect("at most the length of the write");
-        let skip = Incoming::Skip { left, cookie: command.cookie, error: NbdError::Shutdown };
+        let skip = Incoming::Skip { left, cookie: command.cookie, error: NbdError::Shutdown, since: *since };
         if let Incoming::Payload { buffer, charge, .. } = std::mem::replace(&mut connection.incoming, skip) {
             // The refusal is counted as a request of its own when it is written.
             connection.requests -= 1;
@@ -238,9 +244,9 @@ impl Shard {
         }
     }
 
-    /// Gives up what is still queued for volumes that retire: it is answered with ESHUTDOWN. What is at a device
-    /// has to finish there.
-    pub(super) fn abort_retiring(&mut self) {
+    /// Gives up everything that is still queued: it is answered with ESHUTDOWN. What is at a device has to finish
+    /// there. A client that has not taken its replies by now is cut off.
+    pub(super) fn abort_all_queued(&mut self) {
         for pool in self.pools.iter().map(|(index, _)| index).collect::<Vec<_>>() {
             let aborted = self.abort_queued(pool, |_| true);
             for pending in aborted {
@@ -252,10 +258,17 @@ impl Shard {
                     Some(connection) => {
                         let cookie = pending.command.cookie;
                         let (output, session) = (&mut connection.output, &connection.session);
-                        reply::push_error(output, session, cookie, NbdError::Shutdown, pending.charge);
+                        let ends = Reply { request: None, charge: pending.charge };
+                        reply::push_error(output, session, cookie, NbdError::Shutdown, ends);
                         self.touch(pending.connection.key);
                     }
                 }
+            }
+        }
+        for key in self.connections.iter().map(|(key, _)| key).collect::<Vec<_>>() {
+            self.flush_output(key);
+            if self.connections.get(key).is_some_and(|connection| !connection.output.is_empty()) {
+                self.close(key, "the client takes no replies");
             }
         }
         self.wake_driver();

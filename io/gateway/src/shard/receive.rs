@@ -4,6 +4,7 @@ use std::io::{IoSliceMut, Result};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use weir_backend::BufferPool;
 use weir_engine::Request;
 use weir_model::Instant;
 use weir_nbd::{Command, CommandKind, NbdError, Parsed, REQUEST_LENGTH, parse_request};
@@ -11,6 +12,7 @@ use weir_nbd::{Command, CommandKind, NbdError, Parsed, REQUEST_LENGTH, parse_req
 use super::{Pending, Shard};
 use crate::budget::{Charge, REQUEST_OVERHEAD};
 use crate::connection::{Connection, ConnectionId, Incoming, Phase};
+use crate::output::Reply;
 use crate::reply;
 
 /// Reads of one connection before others have their turn.
@@ -23,6 +25,9 @@ const BEYOND_LARGE_WRITE: usize = 4 * 1024;
 
 /// Bytes read at a time while memory is used up: what cannot be let in has to be kept.
 const SCARCE_READ: usize = 4 * 1024;
+
+/// The longest reply to a block status, in bytes: of 512 extents, the most that a device tells at a time.
+const BLOCK_STATUS_REPLY: u64 = 512 * 8;
 
 /// What became of a connection that was polled.
 enum Input {
@@ -115,7 +120,7 @@ impl Shard {
                     }
                     self.submit_write(now, key);
                 }
-                Incoming::Skip { left, cookie, error } => {
+                Incoming::Skip { left, cookie, error, .. } => {
                     let part = input.len().min(*left as usize);
                     *left -= u32::try_from(part).expect("at most `left`");
                     input = &input[part..];
@@ -138,7 +143,7 @@ impl Shard {
                     connection.incoming = Incoming::START;
                     match parsed {
                         Parsed::Execute(command) => self.accept(now, key, command),
-                        Parsed::Refuse { cookie, error, skip } => self.skip(key, cookie, error, skip),
+                        Parsed::Refuse { cookie, error, skip } => self.skip(now, key, cookie, error, skip),
                         Parsed::Close(_) => return Input::Over("the client broke the protocol"),
                     }
                 }
@@ -159,11 +164,12 @@ impl Shard {
         if connection.phase == Phase::Retired {
             self.budget.forget(key); // it may have waited for memory, which nobody behind it would get
             let skip = if command.kind == CommandKind::Write { command.length } else { 0 };
-            self.skip(key, command.cookie, NbdError::Shutdown, skip);
+            self.skip(now, key, command.cookie, NbdError::Shutdown, skip);
             return;
         }
         let data = match command.kind {
-            CommandKind::Read | CommandKind::Write => u64::from(command.length),
+            CommandKind::Read | CommandKind::Write => BufferPool::footprint(command.length as usize) as u64,
+            CommandKind::BlockStatus => BLOCK_STATUS_REPLY,
             _ => 0,
         };
         let Some(charge) = self.admit(key, data) else {
@@ -172,7 +178,8 @@ impl Shard {
         };
         if command.kind == CommandKind::Write {
             let buffer = self.buffers.take(command.length as usize);
-            self.connections[key].incoming = Incoming::Payload { command, buffer, filled: 0, charge };
+            self.connections[key].incoming =
+                Incoming::Payload { command, buffer, filled: 0, charge, since: now };
         } else {
             self.submit(now, key, command, None, charge);
         }
@@ -186,9 +193,13 @@ impl Shard {
             return None;
         }
         let charge = self.budget.take(key, data + REQUEST_OVERHEAD, connection.reserve_used)?;
+        let next_may_fit = self.budget.poll_grantable().is_some();
         connection.requests += 1;
         connection.bytes += charge.bytes();
         connection.reserve_used += charge.reserve();
+        if next_may_fit {
+            self.wake_driver(); // which wakes whoever waits next
+        }
         Some(charge)
     }
 
@@ -223,11 +234,11 @@ impl Shard {
     }
 
     /// Answers with an error once the data of the request has gone by.
-    fn skip(&mut self, key: usize, cookie: u64, error: NbdError, skip: u32) {
+    fn skip(&mut self, now: Instant, key: usize, cookie: u64, error: NbdError, skip: u32) {
         if skip == 0 {
             self.refuse(key, cookie, error);
         } else {
-            self.connections[key].incoming = Incoming::Skip { left: skip, cookie, error };
+            self.connections[key].incoming = Incoming::Skip { left: skip, cookie, error, since: now };
         }
     }
 
@@ -235,7 +246,7 @@ impl Shard {
         let connection = &mut self.connections[key];
         // Counted like any other, so that a client that sends nonsense and reads no answers is pushed back too.
         connection.requests += 1;
-        reply::push_error(&mut connection.output, &connection.session, cookie, error, Charge::default());
+        reply::push_error(&mut connection.output, &connection.session, cookie, error, Reply::default());
         self.touch(key);
         self.wake_driver();
     }

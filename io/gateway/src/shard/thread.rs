@@ -51,6 +51,11 @@ impl ShardHandle {
         self.commands.clone()
     }
 
+    /// Does not wait for the thread when the handle is dropped.
+    pub(crate) fn leave_behind(&mut self) {
+        self.thread = None;
+    }
+
     /// Sends a command; it is carried out in the order of sending.
     pub(crate) fn send(&self, command: Command) {
         // A shard ends only with its handle, or by a panic, which aborts the process.

@@ -8,6 +8,7 @@ use weir_model::{Instant, Io, IoKind, Span, VolumeId};
 use weir_nbd::CommandKind;
 
 use super::{Named, Pending, Shard, named, request_token};
+use crate::output::Reply;
 use crate::reply;
 use crate::stats::Answered;
 
@@ -38,7 +39,9 @@ impl Shard {
                 self.handle_finished(now);
                 self.dispatch(now);
             }
-            self.ring.submit();
+            if !self.ring.submit() {
+                self.wake_driver(); // the kernel is short of memory: try again after the others
+            }
         }
         self.send_replies();
         self.settle();
@@ -131,9 +134,8 @@ impl Shard {
             return;
         }
         let connection = &mut self.connections[pending.connection.key];
-        let recycled =
-            reply::push(&mut connection.output, &connection.session, &pending.command, done, pending.charge);
-        connection.replied.push(pending.id);
+        let ends = Reply { request: Some(pending.id), charge: pending.charge };
+        let recycled = reply::push(&mut connection.output, &connection.session, &pending.command, done, ends);
         recycled.into_iter().for_each(|buffer| self.buffers.put(buffer));
         self.touch(pending.connection.key);
     }
@@ -154,9 +156,9 @@ impl Shard {
     /// for the bytes of somebody greedy.
     fn send_replies(&mut self) {
         let mut touched = std::mem::take(&mut self.touched);
-        let replies =
-            |key: &usize| self.connections.get(*key).map_or(0, |connection| connection.replied.len());
-        touched.sort_by_key(replies);
+        let waiting =
+            |key: &usize| self.connections.get(*key).map_or(0, |connection| connection.output.len());
+        touched.sort_by_key(waiting);
         for &key in &touched {
             self.flush_output(key);
         }
@@ -164,24 +166,25 @@ impl Shard {
         self.touched = touched;
     }
 
-    fn flush_output(&mut self, key: usize) {
+    pub(super) fn flush_output(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key).filter(|connection| connection.touched) else {
             return;
         };
         connection.touched = false;
-        let (mut requests, mut bytes, mut reserve) = (0, 0, 0);
-        let budget = &mut self.budget;
-        let written = connection.output.flush(&connection.stream, &mut self.buffers, |charge| {
-            requests += 1;
-            bytes += charge.bytes();
-            reserve += budget.give_back(charge);
-        });
-        connection.requests -= requests;
-        connection.bytes -= bytes;
-        connection.reserve_used -= reserve;
+        let ended = &mut self.ended;
+        let written =
+            connection.output.flush(&connection.stream, &mut self.buffers, |reply| ended.push(reply));
         let now = self.clock.now();
-        let engine = &mut self.pools[connection.pool].engine;
-        connection.replied.drain(..).for_each(|id| engine.handle_reply(now, id));
+        // Only a connection that is owed nothing outlives its pool.
+        let mut pool = self.pools.get_mut(connection.pool);
+        for Reply { request, charge } in self.ended.drain(..) {
+            connection.requests -= 1;
+            connection.bytes -= charge.bytes();
+            connection.reserve_used -= self.budget.give_back(charge);
+            if let (Some(pool), Some(id)) = (&mut pool, request) {
+                pool.engine.handle_reply(now, id);
+            }
+        }
         match written {
             Err(_) => return self.close(key, "the connection broke"),
             Ok(progress) if progress || connection.output.is_empty() => connection.last_progress = now,
