@@ -6,13 +6,16 @@
 //! the few figures that nobody announces are polled, see `harness::wait_until`.
 
 mod bad_input;
+mod block_status;
 mod copying;
 mod crash;
 mod harness;
 mod listing;
+mod memory;
 mod metrics;
 mod odd_requests;
 mod push_back;
 mod reload;
 mod shutdown;
+mod unread;
 mod verified_load;

@@ -16,7 +16,7 @@ fn serve(scene: &Scene, limits: &str) -> Server {
 }
 
 /// Another client does a fixed amount of work, and verifies it.
-fn others_are_undisturbed(server: &Server) {
+pub(super) fn others_are_undisturbed(server: &Server) {
     for mut client in [RawClient::connect(server, "v"), RawClient::connect_tcp(server, "v")] {
         for turn in 0..50 {
             // Small enough for what a connection has of its own when others hold everything.

@@ -142,7 +142,15 @@ impl RawClient {
 
     /// Sends requests without data in one piece, so that the server reads them together. Returns their cookies.
     pub(crate) fn send_together(&mut self, requests: &[(u16, u64, u32)]) -> Vec<u64> {
-        let of = |&(command, offset, length): &_| self.request(command, Flags::NONE, offset, length, &[]);
+        self.send_together_with(requests, &[])
+    }
+
+    /// As [`RawClient::send_together`]; `data` follows every write.
+    pub(crate) fn send_together_with(&mut self, requests: &[(u16, u64, u32)], data: &[u8]) -> Vec<u64> {
+        let of = |&(command, offset, length): &_| {
+            let data = if command == command::WRITE { data } else { &[] };
+            self.request(command, Flags::NONE, offset, length, data)
+        };
         let (cookies, bytes): (Vec<_>, Vec<_>) = requests.iter().map(of).unzip();
         self.socket.write_all(&bytes.concat()).expect("the server takes requests");
         cookies

@@ -141,6 +141,11 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse().expect("VmRSS is a number")
     }
 
+    /// Descriptors that it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("the server runs").count()
+    }
+
     fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
