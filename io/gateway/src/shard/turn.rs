@@ -12,9 +12,8 @@ use crate::output::Reply;
 use crate::reply;
 use crate::stats::Answered;
 
-/// How often a turn looks for completions before it sends replies: once for what woke it, and once for what the
-/// kernel finished within the submission. While the device is busy more would always be found, and the replies
-/// would wait for all of it.
+/// How often a turn looks for completions: once for what woke it, and once for what the kernel finished within the
+/// submission. While the device is busy more would always be found, and the sockets would wait for all of it.
 const PASSES: usize = 2;
 
 /// Errors of one volume's device are logged no more often than this; the metrics count them all.
@@ -39,11 +38,13 @@ impl Shard {
                 self.handle_finished(now);
                 self.dispatch(now);
             }
+            // Before the submission, which takes some microseconds for each request: a reply is ready, while what is
+            // submitted finds others at the device already.
+            self.send_replies();
             if !self.ring.submit() {
                 self.wake_driver(); // the kernel is short of memory: try again after the others
             }
         }
-        self.send_replies();
         self.settle();
         let next = self.poll_timeout();
         self.alarm.set(next);
