@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// What to load, and how.
 #[derive(Args, Debug)]
 pub(crate) struct LoadArguments {
-    /// The export: nbd://host[:port]/export or nbd+unix:///export?socket=/path
+    /// The export: nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH
     target: Target,
     /// Requests a second over all connections (open loop), such as 500iops; without it, each reply brings the next
     /// request (closed loop)

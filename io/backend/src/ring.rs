@@ -12,7 +12,7 @@
 //! post a completion, as the thread enters it often enough. Not *deferred* task running: it saves a little
 //! more, but a ring with deferred work does not wake those who poll its descriptor.
 //!
-//! **Ownership.** A slot owns its request, buffer included, from [`start`](Ring::start) until the kernel is
+//! **Ownership.** A slot owns its request, buffer included, from [`start`](RingFile::start) until the kernel is
 //! done with it; nothing cancels or frees it in between, whoever loses interest.
 
 use std::cell::RefCell;

@@ -1,6 +1,6 @@
 //! An NBD load generator for anybody's server.
 //!
-//! [`run`] drives a [`LoadSpec`] against a server and gives a [`Report`]. There are two ways to load a server. In a **closed
+//! [`run()`] drives a [`LoadSpec`] against a server and gives a [`Report`]. There are two ways to load a server. In a **closed
 //! loop** each connection keeps `depth` requests outstanding: it finds out how much a server can do. In an **open loop**
 //! requests arrive at a rate, whatever the server does, as they do from many independent users: it finds out how
 //! long they wait. There the latency of a request counts from the instant at which it was meant to be sent, so that

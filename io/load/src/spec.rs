@@ -126,7 +126,7 @@ impl LoadSpec {
         }
     }
 
-    /// Checks every value that can be checked without the server; [`run`](crate::run) does it first.
+    /// Checks every value that can be checked without the server; [`run()`](crate::run()) does it first.
     ///
     /// # Errors
     /// The first that makes no sense.

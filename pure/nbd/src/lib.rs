@@ -11,7 +11,7 @@
 //!    driver executes (after having read a write's payload), or skips a payload and refuses, or closes. A
 //!    [`Command`] is inside the export and has no flag that was not negotiated; nobody needs to check again.
 //! 3. **Replies**, in any order, exactly one for each request but a disconnect: [`push_error`] for whatever
-//!    failed, else [`read_reply`] for a read, [`block_status_reply`] for a block status, [`push_done`] for
+//!    failed, else [`read_reply()`] for a read, [`block_status_reply`] for a block status, [`push_done`] for
 //!    all others.
 //!
 //! Not spoken: TLS, the old style, extended headers, resizing. [`client`] is the other side, for a load

@@ -36,7 +36,7 @@ enum Before {
     Same,
 }
 
-/// Opens the file at `path`. See [`open`](crate::open) for what `size` means.
+/// Opens the file at `path`. See [`open()`](crate::open()) for what `size` means.
 pub(crate) fn open(path: &Path, size: Option<u64>) -> Result<OpenFile, OpenError> {
     match fs::metadata(path) {
         Ok(_) => open_existing(path, size),
