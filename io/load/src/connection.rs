@@ -122,7 +122,7 @@ impl Connection {
 
     /// Says good-bye, as far as the socket takes it: the server may be stalled, which is its affair.
     pub(crate) async fn disconnect(&mut self) {
-        let command = request(u64::MAX, CommandKind::Disconnect, 0, 0);
+        let command = Command::new(CommandKind::Disconnect, u64::MAX, 0, 0);
         encode_request(&mut self.output, &command);
         let farewell = async {
             self.socket.write_all(&self.output[self.taken..]).await?;
@@ -225,7 +225,7 @@ impl Connection {
             Class::Write => CommandKind::Write,
             Class::Flush => CommandKind::Flush,
         };
-        encode_request(&mut self.output, &request(cookie, kind, offset, length));
+        encode_request(&mut self.output, &Command::new(kind, cookie, offset, length));
         if class == Class::Write {
             self.output.extend_from_slice(&self.payload);
         }
@@ -278,19 +278,5 @@ impl Connection {
         };
         let may_leave = time_is_over || shared.end == Instant::FAR_FUTURE;
         all_issued && may_leave && self.slots.outstanding() == 0 && self.output.is_empty()
-    }
-}
-
-const fn request(cookie: u64, kind: CommandKind, offset: u64, length: u32) -> Command {
-    Command {
-        cookie,
-        kind,
-        offset,
-        length,
-        fua: false,
-        no_hole: false,
-        fast_zero: false,
-        dont_fragment: false,
-        one_extent: false,
     }
 }
