@@ -104,7 +104,7 @@ fn a_client_that_leaves_without_reading_does_not_hold_up_the_removal_of_its_pool
     server.reload(&config(false)).unwrap();
     one_pool_is_left(&server);
     drop(unread);
-    server.wait_for_log("no longer served");
+    server.wait_for_log(0, "no longer served");
     is_undisturbed(&mut other, 1);
     server.stop();
 }

@@ -232,10 +232,9 @@ impl Shard {
             tracing::error!(volume = ended.name, %error, "the last flush failed: unflushed writes may be lost");
         }
         pool.engine.remove_volume(now, volume);
-        let name = ended.name;
-        tracing::info!(volume = name, "no longer served");
         // The device goes before anybody is told, so that its file is free for the next server.
         drop(ended.device);
+        tracing::info!(volume = ended.name, "no longer served");
         for done in ended.retiring.into_iter().flat_map(|retiring| retiring.done) {
             let _ = done.send(()); // whoever asked may have stopped waiting
         }

@@ -98,9 +98,14 @@ impl Server {
         self.logged.text().lines().skip(from).collect::<Vec<_>>().join("\n")
     }
 
-    /// Waits for a line in its log that contains `text`.
-    pub(crate) fn wait_for_log(&self, text: &str) {
-        self.logged.wait_for(0, text).unwrap_or_else(|| panic!("the server ended before it logged {text:?}"));
+    /// How many lines it has logged.
+    pub(crate) fn log_length(&self) -> usize {
+        self.logged.length()
+    }
+
+    /// Waits for a line in its log, the first `from` lines left out, that contains `text`.
+    pub(crate) fn wait_for_log(&self, from: usize, text: &str) {
+        self.logged.wait_for(from, text).unwrap_or_else(|| panic!("the server ended before it logged {text:?}"));
     }
 
     /// Sends a signal.
