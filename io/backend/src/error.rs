@@ -148,6 +148,16 @@ pub enum OpenError {
         /// The kind of backend.
         backend: &'static str,
     },
+    /// The address space has no room for a device in memory.
+    #[error("a {backend} backend of {size} bytes does not fit into the address space: {source}")]
+    NoMemory {
+        /// The kind of backend.
+        backend: &'static str,
+        /// The size asked for, in bytes.
+        size: u64,
+        /// The kernel's reason.
+        source: io::Error,
+    },
     /// The kernel gives no io_uring.
     #[error("cannot set up an io_uring: {0}")]
     Ring(#[source] io::Error),

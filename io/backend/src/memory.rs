@@ -1,47 +1,58 @@
 //! A device in memory: sparse, gone when the process ends.
 //!
-//! One large allocation would be simpler, but would hand out all of its pages on the first pass over it and
-//! could give none back. Memory is allocated in chunks, on the first write to each; a chunk that was never
-//! written, or was trimmed, is a hole.
+//! One mapping of the kernel's, as large as the device; pages appear when they are first written and are given
+//! back when a chunk is trimmed. Which chunks were written is noted beside it, so that holes can be told, and are
+//! read without touching memory. Huge pages are asked for: a random 4 KiB read from small ones spends as long in
+//! the page tables as in the copy. The price is that a single write may take 2 MiB.
+#![allow(unsafe_code)] // pages are given back to the kernel
 
-use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::ops::Range;
 
+use memmap2::{Advice, MmapMut, MmapOptions, UncheckedAdvice};
 use weir_model::{Instant, IoKind};
 
 use crate::device::MAX_EXTENTS;
 use crate::{BlockDevice, DeviceRequest, Extent, Finished, Properties};
 
-/// The bytes in a chunk: what one write allocates at least, and the grain of holes.
+/// The bytes in a chunk, the grain of holes.
 const CHUNK: u32 = 64 << 10;
 
 /// A device in memory. Every request finishes at once.
 pub(crate) struct MemoryDevice {
-    size: u64,
-    /// By number; a `HashMap`, as a table would be as large as the device, and nothing depends on the order.
-    chunks: HashMap<u64, Box<[u8]>>,
+    /// Zero wherever it was never written.
+    bytes: MmapMut,
+    /// A bit for each chunk; itself of pages that appear on the first write.
+    written: Vec<u64>,
 }
 
 /// The part of a request that lies in one chunk.
 struct Piece {
-    /// The chunk's number.
-    chunk: u64,
-    /// The bytes of the chunk.
-    inside: Range<usize>,
+    chunk: Chunk,
+    /// The bytes of the device.
+    place: Range<usize>,
     /// The bytes of the request's data.
     data: Range<usize>,
 }
 
+/// A chunk, by number.
+#[derive(Clone, Copy)]
+struct Chunk(usize);
+
 impl MemoryDevice {
     /// A device of `size` zeroes.
-    pub(crate) fn new(size: u64) -> Self {
-        Self { size, chunks: HashMap::new() }
-    }
-
-    /// What a device of `size` bytes is to a driver.
-    pub(crate) fn properties_of(size: u64) -> Properties {
-        Properties { size, fast_zero: true, preferred_block: 4096 }
+    ///
+    /// # Errors
+    /// If the address space has no room for it.
+    pub(crate) fn new(size: u64) -> io::Result<Self> {
+        let size = usize::try_from(size).map_err(io::Error::other)?;
+        // Not reserved: a sparse device may be larger than the memory.
+        let bytes = MmapOptions::new().len(size).no_reserve_swap().map_anon()?;
+        // A kernel without huge pages refuses; it is as right without them.
+        let _ = bytes.advise(Advice::HugePage);
+        let chunks = size.div_ceil(CHUNK as usize);
+        Ok(Self { bytes, written: vec![0; chunks.div_ceil(64)] })
     }
 
     /// Does what is asked. The range must lie inside of the device.
@@ -64,27 +75,31 @@ impl MemoryDevice {
 
     fn read(&self, offset: u64, length: u32, data: &mut [u8]) {
         for piece in pieces(offset, length) {
-            match self.chunks.get(&piece.chunk) {
-                Some(chunk) => data[piece.data].copy_from_slice(&chunk[piece.inside]),
-                None => data[piece.data].fill(0),
+            if self.is_written(piece.chunk) {
+                data[piece.data].copy_from_slice(&self.bytes[piece.place]);
+            } else {
+                data[piece.data].fill(0);
             }
         }
     }
 
     fn write(&mut self, offset: u64, length: u32, data: &[u8]) {
         for piece in pieces(offset, length) {
-            self.allocated(piece.chunk)[piece.inside].copy_from_slice(&data[piece.data]);
+            self.set_written(piece.chunk);
+            self.bytes[piece.place].copy_from_slice(&data[piece.data]);
         }
     }
 
     fn zero(&mut self, offset: u64, length: u32, no_hole: bool) {
         for piece in pieces(offset, length) {
-            if no_hole {
-                self.allocated(piece.chunk)[piece.inside].fill(0);
-            } else if piece.inside.len() == CHUNK as usize {
-                self.chunks.remove(&piece.chunk);
-            } else if let Some(chunk) = self.chunks.get_mut(&piece.chunk) {
-                chunk[piece.inside].fill(0);
+            if self.is_written(piece.chunk) {
+                if !no_hole && piece.place.len() == CHUNK as usize {
+                    self.give_back(piece.chunk, piece.place);
+                } else {
+                    self.bytes[piece.place].fill(0);
+                }
+            } else if no_hole {
+                self.set_written(piece.chunk);
             }
         }
     }
@@ -92,7 +107,7 @@ impl MemoryDevice {
     fn extents(&self, offset: u64, length: u32) -> Vec<Extent> {
         let mut extents: Vec<Extent> = Vec::new();
         for piece in pieces(offset, length) {
-            let hole = !self.chunks.contains_key(&piece.chunk);
+            let hole = !self.is_written(piece.chunk);
             let bytes = piece.data.len() as u64;
             let full = extents.len() == MAX_EXTENTS;
             match extents.last_mut() {
@@ -105,30 +120,44 @@ impl MemoryDevice {
         extents
     }
 
-    fn allocated(&mut self, chunk: u64) -> &mut [u8] {
-        self.chunks.entry(chunk).or_insert_with(|| vec![0; CHUNK as usize].into_boxed_slice())
+    /// Makes a hole of a whole chunk.
+    fn give_back(&mut self, chunk: Chunk, place: Range<usize>) {
+        // SAFETY: the range lies in the mapping, which is anonymous and private: its bytes become zero, and
+        // nobody else refers to them, as `self` is borrowed for this alone.
+        let given =
+            unsafe { self.bytes.unchecked_advise_range(UncheckedAdvice::DontNeed, place.start, place.len()) };
+        if given.is_err() {
+            self.bytes[place].fill(0); // as right, and keeps the memory
+        }
+        self.written[chunk.0 / 64] &= !(1 << (chunk.0 % 64));
+    }
+
+    fn is_written(&self, chunk: Chunk) -> bool {
+        self.written[chunk.0 / 64] & (1 << (chunk.0 % 64)) != 0
+    }
+
+    fn set_written(&mut self, chunk: Chunk) {
+        self.written[chunk.0 / 64] |= 1 << (chunk.0 % 64);
     }
 }
 
 /// The pieces of a range, in order.
-#[allow(clippy::cast_possible_truncation)] // the remainder is below `CHUNK`
 fn pieces(offset: u64, length: u32) -> impl Iterator<Item = Piece> {
-    let mut done = 0;
+    let start = usize::try_from(offset).expect("inside of a mapping");
+    let end = start + length as usize;
+    let mut at = start;
     std::iter::from_fn(move || {
-        let at = offset + u64::from(done);
-        let (chunk, inside) = (at / u64::from(CHUNK), (at % u64::from(CHUNK)) as u32);
-        let bytes = (CHUNK - inside).min(length - done);
-        let first = done as usize;
-        done += bytes;
-        let inside = inside as usize;
-        let bytes = bytes as usize;
-        (bytes > 0).then(|| Piece { chunk, inside: inside..inside + bytes, data: first..first + bytes })
+        let chunk = Chunk(at / CHUNK as usize);
+        let place = at..end.min((chunk.0 + 1) * CHUNK as usize);
+        at = place.end;
+        let data = place.start - start..place.end - start;
+        (!place.is_empty()).then_some(Piece { chunk, place, data })
     })
 }
 
 impl BlockDevice for MemoryDevice {
     fn properties(&self) -> Properties {
-        Self::properties_of(self.size)
+        Properties { size: self.bytes.len() as u64, fast_zero: true, preferred_block: 4096 }
     }
 
     fn start(&mut self, _now: Instant, request: DeviceRequest, finished: &mut Vec<Finished>) {
@@ -144,7 +173,8 @@ impl BlockDevice for MemoryDevice {
 
 impl fmt::Debug for MemoryDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MemoryDevice({} bytes, {} chunks)", self.size, self.chunks.len())
+        let written: u32 = self.written.iter().map(|bits| bits.count_ones()).sum();
+        write!(f, "MemoryDevice({} bytes, {written} chunks written)", self.bytes.len())
     }
 }
 

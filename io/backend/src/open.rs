@@ -39,15 +39,14 @@ pub enum BackendSpec {
 /// A backend that is open and not yet in use. Can be sent to the thread that will drive it.
 #[derive(Debug)]
 pub struct Opened {
-    size: u64,
     backend: Backend,
 }
 
 #[derive(Debug)]
 enum Backend {
     File(Box<OpenFile>),
-    Memory,
-    Station(StationKey),
+    Memory(MemoryDevice),
+    Station(StationKey, MemoryDevice),
 }
 
 type StationKey = (String, NonZeroU32, Span);
@@ -68,28 +67,29 @@ pub struct Attach {
 /// others need a size. A file is locked, so that no other volume or server can serve it too.
 ///
 /// # Errors
-/// If the backend cannot be opened or locked, is no file, or its size does not fit. Nothing was changed then.
+/// If the backend cannot be opened or locked, is no file, or its size does not fit, there or in the
+/// address space. Nothing was changed then.
 pub fn open(spec: &BackendSpec, size: Option<u64>) -> Result<Opened, OpenError> {
-    let needed = |backend| size.filter(|size| *size > 0).ok_or(OpenError::SizeNeeded { backend });
-    Ok(match spec {
-        BackendSpec::File { path } => {
-            let file = file::open(path, size)?;
-            Opened { size: file.size, backend: Backend::File(Box::new(file)) }
-        }
-        BackendSpec::Memory => Opened { size: needed("memory")?, backend: Backend::Memory },
+    let memory = |backend| {
+        let size = size.filter(|size| *size > 0).ok_or(OpenError::SizeNeeded { backend })?;
+        MemoryDevice::new(size).map_err(|source| OpenError::NoMemory { backend, size, source })
+    };
+    let backend = match spec {
+        BackendSpec::File { path } => Backend::File(Box::new(file::open(path, size)?)),
+        BackendSpec::Memory => Backend::Memory(memory("memory")?),
         BackendSpec::Station { name, servers, service_time } => {
-            let key = (name.clone(), *servers, *service_time);
-            Opened { size: needed("station")?, backend: Backend::Station(key) }
+            Backend::Station((name.clone(), *servers, *service_time), memory("station")?)
         }
-    })
+    };
+    Ok(Opened { backend })
 }
 
 impl Opened {
     /// What the device will be.
     pub fn properties(&self) -> Properties {
-        match self.backend {
-            Backend::File(_) => FileDevice::properties_of(self.size),
-            Backend::Memory | Backend::Station(_) => MemoryDevice::properties_of(self.size),
+        match &self.backend {
+            Backend::File(file) => FileDevice::properties_of(file.size),
+            Backend::Memory(memory) | Backend::Station(_, memory) => memory.properties(),
         }
     }
 
@@ -106,10 +106,10 @@ impl Opened {
         let inner: Box<dyn BlockDevice> = match self.backend {
             Backend::File(file) => {
                 let ring_file = shard.ring.add(file.descriptors, file.abilities);
-                Box::new(FileDevice::new(ring_file, self.size))
+                Box::new(FileDevice::new(ring_file, file.size))
             }
-            Backend::Memory => Box::new(MemoryDevice::new(self.size)),
-            Backend::Station(key) => Box::new(StationDevice::new(shard.station(key), self.size)),
+            Backend::Memory(memory) => Box::new(memory),
+            Backend::Station(key, memory) => Box::new(StationDevice::new(shard.station(key), memory)),
         };
         Device::new(inner, faults)
     }

@@ -59,9 +59,9 @@ impl Station {
 }
 
 impl StationDevice {
-    /// A volume of `size` zeroes on `station`.
-    pub(crate) fn new(station: Rc<RefCell<Station>>, size: u64) -> Self {
-        Self { station, memory: MemoryDevice::new(size), pending: VecDeque::new() }
+    /// A volume on `station` with its bytes in `memory`.
+    pub(crate) fn new(station: Rc<RefCell<Station>>, memory: MemoryDevice) -> Self {
+        Self { station, memory, pending: VecDeque::new() }
     }
 }
 

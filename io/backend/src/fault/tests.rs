@@ -12,7 +12,7 @@ fn rule(on: Option<IoKind>, every: u64, effect: FaultEffect) -> FaultRule {
 }
 
 fn device(rules: Vec<FaultRule>) -> Device {
-    Device::new(Box::new(MemoryDevice::new(SIZE)), rules)
+    Device::new(Box::new(MemoryDevice::new(SIZE).unwrap()), rules)
 }
 
 fn at(millis: u64) -> Instant {

@@ -115,6 +115,6 @@ proptest! {
 
     #[test]
     fn memory_holds_what_a_vector_would(acts in prop::collection::vec(act(), 1..40)) {
-        run(&acts, |_| Device::new(Box::new(MemoryDevice::new(SIZE.into())), Vec::new()));
+        run(&acts, |_| Device::new(Box::new(MemoryDevice::new(SIZE.into()).unwrap()), Vec::new()));
     }
 }

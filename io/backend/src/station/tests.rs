@@ -30,7 +30,7 @@ fn tokens_done(device: &mut StationDevice, now: Instant) -> Vec<u64> {
 
 #[test]
 fn eight_servers_at_five_milliseconds_give_1600_requests_a_second() {
-    let mut device = StationDevice::new(station(8, 5), 1 << 20);
+    let mut device = StationDevice::new(station(8, 5), MemoryDevice::new(1 << 20).unwrap());
     for token in 0..3200 {
         start(&mut device, at(0), token, command(IoKind::Flush, 0, 0));
     }
@@ -43,7 +43,7 @@ fn eight_servers_at_five_milliseconds_give_1600_requests_a_second() {
 
 #[test]
 fn requests_are_served_in_the_order_in_which_they_came() {
-    let mut device = StationDevice::new(station(2, 10), 1 << 20);
+    let mut device = StationDevice::new(station(2, 10), MemoryDevice::new(1 << 20).unwrap());
     for token in 0..5 {
         start(&mut device, at(token), token, command(IoKind::Flush, 0, 0));
     }
@@ -57,7 +57,7 @@ fn requests_are_served_in_the_order_in_which_they_came() {
 
 #[test]
 fn a_poll_that_comes_late_catches_up_and_costs_no_server_any_time() {
-    let mut device = StationDevice::new(station(1, 10), 1 << 20);
+    let mut device = StationDevice::new(station(1, 10), MemoryDevice::new(1 << 20).unwrap());
     for token in 0..3 {
         start(&mut device, at(0), token, command(IoKind::Flush, 0, 0));
     }
@@ -68,8 +68,8 @@ fn a_poll_that_comes_late_catches_up_and_costs_no_server_any_time() {
 #[test]
 fn the_volumes_of_a_station_wait_for_the_same_servers() {
     let shared = station(1, 10);
-    let mut one = StationDevice::new(Rc::clone(&shared), 1 << 20);
-    let mut other = StationDevice::new(shared, 1 << 20);
+    let mut one = StationDevice::new(Rc::clone(&shared), MemoryDevice::new(1 << 20).unwrap());
+    let mut other = StationDevice::new(shared, MemoryDevice::new(1 << 20).unwrap());
     start(&mut one, at(0), 1, command(IoKind::Flush, 0, 0));
     start(&mut other, at(0), 2, command(IoKind::Flush, 0, 0));
     assert_eq!(one.poll_timeout(), Some(at(10)));
@@ -78,7 +78,7 @@ fn the_volumes_of_a_station_wait_for_the_same_servers() {
 
 #[test]
 fn a_server_that_was_idle_starts_at_once() {
-    let mut device = StationDevice::new(station(1, 10), 1 << 20);
+    let mut device = StationDevice::new(station(1, 10), MemoryDevice::new(1 << 20).unwrap());
     start(&mut device, at(0), 0, command(IoKind::Flush, 0, 0));
     start(&mut device, at(100), 1, command(IoKind::Flush, 0, 0));
     assert_eq!(tokens_done(&mut device, at(109)), [0]);
@@ -87,7 +87,7 @@ fn a_server_that_was_idle_starts_at_once() {
 
 #[test]
 fn every_kind_takes_a_server() {
-    let mut device = StationDevice::new(station(1, 10), 1 << 20);
+    let mut device = StationDevice::new(station(1, 10), MemoryDevice::new(1 << 20).unwrap());
     for (token, kind) in (0..).zip(IoKind::ALL) {
         let request = match kind {
             IoKind::Read => read(0, 512),

@@ -105,7 +105,9 @@ impl Server {
 
     /// Waits for a line in its log, the first `from` lines left out, that contains `text`.
     pub(crate) fn wait_for_log(&self, from: usize, text: &str) {
-        self.logged.wait_for(from, text).unwrap_or_else(|| panic!("the server ended before it logged {text:?}"));
+        self.logged
+            .wait_for(from, text)
+            .unwrap_or_else(|| panic!("the server ended before it logged {text:?}"));
     }
 
     /// Sends a signal.
