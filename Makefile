@@ -7,6 +7,9 @@
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
+# Other random scenarios with every commit, the same ones with the same.
+SWARM_SEED := $(or $(shell git rev-parse --verify --quiet HEAD 2>/dev/null),1)
+
 .PHONY: run test bench bench-qos setup fmt lint doc clean
 
 run:
@@ -17,6 +20,7 @@ test:
 	@scripts/setup test
 	$(MAKE) --no-print-directory lint doc
 	cargo test --workspace
+	cargo run --quiet --package weir -- sim swarm --seed $(SWARM_SEED) --runs 200
 
 bench:
 	@scripts/setup bench

@@ -3,14 +3,19 @@
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::config::{Config, check_report};
 use crate::demo::DemoArguments;
 use crate::failure::Failure;
+use crate::lab::LabArguments;
 use crate::load::LoadArguments;
-use crate::{demo, load, serve, status};
+use crate::record::RecordArguments;
+use crate::replay::ReplayArguments;
+use crate::sim::SimArguments;
+use crate::what_if::WhatIfArguments;
+use crate::{decisions, demo, lab, load, record, replay, serve, sim, status, what_if};
 
 /// Volumes with a guaranteed latency, on storage that is shared.
 #[derive(Parser, Debug)]
@@ -35,6 +40,8 @@ enum Verb {
         /// The configuration file
         file: PathBuf,
     },
+    /// Serve as `serve` does, and record what every pool was told and decided, to be replayed
+    Record(RecordArguments),
     /// Print what a running server's volumes were promised and get
     Status {
         /// Its configuration file, or the URL of its metrics address
@@ -52,8 +59,28 @@ enum Verb {
     },
     /// Put a load on any NBD server, open or closed loop, and print what it got
     Load(LoadArguments),
+    /// Replay a recorded load on a pool with a simulated array, or the decisions that `weir record` wrote
+    Replay(Replayed),
+    /// Would the promises of a proposed configuration hold under recorded loads?
+    #[command(name = "whatif")]
+    WhatIf(WhatIfArguments),
+    /// Run the papers' experiments again in simulated time, and check their claims
+    Lab(LabArguments),
+    /// Simulate storage, under the engine that serves real disks
+    Sim(SimArguments),
     /// Show what weir is for, on this machine's disk: a database beside a backup, without control and with it
     Demo(DemoArguments),
+}
+
+/// What is replayed.
+#[derive(Args, Debug)]
+struct Replayed {
+    /// Replay these decisions, nothing else: a recording of `weir record`, or its directory. The engine is told what it was
+    /// told then; at the first decision that differs, the exit status is 1
+    #[arg(long, value_name = "PATH", exclusive = true)]
+    decisions: Option<PathBuf>,
+    #[command(flatten)]
+    load: Option<ReplayArguments>,
 }
 
 /// Does what the command line says.
@@ -68,10 +95,18 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
             let config = Config::load(&file).map_err(Failure::usage)?;
             Ok(write!(std::io::stdout(), "{}", check_report(&config))?)
         }
-        Verb::Serve { file } => on_runtime(serve::serve(&file)),
+        Verb::Serve { file } => on_runtime(serve::serve(&file, None)),
+        Verb::Record(arguments) => on_runtime(record::record(arguments)),
         Verb::Status { source } => status::status(&source),
         Verb::Top { source, times } => on_runtime(status::top(&source, times)),
+        Verb::Replay(Replayed { decisions: Some(path), .. }) => decisions::replay_decisions(&path),
+        Verb::Replay(Replayed { load, .. }) => {
+            on_runtime(replay::replay(load.expect("clap asks for a trace where there are no decisions")))
+        }
+        Verb::WhatIf(arguments) => what_if::what_if(&arguments),
+        Verb::Lab(arguments) => lab::lab(arguments),
         Verb::Load(arguments) => on_runtime(load::load(arguments)),
+        Verb::Sim(arguments) => sim::sim(&arguments),
         Verb::Demo(arguments) => on_runtime(demo::until_interrupted(arguments)),
     }
 }

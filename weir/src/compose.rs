@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 
 use weir_backend::{BackendSpec, FaultEffect, FaultRule};
 use weir_engine::{Control, DepthFeedbackConfig, EngineConfig, VolumeConfig};
@@ -91,6 +92,11 @@ fn backend_spec(config: &Config, backend: &config::BackendConfig) -> BackendSpec
                 service_time: station.service_time.value,
             }
         }
+        config::BackendConfig::Array(name, path) => BackendSpec::Array {
+            name: name.clone(),
+            array: Arc::clone(&config.arrays[name].options),
+            path: path.clone(),
+        },
     }
 }
 

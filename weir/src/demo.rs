@@ -71,7 +71,7 @@ async fn demo(arguments: DemoArguments) -> Result<(), Failure> {
     write_volume(&dir.path().join("db.img"))?;
     write_volume(&dir.path().join("backup.img"))?;
 
-    let mut server = Server::start(config(dir.path(), "none", None)?).await?;
+    let mut server = Server::start(config(dir.path(), "none", None)?, None).await?;
     let probe = server.probe();
     let clients = Clients { socket: dir.path().join("nbd.sock") };
     println!("The database alone: {DATABASE_IOPS:.0} random reads of 4 KiB a second ...");

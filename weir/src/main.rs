@@ -3,13 +3,21 @@
 mod cli;
 mod compose;
 mod config;
+mod decisions;
 mod demo;
 mod failure;
+mod lab;
 mod load;
+mod record;
+mod recording;
+mod replay;
 mod serve;
 mod server;
+mod sim;
+mod simulated_pool;
 mod status;
 mod table;
+mod what_if;
 
 use std::process::ExitCode;
 

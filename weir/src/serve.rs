@@ -3,23 +3,24 @@
 use std::path::Path;
 
 use tokio::signal::unix::{SignalKind, signal};
+use weir_gateway::Recorders;
 
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::server::Server;
 
-/// Serves the configuration in `file` until SIGTERM or SIGINT.
+/// Serves the configuration in `file` until SIGTERM or SIGINT, recorded if there are `recorders`.
 ///
 /// # Errors
 /// If it cannot start.
-pub(crate) async fn serve(file: &Path) -> Result<(), Failure> {
+pub(crate) async fn serve(file: &Path, recorders: Option<Recorders>) -> Result<(), Failure> {
     // Before anything else, so that a signal during the start is not lost.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
     let config = Config::load(file).map_err(Failure::usage)?;
     let volumes = config.volumes.len();
-    let mut server = Server::start(config).await.map_err(|failure| failure.in_file(file))?;
+    let mut server = Server::start(config, recorders).await.map_err(|failure| failure.in_file(file))?;
     println!("weir: serving {volumes} volume(s) on {}", server.addresses().join(", "));
     loop {
         tokio::select! {

@@ -5,7 +5,7 @@ use std::thread::available_parallelism;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::task::{AbortHandle, spawn_local};
 use weir_api::ApiListener;
-use weir_gateway::{Gateway, GatewayError, Listener, StatusProbe};
+use weir_gateway::{Gateway, GatewayError, Listener, Recorders, StatusProbe};
 
 use crate::compose::{gateway_spec, listen_address, socket_address};
 use crate::config::Config;
@@ -20,11 +20,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Binds the sockets, opens the volumes and serves. Must be called on a `LocalSet`.
+    /// Binds the sockets, opens the volumes and serves, recorded if there are `recorders`. Must be called on a
+    /// `LocalSet`.
     ///
     /// # Errors
     /// If anything that the configuration names cannot be had; then nothing was started.
-    pub(crate) async fn start(config: Config) -> Result<Self, Failure> {
+    pub(crate) async fn start(config: Config, recorders: Option<Recorders>) -> Result<Self, Failure> {
         allow_many_descriptors();
         let mut addresses = Vec::new();
         let mut listeners = Vec::new();
@@ -38,7 +39,8 @@ impl Server {
         }
         let api = bind_api(&config, &mut addresses).await?;
         let cores = available_parallelism().map_or(1, usize::from);
-        let gateway = Gateway::start(gateway_spec(&config), listeners, cores).await.map_err(start_failure)?;
+        let spec = gateway_spec(&config);
+        let gateway = Gateway::start(spec, listeners, cores, recorders).await.map_err(start_failure)?;
         let probe = gateway.probe();
         let api = api.map(|api| {
             spawn_local(async move {

@@ -22,8 +22,15 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// # Errors
 /// If `source` is no server that answers.
 pub(crate) fn status(source: &str) -> Result<(), Failure> {
-    let url = status_url(source)?;
-    Ok(writeln!(std::io::stdout(), "{}", table::render(&ask(&url)?))?)
+    Ok(writeln!(std::io::stdout(), "{}", table::render(&ask_once(source)?))?)
+}
+
+/// What a server tells about itself, which is named by its configuration file or the URL of its metrics address.
+///
+/// # Errors
+/// If `source` is no server that answers.
+pub(crate) fn ask_once(source: &str) -> Result<GatewayStatus, Failure> {
+    ask(&status_url(source)?)
 }
 
 /// Prints the table every second until interrupted, or `times` times.

@@ -85,8 +85,9 @@ pub trait BlockDevice: fmt::Debug {
     /// Pushes what is done by `now`; a call that comes late catches up.
     fn poll_finished(&mut self, now: Instant, finished: &mut Vec<Finished>);
 
-    /// When [`poll_finished`](Self::poll_finished) is to be called next; `None` if time alone finishes nothing
-    /// (and the [`Ring`](crate::Ring) tells of the rest).
+    /// When [`poll_finished`](Self::poll_finished) is to be called next; `None` if it need not be (and the
+    /// [`Ring`](crate::Ring) tells of the rest). To be asked again after each call of the device and of the ring.
+    /// [`Instant::FAR_FUTURE`] for a device that waits for the ring.
     fn poll_timeout(&self) -> Option<Instant>;
 }
 

@@ -158,6 +158,18 @@ pub enum OpenError {
         /// The kernel's reason.
         source: io::Error,
     },
+    /// The array stores less than the size asked for.
+    #[error(
+        "array {array} stores {capacity} bytes, fewer than the size of {size} bytes; accepted is a size of at most {capacity} bytes"
+    )]
+    ArraySmaller {
+        /// The array's name.
+        array: String,
+        /// What it stores, in bytes.
+        capacity: u64,
+        /// The size asked for, in bytes.
+        size: u64,
+    },
     /// The kernel gives no io_uring.
     #[error("cannot set up an io_uring: {0}")]
     Ring(#[source] io::Error),

@@ -5,6 +5,7 @@
 //! | file | a regular file or a block device, through the io_uring of its thread |
 //! | memory | sparse, gone when the process ends |
 //! | station | k servers with a constant service time, in real time: a slow shared disk that anyone can run |
+//! | array | a simulated disk array in real time; the bytes are in a sparse file |
 //!
 //! Each is a [`BlockDevice`]: requests go in with [`start`](BlockDevice::start), what has finished comes out,
 //! in any order, and nothing blocks. There is no future, no task and no channel for a request: at 80,000
@@ -18,12 +19,13 @@
 //! A driver's turn:
 //!
 //! ```text
-//! device.poll_finished(now, &mut finished);        // stations and delayed requests, when poll_timeout() says so
+//! device.poll_finished(now, &mut finished);        // stations, arrays and delayed requests, when poll_timeout() says so
 //! device.start(now, request, &mut finished);       // any number
 //! ring.submit();                                   // one system call, if there is anything to submit
 //! ring.poll_finished(cx, &mut finished);           // files, those that `submit` finished at once included
 //! ```
 
+mod array;
 mod buffer;
 mod device;
 mod error;
@@ -34,6 +36,7 @@ mod open;
 mod ring;
 mod station;
 
+pub use array::{ARRAY_SEED, array_place};
 pub use buffer::{Buffer, BufferPool};
 pub use device::{BlockDevice, DeviceRequest, Extent, Finished, Properties, Token};
 pub use error::{BlockError, BlockErrorKind, OpenError};

@@ -4,18 +4,21 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use weir_model::Span;
+use weir_sim::ArrayOptions;
 
+use crate::array::{ArrayDevice, SharedArray};
 use crate::file::{self, FileDevice, OpenFile};
 use crate::memory::MemoryDevice;
 use crate::station::{Station, StationDevice};
 use crate::{BlockDevice, Device, FaultRule, OpenError, Properties, Ring};
 
 /// What a volume keeps its bytes on.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum BackendSpec {
     /// A regular file or a block device.
     File {
@@ -34,6 +37,16 @@ pub enum BackendSpec {
         /// How long it takes for each.
         service_time: Span,
     },
+    /// A volume on a simulated array. Volumes whose array has the same name and is alike share one, if they live on
+    /// the same thread; each has a part of it of its own.
+    Array {
+        /// The array's name.
+        name: String,
+        /// What it is like; must pass its own check.
+        array: Arc<ArrayOptions>,
+        /// The file with the volume's bytes.
+        path: PathBuf,
+    },
 }
 
 /// A backend that is open and not yet in use. Can be sent to the thread that will drive it.
@@ -47,9 +60,11 @@ enum Backend {
     File(Box<OpenFile>),
     Memory(MemoryDevice),
     Station(StationKey, MemoryDevice),
+    Array(ArrayKey, Box<OpenFile>),
 }
 
 type StationKey = (String, NonZeroU32, Span);
+type ArrayKey = (String, Arc<ArrayOptions>);
 
 /// What the devices of a thread share.
 #[derive(Debug)]
@@ -58,13 +73,15 @@ pub struct Attach {
     pub ring: Ring,
     /// The stations that have a volume.
     stations: BTreeMap<StationKey, Weak<RefCell<Station>>>,
+    /// The arrays that have a volume: a few.
+    arrays: Vec<(ArrayKey, Weak<RefCell<SharedArray>>)>,
 }
 
 /// Opens a backend of `size` bytes.
 ///
 /// A file that is missing is created, sparse; one that is shorter is made longer; without a size it must exist,
 /// and has the size that it has. A block device may be larger than `size`; what is beyond is not touched. The
-/// others need a size. A file is locked, so that no other volume or server can serve it too.
+/// others need a size, and one on an array must fit on it. A file is locked, so that no other volume or server can serve it too.
 ///
 /// # Errors
 /// If the backend cannot be opened or locked, is no file, or its size does not fit, there or in the
@@ -80,15 +97,34 @@ pub fn open(spec: &BackendSpec, size: Option<u64>) -> Result<Opened, OpenError> 
         BackendSpec::Station { name, servers, service_time } => {
             Backend::Station((name.clone(), *servers, *service_time), memory("station")?)
         }
+        BackendSpec::Array { name, array, path } => Backend::Array(
+            (name.clone(), Arc::clone(array)),
+            Box::new(open_on_array(name, array, path, size)?),
+        ),
     };
     Ok(Opened { backend })
+}
+
+/// Opens the file of a volume that fits on the array.
+fn open_on_array(
+    name: &str,
+    array: &ArrayOptions,
+    path: &Path,
+    size: Option<u64>,
+) -> Result<OpenFile, OpenError> {
+    let size = size.filter(|size| *size > 0).ok_or(OpenError::SizeNeeded { backend: "array" })?;
+    let capacity = array.size();
+    if size > capacity {
+        return Err(OpenError::ArraySmaller { array: name.to_owned(), capacity, size });
+    }
+    Ok(file::open(path, Some(size))?.through_the_page_cache())
 }
 
 impl Opened {
     /// What the device will be.
     pub fn properties(&self) -> Properties {
         match &self.backend {
-            Backend::File(file) => FileDevice::properties_of(file.size),
+            Backend::File(file) | Backend::Array(_, file) => FileDevice::properties_of(file.size),
             Backend::Memory(memory) | Backend::Station(_, memory) => memory.properties(),
         }
     }
@@ -96,7 +132,7 @@ impl Opened {
     /// Takes back what [`open`] did: removes a file that it created, cuts off what it added to one. For when
     /// something else fails before the volume is served.
     pub fn discard(self) {
-        if let Backend::File(file) = self.backend {
+        if let Backend::File(file) | Backend::Array(_, file) = self.backend {
             file.discard();
         }
     }
@@ -110,6 +146,10 @@ impl Opened {
             }
             Backend::Memory(memory) => Box::new(memory),
             Backend::Station(key, memory) => Box::new(StationDevice::new(shard.station(key), memory)),
+            Backend::Array(key, file) => {
+                let (ring_file, kept) = shard.ring.add_kept(file.descriptors, file.abilities);
+                Box::new(ArrayDevice::new(shard.array(key), ring_file, kept, file.size))
+            }
         };
         Device::new(inner, faults)
     }
@@ -118,7 +158,7 @@ impl Opened {
 impl Attach {
     /// A thread with this ring and no devices.
     pub fn new(ring: Ring) -> Self {
-        Self { ring, stations: BTreeMap::new() }
+        Self { ring, stations: BTreeMap::new(), arrays: Vec::new() }
     }
 
     /// The station of this key, a new one if it has no volume.
@@ -130,5 +170,17 @@ impl Attach {
         let station = Rc::new(RefCell::new(Station::new(key.1, key.2)));
         self.stations.insert(key, Rc::downgrade(&station));
         station
+    }
+
+    /// The array of this key, a new one if it has no volume.
+    fn array(&mut self, key: ArrayKey) -> Rc<RefCell<SharedArray>> {
+        self.arrays.retain(|(_, array)| array.strong_count() > 0);
+        let known = self.arrays.iter().find(|(known, _)| *known == key);
+        if let Some(array) = known.and_then(|(_, array)| array.upgrade()) {
+            return array;
+        }
+        let array = Rc::new(RefCell::new(SharedArray::new(&key.1)));
+        self.arrays.push((key, Rc::downgrade(&array)));
+        array
     }
 }

@@ -37,6 +37,9 @@ use inner::Inner;
 #[derive(Clone)]
 pub struct Ring(Rc<RefCell<Inner>>);
 
+/// Where requests that have finished go instead of to the ring's driver, until they are taken from there.
+pub(crate) type Kept = Rc<RefCell<Vec<Finished>>>;
+
 /// A file that the ring serves. On drop it is closed once its last request has finished.
 #[derive(Debug)]
 pub(crate) struct RingFile {
@@ -87,8 +90,16 @@ impl Ring {
 
     /// Takes a file in.
     pub(crate) fn add(&self, descriptors: Descriptors, abilities: Abilities) -> RingFile {
-        let key = self.0.borrow_mut().add(descriptors, abilities);
+        let key = self.0.borrow_mut().add(descriptors, abilities, None);
         RingFile { ring: self.clone(), key }
+    }
+
+    /// Takes in a file whose finished requests are kept for somebody who has more to do for them, and who gives them
+    /// tokens of its own: [`Ring::poll_finished`] does not tell of them, but wakes its task for them.
+    pub(crate) fn add_kept(&self, descriptors: Descriptors, abilities: Abilities) -> (RingFile, Kept) {
+        let kept = Kept::default();
+        let key = self.0.borrow_mut().add(descriptors, abilities, Some(Rc::clone(&kept)));
+        (RingFile { ring: self.clone(), key }, kept)
     }
 }
 

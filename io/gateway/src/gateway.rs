@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 use weir_backend::{OpenError, Opened, open};
 use weir_clock::Clock;
+use weir_engine::Recorder;
 
 use crate::connection::Permit;
 use crate::exports::{ExportTable, LARGEST_REQUEST, Place};
@@ -35,7 +36,12 @@ pub struct Gateway {
     leaving: Vec<Ending>,
     front: Arc<Front>,
     acceptors: Vec<JoinHandle<()>>,
+    recorders: Option<Recorders>,
 }
+
+/// Makes the recorder of a pool's engine, given the pool's name, just before the pool is made; without one the pool is
+/// served all the same.
+pub type Recorders = Box<dyn FnMut(&str) -> Option<Box<dyn Recorder + Send>>>;
 
 /// Where a pool and its volumes are.
 struct PoolPlace {
@@ -93,7 +99,7 @@ pub enum GatewayError {
 
 impl Gateway {
     /// Opens the backends, starts the shards, and then accepts clients on `listeners`. Pools are dealt out to at
-    /// most `cores` shards.
+    /// most `cores` shards. With `recorders`, the engine of each pool is recorded, also of those that a reload adds.
     ///
     /// # Errors
     /// If a backend cannot be opened or a thread cannot be started; then nothing runs, and no file is left behind that
@@ -105,6 +111,7 @@ impl Gateway {
         spec: GatewaySpec,
         listeners: Vec<Listener>,
         cores: usize,
+        recorders: Option<Recorders>,
     ) -> Result<Self, GatewayError> {
         let opened = open_all(spec.volumes())?;
         let shards = match start_shards(&spec, cores) {
@@ -129,6 +136,7 @@ impl Gateway {
             leaving: Vec::new(),
             front,
             acceptors: Vec::new(),
+            recorders,
         };
         gateway.apply(spec, opened).await;
         gateway.acceptors = listeners.into_iter().map(|listener| gateway.accept_on(listener)).collect();
@@ -259,7 +267,9 @@ impl Gateway {
         if !self.places.contains_key(name) {
             let shard = self.least_used_shard();
             let (answer, pool) = oneshot::channel();
-            self.shards[shard].send(Command::AddPool { name: name.to_owned(), config: spec.engine, answer });
+            let recorder = self.recorders.as_mut().and_then(|recorders| recorders(name));
+            let (name_of_pool, config) = (name.to_owned(), spec.engine);
+            self.shards[shard].send(Command::AddPool { name: name_of_pool, config, recorder, answer });
             let pool = pool.await.expect("a shard answers");
             self.places.insert(name.to_owned(), PoolPlace { shard, pool, volumes: BTreeMap::new() });
         }

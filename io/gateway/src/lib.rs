@@ -28,7 +28,7 @@ mod stats;
 mod status;
 mod stream;
 
-pub use gateway::{Gateway, GatewayError, ShardError, StatusProbe};
+pub use gateway::{Gateway, GatewayError, Recorders, ShardError, StatusProbe};
 pub use listen::{Address, ListenError, Listener};
 pub use spec::{GatewaySpec, Limits, PoolSpec, VolumeSpec};
 pub use status::{

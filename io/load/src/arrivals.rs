@@ -134,8 +134,7 @@ impl Pacer {
     pub fn take(&mut self, now: Instant) -> Option<Due> {
         let intended = self.sent.peek().filter(|next| *next <= now)?;
         self.sent.advance();
-        let lateness = now.since(intended);
-        Some(Due { intended, late: (lateness > LATE_AFTER).then_some(lateness) })
+        Some(Due { intended, late: late(intended, now) })
     }
 
     /// When the next request is due; `None` if there is none any more.
@@ -164,6 +163,12 @@ impl Pacer {
         self.sent.end_at(end);
         self.offered.end_at(end);
     }
+}
+
+/// By how much a request is late that is sent now.
+pub(crate) fn late(intended: Instant, now: Instant) -> Option<Span> {
+    let lateness = now.since(intended);
+    (lateness > LATE_AFTER).then_some(lateness)
 }
 
 #[allow(clippy::cast_precision_loss)] // exact up to 2^53 requests

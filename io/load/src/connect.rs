@@ -28,14 +28,13 @@ pub(crate) struct Connected {
     pub(crate) rest: Vec<u8>,
 }
 
-/// Connects to the target of `spec`.
-pub(crate) async fn connect(spec: &LoadSpec) -> Result<Connected, LoadError> {
-    let target = &spec.target;
+/// Connects to `target`.
+pub(crate) async fn connect(target: &Target, structured_replies: bool) -> Result<Connected, LoadError> {
     let limit = Duration::from_secs(HANDSHAKE_SECONDS);
     let open = async {
         let socket =
             open(target).await.map_err(|source| LoadError::Connect { target: target.to_string(), source })?;
-        shake_hands(socket, target, spec.structured_replies).await
+        shake_hands(socket, target, structured_replies).await
     };
     let silent = |_| LoadError::Silent { target: target.to_string(), seconds: HANDSHAKE_SECONDS };
     tokio::time::timeout(limit, open).await.map_err(silent)?
@@ -55,8 +54,7 @@ pub(crate) fn usable_blocks(spec: &LoadSpec, export: &RemoteExport) -> Result<u6
     {
         return refuse("flush_every", every.to_string(), "no flushes".to_owned());
     }
-    let (least, most) =
-        export.block.map_or((1, DEFAULT_MAX_PAYLOAD), |block| (block.minimum.max(1), block.maximum));
+    let (least, most) = payload_limits(export);
     if spec.block_bytes > most || !spec.block_bytes.is_multiple_of(least) {
         let accepted = format!("multiples of {least} up to {most}");
         return refuse("block_bytes", spec.block_bytes.to_string(), accepted);
@@ -77,6 +75,11 @@ pub(crate) fn usable_blocks(spec: &LoadSpec, export: &RemoteExport) -> Result<u6
         }
         blocks => Ok(blocks),
     }
+}
+
+/// Of what number of bytes requests are multiples, and the most that they may transfer.
+pub(crate) fn payload_limits(export: &RemoteExport) -> (u32, u32) {
+    export.block.map_or((1, DEFAULT_MAX_PAYLOAD), |block| (block.minimum.max(1), block.maximum))
 }
 
 async fn open(target: &Target) -> io::Result<Box<dyn Socket>> {

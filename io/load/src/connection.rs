@@ -1,8 +1,8 @@
 //! One connection: its requests, and the turn that drives them.
 //!
 //! A turn is: read once, look through all replies in it, issue every request that may go, write them with one call.
-//! Nothing is allocated, spawned or sent through a channel for a request. Turns go on until the socket has
-//! nothing more to read or write; whoever polls is woken when it has, or when the next request of an open loop is due.
+//! Nothing is allocated, spawned or sent through a channel for a request. Turns go on until the socket has nothing
+//! more to read or write; whoever polls is woken when it has, or when the next request that has a time is due.
 
 use std::io;
 use std::pin::Pin;
@@ -15,11 +15,11 @@ use weir_model::Instant;
 use weir_nbd::client::{Awaited, ReplyDecoder, ReplyError, encode_request};
 use weir_nbd::{Command, CommandKind};
 
-use crate::Pacer;
-use crate::connect::Socket;
+use crate::connect::{Connected, Socket};
 use crate::record::Recorder;
 use crate::slots::{Class, Outstanding, Slots};
-use crate::workload::Workload;
+use crate::source::Source;
+use crate::workload::Operation;
 
 /// Bytes read at once: many replies for each system call, and still within the cache of a core.
 pub(crate) const READ_BUFFER: usize = 256 << 10;
@@ -32,10 +32,8 @@ pub(crate) struct Shared {
     pub(crate) recorder: Recorder,
     /// Nothing is sent at or after it, and replies that come after it belong to the last second before it.
     pub(crate) end: Instant,
-    /// One for each connection of an open loop, none for a closed one.
-    pub(crate) pacers: Vec<Pacer>,
-    /// Requests of a closed loop that were sent.
-    pub(crate) issued: u64,
+    /// What each connection is to send.
+    pub(crate) sources: Vec<Source>,
     /// Read into by one connection at a time and looked through at once.
     pub(crate) buffer: Box<[u8]>,
 }
@@ -48,7 +46,7 @@ pub(crate) enum Failure {
     Protocol(ReplyError),
 }
 
-/// One connection. `index` is its place in [`Shared::pacers`].
+/// One connection. `index` is its place in [`Shared::sources`].
 pub(crate) struct Connection {
     pub(crate) index: usize,
     pub(crate) socket: Box<dyn Socket>,
@@ -56,16 +54,13 @@ pub(crate) struct Connection {
     /// Bytes that came with the handshake, to be looked through first.
     pub(crate) rest: Vec<u8>,
     pub(crate) slots: Slots,
-    pub(crate) workload: Workload,
-    /// What a write carries; the length of a block.
+    /// What a write carries; over again if it is longer.
     pub(crate) payload: Rc<[u8]>,
     /// Requests on their way to the socket, and how much of them it has taken.
     pub(crate) output: Vec<u8>,
     pub(crate) taken: usize,
-    /// Set in an open loop only.
+    /// Set unless each reply brings the next request.
     pub(crate) alarm: Option<Alarm>,
-    /// Requests of a closed loop that may still be sent, counted from an instant on.
-    pub(crate) budget: Option<(Instant, u64)>,
     pub(crate) flush_every: u64,
     /// Writes since the last flush.
     pub(crate) unflushed: u64,
@@ -85,12 +80,30 @@ impl Shared {
 
     /// Reads and writes that were offered before `end`, since the start.
     pub(crate) fn offered_before(&mut self, end: Instant) -> u64 {
-        let arrived: u64 = self.pacers.iter_mut().map(|pacer| pacer.offered_before(end)).sum();
-        arrived + self.issued
+        self.sources.iter_mut().map(|source| source.offered_before(end)).sum()
     }
 }
 
 impl Connection {
+    /// The connection in place `index`, with at most `depth` requests outstanding, which have no times and no flushes
+    /// among them.
+    pub(crate) fn new(index: usize, connected: Connected, depth: u32, payload: Rc<[u8]>) -> Self {
+        Self {
+            index,
+            socket: connected.socket,
+            decoder: ReplyDecoder::new(connected.export.structured_replies),
+            rest: connected.rest,
+            slots: Slots::new(depth),
+            payload,
+            output: Vec::new(),
+            taken: 0,
+            alarm: None,
+            flush_every: 0,
+            unflushed: 0,
+            replies: 0,
+        }
+    }
+
     /// Takes turns until there is nothing to do. Ready once nothing is to be sent any more and all is answered.
     pub(crate) fn poll_turns(
         &mut self,
@@ -115,9 +128,7 @@ impl Connection {
 
     /// The end of the run is known, or has changed.
     pub(crate) fn end(&self, shared: &mut Shared) {
-        if let Some(pacer) = shared.pacers.get_mut(self.index) {
-            pacer.end_at(shared.end);
-        }
+        shared.sources[self.index].end_at(shared.end);
     }
 
     /// Says good-bye, as far as the socket takes it: the server may be stalled, which is its affair.
@@ -184,37 +195,18 @@ impl Connection {
                 self.send(Class::Flush, now, 0, 0);
                 continue;
             }
-            let Some(since) = self.next_start(now, shared) else { break };
-            let operation = self.workload.next_operation();
-            let length = u32::try_from(self.payload.len()).expect("a block's length is a u32");
-            if operation.read {
-                self.send(Class::Read, since, operation.offset, length);
-            } else {
-                self.unflushed += 1;
-                self.send(Class::Write, since, operation.offset, length);
-            }
-        }
-    }
-
-    /// From when the latency of the request counts that may be sent now; `None` if none may.
-    fn next_start(&mut self, now: Instant, shared: &mut Shared) -> Option<Instant> {
-        if let Some(pacer) = shared.pacers.get_mut(self.index) {
-            let due = pacer.take(now)?;
-            if let Some(lateness) = due.late {
+            let Some(next) = shared.sources[self.index].take(now, shared.end) else { break };
+            if let Some(lateness) = next.late {
                 shared.recorder.late(lateness);
             }
-            return Some(due.intended);
+            let Operation { read, offset, length } = next.operation;
+            if read {
+                self.send(Class::Read, next.since, offset, length);
+            } else {
+                self.unflushed += 1;
+                self.send(Class::Write, next.since, offset, length);
+            }
         }
-        if now >= shared.end {
-            return None;
-        }
-        if let Some((from, left)) = &mut self.budget
-            && now >= *from
-        {
-            *left = left.checked_sub(1)?;
-        }
-        shared.issued += 1;
-        Some(now)
     }
 
     fn send(&mut self, class: Class, since: Instant, offset: u64, length: u32) {
@@ -227,7 +219,16 @@ impl Connection {
         };
         encode_request(&mut self.output, &Command::new(kind, cookie, offset, length));
         if class == Class::Write {
-            self.output.extend_from_slice(&self.payload);
+            self.put_payload(length as usize);
+        }
+    }
+
+    /// The data of a write, whatever they are.
+    fn put_payload(&mut self, mut length: usize) {
+        while length > 0 {
+            let part = length.min(self.payload.len());
+            self.output.extend_from_slice(&self.payload[..part]);
+            length -= part;
         }
     }
 
@@ -252,11 +253,11 @@ impl Connection {
         Ok(was_full && !self.is_full())
     }
 
-    /// Waits for the next request of an open loop, if it could be sent. Whether it is due.
+    /// Waits for the next request that has a time, if it could be sent. Whether it is due.
     fn poll_alarm(&mut self, cx: &mut Context<'_>, shared: &Shared) -> bool {
         let room = self.has_room();
         let Some(alarm) = &mut self.alarm else { return false };
-        alarm.set(if room { shared.pacers[self.index].due_at() } else { None });
+        alarm.set(if room { shared.sources[self.index].due_at() } else { None });
         alarm.poll_fired(cx).is_ready()
     }
 
@@ -268,14 +269,11 @@ impl Connection {
         self.output.len() - self.taken >= HIGH_WATER
     }
 
-    /// Nothing more will be sent, and all is answered. A connection whose last arrival has been served stays until the
-    /// end of a run that has one.
+    /// Nothing more will be sent, and all is answered. A connection whose last arrival has been served stays until
+    /// the end of a run that has one.
     fn is_done(&self, now: Instant, shared: &Shared) -> bool {
         let time_is_over = now >= shared.end;
-        let all_issued = match shared.pacers.get(self.index) {
-            Some(pacer) => pacer.due_at().is_none(),
-            None => time_is_over || self.budget.is_some_and(|(from, left)| now >= from && left == 0),
-        };
+        let all_issued = shared.sources[self.index].is_exhausted(now, shared.end);
         let may_leave = time_is_over || shared.end == Instant::FAR_FUTURE;
         all_issued && may_leave && self.slots.outstanding() == 0 && self.output.is_empty()
     }

@@ -49,6 +49,22 @@ pub enum LoadError {
         /// What the export can do.
         accepted: String,
     },
+    /// A recorded request is none that the export can take.
+    #[error(
+        "{target}: request {number} of the replay is {length} bytes at {offset}; the export accepts {accepted}"
+    )]
+    Request {
+        /// The URI.
+        target: String,
+        /// Which request, from one.
+        number: u64,
+        /// Its first byte.
+        offset: u64,
+        /// Its number of bytes.
+        length: u32,
+        /// What the export can do.
+        accepted: String,
+    },
     /// The server closed the connection in the middle.
     #[error(
         "{target}: the server closed the connection with {outstanding} requests outstanding, after {replies} replies"

@@ -8,6 +8,8 @@
 //! ("coordinated omission"; G. Tene). Existing generators either have no open loop for NBD (nbdcopy, qemu-img bench) or
 //! are themselves the limit above some 250,000 requests a second (fio's engine, a library call for each request).
 //!
+//! [`replay()`] is the open loop of a recording: each request comes at the time at which it once came.
+//!
 //! # Where the time is read
 //! The clock is read once for each turn of a connection: after a read from the socket, before the replies in it are
 //! looked at and the requests that follow are written. A latency is therefore exact to a turn, which is the few
@@ -15,24 +17,31 @@
 //!
 //! # Parts
 //! - [`Arrivals`] and [`Pacer`]: when requests come, and which are late; pure, `now` is an argument.
-//! - `workload`: what they ask for. `slots`: which are outstanding. `record`: what is measured. All pure, too.
-//! - `connect`: socket and handshake. `connection`: the turn: read, look, issue, write. `run`: all of them, to the end.
+//! - `workload`: what they ask for. `feed`: recorded requests. `source`: one or the other. `slots`: which are outstanding.
+//!   `record`: what is measured. All pure, too.
+//! - `connect`: socket and handshake. `connection`: the turn: read, look, issue, write. `supervise`: all of them, to the
+//!   end. `run`: a made-up load. `replay`: a recorded one.
 
 mod arrivals;
 mod connect;
 mod connection;
 mod error;
+mod feed;
 mod record;
+mod replay;
 mod report;
 mod run;
 mod slots;
+mod source;
 mod spec;
+mod supervise;
 mod target;
 mod workload;
 
 pub use arrivals::{Arrivals, Due, Pacer, Share};
 pub use error::LoadError;
 pub use record::Interval;
+pub use replay::{ReplayRequest, ReplaySpec, Replayed, replay};
 pub use report::{Latency, Report, Summary};
 pub use run::run;
 pub use spec::{Arrival, LoadSpec, Pace, Pattern, SpecError, Until};

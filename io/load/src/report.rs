@@ -182,7 +182,7 @@ impl Summary {
 }
 
 /// The name that the protocol gives to an error (NBD protocol, "Error values").
-fn error_name(number: u32) -> String {
+pub(crate) fn error_name(number: u32) -> String {
     let name = match number {
         error::PERM => "EPERM",
         error::IO => "EIO",

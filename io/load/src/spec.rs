@@ -15,7 +15,7 @@ const MAX_DEPTH: u32 = 65_536;
 /// sizes").
 const MAX_BLOCK: u32 = 32 << 20;
 
-/// A load: where to, how much, what, and for how long.
+/// A made-up load: where to, how much, what, and for how long.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LoadSpec {
     /// The export to load.
@@ -132,7 +132,7 @@ impl LoadSpec {
     /// The first that makes no sense.
     pub fn check(&self) -> Result<(), SpecError> {
         in_range("connections", self.connections, 1, MAX_CONNECTIONS)?;
-        in_range("depth", self.depth, 1, MAX_DEPTH)?;
+        check_depth(self.depth)?;
         in_range("read_percent", self.read_percent, 0, 100)?;
         in_range("block_bytes", self.block_bytes, 1, MAX_BLOCK)?;
         match self.until {
@@ -159,6 +159,11 @@ impl LoadSpec {
 
 /// Longer than anybody waits, and far from where adding instants would saturate.
 const MAX_SPAN: Span = Span::from_secs(1_000 * 86_400);
+
+/// Checks a bound on the requests outstanding on a connection.
+pub(crate) fn check_depth(depth: u32) -> Result<(), SpecError> {
+    in_range("depth", depth, 1, MAX_DEPTH)
+}
 
 fn in_range<T: PartialOrd + Copy + std::fmt::Display>(
     field: &'static str,

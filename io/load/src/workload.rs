@@ -21,13 +21,15 @@ pub(crate) fn stream(seed: u64, connection: u32, purpose: Stream) -> Pcg64 {
     Pcg64::seed_from_u64(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// A read or a write of one block.
+/// A read or a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Operation {
     /// Otherwise it is a write.
     pub(crate) read: bool,
     /// First byte.
     pub(crate) offset: u64,
+    /// Number of bytes.
+    pub(crate) length: u32,
 }
 
 /// The sequence of a connection's operations.
@@ -35,7 +37,7 @@ pub(crate) struct Operation {
 pub(crate) struct Workload {
     rng: Pcg64,
     read_percent: u8,
-    block_bytes: u64,
+    block_bytes: u32,
     start: u64,
     blocks: u64,
     /// The next block of a sequential pattern.
@@ -51,14 +53,14 @@ impl Workload {
         Self {
             rng: stream(spec.seed, share.index, Stream::Workload),
             read_percent: spec.read_percent,
-            block_bytes: u64::from(spec.block_bytes),
+            block_bytes: spec.block_bytes,
             start: spec.offset,
             blocks,
             next: (spec.pattern == Pattern::Sequential).then_some(first),
         }
     }
 
-    /// The next operation.
+    /// The next operation, on one block.
     #[inline]
     pub(crate) fn next_operation(&mut self) -> Operation {
         let read = match self.read_percent {
@@ -74,7 +76,8 @@ impl Workload {
                 block
             }
         };
-        Operation { read, offset: self.start + block * self.block_bytes }
+        let length = self.block_bytes;
+        Operation { read, offset: self.start + block * u64::from(length), length }
     }
 }
 

@@ -24,17 +24,22 @@
 //!
 //! - **No samples.** A volume whose requests all hang completes none, and would fall silent just when it is served
 //!   worst. Without a sample, the age of its oldest outstanding request stands in for `L`: its latency is at least
-//!   that. A volume with nothing outstanding takes no part.
+//!   that. So does what others spend at the device now, if that is longer: the first requests of a burst meet the queue that
+//!   was built up in the pause before, and to wait until they have got through it is to let it in for that long.
+//!   A volume with nothing outstanding takes no part.
 //! - **A wait that no cut can shorten.** The law's assumption is about the time at the device, and `L` is more than
 //!   that. Where the rest is the larger part, the volume waits for its own rate or concurrency, for a client that does
 //!   not take its replies, or for a depth that is too small for the load that it shares. A cut shortens none of them
 //!   and lengthens the last; to the letter one volume held by its own limits would take the depth down to 1 for all,
 //!   and keep it there. Such a volume takes no part.
-//! - **A cut takes time.** What is at the device when the depth is cut still has to drain, and the periods until then
-//!   measure the old depth. To the letter each of them would cut anew, far below what is needed. The first case is
-//!   therefore read as `E max(Q_old, Q_max)`, at most `Q_old`: where more was at the device than the depth allows,
-//!   that is what caused `L`. Requests that passed the gate because they were due are not counted in this `Q_max`:
-//!   no depth holds them back, and to cut from their number would be no cut.
+//! - **A volume that is alone** asks for no cut either: it would hold back nobody but itself, and take from the device the
+//!   choice of what to do first.
+//! - **A latency has its own depth.** Those that are answered in a period were given to the device a latency ago: when a
+//!   queue builds up they tell of a shorter one, and while it drains of a longer one. To the letter the first cut is too
+//!   small, and each period until the queue has drained cuts anew, far below what is needed; and where nobody felt the
+//!   depth it is far above what is there, and cuts of it do nothing. The first case is therefore read as `E Q`, at most
+//!   `Q_old`, where `Q` is what was at the device with those that took `L`: by Little's law the time that all that were
+//!   finished in the period spent there, over its length. At rest `Q` is `Q_old`.
 //! - **Room for what cannot be foreseen.** To the letter, the law balances around the target: it grows whenever the last
 //!   period was below, by however little, and where arrivals or the device are random, windows that average over
 //!   the hunt miss the target about as often as not. Here it aims below the target by its own step, `L` at
@@ -62,12 +67,13 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use weir_model::{Instant, Offered, QueueDepth, Slo, Span};
 
 use crate::Controller;
 
 /// How the law is tuned.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DepthFeedbackConfig {
     /// The control period `P`. Shorter reacts faster on fewer samples. 50 ms, as in the paper: a twentieth of
     /// the usual SLO window, so that a window can absorb a correction.
@@ -96,18 +102,12 @@ impl Default for DepthFeedbackConfig {
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct PoolObservation {
     /// `Q_max`: the highest number of requests at the device.
-    pub peak: Peak,
+    pub peak: u32,
+    /// How many were at the device, on average, beside those that it finished: the time that these spent there in sum, over
+    /// the length of the period. Zero if it finished none.
+    pub beside_finished: f64,
     /// The volumes, in an order that is the observer's.
     pub volumes: Vec<VolumeObservation>,
-}
-
-/// The highest number of requests at the device in a period.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Peak {
-    /// Of all.
-    pub all: u32,
-    /// Of those that had to wait for a place: without those that passed the depth gate because they were due.
-    pub through_gate: u32,
 }
 
 /// What was seen of a volume.
@@ -183,16 +183,24 @@ impl Controller for DepthFeedback {
         let latency_targets: Vec<Option<Span>> =
             seen.volumes.iter().map(VolumeObservation::latency_target).collect();
         let growth = 1.0 + self.config.growth;
+        let answered = seen.volumes.iter().filter_map(|volume| volume.answered);
+        let device_time = answered.map(|latency| latency.at_device).min().unwrap_or_default();
         let room = seen
             .volumes
             .iter()
             .zip(&latency_targets)
-            .filter_map(|(volume, target)| Some((*target)?.as_secs_f64() / volume.latency()?.as_secs_f64()))
+            .filter_map(|(volume, target)| {
+                Some((*target)?.as_secs_f64() / volume.latency(device_time)?.as_secs_f64())
+            })
             .fold(f64::INFINITY, f64::min)
             / growth;
-        if room < 1.0 {
-            self.depth = self.depth.min(room * self.depth.max(f64::from(seen.peak.through_gate)));
-        } else if room >= growth && seen.peak.all >= self.depth().get() {
+        let active = seen.volumes.iter().filter(|volume| volume.is_active()).count();
+        if room < 1.0 && active > 1 {
+            // Where a device finishes nothing, what is there is what it does not finish.
+            let nothing = seen.beside_finished <= 0.0;
+            let beside = if nothing { f64::from(seen.peak) } else { seen.beside_finished };
+            self.depth = self.depth.min(room * beside);
+        } else if (room >= growth || active == 1) && seen.peak >= self.depth().get() {
             self.depth *= growth;
         }
         self.depth = self.depth.clamp(1.0, f64::from(self.config.max_depth.get()));
@@ -213,15 +221,24 @@ impl VolumeObservation {
         }
     }
 
+    /// Whether anything of it was answered, or is not.
+    const fn is_active(&self) -> bool {
+        self.answered.is_some() || self.oldest.is_some()
+    }
+
     /// How long a request may wait before it goes to the device, if it is to be answered within `target`.
     fn due_at_device(&self, target: Span) -> Span {
         let needed = self.at_device.map_or(Span::ZERO, |mean| mean.saturating_mul(2));
         Span::from_nanos(target.as_nanos().saturating_sub(needed.as_nanos()))
     }
 
-    /// `L`, above zero, if a smaller depth could shorten it.
-    fn latency(&self) -> Option<Span> {
-        let Latency { total, at_device } = self.answered.or(self.oldest)?;
+    /// `L`, above zero, if a smaller depth could shorten it. `device_time` is what requests spend at the device now.
+    fn latency(&self, device_time: Span) -> Option<Span> {
+        let expected = |oldest: Latency| Latency {
+            total: oldest.total.max(device_time),
+            at_device: oldest.at_device.max(device_time),
+        };
+        let Latency { total, at_device } = self.answered.or(self.oldest.map(expected))?;
         (at_device.saturating_mul(2) >= total && !total.is_zero()).then_some(total)
     }
 }

@@ -7,7 +7,7 @@
 mod depth_feedback;
 
 pub use depth_feedback::{
-    DepthFeedback, DepthFeedbackConfig, DepthSetting, Latency, Peak, PoolObservation, VolumeObservation,
+    DepthFeedback, DepthFeedbackConfig, DepthSetting, Latency, PoolObservation, VolumeObservation,
 };
 
 use weir_model::Instant;

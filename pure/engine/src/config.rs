@@ -2,11 +2,12 @@
 
 use std::num::NonZeroU32;
 
+use serde::{Deserialize, Serialize};
 use weir_control::DepthFeedbackConfig;
 use weir_model::{Bandwidth, Iops, Slo, Span};
 
 /// Which law rules a pool.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Control {
     /// None: requests pass in the order in which they come, without gates. SLO windows are still judged: this is
     /// the baseline that a law is measured against.
@@ -16,7 +17,7 @@ pub enum Control {
 }
 
 /// How a pool is to be treated.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EngineConfig {
     /// The law.
     pub control: Control,
@@ -39,7 +40,7 @@ impl Default for EngineConfig {
 }
 
 /// How a volume is to be treated. The default promises nothing and limits nothing.
-#[derive(Clone, PartialEq, Default, Debug)]
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct VolumeConfig {
     /// The latency that it is promised.
     pub slo: Option<Slo>,

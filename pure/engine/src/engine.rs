@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
 use weir_control::Latency;
 use weir_model::{Completion, Instant, Io, IoId, IoKind, QueueDepth, Span, VolumeId};
 use weir_sched::{Dispatch, Edf, PassThrough, Scheduler};
@@ -10,6 +11,7 @@ use crate::config::{Control, EngineConfig, VolumeConfig};
 use crate::event::Event;
 use crate::loops::{ControlLoop, close_windows};
 use crate::occupancy::Occupancy;
+use crate::recording::{Answer, Entry, Recorder};
 use crate::requests::{RequestTable, Stage, Stamped};
 use crate::tick::Tick;
 use crate::volume::{Volume, VolumeTable};
@@ -27,10 +29,11 @@ pub struct Engine {
     /// When the scheduler, asked last, wanted to be asked again.
     wake: Option<Instant>,
     events: VecDeque<Event>,
+    recorder: Option<Box<dyn Recorder + Send>>,
 }
 
 /// What a client asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Request {
     /// Of which volume.
     pub volume: VolumeId,
@@ -65,13 +68,24 @@ impl Engine {
             volumes: VolumeTable::default(),
             requests: RequestTable::default(),
             scheduler,
-            occupancy: Occupancy::default(),
+            occupancy: Occupancy::new(now),
             control,
             window: Tick::new(now, config.slo_window),
             wake: None,
             events: VecDeque::new(),
+            recorder: None,
             config,
         }
+    }
+
+    /// The same, with somebody who is told of every call from this one on and of what it decided.
+    ///
+    /// # Panics
+    /// As [`Engine::new`].
+    pub fn with_recorder(now: Instant, config: EngineConfig, recorder: Box<dyn Recorder + Send>) -> Self {
+        let mut engine = Self { recorder: Some(recorder), ..Self::new(now, config) };
+        engine.record(now, 0, |engine| Entry::Made { config, timeout: engine.poll_timeout() });
+        engine
     }
 
     /// Changes the law or its tuning while requests are queued and at the device: none is lost, none is issued
@@ -81,9 +95,13 @@ impl Engine {
     /// # Panics
     /// As [`Engine::new`].
     pub fn set_config(&mut self, now: Instant, config: EngineConfig) {
-        if config == self.config {
-            return;
+        if config != self.config {
+            self.change_config(now, config);
         }
+        self.record(now, 0, |engine| Entry::ConfigSet { config, timeout: engine.poll_timeout() });
+    }
+
+    fn change_config(&mut self, now: Instant, config: EngineConfig) {
         if config.slo_window != self.config.slo_window {
             self.window = Tick::new(now, config.slo_window);
             self.volumes.iter_mut().for_each(|(_, volume)| volume.restart_window(now));
@@ -101,14 +119,18 @@ impl Engine {
         for io in queued {
             self.scheduler.submit(now, io);
         }
-        self.occupancy.take_peak();
+        self.occupancy.take(now);
         self.wake = None;
         self.debug_assert_invariants();
     }
 
     /// Adds a volume. Its number is its own until it is removed.
     pub fn add_volume(&mut self, now: Instant, config: VolumeConfig) -> VolumeId {
+        let recorded = self.recorder.is_some().then(|| config.clone());
         let id = self.volumes.insert(Volume::new(now, config));
+        if let Some(config) = recorded {
+            self.record(now, 0, |_| Entry::VolumeAdded { config, id });
+        }
         let knobs = self.volumes.get(id).knobs(self.config.background_deadline);
         self.scheduler.set_volume(now, id, &knobs);
         id
@@ -119,6 +141,7 @@ impl Engine {
     /// # Panics
     /// If there is no such volume.
     pub fn set_volume(&mut self, now: Instant, volume: VolumeId, config: VolumeConfig) {
+        self.record(now, 0, |_| Entry::VolumeSet { id: volume, config: config.clone() });
         let changed = self.volumes.get_mut(volume);
         changed.set_config(config);
         self.scheduler.set_volume(now, volume, &changed.knobs(self.config.background_deadline));
@@ -133,6 +156,7 @@ impl Engine {
         assert!(outstanding == 0, "{volume:?} has {outstanding} requests outstanding");
         self.scheduler.remove_volume(now, volume);
         self.volumes.remove(volume);
+        self.record(now, 0, |_| Entry::VolumeRemoved { id: volume });
     }
 }
 
@@ -149,6 +173,7 @@ impl Engine {
         let stamped = Stamped { volume, kind, length, arrived: now, stage: Stage::Queued };
         let id = self.requests.insert(owner.chain(kind), stamped);
         self.scheduler.submit(now, Io { id, volume, kind, offset, length, arrived: now });
+        self.record(now, 0, |_| Entry::Submitted { request, id });
         id
     }
 
@@ -158,12 +183,11 @@ impl Engine {
     /// If that request is not at the device.
     pub fn handle_complete(&mut self, now: Instant, id: IoId, ok: bool) {
         let request = self.requests.get_mut(id).expect("only what was issued completes");
-        let Stage::AtDevice { issued, past_gate } = request.stage else {
-            panic!("{id:?} is not at the device")
-        };
+        let Stage::AtDevice { issued } = request.stage else { panic!("{id:?} is not at the device") };
         request.stage = Stage::Done { issued, completed: now, ok };
-        self.occupancy.on_complete(past_gate);
+        self.occupancy.on_complete(now.since(issued));
         self.scheduler.on_complete(now, &Completion { id, volume: request.volume, ok });
+        self.record(now, 0, |_| Entry::Completed { id, ok });
         self.debug_assert_invariants();
     }
 
@@ -185,11 +209,18 @@ impl Engine {
             owner.on_answer(kind, Latency { total, at_device: device });
         }
         self.events.push_back(Event::Finished { volume, kind, length, ok, queued, device, total });
+        self.record(now, 1, |_| Entry::Replied { id });
     }
 
     /// The client does not want a request any more. True: it was queued, and is gone. False: it is at the device and
     /// will complete, or it is unknown.
     pub fn handle_abort(&mut self, now: Instant, id: IoId) -> bool {
+        let gone = self.abort(now, id);
+        self.record(now, usize::from(gone), |_| Entry::Aborted { id, gone });
+        gone
+    }
+
+    fn abort(&mut self, now: Instant, id: IoId) -> bool {
         let Some(Stamped { volume, kind, stage: Stage::Queued, .. }) = self.requests.get_mut(id).copied()
         else {
             return false;
@@ -205,6 +236,7 @@ impl Engine {
 
     /// Time has passed: runs what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
+        let reported = self.events.len();
         if self.wake.is_some_and(|wake| wake <= now) {
             self.wake = None;
         }
@@ -213,7 +245,7 @@ impl Engine {
         {
             let event = control.run(
                 now,
-                self.occupancy.take_peak(),
+                self.occupancy.take(now),
                 self.config.background_deadline,
                 &mut self.volumes,
                 &self.requests,
@@ -224,6 +256,8 @@ impl Engine {
         if self.window.serve(now) {
             self.events.extend(close_windows(now, &mut self.volumes, &self.requests));
         }
+        let caused = self.events.len() - reported;
+        self.record(now, caused, |engine| Entry::TimedOut { timeout: engine.poll_timeout() });
     }
 }
 
@@ -237,16 +271,15 @@ impl Engine {
         match dispatch {
             Dispatch::Issue(io) => {
                 let request = self.requests.get_mut(io.id).expect("what is queued is known");
-                let depth = self.control.as_ref().map_or(u32::MAX, |control| control.depth().get());
-                let past_gate = self.occupancy.count() >= depth;
-                request.stage = Stage::AtDevice { issued: now, past_gate };
-                self.occupancy.on_issue(past_gate);
+                request.stage = Stage::AtDevice { issued: now };
+                self.occupancy.on_issue();
                 self.debug_assert_invariants();
             }
             Dispatch::WaitUntil(instant) => self.wake = Some(instant),
             Dispatch::AtDepth { recheck } => self.wake = recheck,
             Dispatch::Idle => self.wake = None,
         }
+        self.record(now, 0, |_| Entry::Dispatched(Answer::from(dispatch)));
         dispatch
     }
 
@@ -291,6 +324,26 @@ impl Engine {
     pub fn target(&self, volume: VolumeId) -> Option<Span> {
         let volume = self.volumes.get(volume);
         if self.control.is_some() { volume.latency_target() } else { volume.window_target() }
+    }
+
+    /// Whether there is such a volume.
+    pub(crate) fn has_volume(&self, volume: VolumeId) -> bool {
+        self.volumes.contains(volume)
+    }
+
+    /// How far a request has come; `None` if it is gone or never was.
+    pub(crate) fn stage(&mut self, id: IoId) -> Option<Stage> {
+        self.requests.get_mut(id).map(|request| request.stage)
+    }
+
+    /// Tells the recorder, if there is one, of a call and of the events that it has `caused`, which are the last.
+    fn record(&mut self, now: Instant, caused: usize, entry: impl FnOnce(&Self) -> Entry) {
+        let Some(mut recorder) = self.recorder.take() else { return };
+        recorder.record(now, &entry(self));
+        for event in self.events.range(self.events.len() - caused..) {
+            recorder.record(now, &Entry::Reported(*event));
+        }
+        self.recorder = Some(recorder);
     }
 
     fn debug_assert_invariants(&self) {

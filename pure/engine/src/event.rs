@@ -1,9 +1,10 @@
 //! What an engine reports: the one source of every metric, table, log line and figure.
 
+use serde::{Deserialize, Serialize};
 use weir_model::{IoKind, Offered, QueueDepth, Span, VolumeId};
 
 /// Something that happened in a pool.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Event {
     /// A request was answered.
     Finished {
@@ -46,7 +47,7 @@ pub enum Event {
 }
 
 /// One SLO window of one volume. All numbers are of reads and writes; other requests have no SLO.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WindowReport {
     /// What arrived in it, and how long it was.
     pub offered: Offered,
@@ -61,7 +62,7 @@ pub struct WindowReport {
 }
 
 /// Whether a window kept its volume's promise.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Verdict {
     /// The mean latency was at most the target.
     Met,

@@ -18,6 +18,8 @@
 //! - `add_*`, `set_*`, `remove_*`: configuration, at any time, with requests queued and at the device.
 //! - The rest reads the state and changes nothing.
 //!
+//! [`Engine::with_recorder`] makes one that tells a [`Recorder`] of all of this, and [`Replay`] lives it through again.
+//!
 //! **Time.** `now` is the first argument of everything that can depend on it, and never goes back. One reading of the
 //! clock may serve a whole batch. To call `handle_timeout` late is allowed: what was missed runs once.
 //!
@@ -54,6 +56,7 @@ mod engine;
 mod event;
 mod loops;
 mod occupancy;
+mod recording;
 mod requests;
 mod sensors;
 mod slo_window;
@@ -63,5 +66,6 @@ mod volume;
 pub use config::{Control, EngineConfig, VolumeConfig};
 pub use engine::{Engine, EngineSnapshot, Request};
 pub use event::{Event, Verdict, WindowReport};
+pub use recording::{Answer, Deviation, Entry, How, Recorder, Replay};
 pub use weir_control::DepthFeedbackConfig;
 pub use weir_sched::Dispatch;

@@ -1,10 +1,11 @@
 //! What an engine does because time has passed: the control loop and the end of SLO windows.
 
-use weir_control::{Controller, DepthFeedback, DepthFeedbackConfig, Peak, PoolObservation};
+use weir_control::{Controller, DepthFeedback, DepthFeedbackConfig, PoolObservation};
 use weir_model::{Instant, QueueDepth, Span, VolumeId};
 use weir_sched::Scheduler;
 
 use crate::event::Event;
+use crate::occupancy::Occupied;
 use crate::requests::RequestTable;
 use crate::tick::Tick;
 use crate::volume::VolumeTable;
@@ -31,17 +32,18 @@ impl ControlLoop {
         self.law.depth()
     }
 
-    /// Ends a period with this `peak` at the device: reads the sensors, and turns the knobs.
+    /// Ends a period in which the device was `occupied` so: reads the sensors, and turns the knobs.
     pub(crate) fn run(
         &mut self,
         now: Instant,
-        peak: Peak,
+        occupied: Occupied,
         background_deadline: Span,
         volumes: &mut VolumeTable,
         requests: &RequestTable,
         scheduler: &mut dyn Scheduler,
     ) -> Event {
-        self.seen.peak = peak;
+        self.seen.peak = occupied.peak;
+        self.seen.beside_finished = occupied.beside_finished;
         self.seen.volumes.clear();
         self.seen.volumes.extend(volumes.iter_mut().map(|(_, volume)| volume.observe(now, requests)));
         let setting = self.law.step(now, &self.seen);
@@ -52,7 +54,7 @@ impl ControlLoop {
                 scheduler.set_volume(now, id, &volume.knobs(background_deadline));
             }
         }
-        Event::Controlled { depth: setting.depth, peak: peak.all }
+        Event::Controlled { depth: setting.depth, peak: occupied.peak }
     }
 }
 

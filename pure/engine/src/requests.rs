@@ -27,8 +27,8 @@ pub(crate) struct Stamped {
 pub(crate) enum Stage {
     /// The scheduler has it.
     Queued,
-    /// The device has it; `past_gate` if it passed the depth gate because it was due.
-    AtDevice { issued: Instant, past_gate: bool },
+    /// The device has it.
+    AtDevice { issued: Instant },
     /// The device has finished it; its reply is on the way.
     Done { issued: Instant, completed: Instant, ok: bool },
 }

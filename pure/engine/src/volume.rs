@@ -167,6 +167,10 @@ impl VolumeTable {
         self.volumes[id.0 as usize] = None;
     }
 
+    pub(crate) fn contains(&self, id: VolumeId) -> bool {
+        self.volumes.get(id.0 as usize).is_some_and(Option::is_some)
+    }
+
     /// # Panics
     /// If there is no such volume: only the driver names volumes, and it was told their numbers.
     pub(crate) fn get(&self, id: VolumeId) -> &Volume {

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
+use serde::{Deserialize, Serialize};
+
 /// How many requests a pool may have at its device at a time; at least one, or nothing would ever move.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct QueueDepth(NonZeroU32);
 
 impl QueueDepth {

@@ -1,14 +1,16 @@
 //! A request, as the scheduler and the engine see it: what it asks for, not the bytes that it carries.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Instant;
 
 /// A volume's place in its pool: dense, from zero; the number of a removed volume may be used again.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct VolumeId(pub u32);
 
 /// A request's place in its engine. `slot` is dense, so that a driver can keep what belongs to the request in a
 /// `Vec`; `generation` tells two requests apart that had the same slot one after the other.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct IoId {
     /// Index of the slot.
     pub slot: u32,
@@ -17,7 +19,7 @@ pub struct IoId {
 }
 
 /// What a request does.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum IoKind {
     /// Carries data from the device.
     Read,

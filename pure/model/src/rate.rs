@@ -2,15 +2,25 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
 use crate::Span;
 
 /// Requests a second: finite and above zero.
-#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
 pub struct Iops(f64);
 
 /// Bytes a second, above zero.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
 pub struct Bandwidth(u64);
+
+/// A number that is no rate: zero, below zero, or not finite.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("a rate must be a finite number above zero")]
+pub struct NoRate;
 
 impl Iops {
     /// `rate` requests a second; `None` unless it is finite and above zero.
@@ -36,6 +46,32 @@ impl Bandwidth {
     }
 }
 
+impl TryFrom<f64> for Iops {
+    type Error = NoRate;
+    fn try_from(rate: f64) -> Result<Self, NoRate> {
+        Self::new(rate).ok_or(NoRate)
+    }
+}
+
+impl From<Iops> for f64 {
+    fn from(rate: Iops) -> Self {
+        rate.0
+    }
+}
+
+impl TryFrom<u64> for Bandwidth {
+    type Error = NoRate;
+    fn try_from(rate: u64) -> Result<Self, NoRate> {
+        Self::new(rate).ok_or(NoRate)
+    }
+}
+
+impl From<Bandwidth> for u64 {
+    fn from(rate: Bandwidth) -> Self {
+        rate.0
+    }
+}
+
 impl fmt::Display for Iops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}iops", self.0)
@@ -43,7 +79,7 @@ impl fmt::Display for Iops {
 }
 
 /// How many reads and writes arrived over a span.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Offered {
     /// Reads that arrived.
     pub reads: u64,

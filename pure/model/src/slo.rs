@@ -10,12 +10,13 @@
 //! other window. A segment therefore ends where the count is above `r_i` by more than two standard deviations of
 //! a Poisson count, `n > r_i w + 2 sqrt(r_i w)`: a rate that cannot be told from `r_i` is in contract.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{Iops, Offered, Span};
 
 /// One segment of the curve: up to this rate, these latencies.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SloPoint {
     /// The rate `r_i` at which the segment ends.
     pub up_to: Iops,
@@ -26,7 +27,8 @@ pub struct SloPoint {
 }
 
 /// A latency for a request rate: one segment or more, in increasing rate.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Vec<SloPoint>", into = "Vec<SloPoint>")]
 pub struct Slo {
     points: Vec<SloPoint>,
 }
@@ -83,6 +85,19 @@ impl Slo {
         let seconds =
             read_fraction * point.read.as_secs_f64() + (1.0 - read_fraction) * point.write.as_secs_f64();
         Some(Span::from_secs_f64(seconds))
+    }
+}
+
+impl TryFrom<Vec<SloPoint>> for Slo {
+    type Error = SloError;
+    fn try_from(points: Vec<SloPoint>) -> Result<Self, SloError> {
+        Self::new(points)
+    }
+}
+
+impl From<Slo> for Vec<SloPoint> {
+    fn from(slo: Slo) -> Self {
+        slo.points
     }
 }
 

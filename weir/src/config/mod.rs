@@ -10,6 +10,7 @@
 //! compares the two key by key.
 
 mod accepts;
+mod array;
 mod error;
 mod fault;
 mod limits;
@@ -25,6 +26,7 @@ mod volume;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use array::Array;
 use error::ConfigError;
 use listen::Listen;
 use pool::Station;
@@ -38,7 +40,7 @@ pub(crate) use report::check_report;
 pub(crate) use volume::{BackendConfig, Volume};
 
 /// The tables of a file.
-const KEYS: &[&str] = &["listen", "limits", "pool", "volume", "station"];
+const KEYS: &[&str] = &["listen", "limits", "pool", "volume", "station", "array"];
 
 /// A valid configuration. Two are equal if they put the same in force, wherever that is written.
 #[derive(Clone, PartialEq, Debug)]
@@ -50,10 +52,12 @@ pub(crate) struct Config {
     /// The pools, by name.
     pub(crate) pools: BTreeMap<String, Pool>,
     /// The volumes, by name, which is also the name of the export. At least one; the pool of each is in
-    /// `pools`, and its station, if it is on one, in `stations`.
+    /// `pools`, and its station or array, if it is on one, in `stations` or `arrays`.
     pub(crate) volumes: BTreeMap<String, Volume>,
     /// The stations, by name; the volumes on one are all of the same pool.
     pub(crate) stations: BTreeMap<String, Station>,
+    /// The simulated arrays, by name; the volumes on one are all of the same pool, and fit on it.
+    pub(crate) arrays: BTreeMap<String, Array>,
 }
 
 impl Config {
@@ -85,6 +89,7 @@ fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> 
     let root = Section::root(document, table, KEYS);
     let pools = named(&root, "pool", pool::KEYS, pool::resolve_pool);
     let stations = named(&root, "station", pool::STATION_KEYS, pool::resolve_station);
+    let arrays = array::resolve(&root);
     let listen = listen::resolve(&root);
     let limits = limits::resolve(&root);
     let sections = root.named("volume", volume::KEYS);
@@ -92,14 +97,14 @@ fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> 
     for (name, section) in &sections {
         check_name(section, name);
         if let Some(volume) = volume::resolve(section) {
-            rules::check_volume(section, &volume, &pools, &stations);
+            rules::check_volume(section, &volume, &pools, &stations, &arrays);
             volumes.insert(name.clone(), volume);
         }
     }
     if sections.is_empty() && !root.has("volume") {
         root.refuse_found("volume", "nothing", "at least one table [volume.NAME]");
     }
-    let config = Config { listen, limits, pools, volumes, stations };
+    let config = Config { listen, limits, pools, volumes, stations, arrays };
     rules::check_sharing(&sections, &config);
     config
 }
@@ -119,13 +124,19 @@ fn named<T>(
     resolved
 }
 
-/// A name goes unquoted into metric labels, log lines and NBD URIs, and has to fit an NBD export name.
 fn check_name(section: &Section<'_>, name: &str) {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    if name.is_empty() || name.len() > 255 || !name.bytes().all(plain) {
-        section.refuse_table(format!("the name {name:?}"), "1 to 255 of A-Z a-z 0-9 . _ -");
+    if !is_name(name) {
+        section.refuse_table(format!("the name {name:?}"), NAMES);
     }
 }
+
+/// A name goes unquoted into metric labels, log lines and NBD URIs, and has to fit an NBD export name.
+fn is_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    !name.is_empty() && name.len() <= 255 && name.bytes().all(plain)
+}
+
+const NAMES: &str = "1 to 255 of A-Z a-z 0-9 . _ -";
 
 #[cfg(test)]
 mod tests;

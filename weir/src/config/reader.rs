@@ -8,8 +8,9 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
+use serde::de::DeserializeOwned;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::accepts::Accepts;
 use super::error::Problem;
@@ -212,6 +213,22 @@ impl<'d> Section<'d> {
         named
     }
 
+    /// The values `key.NAME`, by name, whatever they are.
+    pub(super) fn named_values(&self, key: &str) -> Vec<(String, Element<'d>)> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        let Some(table) = value.get_ref().as_table() else {
+            self.refuse(key, &format!("tables [{key}.NAME]"));
+            return Vec::new();
+        };
+        let path = |name: &str| join(&self.path_of(key), name);
+        let document = self.document;
+        let element = |name: &str, value| Element { document, value, path: path(name) };
+        table
+            .iter()
+            .map(|(name, value)| (name.get_ref().to_string(), element(name.get_ref(), value)))
+            .collect()
+    }
+
     /// A value that the table as a whole says.
     pub(super) fn resolved<T>(&self, value: T) -> Resolved<T> {
         Resolved { value, origin: Origin::File { line: self.line } }
@@ -257,6 +274,42 @@ impl<'d> Element<'d> {
         self.document.table(self.path.clone(), self.value, keys)
     }
 
+    /// The element as a type that reads itself; nothing if it does not, which is a problem.
+    ///
+    /// For the text forms that other crates own. Serde ends at the first problem.
+    pub(super) fn deserialize<T: DeserializeOwned>(&self) -> Option<T> {
+        match T::deserialize(ValueDeserializer::from(self.value.clone())) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let span = error.span().unwrap_or_else(|| self.value.span());
+                let (line, path) =
+                    (self.document.line(&span), innermost(self.path.clone(), self.value, &span));
+                let (found, accepted) = self.document.found_and_accepted(&error, &span);
+                self.document.note(line, &path, found, accepted);
+                None
+            }
+        }
+    }
+
+    /// Every value in it that is no table and no array: its full key, and the value as it is written, without quotes.
+    pub(super) fn written(&self) -> Vec<(String, Resolved<String>)> {
+        let mut values = Vec::new();
+        self.document.list(&self.path, self.value, &mut values);
+        values
+    }
+
+    /// Notes that what stands under `key` of the table is not accepted, or is missing.
+    pub(super) fn refuse_key(&self, key: &str, found: impl Into<String>, accepted: impl Into<String>) {
+        let there = self.value.get_ref().as_table().and_then(|table| table.get(key)).unwrap_or(self.value);
+        self.document.note(self.document.line(&there.span()), &join(&self.path, key), found, accepted);
+    }
+
+    /// Notes that the element is not accepted, with own words for what was found.
+    pub(super) fn refuse_found(&self, found: impl Into<String>, accepted: impl Into<String>) {
+        let line = self.document.line(&self.value.span());
+        self.document.note(line, &self.path, found, accepted);
+    }
+
     /// Notes that the element is not accepted.
     pub(super) fn refuse(&self, accepted: &str) {
         let line = self.document.line(&self.value.span());
@@ -265,6 +318,44 @@ impl<'d> Element<'d> {
 }
 
 impl<'d> Document<'d> {
+    fn list(&self, path: &str, value: &Spanned<DeValue<'_>>, values: &mut Vec<(String, Resolved<String>)>) {
+        match value.get_ref() {
+            DeValue::Table(table) => {
+                table.iter().for_each(|(key, value)| self.list(&join(path, key.get_ref()), value, values));
+            }
+            DeValue::Array(array) => {
+                let elements = array.iter().enumerate();
+                elements.for_each(|(i, value)| self.list(&format!("{path}[{i}]"), value, values));
+            }
+            scalar => {
+                let raw = self.text.get(value.span()).unwrap_or_default();
+                let value_as_text = scalar.as_str().unwrap_or(raw).to_owned();
+                let origin = Origin::File { line: self.line(&value.span()) };
+                values.push((path.to_owned(), Resolved { value: value_as_text, origin }));
+            }
+        }
+    }
+
+    /// What serde says, in the two halves of a problem. It has no better interface for it than its text.
+    fn found_and_accepted(&self, error: &toml::de::Error, span: &Range<usize>) -> (String, String) {
+        let message = error.message();
+        if let Some((found, accepted)) = message.split_once("; accepted: ") {
+            return (found.trim_start_matches("found ").to_owned(), accepted.to_owned());
+        }
+        let (what, accepted) =
+            message.split_once(", expected ").unwrap_or((message, "what docs/config.md says"));
+        let accepted = accepted.trim_start_matches("one of ").replace('`', "");
+        let found = match what.split_once(' ') {
+            Some(("unknown", rest)) if rest.starts_with("field") => "an unknown key".to_owned(),
+            Some(("missing", rest)) => {
+                format!("nothing for {}", rest.trim_start_matches("field ").replace('`', ""))
+            }
+            Some(("invalid" | "unknown", _)) => shorten(self.text.get(span.clone()).unwrap_or_default()),
+            _ => what.to_owned(),
+        };
+        (found, accepted)
+    }
+
     fn read<T: 'static>(
         &self,
         path: &str,
@@ -291,6 +382,27 @@ impl<'d> Document<'d> {
         }
         self.note(line, &path, self.show(value), format!("a table with the keys {}", keys.join(", ")));
         None
+    }
+}
+
+/// The full path of the value, within `value` at `path`, that an error at `span` is about: the innermost whose key or
+/// value has the span in it.
+fn innermost(path: String, value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> String {
+    let holds = |outer: &Range<usize>| outer.start <= span.start && span.end <= outer.end;
+    let within: Option<(String, &Spanned<DeValue<'_>>)> = match value.get_ref() {
+        DeValue::Table(table) => table
+            .iter()
+            .find(|(key, value)| holds(&key.span()) || holds(&value.span()))
+            .map(|(key, value)| (join(&path, key.get_ref()), value)),
+        DeValue::Array(array) => {
+            let found = array.iter().enumerate().find(|(_, value)| holds(&value.span()));
+            found.map(|(i, value)| (format!("{path}[{i}]"), value))
+        }
+        _ => None,
+    };
+    match within {
+        Some((path, value)) => innermost(path, value, span),
+        None => path,
     }
 }
 

@@ -43,6 +43,9 @@ fn rows(config: &Config) -> Vec<Row> {
         rows.push(&join(&table, "servers"), &station.servers, ToString::to_string);
         rows.push(&join(&table, "service_time"), &station.service_time, |span| show_span(*span));
     }
+    for array in config.arrays.values() {
+        array.written.iter().for_each(|(key, value)| rows.push(key, value, Clone::clone));
+    }
     for (name, volume) in &config.volumes {
         let control = config.pools.get(&volume.pool.value).map(|pool| pool.control.value);
         rows.push_volume(name, volume, control);

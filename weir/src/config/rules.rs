@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::Config;
 use super::accepts::quoted;
+use super::array::Array;
 use super::pool::{Control, Pool, Station};
-use super::reader::Section;
+use super::reader::{Section, join};
 use super::volume::{BackendConfig, Volume};
 
 /// Caps are gates of the scheduler; without control there is none.
@@ -19,6 +20,7 @@ pub(super) fn check_volume(
     volume: &Volume,
     pools: &BTreeMap<String, Pool>,
     stations: &BTreeMap<String, Station>,
+    arrays: &BTreeMap<String, Array>,
 ) {
     match pools.get(&volume.pool.value) {
         None => section.refuse("pool", &one_of("pool", pools.keys())),
@@ -33,10 +35,14 @@ pub(super) fn check_volume(
         }
         Some(_) => {}
     }
-    if let BackendConfig::Station(name) = &volume.backend.value
-        && !stations.contains_key(name)
-    {
-        section.refuse("backend", &one_of("station", stations.keys()));
+    match &volume.backend.value {
+        BackendConfig::Station(name) if !stations.contains_key(name) => {
+            section.refuse("backend", &one_of("station", stations.keys()));
+        }
+        BackendConfig::Array(name, _) if !arrays.contains_key(name) => {
+            section.refuse("backend", &one_of("array", arrays.keys()));
+        }
+        _ => {}
     }
     if !matches!(volume.backend.value, BackendConfig::File(_)) && !section.has("size") {
         let found = format!("nothing, and backend \"{}\" has no size of its own", volume.backend.value);
@@ -44,34 +50,58 @@ pub(super) fn check_volume(
     }
 }
 
-/// Holds the volumes against each other: a station has one pool, a file one volume.
+/// Holds the volumes against each other: a station or an array has one pool, a file one volume, and an array room for
+/// its volumes.
 pub(super) fn check_sharing(sections: &[(String, Section<'_>)], config: &Config) {
-    let mut station_users: BTreeMap<&str, (&str, &Volume)> = BTreeMap::new();
+    let mut device_users: BTreeMap<String, (&str, &Volume)> = BTreeMap::new();
     let mut file_users: BTreeMap<PathBuf, &str> = BTreeMap::new();
+    let mut free: BTreeMap<&str, u64> =
+        config.arrays.iter().map(|(name, array)| (name.as_str(), array.options.size())).collect();
     for (name, section) in sections {
         let Some(volume) = config.volumes.get(name) else { continue };
-        match &volume.backend.value {
-            BackendConfig::Station(station) => {
-                let (first, other) = *station_users.entry(station).or_insert((name, volume));
-                if other.pool != volume.pool {
-                    let found = format!(
-                        "{:?}, which volume.{first} uses from pool {:?}",
-                        volume.backend.value.to_string(),
-                        other.pool.value
-                    );
-                    section.refuse_found("backend", found, "a station whose volumes are all in one pool");
-                }
+        let (device, file) = match &volume.backend.value {
+            BackendConfig::Memory => (None, None),
+            BackendConfig::File(path) => (None, Some(path)),
+            BackendConfig::Station(station) => (Some(("station", station)), None),
+            BackendConfig::Array(array, path) => (Some(("array", array)), Some(path)),
+        };
+        if let Some((kind, device)) = device {
+            let (first, other) = *device_users.entry(join(kind, device)).or_insert((name, volume));
+            if other.pool != volume.pool {
+                let which = if file.is_some() { "whose array" } else { "which" };
+                let found = format!(
+                    "{:?}, {which} volume.{first} uses from pool {:?}",
+                    volume.backend.value.to_string(),
+                    other.pool.value
+                );
+                let accepted = format!("{} {kind} whose volumes are all in one pool", article(kind));
+                section.refuse_found("backend", found, &accepted);
             }
-            BackendConfig::File(path) => {
-                let first = *file_users.entry(real_path(path)).or_insert(name);
-                if first != name {
-                    let found = format!("{:?}, the file of volume.{first}", volume.backend.value.to_string());
-                    section.refuse_found("backend", found, "a file for each volume");
-                }
+            if let Some(free) = free.get_mut(device.as_str()).filter(|_| kind == "array") {
+                check_room(section, device, volume, free);
             }
-            BackendConfig::Memory => {}
+        }
+        if let Some(path) = file {
+            let first = *file_users.entry(real_path(path)).or_insert(name);
+            if first != name {
+                let found = format!("{:?}, the file of volume.{first}", volume.backend.value.to_string());
+                section.refuse_found("backend", found, "a file for each volume");
+            }
         }
     }
+}
+
+/// Takes the volume's bytes from what is free on its array.
+fn check_room(section: &Section<'_>, array: &str, volume: &Volume, free: &mut u64) {
+    let Some(size) = volume.size.value else { return };
+    match free.checked_sub(size.as_u64()) {
+        Some(rest) => *free = rest,
+        None => section.refuse("size", &format!("at most {free} bytes, which array {array} has left for it")),
+    }
+}
+
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with('a') { "an" } else { "a" }
 }
 
 /// The path without links and detours; the file itself need not be there yet.
@@ -85,7 +115,7 @@ fn real_path(path: &Path) -> PathBuf {
 
 fn one_of<'a>(kind: &str, names: impl ExactSizeIterator<Item = &'a String>) -> String {
     if names.len() == 0 {
-        return format!("a {kind} of this file, which has none: add a table [{kind}.NAME]");
+        return format!("{} {kind} of this file, which has none: add a table [{kind}.NAME]", article(kind));
     }
-    format!("a {kind} of this file: {}", quoted(names))
+    format!("{} {kind} of this file: {}", article(kind), quoted(names))
 }

@@ -1,5 +1,6 @@
 //! What the module promises, from text to values, messages and the report.
 
+mod arrays;
 mod problems;
 mod resolved;
 

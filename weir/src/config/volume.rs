@@ -26,6 +26,8 @@ pub(super) const KEYS: &[&str] = &[
 
 pub(super) const SLO_KEYS: &[&str] = &["up_to", "read", "write"];
 
+const BACKENDS: &str = "\"file:/path\" (absolute), \"memory\", \"station:NAME\" or \"array:NAME:/path\"";
+
 /// The longest string of the NBD protocol, the description of an export included.
 const MOST_DESCRIPTION: usize = 4096;
 
@@ -66,13 +68,14 @@ pub(crate) enum BackendConfig {
     Memory,
     /// Memory behind the station of this name.
     Station(String),
+    /// A part of the simulated array of this name, with its bytes in this file; the path is absolute.
+    Array(String, PathBuf),
 }
 
 /// The volume; nothing if it has no pool or no backend, which is a problem.
 pub(super) fn resolve(section: &Section<'_>) -> Option<Volume> {
     let name = Accepts::text("the name of a pool", |text| (!text.is_empty()).then(|| text.to_owned()));
-    let backend =
-        Accepts::text("\"file:/path\" (absolute), \"memory\" or \"station:NAME\"", BackendConfig::read);
+    let backend = Accepts::text(BACKENDS, BackendConfig::read);
     let pool = section.required("pool", &name);
     let backend = section.required("backend", &backend);
     let (slo, slo_points) = resolve_slo(section);
@@ -106,8 +109,10 @@ pub(super) fn resolve(section: &Section<'_>) -> Option<Volume> {
 impl BackendConfig {
     fn read(text: &str) -> Option<Self> {
         match text.split_once(':') {
-            Some(("file", path)) if path.starts_with('/') && !path.contains('\0') => {
-                Some(Self::File(path.into()))
+            Some(("file", path)) => file_path(path).map(Self::File),
+            Some(("array", rest)) => {
+                let (name, path) = rest.split_once(':').filter(|(name, _)| !name.is_empty())?;
+                Some(Self::Array(name.to_owned(), file_path(path)?))
             }
             Some(("station", name)) if !name.is_empty() => Some(Self::Station(name.to_owned())),
             None if text == "memory" => Some(Self::Memory),
@@ -122,8 +127,14 @@ impl fmt::Display for BackendConfig {
             Self::File(path) => write!(f, "file:{}", path.display()),
             Self::Memory => f.write_str("memory"),
             Self::Station(name) => write!(f, "station:{name}"),
+            Self::Array(name, path) => write!(f, "array:{name}:{}", path.display()),
         }
     }
+}
+
+/// The path of a file, if it is absolute and can be one.
+fn file_path(path: &str) -> Option<PathBuf> {
+    (path.starts_with('/') && !path.contains('\0')).then(|| path.into())
 }
 
 fn description() -> Accepts<String> {

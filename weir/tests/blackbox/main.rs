@@ -5,6 +5,7 @@
 //! a test blocks on what it waits for (a line, a reply, the end of a process), with a limit beyond which it fails;
 //! the few figures that nobody announces are polled, see `harness::wait_until`.
 
+mod array;
 mod bad_input;
 mod block_status;
 mod copying;
@@ -15,7 +16,10 @@ mod memory;
 mod metrics;
 mod odd_requests;
 mod push_back;
+mod record;
 mod reload;
+mod replay;
 mod shutdown;
 mod unread;
 mod verified_load;
+mod what_if;

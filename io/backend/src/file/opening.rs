@@ -46,6 +46,13 @@ pub(crate) fn open(path: &Path, size: Option<u64>) -> Result<OpenFile, OpenError
 }
 
 impl OpenFile {
+    /// The same, read and written through the page cache only.
+    pub(crate) fn through_the_page_cache(mut self) -> Self {
+        self.descriptors.direct = None;
+        self.abilities.direct = false;
+        self
+    }
+
     /// Takes back what opening changed: removes the file if it was created, cuts off what was added to it.
     pub(crate) fn discard(self) {
         // Nobody is left to tell of a failure: the start-up has failed already, and says why.

@@ -16,6 +16,7 @@ use slab::Slab;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::Kept;
 use super::extents::Question;
 use super::operation::{Abilities, Beginning, Operation, Step, ZEROES};
 use crate::{Buffer, DeviceRequest, Finished};
@@ -48,6 +49,8 @@ struct File {
     abilities: Abilities,
     buffered: Target,
     direct: Option<Target>,
+    /// Where its finished requests go, if not to the driver.
+    kept: Option<Kept>,
     /// Slots that are for this file.
     in_use: usize,
     /// Nobody will start another request; the file goes with its last.
@@ -66,6 +69,13 @@ struct Slot {
     operation: Operation,
 }
 
+/// A question about extents, and the file that it is about.
+struct Unasked {
+    request: DeviceRequest,
+    file: Arc<OwnedFd>,
+    kept: Option<Kept>,
+}
+
 pub(super) struct Inner {
     ring: AsyncFd<IoUring>,
     files: Slab<File>,
@@ -79,9 +89,10 @@ pub(super) struct Inner {
     capacity: usize,
     /// What zeroes are written from.
     zeroes: Option<Buffer>,
-    questions: Vec<Question>,
-    /// Questions that wait for a thread, with the file that they are about.
-    unasked: VecDeque<(DeviceRequest, Arc<OwnedFd>)>,
+    /// Each with where its answer goes, if not to the driver.
+    questions: Vec<(Question, Option<Kept>)>,
+    /// Questions that wait for a thread.
+    unasked: VecDeque<Unasked>,
     /// Of the task that last polled; for questions that are asked after that.
     waker: Option<Waker>,
 }
@@ -118,10 +129,15 @@ impl Inner {
         })
     }
 
-    pub(super) fn add(&mut self, descriptors: Descriptors, abilities: Abilities) -> usize {
+    pub(super) fn add(
+        &mut self,
+        descriptors: Descriptors,
+        abilities: Abilities,
+        kept: Option<Kept>,
+    ) -> usize {
         let key = self.files.vacant_key();
         let (buffered, direct) = self.register(key, &descriptors);
-        self.files.insert(File { descriptors, abilities, buffered, direct, in_use: 0, closing: false })
+        self.files.insert(File { descriptors, abilities, buffered, direct, kept, in_use: 0, closing: false })
     }
 
     /// Registers a file under its key: two places in the kernel's table for each.
@@ -178,7 +194,9 @@ impl Inner {
     }
 
     fn ask(&mut self, file: usize, request: DeviceRequest) {
-        self.unasked.push_back((request, Arc::clone(&self.files[file].descriptors.buffered)));
+        let File { descriptors, kept, .. } = &self.files[file];
+        let file = Arc::clone(&descriptors.buffered);
+        self.unasked.push_back(Unasked { request, file, kept: kept.clone() });
         if let Some(waker) = &self.waker {
             waker.wake_by_ref(); // to have the question polled, and so be woken by it
         }
@@ -191,14 +209,14 @@ impl Inner {
         }
         loop {
             while self.questions.len() < QUESTIONS
-                && let Some((request, file)) = self.unasked.pop_front()
+                && let Some(Unasked { request, file, kept }) = self.unasked.pop_front()
             {
-                self.questions.push(Question::ask(request, file));
+                self.questions.push((Question::ask(request, file), kept));
             }
             let asked = self.questions.len();
-            self.questions.retain_mut(|question| match question.poll_answer(cx) {
+            self.questions.retain_mut(|(question, kept)| match question.poll_answer(cx) {
                 Poll::Ready(answer) => {
-                    finished.push(answer);
+                    give(answer, kept.as_ref(), finished);
                     false
                 }
                 Poll::Pending => true,
@@ -256,7 +274,7 @@ impl Inner {
             let slot = &mut self.slots[key];
             let file = &mut self.files[slot.file];
             match slot.operation.advance(result, &mut file.abilities) {
-                Some(outcome) => finished.push(self.finish(key, outcome)),
+                Some(outcome) => self.finish(key, outcome, finished),
                 None => {
                     if !self.issue(key) {
                         self.waiting.push_front(key);
@@ -280,11 +298,12 @@ impl Inner {
         Some((key, u32::try_from(result).map_err(|_| Errno::from_raw_os_error(-result))))
     }
 
-    fn finish(&mut self, key: usize, outcome: Result<(), Errno>) -> Finished {
+    fn finish(&mut self, key: usize, outcome: Result<(), Errno>, finished: &mut Vec<Finished>) {
         let slot = self.slots.remove(key);
-        self.files[slot.file].in_use -= 1;
+        let file = &mut self.files[slot.file];
+        give(slot.operation.request.finish(outcome), file.kept.as_ref(), finished);
+        file.in_use -= 1;
         self.remove_if_unused(slot.file);
-        slot.operation.request.finish(outcome)
     }
 
     /// Ready if the ring's descriptor said that there are completions; forgets that it said so.
@@ -312,6 +331,14 @@ impl Inner {
     /// Changes what all files so far can do.
     pub(super) fn change_abilities(&mut self, change: impl Fn(&mut Abilities)) {
         self.files.iter_mut().for_each(|(_, file)| change(&mut file.abilities));
+    }
+}
+
+/// Hands a finished request to whoever it is for.
+fn give(done: Finished, kept: Option<&Kept>, finished: &mut Vec<Finished>) {
+    match kept {
+        Some(kept) => kept.borrow_mut().push(done),
+        None => finished.push(done),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 use weir_backend::{FaultRule, Opened};
-use weir_engine::{Engine, EngineConfig, VolumeConfig};
+use weir_engine::{Engine, EngineConfig, Recorder, VolumeConfig};
 use weir_model::VolumeId;
 use weir_nbd::Session;
 
@@ -39,6 +39,7 @@ pub(crate) enum Command {
     AddPool {
         name: String,
         config: EngineConfig,
+        recorder: Option<Box<dyn Recorder + Send>>,
         answer: oneshot::Sender<usize>,
     },
     SetPool {
@@ -83,8 +84,8 @@ impl Shard {
     pub(super) fn handle_command(&mut self, command: Command) -> Option<ConnectionId> {
         match command {
             Command::Connect(new) => return self.connect(new),
-            Command::AddPool { name, config, answer } => {
-                let _ = answer.send(self.add_pool(name, config));
+            Command::AddPool { name, config, recorder, answer } => {
+                let _ = answer.send(self.add_pool(name, config, recorder));
             }
             Command::SetPool { pool, config } => {
                 let now = self.clock.now();
@@ -114,10 +115,20 @@ impl Shard {
         None
     }
 
-    fn add_pool(&mut self, name: String, config: EngineConfig) -> usize {
+    fn add_pool(
+        &mut self,
+        name: String,
+        config: EngineConfig,
+        recorder: Option<Box<dyn Recorder + Send>>,
+    ) -> usize {
+        let now = self.clock.now();
+        let engine = match recorder {
+            Some(recorder) => Engine::with_recorder(now, config, recorder),
+            None => Engine::new(now, config),
+        };
         self.pools.insert(Pool {
             name,
-            engine: Engine::new(self.clock.now(), config),
+            engine,
             volumes: Vec::new(),
             timed: Vec::new(),
             retiring: 0,

@@ -1,6 +1,7 @@
 //! The generator against servers: real ones, for what they all must do, and scripted ones, for what none should.
 
 mod real;
+mod recorded;
 mod scripted;
 
 use std::future::{Future, pending};

@@ -7,20 +7,20 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
-use weir_load::{Arrival, LoadError, LoadSpec, Pace, Pattern, Until};
+use weir_load::{Arrival, LoadError, LoadSpec, Pace, Pattern, Target, Until};
 use weir_model::{Iops, Span};
 
 use super::load;
 
 /// A server process that ends with the test.
-struct Server {
+pub(super) struct Server {
     process: Child,
     socket: PathBuf,
     _dir: TempDir,
 }
 
 impl Server {
-    fn nbdkit(arguments: &[&str]) -> Self {
+    pub(super) fn nbdkit(arguments: &[&str]) -> Self {
         Self::start(|dir| {
             let mut command = Command::new("nbdkit");
             command
@@ -54,9 +54,12 @@ impl Server {
         Self { process, socket, _dir: dir }
     }
 
+    pub(super) fn target(&self, export: &str) -> Target {
+        format!("nbd+unix:///{export}?socket={}", self.socket.display()).parse().unwrap()
+    }
+
     fn spec(&self, export: &str) -> LoadSpec {
-        let uri = format!("nbd+unix:///{export}?socket={}", self.socket.display());
-        LoadSpec { until: Until::Requests(2_000), ..LoadSpec::new(uri.parse().unwrap()) }
+        LoadSpec { until: Until::Requests(2_000), ..LoadSpec::new(self.target(export)) }
     }
 }
 

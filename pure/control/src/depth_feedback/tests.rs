@@ -31,7 +31,15 @@ const fn at_device(total: Span) -> Latency {
 }
 
 fn pool(peak: u32, volumes: Vec<VolumeObservation>) -> PoolObservation {
-    PoolObservation { peak: Peak { all: peak, through_gate: peak }, volumes }
+    PoolObservation { peak, beside_finished: f64::from(peak), volumes: with_another(volumes) }
+}
+
+/// The law cuts for nobody who is alone: somebody without a promise is there too.
+fn with_another(mut volumes: Vec<VolumeObservation>) -> Vec<VolumeObservation> {
+    let spent = volumes.iter().filter_map(|volume| volume.answered).map(|latency| latency.at_device).min();
+    let background = VolumeObservation { slo: None, ..promised(Some(spent.unwrap_or_default())) };
+    volumes.push(background);
+    volumes
 }
 
 fn law_at(depth: u32) -> DepthFeedback {
@@ -79,6 +87,14 @@ fn a_volume_that_completes_nothing_counts_with_the_age_of_its_oldest_request() {
 }
 
 #[test]
+fn a_volume_that_has_just_begun_counts_with_what_others_spend_at_the_device() {
+    let begun = VolumeObservation { oldest: Some(at_device(Span::from_millis(1))), ..promised(None) };
+    let other = |spent| VolumeObservation { slo: None, ..promised(Some(spent)) };
+    assert_eq!(depth_after(200, &pool(200, vec![begun.clone(), other(Span::from_millis(100))])), 20);
+    assert_eq!(depth_after(200, &pool(200, vec![begun, other(Span::from_millis(2))])), 220);
+}
+
+#[test]
 fn a_volume_that_waits_mostly_elsewhere_asks_for_no_cut() {
     let waited = |at_device| VolumeObservation {
         answered: Some(Latency { total: Span::from_millis(40), at_device: Span::from_millis(at_device) }),
@@ -92,11 +108,35 @@ fn a_volume_that_waits_mostly_elsewhere_asks_for_no_cut() {
 }
 
 #[test]
-fn a_cut_that_still_drains_is_not_made_twice() {
-    let late = || vec![promised(Some(Span::from_millis(20)))];
-    assert_eq!(depth_after(100, &pool(60, late())), 50);
-    assert_eq!(depth_after(50, &pool(60, late())), 30);
-    assert_eq!(depth_after(30, &pool(60, late())), 30);
+fn a_latency_is_held_against_what_was_at_the_device_with_it_and_not_against_what_is_there_now() {
+    let took = |ms, beside_finished, peak| PoolObservation {
+        beside_finished,
+        ..pool(peak, vec![promised(Some(Span::from_millis(ms)))])
+    };
+    let mut law = law_at(4096);
+    // Nobody felt the depth: the first cut counts from what was there, and lands where it is to.
+    assert_eq!(law.step(Instant::ORIGIN, &took(20, 50.0, 90)).depth.get(), 25);
+    // It drains, and those who are answered came when it was full: no cut is made twice.
+    for (ms, beside, peak) in [(40, 100.0, 90), (30, 75.0, 70), (20, 50.0, 50)] {
+        assert_eq!(law.step(Instant::ORIGIN, &took(ms, beside, peak)).depth.get(), 25);
+    }
+}
+
+#[test]
+fn a_device_that_finishes_nothing_is_judged_by_what_it_has() {
+    let hanging = VolumeObservation { oldest: Some(at_device(Span::from_millis(20))), ..promised(None) };
+    let seen = PoolObservation { beside_finished: 0.0, ..pool(200, vec![hanging]) };
+    assert_eq!(depth_after(200, &seen), 100);
+}
+
+#[test]
+fn a_volume_that_is_alone_is_not_held_back_for_its_own_sake() {
+    let alone = PoolObservation {
+        peak: 200,
+        beside_finished: 200.0,
+        volumes: vec![promised(Some(Span::from_secs(1))), VolumeObservation::default()],
+    };
+    assert_eq!(depth_after(200, &alone), 220);
 }
 
 #[test]
@@ -110,7 +150,7 @@ fn volumes_without_a_promise_or_beyond_it_or_silent_take_no_part() {
     let seen = pool(200, vec![unpromised, beyond, promised(None)]);
     let setting = law_at(200).step(Instant::ORIGIN, &seen);
     assert_eq!(setting.depth.get(), 220);
-    assert_eq!(setting.latency_targets, [None, None, Some(TARGET)]);
+    assert_eq!(setting.latency_targets, [None, None, Some(TARGET), None]);
 }
 
 #[test]
@@ -215,7 +255,7 @@ mod conformance {
             prop_assert_eq!(law.step(Instant::ORIGIN, &bad).depth.get(), 2048);
             let hopeless = pool(1, vec![promised(Some(Span::from_secs(1)))]);
             let _ = (0..pinned).map(|_| law.step(Instant::ORIGIN, &hopeless)).last();
-            let at_the_floor = DepthFeedback { config: law.config, depth: 1.0 };
+            let at_the_floor = DepthFeedback { depth: 1.0, ..law.clone() };
             prop_assert_eq!(law, at_the_floor);
         }
 

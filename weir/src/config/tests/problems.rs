@@ -56,7 +56,7 @@ fn an_unknown_key_gets_the_list_of_those_that_are_known() {
         ),
         (
             "[volumes.v]\n",
-            "14: volumes: found an unknown key; accepted: listen, limits, pool, volume, station",
+            "14: volumes: found an unknown key; accepted: listen, limits, pool, volume, station, array",
         ),
         (
             "[limits]\nconnection = 1\n",
@@ -211,7 +211,7 @@ fn a_volume_needs_a_pool_and_a_backend_that_are_there() {
         ),
         (
             &volume("a", ""),
-            r#"10: volume.v.backend: found nothing; accepted: "file:/path" (absolute), "memory" or "station:NAME""#,
+            r#"10: volume.v.backend: found nothing; accepted: "file:/path" (absolute), "memory", "station:NAME" or "array:NAME:/path""#,
         ),
         (
             &volume("b", "backend = \"memory\"\nsize = \"1MiB\"\n"),
@@ -231,11 +231,11 @@ fn a_volume_needs_a_pool_and_a_backend_that_are_there() {
         ),
         (
             &volume("a", "backend = \"file:db.img\"\n"),
-            r#"12: volume.v.backend: found "file:db.img"; accepted: "file:/path" (absolute), "memory" or "station:NAME""#,
+            r#"12: volume.v.backend: found "file:db.img"; accepted: "file:/path" (absolute), "memory", "station:NAME" or "array:NAME:/path""#,
         ),
         (
             &volume("a", "backend = \"memory:1\"\n"),
-            r#"12: volume.v.backend: found "memory:1"; accepted: "file:/path" (absolute), "memory" or "station:NAME""#,
+            r#"12: volume.v.backend: found "memory:1"; accepted: "file:/path" (absolute), "memory", "station:NAME" or "array:NAME:/path""#,
         ),
     ]);
 }

@@ -1,4 +1,4 @@
-//! A `weir serve` of its own for a test.
+//! A `weir serve`, or a `weir record`, of its own for a test.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -28,9 +28,20 @@ impl Server {
     /// # Panics
     /// If it does not.
     pub(crate) fn start(config: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
-            .arg("serve")
-            .arg(config)
+        Self::launch(config, Command::new(env!("CARGO_BIN_EXE_weir")).arg("serve").arg(config))
+    }
+
+    /// Starts a server that records into the directory `out`, and waits until it serves.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub(crate) fn record(config: &Path, out: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        Self::launch(config, command.arg("record").arg(config).arg("--out").arg(out))
+    }
+
+    fn launch(config: &Path, command: &mut Command) -> Self {
+        let mut child = command
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -1,0 +1,125 @@
+//! The last stage: figures against what must be found.
+//!
+//! Every figure has an expectation and every expectation a figure, or the experiment itself is wrong: a figure that
+//! nobody looks at, or a bound that is never tested, is a claim that looks as if it were checked. What the paper only
+//! reports has an expectation without a bound. A claim holds if it does with every seed: a median would hide the seed
+//! with which it does not.
+
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{Expectation, Experiment};
+use crate::run::Store;
+use crate::study::{Figure, Figures};
+
+/// Whether an experiment shows its claim.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Checked {
+    /// The experiment.
+    pub experiment: String,
+    /// With which seeds.
+    pub seeds: Vec<u64>,
+    /// The figures, in the order of the experiment's file.
+    pub figures: Vec<CheckedFigure>,
+}
+
+/// A figure over all seeds, against what must be found.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CheckedFigure {
+    /// Its name.
+    pub name: String,
+    /// The value with each seed.
+    pub values: Vec<Option<f64>>,
+    /// The least and the greatest that hold; neither, if nothing must.
+    pub at_least: Option<f64>,
+    /// See above.
+    pub at_most: Option<f64>,
+    /// With which seeds it does not hold.
+    pub fails: Vec<u64>,
+}
+
+/// Compares, and writes `verdict.json`.
+///
+/// # Errors
+/// If a figure has no expectation, or an expectation no figure.
+pub fn check(experiment: &Experiment, all: &[Figures], store: &Store) -> anyhow::Result<Checked> {
+    let id = &experiment.id;
+    for Figure { name, .. } in all.iter().flat_map(|of_seed| &of_seed.figures) {
+        let expected = experiment.expect.iter().any(|expectation| expectation.figure == *name);
+        ensure!(expected, "{id}: expect: found none for the figure {name}; accepted: one for each figure");
+    }
+    let figures = experiment.expect.iter().map(|expectation| checked(id, expectation, all));
+    let checked = Checked {
+        experiment: id.clone(),
+        seeds: all.iter().map(|of_seed| of_seed.seed).collect(),
+        figures: figures.collect::<anyhow::Result<_>>()?,
+    };
+    store.write(&store.of(id, "verdict.json"), serde_json::to_string_pretty(&checked)?)?;
+    Ok(checked)
+}
+
+fn checked(id: &str, expectation: &Expectation, all: &[Figures]) -> anyhow::Result<CheckedFigure> {
+    let name = &expectation.figure;
+    let (at_least, at_most) = expectation.bounds();
+    let (mut values, mut fails) = (Vec::new(), Vec::new());
+    for Figures { seed, figures } in all {
+        let figure = figures.iter().find(|figure| figure.name == name);
+        let names = || figures.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", ");
+        ensure!(figure.is_some(), "{id}: expect.figure: found \"{name}\"; accepted: one of {}", names());
+        let value = figure.and_then(|figure| figure.value);
+        let bounded = at_least.is_some() || at_most.is_some();
+        let holds = value.is_some_and(|value| {
+            at_least.is_none_or(|least| least <= value) && at_most.is_none_or(|most| value <= most)
+        });
+        if bounded && !holds {
+            fails.push(*seed);
+        }
+        values.push(value);
+    }
+    Ok(CheckedFigure { name: name.clone(), values, at_least, at_most, fails })
+}
+
+impl Expectation {
+    /// The least and the greatest value that hold.
+    pub fn bounds(&self) -> (Option<f64>, Option<f64>) {
+        match self.between {
+            Some([least, most]) => (Some(least), Some(most)),
+            None => (self.at_least, self.at_most),
+        }
+    }
+}
+
+impl Checked {
+    /// Whether everything that must hold does, with every seed.
+    pub fn holds(&self) -> bool {
+        !self.seeds.is_empty() && self.figures.iter().all(|figure| figure.fails.is_empty())
+    }
+}
+
+impl CheckedFigure {
+    /// Whether anything must hold.
+    pub const fn is_bounded(&self) -> bool {
+        self.at_least.is_some() || self.at_most.is_some()
+    }
+
+    /// The value in the middle, if every seed has one.
+    pub fn median(&self) -> Option<f64> {
+        let mut values: Vec<f64> = self.values.iter().copied().collect::<Option<_>>()?;
+        values.sort_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        match values.len() {
+            0 => None,
+            odd if odd % 2 == 1 => Some(values[middle]),
+            _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+        }
+    }
+
+    /// The least and the greatest value, if there is any.
+    pub fn range(&self) -> Option<(f64, f64)> {
+        let values = || self.values.iter().copied().flatten();
+        Some((values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! Figures against expectations.
+
+use super::*;
+use crate::experiment::Library;
+
+fn experiment() -> Experiment {
+    let mut experiment = Library::embedded().unwrap().matching("facade-multiplexing")[0].clone();
+    let expect = |figure: &str, at_least| Expectation {
+        figure: figure.to_owned(),
+        says: String::new(),
+        paper: String::new(),
+        unit: "x".to_owned(),
+        at_least,
+        at_most: None,
+        between: None,
+    };
+    experiment.expect = vec![expect("gain", Some(1.25)), expect("reported", None)];
+    experiment
+}
+
+fn figures(gains: &[Option<f64>]) -> Vec<Figures> {
+    let of_seed = |(gain, seed): (&Option<f64>, u64)| Figures {
+        seed,
+        figures: vec![Figure::new("gain", *gain), Figure::new("reported", None)],
+    };
+    gains.iter().zip(1..).map(of_seed).collect()
+}
+
+fn checked(gains: &[Option<f64>]) -> Checked {
+    let folder = tempfile::tempdir().unwrap();
+    check(&experiment(), &figures(gains), &Store::new(folder.path().to_owned())).unwrap()
+}
+
+#[test]
+fn a_claim_holds_only_if_it_does_with_every_seed() {
+    assert!(checked(&[Some(1.25), Some(2.0)]).holds());
+    let one_fails = checked(&[Some(1.3), Some(1.2), Some(1.4)]);
+    assert!(!one_fails.holds());
+    assert_eq!(one_fails.figures[0].fails, [2]);
+    assert_eq!((one_fails.figures[0].median(), one_fails.figures[0].range()), (Some(1.3), Some((1.2, 1.4))));
+}
+
+#[test]
+fn a_figure_without_a_value_does_not_hold_and_nothing_holds_without_seeds() {
+    assert!(!checked(&[Some(1.3), None]).holds());
+    assert!(!checked(&[]).holds());
+}
+
+#[test]
+fn a_figure_without_an_expectation_and_an_expectation_without_a_figure_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path().to_owned());
+    let mut experiment = experiment();
+    experiment.expect[1].figure = "misspelt".to_owned();
+    let error = check(&experiment, &figures(&[Some(1.3)]), &store).unwrap_err();
+    assert!(error.to_string().contains("found none for the figure reported"), "{error}");
+    experiment = self::experiment();
+    experiment.expect.push(Expectation { figure: "forgotten".to_owned(), ..experiment.expect[0].clone() });
+    let error = check(&experiment, &figures(&[Some(1.3)]), &store).unwrap_err();
+    assert!(error.to_string().contains("found \"forgotten\"; accepted: one of gain, reported"), "{error}");
+}

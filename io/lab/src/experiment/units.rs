@@ -1,0 +1,59 @@
+//! Quantities as text in an experiment's file, such as `"50ms"`, `"200iops"`, `"4KiB"`.
+//!
+//! A bare number would leave the unit to the reader's memory.
+
+use serde::de::{Deserialize, Deserializer, Error, Unexpected};
+use weir_model::{Iops, Span};
+
+/// A value that is written as text.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Text<T>(pub T);
+
+/// What can be written as text.
+pub trait FromText: Sized {
+    /// What is accepted, with an example.
+    const ACCEPTED: &str;
+
+    /// The value of `text`; `None` if it is none.
+    fn from_text(text: &str) -> Option<Self>;
+}
+
+impl<'de, T: FromText> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let refused = || D::Error::invalid_value(Unexpected::Str(&text), &T::ACCEPTED);
+        T::from_text(&text).map(Self).ok_or_else(refused)
+    }
+}
+
+/// A number of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bytes(pub u32);
+
+impl FromText for Span {
+    const ACCEPTED: &str = "a duration such as \"50ms\"";
+
+    fn from_text(text: &str) -> Option<Self> {
+        humantime::parse_duration(text).ok().map(Self::from)
+    }
+}
+
+impl FromText for Iops {
+    const ACCEPTED: &str = "a request rate above zero such as \"200iops\"";
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.strip_suffix("iops")?.trim_end().parse().ok().and_then(Self::new)
+    }
+}
+
+impl FromText for Bytes {
+    const ACCEPTED: &str = "a size above zero in B, KiB or MiB, up to 32MiB, such as \"4KiB\"";
+
+    fn from_text(text: &str) -> Option<Self> {
+        let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("B", 1)];
+        let (number, factor) =
+            units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)))?;
+        let bytes = number.trim_end().parse::<u32>().ok()?.checked_mul(factor)?;
+        (1..=32 << 20).contains(&bytes).then_some(Self(bytes))
+    }
+}

@@ -1,0 +1,41 @@
+//! The claims of Façade (Lumb, Merchant, Alvarez 2003, §4): which figures each needs, one file for each.
+//!
+//! What runs, how long and with which loads is in the experiments' files; what a word means in `study.rs`.
+
+mod failure;
+mod isolation_1;
+mod isolation_2;
+mod max_slo;
+mod multiplexing;
+mod overhead;
+mod provisioning;
+mod slo;
+
+use crate::study::{Figure, Records};
+
+/// What a claim computes.
+pub(crate) type Claim = fn(&Records) -> Vec<Figure>;
+
+const CLAIMS: [(&str, Claim); 8] = [
+    ("facade-slo", slo::study),
+    ("facade-isolation-1", isolation_1::study),
+    ("facade-isolation-2", isolation_2::study),
+    ("facade-max-slo", max_slo::study),
+    ("facade-multiplexing", multiplexing::study),
+    ("facade-provisioning", provisioning::study),
+    ("facade-overhead", overhead::study),
+    ("facade-failure", failure::study),
+];
+
+/// The claim of this id.
+pub(crate) fn claim(id: &str) -> Option<Claim> {
+    CLAIMS.iter().find(|(known, _)| *known == id).map(|(_, claim)| *claim)
+}
+
+/// The ids of all claims.
+pub(crate) fn ids() -> Vec<&'static str> {
+    CLAIMS.iter().map(|(id, _)| *id).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,15 @@
+//! §4.6, figure 9: what the scheduler costs a recorded load that has the array to itself, promised what the array gives.
+
+use crate::study::{Figure, Records, View, change_percent};
+
+/// The figures of the claim.
+pub(super) fn study(records: &Records) -> Vec<Figure> {
+    let mean_ms = |run| records.view(run, "vsd").and_then(View::mean_ms);
+    let rate = |run| records.view(run, "vsd").map(View::rate);
+    vec![
+        Figure::new("latency-increase", change_percent(mean_ms("facade"), mean_ms("none"))),
+        Figure::new("throughput-change", change_percent(rate("facade"), rate("none"))),
+        Figure::new("latency-without", mean_ms("none")),
+        Figure::new("latency-with", mean_ms("facade")),
+    ]
+}

@@ -1,0 +1,20 @@
+//! Experiments, from a readable file to a figure and a verdict; and recorded loads, read from files.
+//!
+//! An experiment goes through four stages, each of which works from the files that the one before left:
+//! [`run`] -> [`study`] -> [`plot`] -> [`check`]; [`report`] puts all experiments on one page.
+
+mod array_file;
+pub mod check;
+pub mod experiment;
+mod facade;
+pub mod plot;
+pub mod replay;
+pub mod report;
+pub mod run;
+pub mod study;
+pub mod trace;
+pub mod what_if;
+
+pub use array_file::{
+    ArraySpec, ArraySpecError, DiskSpec, LayoutSpec, OrderSpec, RaidSpec, Rate, Size, StationSpec,
+};

@@ -1,0 +1,145 @@
+//! The third stage: the figure of each experiment, as SVG and as PNG, from the records of one seed.
+//!
+//! What is drawn is collected first ([`Drawing`]) and painted then, so that the kinds of figures know nothing of pixels and
+//! the painting nothing of experiments. Every figure has the run without control in it.
+
+mod paint;
+mod png;
+mod rate;
+mod sweep;
+mod time;
+
+use crate::experiment::{Experiment, PlotKind};
+use crate::run::{Store, Window};
+use crate::study::Records;
+
+/// A figure: panels in rows of equal columns.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Drawing {
+    title: String,
+    legend: Vec<Key>,
+    columns: usize,
+    panels: Vec<Panel>,
+}
+
+/// An entry of the legend.
+#[derive(Clone, PartialEq, Debug)]
+struct Key {
+    name: String,
+    stroke: Stroke,
+}
+
+/// How a line looks: a colour of the palette by its number, whole or dashed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Stroke {
+    colour: usize,
+    dashed: bool,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct Panel {
+    title: String,
+    x: Axis,
+    y: Axis,
+    lines: Vec<Line>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct Axis {
+    /// With the unit.
+    label: String,
+    from: f64,
+    to: f64,
+    log: bool,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct Line {
+    stroke: Stroke,
+    /// Whether each point is marked.
+    marked: bool,
+    /// Pieces with a gap between one and the next.
+    pieces: Vec<Vec<(f64, f64)>>,
+}
+
+/// Draws the figure of an experiment with the records of a seed: `<id>.svg`, `<id>.png`. The answer is the SVG.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn plot(experiment: &Experiment, records: &Records, store: &Store) -> anyhow::Result<String> {
+    let drawing = match experiment.plot.kind {
+        PlotKind::Time => time::drawing(experiment, records),
+        PlotKind::Rate => rate::drawing(experiment, records),
+        PlotKind::Sweep => sweep::drawing(experiment, records),
+    };
+    let svg = paint::svg(&drawing)?;
+    let file = |extension: &str| store.of(&experiment.id, &format!("{}.{extension}", experiment.id));
+    store.write(&file("svg"), &svg)?;
+    store.write(&file("png"), paint::png(&drawing)?)?;
+    Ok(svg)
+}
+
+/// The volumes that are drawn, with the number of the colour of each.
+fn drawn_volumes(experiment: &Experiment) -> Vec<(usize, &str)> {
+    let names = experiment.volume.keys().map(String::as_str).enumerate();
+    let wanted = |name: &str| {
+        experiment.plot.volumes.as_ref().is_none_or(|volumes| volumes.iter().any(|volume| volume == name))
+    };
+    names.filter(|(_, name)| wanted(name)).collect()
+}
+
+/// The points of windows over the time since `from_us`, a new piece wherever there is no value.
+fn pieces<'r>(
+    windows: impl Iterator<Item = &'r Window>,
+    from_us: u64,
+    value: impl Fn(&Window) -> Option<f64>,
+) -> Vec<Vec<(f64, f64)>> {
+    let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
+    let mut joined = false;
+    for window in windows {
+        let point = value(window).map(|value| (seconds(window.end_us - from_us), value));
+        match (point, joined) {
+            (Some(point), true) => pieces.last_mut().expect("one has begun").push(point),
+            (Some(point), false) => pieces.push(vec![point]),
+            (None, _) => {}
+        }
+        joined = point.is_some();
+    }
+    pieces
+}
+
+impl Axis {
+    /// From zero, or on a logarithmic axis from the decade of the least, to a little above the greatest value.
+    fn around(label: &str, log: bool, lines: &[&Line]) -> Self {
+        let values = || lines.iter().flat_map(|line| line.pieces.iter().flatten()).map(|(_, value)| *value);
+        let most = values().fold(0.0, f64::max);
+        let most = if most > 0.0 { most } else { 1.0 };
+        let least = values().filter(|value| *value > 0.0).fold(most, f64::min);
+        let (from, to) =
+            if log { (10_f64.powf(least.log10().floor()), most * 1.5) } else { (0.0, most * 1.08) };
+        Self { label: label.to_owned(), from, to, log }
+    }
+}
+
+impl Stroke {
+    const fn whole(colour: usize) -> Self {
+        Self { colour, dashed: false }
+    }
+
+    const fn dashed(colour: usize) -> Self {
+        Self { colour, dashed: true }
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // far below 2^53
+fn seconds(us: u64) -> f64 {
+    us as f64 / 1e6
+}
+
+#[allow(clippy::cast_precision_loss)] // far below 2^53
+fn millis(us: u64) -> f64 {
+    us as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! From a drawing to pixels and to SVG.
+//!
+//! Text is measured and, in the PNG, painted with a font that is part of the program: a server has none. The colours are
+//! those of Okabe and Ito, which stay apart for those who see few.
+
+use std::sync::Once;
+
+use anyhow::anyhow;
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+
+use super::{Axis, Drawing, Line, Panel, Stroke, png};
+
+const PALETTE: [RGBColor; 6] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+];
+/// Lines that belong to no volume.
+const NEUTRAL: RGBColor = RGBColor(90, 90, 90);
+const INK: RGBColor = RGBColor(40, 40, 40);
+const GRID: RGBColor = RGBColor(226, 226, 226);
+
+const FONT: &str = "sans-serif";
+const HEAD: u32 = 74;
+const ROW: u32 = 270;
+const COLUMN: u32 = 520;
+const LEAST_WIDTH: u32 = 820;
+
+type Failure<DB> = DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>;
+
+/// The drawing as SVG.
+pub(super) fn svg(drawing: &Drawing) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let area = SVGBackend::with_string(&mut text, size(drawing)).into_drawing_area();
+    paint(drawing, &area).map_err(|error| anyhow!("{}: cannot be drawn: {error}", drawing.title))?;
+    drop(area);
+    Ok(text)
+}
+
+/// The drawing as PNG.
+pub(super) fn png(drawing: &Drawing) -> anyhow::Result<Vec<u8>> {
+    let (width, height) = size(drawing);
+    let count = usize::try_from(u64::from(width) * u64::from(height))?;
+    let mut pixels = vec![0; count * png::PIXEL];
+    let area = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
+    paint(drawing, &area).map_err(|error| anyhow!("{}: cannot be drawn: {error}", drawing.title))?;
+    drop(area);
+    Ok(png::encode(width, height, &pixels)?)
+}
+
+fn size(drawing: &Drawing) -> (u32, u32) {
+    let of = |count: usize, each: u32| u32::try_from(count).unwrap_or(u32::MAX).saturating_mul(each);
+    let rows = drawing.panels.len().div_ceil(drawing.columns.max(1));
+    let row = if rows == 1 { ROW + ROW / 2 } else { ROW };
+    (of(drawing.columns, COLUMN).max(LEAST_WIDTH), HEAD + of(rows, row))
+}
+
+fn paint<DB: DrawingBackend>(drawing: &Drawing, area: &DrawingArea<DB, Shift>) -> Result<(), Failure<DB>> {
+    static FONTS: Once = Once::new();
+    FONTS.call_once(|| {
+        for (style, bytes) in
+            [(FontStyle::Normal, dejavu::sans::regular()), (FontStyle::Bold, dejavu::sans::bold())]
+        {
+            assert!(plotters::style::register_font(FONT, style, bytes).is_ok(), "the font is one");
+        }
+    });
+    area.fill(&WHITE)?;
+    let (head, body) = area.split_vertically(HEAD);
+    paint_head(drawing, &head)?;
+    let rows = drawing.panels.len().div_ceil(drawing.columns.max(1));
+    for (place, panel) in body.split_evenly((rows, drawing.columns)).iter().zip(&drawing.panels) {
+        paint_panel(panel, place)?;
+    }
+    area.present()
+}
+
+/// The title, and below it the legend for all panels.
+fn paint_head<DB: DrawingBackend>(
+    drawing: &Drawing,
+    area: &DrawingArea<DB, Shift>,
+) -> Result<(), Failure<DB>> {
+    let title = (FONT, 20, FontStyle::Bold).into_font().color(&INK);
+    area.draw_text(&drawing.title, &title, (20, 12))?;
+    let text = (FONT, 14).into_font().color(&INK);
+    let mut x = 20;
+    for key in &drawing.legend {
+        let colour = colour(key.stroke);
+        let dashes: &[(i32, i32)] =
+            if key.stroke.dashed { &[(0, 7), (10, 17), (20, 27)] } else { &[(0, 27)] };
+        for (from, to) in dashes {
+            area.draw(&PathElement::new(vec![(x + from, 53), (x + to, 53)], colour.stroke_width(3)))?;
+        }
+        area.draw_text(&key.name, &text, (x + 34, 45))?;
+        let (width, _) = area.estimate_text_size(&key.name, &text)?;
+        x += 34 + i32::try_from(width).unwrap_or_default() + 26;
+    }
+    Ok(())
+}
+
+fn paint_panel<DB: DrawingBackend>(panel: &Panel, area: &DrawingArea<DB, Shift>) -> Result<(), Failure<DB>> {
+    let mut builder = ChartBuilder::on(area);
+    builder.margin(8).margin_right(22).x_label_area_size(42).y_label_area_size(68);
+    if !panel.title.is_empty() {
+        builder.caption(&panel.title, (FONT, 16).into_font().color(&INK));
+    }
+    let (x, y) = (panel.x.from..panel.x.to, panel.y.from..panel.y.to);
+    if panel.y.log {
+        paint_chart(panel, builder.build_cartesian_2d(x, y.log_scale())?)
+    } else {
+        paint_chart(panel, builder.build_cartesian_2d(x, y)?)
+    }
+}
+
+fn paint_chart<DB, Y>(
+    panel: &Panel,
+    mut chart: ChartContext<'_, DB, Cartesian2d<RangedCoordf64, Y>>,
+) -> Result<(), Failure<DB>>
+where
+    DB: DrawingBackend,
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    chart
+        .configure_mesh()
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .axis_style(INK)
+        .label_style((FONT, 13).into_font().color(&INK))
+        .axis_desc_style((FONT, 14).into_font().color(&INK))
+        .x_desc(&panel.x.label)
+        .y_desc(&panel.y.label)
+        .x_label_formatter(&shown)
+        .y_label_formatter(&shown)
+        .y_labels(7)
+        .draw()?;
+    for line in &panel.lines {
+        paint_line(line, &panel.y, &mut chart)?;
+    }
+    Ok(())
+}
+
+fn paint_line<DB, Y>(
+    line: &Line,
+    axis: &Axis,
+    chart: &mut ChartContext<'_, DB, Cartesian2d<RangedCoordf64, Y>>,
+) -> Result<(), Failure<DB>>
+where
+    DB: DrawingBackend,
+    Y: Ranged<ValueType = f64>,
+{
+    let colour = colour(line.stroke);
+    let style = colour.stroke_width(2);
+    for piece in &line.pieces {
+        let points = piece.iter().map(|(x, y)| (*x, y.clamp(axis.from, axis.to)));
+        if line.stroke.dashed {
+            chart.draw_series(DashedLineSeries::new(points.clone(), 7, 4, style))?;
+        } else {
+            chart.draw_series(LineSeries::new(points.clone(), style))?;
+        }
+        // A piece of one point has no length, and would not be seen.
+        if line.marked || piece.len() == 1 {
+            chart.draw_series(points.map(|point| Circle::new(point, 3, colour.filled())))?;
+        }
+    }
+    Ok(())
+}
+
+fn colour(stroke: Stroke) -> RGBColor {
+    match stroke.colour {
+        usize::MAX => NEUTRAL,
+        number => PALETTE[number % PALETTE.len()],
+    }
+}
+
+/// A number at an axis: no digits that say nothing.
+fn shown(value: &f64) -> String {
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text.is_empty() || text == "-0" { "0".to_owned() } else { text.to_owned() }
+}

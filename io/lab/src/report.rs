@@ -1,0 +1,66 @@
+//! All experiments on one page: what each paper claims, what was found, and the figure.
+//!
+//! The page is a single file with nothing in it that is fetched from elsewhere, so that it can be kept with the results
+//! and read in ten years.
+
+mod page;
+
+use std::path::PathBuf;
+
+use crate::check::{Checked, check};
+use crate::experiment::Experiment;
+use crate::plot::plot;
+use crate::run::{Store, missing_trace};
+use crate::study::{Records, study};
+
+/// What came of an experiment.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    /// It was run, studied, drawn and checked.
+    Done {
+        /// Its figures against what must be found.
+        checked: Checked,
+        /// Its figure, as SVG.
+        svg: String,
+        /// The commit of the program that ran it.
+        commit: String,
+    },
+    /// It was not run.
+    Skipped {
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// Studies, draws and checks an experiment whose records are there.
+///
+/// # Errors
+/// If a record is missing, or a file cannot be written.
+pub fn evaluate(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow::Result<Outcome> {
+    if let Some(path) = missing_trace(experiment) {
+        return Ok(Outcome::Skipped { reason: format!("the recorded load {path} is not there") });
+    }
+    let Some(first) = seeds.first() else {
+        return Ok(Outcome::Skipped { reason: "it was not run".to_owned() });
+    };
+    let figures = study(experiment, seeds, store)?;
+    let records = Records::read(experiment, *first, store)?;
+    let commit = records.runs.values().next().map_or_else(String::new, |record| record.header.commit.clone());
+    let svg = plot(experiment, &records, store)?;
+    let checked = check(experiment, &figures, store)?;
+    Ok(Outcome::Done { checked, svg, commit })
+}
+
+/// Makes the page of all experiments from what is in the folder of results: `report.html`, whose path is the answer.
+///
+/// # Errors
+/// If a record that should be there is not, or the page cannot be written.
+pub fn report(experiments: &[Experiment], store: &Store) -> anyhow::Result<PathBuf> {
+    let mut outcomes = Vec::new();
+    for experiment in experiments {
+        outcomes.push((experiment, evaluate(experiment, &store.seeds(&experiment.id), store)?));
+    }
+    let path = store.root().join("report.html");
+    store.write(&path, page::page(&outcomes))?;
+    Ok(path)
+}

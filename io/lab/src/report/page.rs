@@ -1,0 +1,172 @@
+//! The page as text.
+
+use std::fmt::Write;
+
+use super::Outcome;
+use crate::check::{Checked, CheckedFigure};
+use crate::experiment::{Expectation, Experiment};
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:1120px;margin:2em auto;padding:0 1em}\
+    h2{margin:2.2em 0 .2em;border-top:1px solid #ddd;padding-top:1em}table{border-collapse:collapse;margin:.8em 0}\
+    th,td{text-align:left;padding:.25em .9em .25em 0;border-bottom:1px solid #e4e4e4;vertical-align:top}\
+    th{font-weight:600}.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
+    .ok{color:#00734f;font-weight:600}.no{color:#b3261e;font-weight:600}.skip{color:#7a5b00;font-weight:600}\
+    .muted{color:#666}svg{max-width:100%;height:auto}pre{background:#f6f6f6;padding:1em;overflow:auto;font-size:13px}\
+    summary{cursor:pointer;color:#0060a0}";
+
+/// The page of all experiments.
+pub(super) fn page(outcomes: &[(&Experiment, Outcome)]) -> String {
+    let mut body = String::new();
+    overview(&mut body, outcomes);
+    for (experiment, outcome) in outcomes {
+        section(&mut body, experiment, outcome);
+    }
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\"><title>weir: the papers' claims</title>\
+         <style>{STYLE}</style></head>\n<body>\n<h1>The papers' claims, reproduced</h1>\n{body}</body>\n</html>\n"
+    )
+}
+
+fn overview(body: &mut String, outcomes: &[(&Experiment, Outcome)]) {
+    let count = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|(_, outcome)| wanted(outcome)).count();
+    let hold = count(|outcome| matches!(outcome, Outcome::Done { checked, .. } if checked.holds()));
+    let skipped = count(|outcome| matches!(outcome, Outcome::Skipped { .. }));
+    let fail = outcomes.len() - hold - skipped;
+    push(body, format_args!("<p>{hold} of {} hold, {fail} do not, {skipped} were skipped. ", outcomes.len()));
+    body.push_str(
+        "A claim holds if everything that must hold does with every seed. Times are simulated.</p>\n",
+    );
+    body.push_str("<table><tr><th>experiment</th><th>paper</th><th>claim</th><th>verdict</th></tr>\n");
+    for (experiment, outcome) in outcomes {
+        let (id, paper) = (escaped(&experiment.id), paper(experiment));
+        let claim = escaped(&experiment.claim);
+        let verdict = verdict(outcome);
+        push(
+            body,
+            format_args!(
+                "<tr><td><a href=\"#{id}\">{id}</a></td><td>{paper}</td><td>{claim}</td><td>{verdict}</td></tr>\n"
+            ),
+        );
+    }
+    body.push_str("</table>\n");
+}
+
+fn section(body: &mut String, experiment: &Experiment, outcome: &Outcome) {
+    let id = escaped(&experiment.id);
+    push(body, format_args!("<h2 id=\"{id}\">{id} {}</h2>\n", verdict(outcome)));
+    push(body, format_args!("<p class=\"muted\">{}</p>\n", paper(experiment)));
+    push(body, format_args!("<p>{}</p>\n", escaped(&experiment.claim)));
+    push(body, format_args!("<p><b>Must hold:</b> {}</p>\n", escaped(&experiment.must)));
+    match outcome {
+        Outcome::Skipped { reason } => push(body, format_args!("<p>Skipped: {}.</p>\n", escaped(reason))),
+        Outcome::Done { checked, svg, commit } => {
+            table(body, experiment, checked);
+            push(body, format_args!("<figure>{svg}</figure>\n"));
+            let seeds: Vec<_> = checked.seeds.iter().map(u64::to_string).collect();
+            let seeds = format!("The figure shows seed {}. Seeds: {}", checked.seeds[0], seeds.join(", "));
+            push(body, format_args!("<p class=\"muted\">{seeds}; commit {}.</p>\n", escaped(commit)));
+        }
+    }
+    if !experiment.deviations.is_empty() {
+        body.push_str("<p>Where this is not the paper's set-up:</p><ul>\n");
+        for deviation in &experiment.deviations {
+            push(body, format_args!("<li>{}</li>\n", escaped(deviation)));
+        }
+        body.push_str("</ul>\n");
+    }
+    let text = escaped(&experiment.text);
+    push(body, format_args!("<details><summary>The set-up</summary><pre>{text}</pre></details>\n"));
+}
+
+fn table(body: &mut String, experiment: &Experiment, checked: &Checked) {
+    body.push_str("<table><tr><th>figure</th><th>the paper</th><th class=\"n\">here (median)</th>");
+    body.push_str("<th class=\"n\">over all seeds</th><th>must be</th><th></th></tr>\n");
+    for (expectation, figure) in experiment.expect.iter().zip(&checked.figures) {
+        let (class, word) = match figure {
+            figure if !figure.is_bounded() => ("muted", "reported"),
+            CheckedFigure { fails, .. } if fails.is_empty() => ("ok", "holds"),
+            _ => ("no", "does not hold"),
+        };
+        push(
+            body,
+            format_args!(
+                "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td>\
+             <td class=\"{class}\">{word}</td></tr>\n",
+                escaped(&expectation.says),
+                escaped(&expectation.paper),
+                escaped(&figure.shown_median(&expectation.unit)),
+                escaped(&figure.shown_range(&expectation.unit)),
+                escaped(&expectation.shown()),
+            ),
+        );
+    }
+    body.push_str("</table>\n");
+}
+
+fn verdict(outcome: &Outcome) -> String {
+    let (class, word) = match outcome {
+        Outcome::Done { checked, .. } if checked.holds() => ("ok", "holds"),
+        Outcome::Done { .. } => ("no", "does not hold"),
+        Outcome::Skipped { .. } => ("skip", "skipped"),
+    };
+    format!("<span class=\"{class}\">{word}</span>")
+}
+
+fn paper(experiment: &Experiment) -> String {
+    let paper = &experiment.paper;
+    escaped(&format!("{} §{}, {}", paper.name, paper.section, paper.figure))
+}
+
+impl Expectation {
+    /// What must be found, in words.
+    pub fn shown(&self) -> String {
+        let unit = &self.unit;
+        match self.bounds() {
+            (None, None) => "-".to_owned(),
+            (Some(least), None) => format!(">= {}", quantity(least, unit)),
+            (None, Some(most)) => format!("<= {}", quantity(most, unit)),
+            (Some(least), Some(most)) => format!("{} to {}", number(least), quantity(most, unit)),
+        }
+    }
+}
+
+impl CheckedFigure {
+    /// The median with its unit.
+    pub fn shown_median(&self, unit: &str) -> String {
+        self.median().map_or_else(|| "none".to_owned(), |median| quantity(median, unit))
+    }
+
+    /// The range with its unit.
+    pub fn shown_range(&self, unit: &str) -> String {
+        let range = self.range();
+        range.map_or_else(
+            || "none".to_owned(),
+            |(from, to)| format!("{} to {}", number(from), quantity(to, unit)),
+        )
+    }
+}
+
+fn quantity(value: f64, unit: &str) -> String {
+    format!("{} {unit}", number(value))
+}
+
+/// Three digits or so.
+fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        large if large >= 100.0 => 0,
+        middle if middle >= 10.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.digits$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn push(body: &mut String, text: std::fmt::Arguments<'_>) {
+    body.write_fmt(text).expect("memory takes it");
+}

@@ -1,0 +1,175 @@
+//! The first stage: runs experiments, and writes down what happened.
+//!
+//! A run is a job of its own, on as many threads as are asked for; its record is a file that depends on nothing but the
+//! program, the experiment, the seed and the run, so that neither the number of threads nor their order can be seen in it.
+//! A record that is there already, of the same configuration and made by the same program, is not made again. The
+//! alternative, to trust any file with the right name, gives an old program's results under a new one's name.
+//!
+//! Curves are measured before the runs: a run's promise may come from one.
+
+mod build;
+mod curve;
+mod paced;
+mod record;
+mod recorder;
+mod store;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use weir_sim::World;
+
+use crate::experiment::{Experiment, NamedRun, resolve_run};
+
+pub use build::commit;
+pub use curve::{Curve, CurvePoint};
+pub use record::{DepthSample, Header, Record, Verdict, VolumeTotal, Window};
+pub use store::Store;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    /// The experiments.
+    pub experiments: Vec<&'a Experiment>,
+    /// With which seeds.
+    pub seeds: Vec<u64>,
+    /// On how many threads.
+    pub jobs: usize,
+}
+
+/// A job that is done.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// How many are.
+    pub done: usize,
+    /// Of how many.
+    pub all: usize,
+    /// What it was, such as `facade-slo, seed 1, facade`.
+    pub what: String,
+}
+
+/// What is run by a thread at a time.
+struct Job<'a> {
+    experiment: &'a Experiment,
+    seed: u64,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    Curve(&'a str),
+    Run(&'a NamedRun),
+}
+
+/// Makes every record of the plan that is not there.
+///
+/// # Errors
+/// The first thing that goes wrong: a configuration that does not fit together, a trace that cannot be read, a file
+/// that cannot be written.
+pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync)) -> anyhow::Result<()> {
+    let runnable: Vec<_> =
+        plan.experiments.iter().copied().filter(|experiment| missing_trace(experiment).is_none()).collect();
+    let runs: Vec<_> = runnable.iter().map(|experiment| experiment.runs()).collect::<Result<_, _>>()?;
+    let (mut curves, mut rest) = (Vec::new(), Vec::new());
+    for &seed in &plan.seeds {
+        for (&experiment, runs) in runnable.iter().zip(&runs) {
+            curves.extend(experiment.curve.keys().map(|name| Job {
+                experiment,
+                seed,
+                what: What::Curve(name),
+            }));
+            rest.extend(runs.iter().map(|run| Job { experiment, seed, what: What::Run(run) }));
+        }
+    }
+    let (done, all) = (AtomicUsize::new(0), curves.len() + rest.len());
+    let work = |job: &Job<'_>| {
+        job.work(store)?;
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        progress(Progress { done, all, what: job.to_string() });
+        Ok(())
+    };
+    on_threads(plan.jobs, &curves, &work)?;
+    on_threads(plan.jobs, &rest, &work)
+}
+
+/// The first recorded load of the experiment that is not on this machine.
+pub fn missing_trace(experiment: &Experiment) -> Option<String> {
+    let traces = experiment.volume.values().filter_map(|volume| volume.trace.as_ref());
+    let mut paths = traces.map(|trace| paced::folder().join(&trace.file));
+    paths.find(|path| !path.exists()).map(|path| path.display().to_string())
+}
+
+/// Works on all jobs; after the first that fails, no further one is begun.
+fn on_threads<J: Sync>(
+    threads: usize,
+    jobs: &[J],
+    work: &(dyn Fn(&J) -> anyhow::Result<()> + Sync),
+) -> anyhow::Result<()> {
+    let (next, failed, failure) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(None));
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
+            scope.spawn(|| {
+                while !failed.load(Ordering::Relaxed)
+                    && let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    if let Err(error) = work(job) {
+                        failed.store(true, Ordering::Relaxed);
+                        failure.lock().expect("no thread panics with it").get_or_insert(error);
+                    }
+                }
+            });
+        }
+    });
+    failure.into_inner().expect("no thread panicked with it").map_or(Ok(()), Err)
+}
+
+impl Job<'_> {
+    fn work(&self, store: &Store) -> anyhow::Result<()> {
+        match self.what {
+            What::Curve(name) => curve::measure(self.experiment, name, self.seed, store),
+            What::Run(run) => self.run(run, store),
+        }
+    }
+
+    fn run(&self, run: &NamedRun, store: &Store) -> anyhow::Result<()> {
+        let curves = read_curves(self.experiment, self.seed, store)?;
+        let resolved = resolve_run(&run.experiment, &run.run, self.seed, &curves)?;
+        let header = Header::of(&run.experiment.id, &run.name, self.seed, &resolved, run.value);
+        let path = store.record(&self.experiment.id, self.seed, &run.name);
+        if Header::read(&path).is_some_and(|there| there == header) {
+            return Ok(());
+        }
+        let mut recorder = recorder::Recorder::new(resolved.scenario.volumes.len(), resolved.warm_up);
+        resolved.scenario.check()?;
+        let lasting = resolved.scenario.duration;
+        let mut world = World::new(resolved.scenario);
+        for (volume, trace) in &resolved.traces {
+            world.replay(*volume, paced::open(trace, lasting)?);
+        }
+        world.run(&mut recorder)?;
+        store.write(&path, recorder.finish(header).to_text())
+    }
+}
+
+impl std::fmt::Display for Job<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = match self.what {
+            What::Curve(name) => format!("curve {name}"),
+            What::Run(run) => run.name.clone(),
+        };
+        write!(f, "{}, seed {}, {name}", self.experiment.id, self.seed)
+    }
+}
+
+/// The curves of an experiment as they were measured with this seed.
+///
+/// # Errors
+/// If one is not there.
+pub fn read_curves(
+    experiment: &Experiment,
+    seed: u64,
+    store: &Store,
+) -> anyhow::Result<BTreeMap<String, Curve>> {
+    let read = |name: &String| Ok((name.clone(), Curve::read(&store.curve(&experiment.id, seed, name))?));
+    experiment.curve.keys().map(read).collect()
+}

@@ -1,0 +1,246 @@
+//! What a run leaves: a file of JSON lines, the first of which says what it is.
+//!
+//! Every SLO window of every volume, the queue depth a few times a second, and for each volume what has to be counted
+//! request by request. A line for each request would answer every later question, and be ten thousand times as long.
+
+use std::fmt::Write;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use weir_model::Span;
+
+use super::build::{commit, fingerprint, fnv1a};
+use crate::experiment::Resolved;
+
+/// What happened in a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Record {
+    /// What it is the record of.
+    pub header: Header,
+    /// The windows of each volume, in order of time; volumes as in [`Header::volumes`].
+    pub windows: Vec<Vec<Window>>,
+    /// The queue depth, in order of time.
+    pub depths: Vec<DepthSample>,
+    /// What was counted for each volume after the warm-up.
+    pub totals: Vec<VolumeTotal>,
+}
+
+/// What a record is the record of.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Header {
+    /// The experiment.
+    pub experiment: String,
+    /// The run.
+    pub run: String,
+    /// The seed.
+    pub seed: u64,
+    /// The volumes, by their places.
+    pub volumes: Vec<String>,
+    /// The value of the sweep that the run belongs to.
+    pub value: Option<f64>,
+    /// What is not judged at its beginning, in microseconds.
+    pub warm_up_us: u64,
+    /// How long the run was, in microseconds.
+    pub duration_us: u64,
+    /// The commit that the program was built from.
+    pub commit: String,
+    /// A number for the program.
+    pub program: String,
+    /// A number for the configuration.
+    pub hash: String,
+    /// The configuration, with every value in force.
+    pub configuration: String,
+}
+
+/// One SLO window of one volume. Latencies in microseconds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Window {
+    /// When it ended, after the start of the run.
+    pub end_us: u64,
+    /// How many requests arrived.
+    pub offered: u64,
+    /// How many were answered.
+    pub completed: u64,
+    /// How many of these were reads.
+    pub reads: u64,
+    /// The bytes of all of them.
+    pub bytes: u64,
+    /// The mean latency of reads.
+    pub read_us: Option<u64>,
+    /// That of writes.
+    pub write_us: Option<u64>,
+    /// That of both, as it was judged.
+    pub mean_us: Option<u64>,
+    /// What half of them stayed below.
+    pub p50_us: Option<u64>,
+    /// What 95 in 100 stayed below.
+    pub p95_us: Option<u64>,
+    /// What 99 in 100 stayed below.
+    pub p99_us: Option<u64>,
+    /// What was promised.
+    pub target_us: Option<u64>,
+    /// The one against the other.
+    pub verdict: Verdict,
+}
+
+/// Whether a window kept its volume's promise; as [`weir_engine::Verdict`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The mean latency was at most the target.
+    Met,
+    /// It was above.
+    Missed,
+    /// More was offered than the promise covers.
+    OutOfContract,
+    /// There was nothing to judge.
+    Idle,
+    /// Nothing was promised.
+    NoSlo,
+}
+
+/// The queue depth over some control periods.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DepthSample {
+    /// When they ended, after the start of the run.
+    pub end_us: u64,
+    /// The depth in force then.
+    pub depth: u32,
+    /// The most that was at the device in any of them.
+    pub peak: u32,
+}
+
+/// What was counted for a volume after the warm-up, request by request.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct VolumeTotal {
+    /// How many requests were answered.
+    pub completed: u64,
+    /// How many of these failed.
+    pub failed: u64,
+    /// Their mean latency in microseconds.
+    pub mean_us: f64,
+    /// Its standard deviation in microseconds.
+    pub deviation_us: f64,
+    /// The longest, in microseconds.
+    pub max_us: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Header(Header),
+    Window(usize, Window),
+    Depth(DepthSample),
+    Total(VolumeTotal),
+}
+
+impl Header {
+    /// That of a run.
+    pub fn of(experiment: &str, run: &str, seed: u64, resolved: &Resolved, value: Option<f64>) -> Self {
+        let scenario = &resolved.scenario;
+        let configuration = format!("{scenario:?} warm-up {} traces {:?}", resolved.warm_up, resolved.traces);
+        Self {
+            experiment: experiment.to_owned(),
+            run: run.to_owned(),
+            seed,
+            volumes: scenario.volumes.iter().map(|volume| volume.name.clone()).collect(),
+            value,
+            warm_up_us: resolved.warm_up.as_micros(),
+            duration_us: scenario.duration.as_micros(),
+            commit: commit().to_owned(),
+            program: fingerprint().to_owned(),
+            hash: format!("{:016x}", fnv1a(configuration.as_bytes())),
+            configuration,
+        }
+    }
+
+    /// That of the record at `path`, if there is one.
+    pub fn read(path: &Path) -> Option<Self> {
+        let mut first = String::new();
+        BufReader::new(std::fs::File::open(path).ok()?).read_line(&mut first).ok()?;
+        match serde_json::from_str(&first).ok()? {
+            Line::Header(header) => Some(header),
+            _ => None,
+        }
+    }
+}
+
+impl Record {
+    /// The record at `path`.
+    ///
+    /// # Errors
+    /// If there is none, or a line of it is none of a record.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        Self::parse(&text).with_context(|| path.display().to_string())
+    }
+
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let mut lines = text.lines().zip(1..);
+        let mut next = || -> anyhow::Result<Option<Line>> {
+            let Some((line, number)) = lines.next() else { return Ok(None) };
+            Ok(Some(serde_json::from_str(line).with_context(|| format!("line {number}"))?))
+        };
+        let Some(Line::Header(header)) = next()? else {
+            anyhow::bail!("line 1: found no header; accepted: a record that `weir lab run` wrote")
+        };
+        let mut record = Self::new(header);
+        while let Some(line) = next()? {
+            match line {
+                Line::Header(_) => anyhow::bail!("found a second header; accepted: one"),
+                Line::Window(volume, window) => {
+                    let windows = record.windows.get_mut(volume).context("a window of an unknown volume")?;
+                    windows.push(window);
+                }
+                Line::Depth(sample) => record.depths.push(sample),
+                Line::Total(total) => record.totals.push(total),
+            }
+        }
+        anyhow::ensure!(
+            record.totals.len() == record.windows.len(),
+            "found no end; accepted: a whole record"
+        );
+        Ok(record)
+    }
+
+    /// The record of a run in which nothing has happened yet.
+    pub(crate) fn new(header: Header) -> Self {
+        let windows = vec![Vec::new(); header.volumes.len()];
+        Self { header, windows, depths: Vec::new(), totals: Vec::new() }
+    }
+
+    /// The file.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = String::new();
+        let mut push = |line: &Line| {
+            let json = serde_json::to_string(line).expect("numbers and text are JSON");
+            writeln!(text, "{json}").expect("memory takes it");
+        };
+        push(&Line::Header(self.header.clone()));
+        for (volume, windows) in self.windows.iter().enumerate() {
+            windows.iter().for_each(|window| push(&Line::Window(volume, window.clone())));
+        }
+        self.depths.iter().for_each(|sample| push(&Line::Depth(*sample)));
+        self.totals.iter().for_each(|total| push(&Line::Total(*total)));
+        text
+    }
+
+    /// How long the judged part of the run was.
+    pub fn judged(&self) -> Span {
+        Span::from_micros(self.header.duration_us - self.header.warm_up_us)
+    }
+}
+
+impl From<weir_engine::Verdict> for Verdict {
+    fn from(verdict: weir_engine::Verdict) -> Self {
+        match verdict {
+            weir_engine::Verdict::Met => Self::Met,
+            weir_engine::Verdict::Missed => Self::Missed,
+            weir_engine::Verdict::OutOfContract => Self::OutOfContract,
+            weir_engine::Verdict::Idle => Self::Idle,
+            weir_engine::Verdict::NoSlo => Self::NoSlo,
+        }
+    }
+}

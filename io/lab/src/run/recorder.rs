@@ -1,0 +1,166 @@
+//! Listens to a run and keeps what a record holds.
+
+use weir_engine::{Event, WindowReport};
+use weir_model::{Direction, Instant, Span};
+use weir_sim::Observer;
+
+use super::record::{DepthSample, Header, Record, VolumeTotal, Window};
+
+/// Over how long the queue depth is thinned.
+const DEPTH_EVERY: Span = Span::from_millis(200);
+
+/// Listens to a run.
+pub(crate) struct Recorder {
+    warm_up: Span,
+    volumes: Vec<VolumeRecorder>,
+    depths: Vec<DepthSample>,
+    /// The highest peak since the last sample.
+    peak: u32,
+}
+
+#[derive(Clone, Default)]
+struct VolumeRecorder {
+    windows: Vec<Window>,
+    open: OpenWindow,
+    total: Total,
+}
+
+/// What was answered in the window that is open. Latencies in microseconds.
+#[derive(Clone, Default)]
+struct OpenWindow {
+    latencies: Vec<u64>,
+    reads: u64,
+    reads_us: u64,
+    writes_us: u64,
+    bytes: u64,
+}
+
+/// Mean and deviation in one pass (Welford 1962): the textbook's sum of squares loses the deviation of a mean
+/// that is large beside it.
+#[derive(Clone, Copy, Default)]
+struct Total {
+    completed: u64,
+    failed: u64,
+    mean: f64,
+    squares: f64,
+    max_us: u64,
+}
+
+impl Recorder {
+    pub(crate) fn new(volumes: usize, warm_up: Span) -> Self {
+        Self { warm_up, volumes: vec![VolumeRecorder::default(); volumes], depths: Vec::new(), peak: 0 }
+    }
+
+    /// The record.
+    pub(crate) fn finish(self, header: Header) -> Record {
+        let (windows, totals) =
+            self.volumes.into_iter().map(|volume| (volume.windows, volume.total.finish())).unzip();
+        Record { header, windows, depths: self.depths, totals }
+    }
+
+    fn on_depth(&mut self, now: Instant, depth: u32, peak: u32) {
+        self.peak = self.peak.max(peak);
+        let due = self.depths.last().map_or(0, |last| last.end_us) + DEPTH_EVERY.as_micros();
+        let end_us = since_start(now).as_micros();
+        if end_us >= due {
+            self.depths.push(DepthSample { end_us, depth, peak: std::mem::take(&mut self.peak) });
+        }
+    }
+}
+
+impl Observer for Recorder {
+    fn on_event(&mut self, now: Instant, event: &Event) {
+        match event {
+            Event::Finished { volume, kind, length, ok, total, .. } => {
+                let Some(direction) = kind.direction() else { return };
+                let volume = &mut self.volumes[volume.0 as usize];
+                if *ok {
+                    volume.open.on_answer(direction, *length, *total);
+                }
+                if since_start(now) >= self.warm_up {
+                    volume.total.on_answer(*ok, *total);
+                }
+            }
+            Event::WindowClosed { volume, window } => {
+                let volume = &mut self.volumes[volume.0 as usize];
+                volume.windows.push(volume.open.close(now, window));
+            }
+            Event::Controlled { depth, peak } => self.on_depth(now, depth.get(), *peak),
+            Event::Aborted { .. } => {}
+        }
+    }
+}
+
+impl OpenWindow {
+    fn on_answer(&mut self, direction: Direction, length: u32, latency: Span) {
+        let us = latency.as_micros();
+        self.latencies.push(us);
+        self.bytes += u64::from(length);
+        match direction {
+            Direction::Read => {
+                self.reads += 1;
+                self.reads_us += us;
+            }
+            Direction::Write => self.writes_us += us,
+        }
+    }
+
+    fn close(&mut self, now: Instant, report: &WindowReport) -> Window {
+        self.latencies.sort_unstable();
+        let completed = self.latencies.len() as u64;
+        let quantile = |share: u64| {
+            let place = (completed * share).div_ceil(100).saturating_sub(1);
+            usize::try_from(place).ok().and_then(|place| self.latencies.get(place).copied())
+        };
+        let window = Window {
+            end_us: since_start(now).as_micros(),
+            offered: report.offered.total(),
+            completed,
+            reads: self.reads,
+            bytes: self.bytes,
+            read_us: self.reads_us.checked_div(self.reads),
+            write_us: self.writes_us.checked_div(completed - self.reads),
+            mean_us: report.mean_latency.map(Span::as_micros),
+            p50_us: quantile(50),
+            p95_us: quantile(95),
+            p99_us: quantile(99),
+            target_us: report.target.map(Span::as_micros),
+            verdict: report.verdict.into(),
+        };
+        self.latencies.clear();
+        (self.reads, self.reads_us, self.writes_us, self.bytes) = (0, 0, 0, 0);
+        window
+    }
+}
+
+impl Total {
+    #[allow(clippy::cast_precision_loss)] // far below 2^53
+    fn on_answer(&mut self, ok: bool, latency: Span) {
+        let us = latency.as_secs_f64() * 1e6;
+        self.completed += 1;
+        self.failed += u64::from(!ok);
+        let from_mean = us - self.mean;
+        self.mean += from_mean / self.completed as f64;
+        self.squares += from_mean * (us - self.mean);
+        self.max_us = self.max_us.max(latency.as_micros());
+    }
+
+    #[allow(clippy::cast_precision_loss)] // far below 2^53
+    fn finish(self) -> VolumeTotal {
+        let variance = self.squares / self.completed.max(1) as f64;
+        VolumeTotal {
+            completed: self.completed,
+            failed: self.failed,
+            mean_us: self.mean,
+            deviation_us: variance.sqrt(),
+            max_us: self.max_us,
+        }
+    }
+}
+
+fn since_start(now: Instant) -> Span {
+    now.since(Instant::ORIGIN)
+}
+
+#[cfg(test)]
+mod tests;

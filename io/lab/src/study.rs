@@ -1,0 +1,296 @@
+//! The second stage: from records to figures. What a word such as "attainment" means is said here, once for all
+//! claims; which figures a claim needs is said by the claim (`facade/`).
+//!
+//! - A window is **active** if at least [`ACTIVE`] requests were answered in it, or some wait at its end.
+//! - **Attainment** is the share of active windows whose mean latency was at most their target, among those that had
+//!   one. A window after more was offered than the SLO covers has none; what that hides is said by
+//!   [`View::out_of_contract`].
+//! - An **on-window** is one in which the volume's clients sent anything; a **burst** is a row of them.
+//! - **Work conservation** is what was answered of what is answered without control.
+//! - **Isolation** of a window is what was answered of what was offered, at most all.
+//!
+//! A figure is a number with a name and a unit. One that cannot be computed has no value, and holds for nothing.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use anyhow::Context;
+
+use crate::experiment::Experiment;
+use crate::facade;
+use crate::run::{Curve, Record, Store, Verdict, Window, read_curves};
+
+/// From how many answers on a mean says something.
+pub const ACTIVE: u64 = 20;
+
+/// What one seed's runs of an experiment left.
+#[derive(Clone, Debug)]
+pub struct Records {
+    /// The seed.
+    pub seed: u64,
+    /// By the names of the runs; `run@value` for those of a sweep.
+    pub runs: BTreeMap<String, Record>,
+    /// By their names.
+    pub curves: BTreeMap<String, Curve>,
+}
+
+/// A number that says something about a claim.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Figure {
+    /// What it is called, as in the experiment's file.
+    pub name: &'static str,
+    /// The value; `None` if it cannot be computed from what happened.
+    pub value: Option<f64>,
+}
+
+/// The figures of one seed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Figures {
+    /// The seed.
+    pub seed: u64,
+    /// In the order in which the claim computes them.
+    pub figures: Vec<Figure>,
+}
+
+/// A volume in a run, seen after the warm-up.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'r> {
+    record: &'r Record,
+    volume: usize,
+}
+
+/// Computes the figures of each seed, and writes them to `figures.csv`.
+///
+/// # Errors
+/// If a record is not there.
+pub fn study(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow::Result<Vec<Figures>> {
+    let claim = facade::claim(&experiment.id).context("an experiment without a claim")?;
+    let mut all = Vec::new();
+    for &seed in seeds {
+        let records = Records::read(experiment, seed, store)?;
+        all.push(Figures { seed, figures: claim(&records) });
+    }
+    store.write(&store.of(&experiment.id, "figures.csv"), table(experiment, &all))?;
+    Ok(all)
+}
+
+fn table(experiment: &Experiment, all: &[Figures]) -> String {
+    let mut text = "seed,figure,value,unit\n".to_owned();
+    let unit = |name: &str| {
+        let expectation = experiment.expect.iter().find(|expectation| expectation.figure == name);
+        expectation.map_or("", |expectation| expectation.unit.as_str())
+    };
+    for Figures { seed, figures } in all {
+        for Figure { name, value } in figures {
+            let value = value.map_or(String::new(), |value| value.to_string());
+            writeln!(text, "{seed},{name},{value},{}", unit(name)).expect("memory takes it");
+        }
+    }
+    text
+}
+
+impl Records {
+    /// What the runs of an experiment with this seed left.
+    ///
+    /// # Errors
+    /// If one is not there.
+    pub fn read(experiment: &Experiment, seed: u64, store: &Store) -> anyhow::Result<Self> {
+        let mut runs = BTreeMap::new();
+        for run in experiment.runs()? {
+            let record = Record::read(&store.record(&experiment.id, seed, &run.name))?;
+            runs.insert(run.name, record);
+        }
+        Ok(Self { seed, runs, curves: read_curves(experiment, seed, store)? })
+    }
+
+    /// A volume in a run; `None` if there is no such run, or no such volume in it.
+    pub fn view(&self, run: &str, volume: &str) -> Option<View<'_>> {
+        View::of(self.runs.get(run)?, volume)
+    }
+
+    /// The runs of a sweep with their values, rising.
+    pub fn sweep(&self, run: &str) -> Vec<(f64, &Record)> {
+        let of_sweep = |name: &str| name.split_once('@').is_some_and(|(name, _)| name == run);
+        let runs = self.runs.iter().filter(|(name, _)| of_sweep(name));
+        let mut values: Vec<_> =
+            runs.filter_map(|(_, record)| Some((record.header.value?, record))).collect();
+        values.sort_by(|a, b| a.0.total_cmp(&b.0));
+        values
+    }
+}
+
+impl Figure {
+    /// A figure.
+    pub fn new(name: &'static str, value: Option<f64>) -> Self {
+        Self { name, value: value.filter(|value| value.is_finite()) }
+    }
+}
+
+impl<'r> View<'r> {
+    /// A volume of a record.
+    pub fn of(record: &'r Record, volume: &str) -> Option<Self> {
+        let volume = record.header.volumes.iter().position(|name| name == volume)?;
+        Some(Self { record, volume })
+    }
+
+    /// All windows, in order of time.
+    pub fn windows(self) -> impl Iterator<Item = &'r Window> + Clone {
+        let warm_up_us = self.record.header.warm_up_us;
+        self.record.windows[self.volume].iter().filter(move |window| window.end_us > warm_up_us)
+    }
+
+    /// How many requests waited at the end of each window, the warm-up's too, with when that was in microseconds.
+    pub fn backlogs(self) -> impl Iterator<Item = (u64, u64)> {
+        self.record.windows[self.volume].iter().scan(0_u64, |backlog, window| {
+            *backlog = (*backlog + window.offered).saturating_sub(window.completed);
+            Some((window.end_us, *backlog))
+        })
+    }
+
+    /// The windows that say something.
+    pub fn active(self) -> Vec<&'r Window> {
+        let warm_up_us = self.record.header.warm_up_us;
+        let windows = self.record.windows[self.volume].iter().zip(self.backlogs());
+        windows
+            .filter(|(window, (_, backlog))| window.completed >= ACTIVE || *backlog > 0)
+            .map(|(window, _)| window)
+            .filter(|window| window.end_us > warm_up_us)
+            .collect()
+    }
+
+    /// The rows of on-windows, each with at least one.
+    pub fn bursts(self) -> Vec<Vec<&'r Window>> {
+        let mut bursts: Vec<Vec<&Window>> = Vec::new();
+        let mut on = false;
+        for window in self.windows() {
+            match (window.offered > 0, on) {
+                (true, true) => bursts.last_mut().expect("one has begun").push(window),
+                (true, false) => bursts.push(vec![window]),
+                (false, _) => {}
+            }
+            on = window.offered > 0;
+        }
+        bursts
+    }
+
+    /// Percent of active windows that met their target, among those that had one.
+    pub fn attainment(self) -> Option<f64> {
+        attainment(self.active())
+    }
+
+    /// Percent of on-windows that met their target, among those that had one.
+    pub fn attainment_on(self) -> Option<f64> {
+        attainment(self.windows().filter(|window| window.offered > 0))
+    }
+
+    /// Percent of active windows in which nothing was promised, as more had been offered than the SLO covers.
+    pub fn out_of_contract(self) -> Option<f64> {
+        let active = self.active();
+        let out = active.iter().filter(|window| window.verdict == Verdict::OutOfContract).count();
+        percent(out, active.len())
+    }
+
+    /// Mean rate of answers, a second.
+    pub fn rate(self) -> f64 {
+        let answered: u64 = self.windows().map(|window| window.completed).sum();
+        float(answered) / self.record.judged().as_secs_f64()
+    }
+
+    /// Mean latency of all requests, in milliseconds.
+    pub fn mean_ms(self) -> Option<f64> {
+        let total = &self.record.totals[self.volume];
+        (total.completed > 0).then_some(total.mean_us / 1e3)
+    }
+
+    /// Standard deviation of the latency of all requests, in milliseconds.
+    pub fn deviation_ms(self) -> Option<f64> {
+        let total = &self.record.totals[self.volume];
+        (total.completed > 1).then_some(total.deviation_us / 1e3)
+    }
+
+    /// Mean over the windows with offers of what was answered of what was offered, at most all; percent.
+    pub fn isolation(self) -> Option<f64> {
+        let on = self.windows().filter(|window| window.offered > 0);
+        let shares = on.map(|window| (float(window.completed) / float(window.offered)).min(1.0));
+        mean(shares).map(|share| 100.0 * share)
+    }
+}
+
+/// Percent of windows that met their target, among those that had one.
+pub fn attainment<'r>(windows: impl IntoIterator<Item = &'r Window>) -> Option<f64> {
+    let (mut met, mut missed) = (0, 0);
+    for window in windows {
+        match window.verdict {
+            Verdict::Met => met += 1,
+            Verdict::Missed => missed += 1,
+            Verdict::OutOfContract | Verdict::Idle | Verdict::NoSlo => {}
+        }
+    }
+    percent(met, met + missed)
+}
+
+/// Mean latency of all requests of some windows, in milliseconds.
+pub fn mean_latency_ms<'r>(windows: impl IntoIterator<Item = &'r Window>) -> Option<f64> {
+    weighted(windows.into_iter().map(|window| (window.mean_us, window.completed)))
+}
+
+/// Mean target of some windows, each counted by its requests, in milliseconds.
+pub fn mean_target_ms<'r>(windows: impl IntoIterator<Item = &'r Window>) -> Option<f64> {
+    weighted(windows.into_iter().map(|window| (window.target_us, window.completed)))
+}
+
+/// What was answered with control of what was answered without, in percent.
+pub fn work_conservation(with: &Record, without: &Record) -> Option<f64> {
+    let all = |record: &Record| -> f64 {
+        record.header.volumes.iter().filter_map(|name| View::of(record, name)).map(View::rate).sum()
+    };
+    let baseline = all(without);
+    (baseline > 0.0).then(|| 100.0 * all(with) / baseline)
+}
+
+/// Mean of some numbers.
+pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.into_iter().fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// The greatest of some numbers.
+pub fn greatest(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    values.into_iter().max_by(f64::total_cmp)
+}
+
+/// The least of some numbers.
+pub fn least(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    values.into_iter().min_by(f64::total_cmp)
+}
+
+/// By how much `now` is above `before`, in percent of `before`.
+pub fn change_percent(now: Option<f64>, before: Option<f64>) -> Option<f64> {
+    Some(100.0 * (now? / before? - 1.0))
+}
+
+/// How many of how many, in percent.
+#[allow(clippy::cast_precision_loss)] // counts of windows
+pub fn percent(some: usize, all: usize) -> Option<f64> {
+    (all > 0).then(|| 100.0 * some as f64 / all as f64)
+}
+
+/// A count as a number to calculate with.
+#[allow(clippy::cast_precision_loss)] // counts of requests, far below 2^53
+pub const fn float(count: u64) -> f64 {
+    count as f64
+}
+
+fn weighted(values: impl Iterator<Item = (Option<u64>, u64)>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for (us, weight) in values.filter_map(|(us, weight)| Some((us?, weight))) {
+        sum += float(us) * float(weight);
+        count += float(weight);
+    }
+    (count > 0.0).then(|| sum / count / 1e3)
+}
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! What a reader has done so far, for whoever has given the reader away: a replay owns its trace, and its user
+//! wants to see how far it is.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::error::TraceError;
+
+/// How many lines that were passed over are kept word by word; the others are counted.
+const KEPT: usize = 10;
+
+/// What a [`TraceReader`](super::TraceReader) has done so far. Clones speak of the same reader.
+#[derive(Clone, Default, Debug)]
+pub struct Account {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default, Debug)]
+struct Shared {
+    bytes: AtomicU64,
+    remarks: Mutex<Remarks>,
+}
+
+/// What was not as it should be in a trace, and was put up with.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Remarks {
+    /// Lines that were passed over because they were broken.
+    pub broken: u64,
+    /// What was wrong with the first ten of them.
+    pub first_broken: Vec<String>,
+    /// Requests that stood behind later ones, by at most a second; they come at the time of the latest before them.
+    pub out_of_order: u64,
+    /// Requests that are neither reads nor writes; they were left out.
+    pub others: u64,
+    /// Why the reading ended before the trace did, if it did.
+    pub failure: Option<String>,
+}
+
+impl Account {
+    /// Bytes of the file that were read; of the compressed file, if it is compressed.
+    pub fn bytes_read(&self) -> u64 {
+        self.shared.bytes.load(Ordering::Relaxed)
+    }
+
+    /// What was put up with so far.
+    pub fn remarks(&self) -> Remarks {
+        self.lock().clone()
+    }
+
+    pub(super) fn add_bytes(&self, count: u64) {
+        self.shared.bytes.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_broken(&self, message: impl FnOnce() -> String) {
+        let mut remarks = self.lock();
+        remarks.broken += 1;
+        if remarks.first_broken.len() < KEPT {
+            remarks.first_broken.push(message());
+        }
+    }
+
+    pub(super) fn add_out_of_order(&self) {
+        self.lock().out_of_order += 1;
+    }
+
+    pub(super) fn add_other(&self) {
+        self.lock().others += 1;
+    }
+
+    pub(super) fn fail(&self, error: &TraceError) {
+        self.lock().failure = Some(error.to_string());
+    }
+
+    /// Counts are whole after each step, also after one that panicked.
+    fn lock(&self) -> MutexGuard<'_, Remarks> {
+        self.shared.remarks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,105 @@
+//! What one connection is to send, and from when on: made up in a closed or an open loop, or recorded. Pure.
+
+use weir_model::{Instant, Span};
+
+use crate::Pacer;
+use crate::feed::Feed;
+use crate::workload::{Operation, Workload};
+
+/// Where the requests of a connection come from.
+pub(crate) enum Source {
+    /// Each reply brings the next.
+    Closed {
+        workload: Workload,
+        /// How many may still be sent, counted from an instant on.
+        budget: Option<(Instant, u64)>,
+        taken: u64,
+    },
+    /// They arrive, whatever the server does.
+    Open { workload: Workload, pacer: Pacer },
+    /// They arrive as they once did.
+    Recorded(Feed),
+}
+
+/// A request that is to be sent now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Next {
+    /// Its latency counts from here.
+    pub(crate) since: Instant,
+    /// By how much it is late, if it is.
+    pub(crate) late: Option<Span>,
+    pub(crate) operation: Operation,
+}
+
+impl Source {
+    /// The next request if it may be sent now; the run ends at `end`. To be asked only when it can be sent.
+    #[inline]
+    pub(crate) fn take(&mut self, now: Instant, end: Instant) -> Option<Next> {
+        match self {
+            Self::Closed { workload, budget, taken } => {
+                if now >= end {
+                    return None;
+                }
+                if let Some((from, left)) = budget
+                    && now >= *from
+                {
+                    *left = left.checked_sub(1)?;
+                }
+                *taken += 1;
+                Some(Next { since: now, late: None, operation: workload.next_operation() })
+            }
+            Self::Open { workload, pacer } => {
+                let due = pacer.take(now)?;
+                Some(Next { since: due.intended, late: due.late, operation: workload.next_operation() })
+            }
+            Self::Recorded(feed) => feed.take(now),
+        }
+    }
+
+    /// When the next request is due; `None` if there is none any more, and in a closed loop.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        match self {
+            Self::Closed { .. } => None,
+            Self::Open { pacer, .. } => pacer.due_at(),
+            Self::Recorded(feed) => feed.due_at(),
+        }
+    }
+
+    /// Whether nothing more is to be sent.
+    pub(crate) fn is_exhausted(&self, now: Instant, end: Instant) -> bool {
+        match self {
+            Self::Closed { budget, .. } => {
+                now >= end || budget.is_some_and(|(from, left)| now >= from && left == 0)
+            }
+            Self::Open { .. } | Self::Recorded(_) => self.due_at().is_none(),
+        }
+    }
+
+    /// How many requests arrived before `instant`, sent or not; in a closed loop, how many were sent. `instant` must
+    /// not go back, nor be before a request that was sent.
+    pub(crate) fn offered_before(&mut self, instant: Instant) -> u64 {
+        match self {
+            Self::Closed { taken, .. } => *taken,
+            Self::Open { pacer, .. } => pacer.offered_before(instant),
+            Self::Recorded(feed) => feed.offered_before(instant),
+        }
+    }
+
+    /// How many were taken.
+    pub(crate) const fn taken(&self) -> u64 {
+        match self {
+            Self::Closed { taken, .. } => *taken,
+            Self::Open { pacer, .. } => pacer.taken(),
+            Self::Recorded(feed) => feed.taken(),
+        }
+    }
+
+    /// Nothing arrives at or after `end`.
+    pub(crate) fn end_at(&mut self, end: Instant) {
+        match self {
+            Self::Closed { .. } => {}
+            Self::Open { pacer, .. } => pacer.end_at(end),
+            Self::Recorded(feed) => feed.end_at(end),
+        }
+    }
+}

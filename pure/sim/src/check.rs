@@ -1,0 +1,186 @@
+//! What must hold in every run, watched in every run.
+//!
+//! A simulation is believed, so that a mistake in it, or in the engine that it runs, ends as a wrong figure in a report
+//! if nothing looks for it. The checkers stand between the driver and the engine, keep books of their own, and
+//! stop the run at the first thing that does not agree with them: a log line would be read by nobody.
+//!
+//! 1. **Each request is answered exactly once**, and reported exactly once with the times that were seen from
+//!    outside ([`ledger`]).
+//! 2. **The depth is never exceeded** but by a volume whose oldest waiting request is due ([`gates`]).
+//! 3. **Nobody is starved beyond its bound.** After each instant no request waits that is due, unless its own volume's
+//!    concurrency or rate holds it back ([`gates`]). That is the bound that Façade §3 gives: a request past its
+//!    deadline passes the depth gate. A volume with a target is due its target less twice its mean time at the
+//!    device after the arrival, all others the background deadline; the checker works both out for itself
+//!    ([`account`]). Without control nothing is held back, and nothing may wait at all.
+//! 4. **The SLO windows are right**: what was offered and completed, the mean, the target and the verdict are those of a
+//!    second computation, from the requests themselves ([`account`]).
+//! 5. **Time only goes forward, and does go forward** ([`clock`]).
+//!
+//! **Not checked**: the order in which volumes are served before anybody is due, which is what schedulers differ in,
+//! and how well a law controls, which is an experiment's question.
+
+mod account;
+mod clock;
+mod gates;
+mod ledger;
+mod violation;
+
+use weir_engine::{Control, EngineConfig, Event, VolumeConfig};
+use weir_model::{Instant, Io, IoId, QueueDepth, VolumeId};
+
+pub use violation::{Breach, Violation};
+
+use account::Account;
+use clock::Clock;
+use gates::Gates;
+use ledger::Ledger;
+
+/// What a checker says. Boxed: it is asked several times for each request, and the answer is "yes".
+type Verified = Result<(), Box<Breach>>;
+
+/// All checkers of a run.
+#[derive(Debug)]
+pub(crate) struct Checkers {
+    config: EngineConfig,
+    clock: Clock,
+    ledger: Ledger,
+    gates: Gates,
+    /// By volume; `None` once it is removed.
+    accounts: Vec<Option<Account>>,
+}
+
+impl Checkers {
+    /// Those of a run that begins now, with this depth.
+    pub(crate) fn new(now: Instant, config: EngineConfig, depth: Option<QueueDepth>) -> Self {
+        Self {
+            config,
+            clock: Clock::new(now),
+            ledger: Ledger::default(),
+            gates: Gates::new(depth),
+            accounts: Vec::new(),
+        }
+    }
+
+    /// The next volume, by number, was added.
+    pub(crate) fn on_volume_added(&mut self, now: Instant, config: &VolumeConfig) {
+        let account = Account::new(now, config);
+        let due_after = account.due_after(&self.config);
+        self.accounts.push(Some(account));
+        match self.config.control {
+            Control::None => self.gates.add(due_after, &VolumeConfig::default()),
+            Control::Facade(_) => self.gates.add(due_after, config),
+        }
+    }
+
+    /// A volume is treated differently from now on.
+    pub(crate) fn on_volume_changed(&mut self, now: Instant, volume: VolumeId, config: &VolumeConfig) {
+        if let Some(account) = self.account(volume) {
+            account.set_slo(config);
+        }
+        if self.config.control != Control::None {
+            self.gates.set_limits(now, volume, config);
+        }
+    }
+
+    /// A volume is gone.
+    pub(crate) fn on_volume_removed(&mut self, volume: VolumeId) {
+        if let Some(account) = self.accounts.get_mut(volume.0 as usize) {
+            *account = None;
+        }
+    }
+
+    /// The next thing happens now.
+    pub(crate) fn on_time(&mut self, now: Instant) -> Verified {
+        self.clock.on_time(now)
+    }
+
+    /// The engine has taken a request.
+    pub(crate) fn on_submit(&mut self, io: &Io) -> Verified {
+        self.ledger.on_submit(io)?;
+        self.gates.on_submit(io);
+        if let Some(direction) = io.kind.direction()
+            && let Some(account) = self.account(io.volume)
+        {
+            account.on_arrival(direction);
+        }
+        Ok(())
+    }
+
+    /// The engine has issued a request.
+    pub(crate) fn on_issue(&mut self, now: Instant, io: &Io) -> Verified {
+        self.ledger.on_issue(now, io)?;
+        self.gates.on_issue(now, io, &self.ledger)
+    }
+
+    /// The array has answered the request that it knows by `tag`; to be asked before the engine is told.
+    pub(crate) fn on_answer(&mut self, now: Instant, tag: u32, ok: bool) -> Verified {
+        let volume = self.ledger.on_answer(now, tag, ok)?;
+        self.gates.on_answer(volume);
+        Ok(())
+    }
+
+    /// The engine has taken a request back that was queued.
+    pub(crate) fn on_abort(&mut self, id: IoId) -> Verified {
+        let volume = self.ledger.on_abort(id)?;
+        self.gates.on_abort(volume, &self.ledger);
+        Ok(())
+    }
+
+    /// The engine's depth after it was told that time has passed.
+    pub(crate) fn on_depth(&mut self, depth: Option<QueueDepth>) {
+        self.gates.set_depth(depth);
+    }
+
+    /// The engine reports an event.
+    pub(crate) fn on_event(&mut self, now: Instant, event: &Event) -> Verified {
+        match *event {
+            Event::Finished { volume, kind, ok, device, total, .. } => {
+                self.ledger.on_report(event)?;
+                if let Some(direction) = kind.direction().filter(|_| ok)
+                    && let Some(account) = self.account(volume)
+                {
+                    account.on_answer(direction, device, total);
+                }
+                Ok(())
+            }
+            Event::Aborted { .. } => self.ledger.on_report(event),
+            Event::Controlled { depth, .. } => {
+                self.on_control_tick();
+                self.gates.check_depth(depth)
+            }
+            Event::WindowClosed { volume, window } => {
+                let oldest = self.ledger.oldest_transfer(volume);
+                let length = self.config.slo_window;
+                let Some(account) = self.account(volume) else {
+                    return Err(Box::new(Breach::WindowOfNobody { volume }));
+                };
+                account.close_window(now, length, volume, oldest, &window)
+            }
+        }
+    }
+
+    /// Everything that happens now was done, and every event was taken.
+    pub(crate) fn at_rest(&mut self, now: Instant) -> Verified {
+        self.ledger.at_rest()?;
+        self.gates.at_rest(now)
+    }
+
+    /// The run is over; `outstanding` is what the engine says of each volume that is left.
+    pub(crate) fn at_end(&self, outstanding: impl Iterator<Item = (VolumeId, u32)>) -> Verified {
+        outstanding.into_iter().try_for_each(|(volume, engine)| self.ledger.at_end(volume, engine))
+    }
+
+    /// The targets by which the scheduler works until the next tick.
+    fn on_control_tick(&mut self) {
+        for (account, volume) in self.accounts.iter_mut().zip(0..) {
+            if let Some(account) = account {
+                account.on_control_tick();
+                self.gates.set_due_after(VolumeId(volume), account.due_after(&self.config));
+            }
+        }
+    }
+
+    fn account(&mut self, volume: VolumeId) -> Option<&mut Account> {
+        self.accounts.get_mut(volume.0 as usize)?.as_mut()
+    }
+}

@@ -1,0 +1,151 @@
+//! A second computation of what a volume was promised and got: its SLO windows, and the deadline of its requests.
+//!
+//! It counts requests as they pass and shares nothing with the engine but the curve of [`Slo`] itself.
+
+use weir_engine::{Control, EngineConfig, Verdict, VolumeConfig, WindowReport};
+use weir_model::{Direction, Instant, Offered, Slo, Span, VolumeId};
+
+use super::{Breach, Verified};
+
+#[derive(Debug)]
+pub(super) struct Account {
+    slo: Option<Slo>,
+    since: Instant,
+    /// What arrived in the window before.
+    previous: Offered,
+    arrived: Offered,
+    answered: Offered,
+    /// The sum of the latencies of what was answered.
+    latency: Span,
+    /// Since the last control tick: how many were answered, and the sum of their times at the array.
+    in_period: (u64, Span),
+    at_array: Option<Span>,
+    /// The latency that the law works with, as of the last tick.
+    target: Option<Span>,
+}
+
+impl Account {
+    pub(super) fn new(now: Instant, config: &VolumeConfig) -> Self {
+        let mut account = Self {
+            slo: config.slo.clone(),
+            since: now,
+            previous: Offered::default(),
+            arrived: Offered::default(),
+            answered: Offered::default(),
+            latency: Span::ZERO,
+            in_period: (0, Span::ZERO),
+            at_array: None,
+            target: None,
+        };
+        account.target = account.target_of_mix(None);
+        account
+    }
+
+    pub(super) fn set_slo(&mut self, config: &VolumeConfig) {
+        self.slo.clone_from(&config.slo);
+    }
+
+    pub(super) const fn on_arrival(&mut self, direction: Direction) {
+        count(&mut self.arrived, direction);
+    }
+
+    /// A request was answered with success.
+    pub(super) fn on_answer(&mut self, direction: Direction, at_array: Span, total: Span) {
+        count(&mut self.answered, direction);
+        self.latency += total;
+        self.in_period.0 += 1;
+        self.in_period.1 += at_array;
+    }
+
+    /// A control period has ended: the target and the time at the array are those of now until the next.
+    pub(super) fn on_control_tick(&mut self) {
+        let (answered, sum) = std::mem::take(&mut self.in_period);
+        self.at_array = mean(sum, answered).or(self.at_array);
+        let recent = Offered {
+            reads: self.previous.reads + self.arrived.reads,
+            writes: self.previous.writes + self.arrived.writes,
+            over: Span::ZERO,
+        };
+        self.target = self.target_of_mix(recent.read_fraction());
+    }
+
+    /// How long after its arrival a request is due at the array.
+    pub(super) fn due_after(&self, config: &EngineConfig) -> Span {
+        match (config.control, self.target) {
+            (Control::None, _) => Span::ZERO,
+            (Control::Facade(_), None) => config.background_deadline,
+            (Control::Facade(_), Some(target)) => {
+                let needed = self.at_array.unwrap_or(Span::ZERO).saturating_mul(2);
+                Span::from_nanos(target.as_nanos().saturating_sub(needed.as_nanos()))
+            }
+        }
+    }
+
+    /// The engine has ended a window: it is the one that was seen here. `oldest` is the arrival of the oldest
+    /// read or write that is not answered.
+    pub(super) fn close_window(
+        &mut self,
+        now: Instant,
+        length: Span,
+        volume: VolumeId,
+        oldest: Option<Instant>,
+        reported: &WindowReport,
+    ) -> Verified {
+        let lasted = now.since(self.since);
+        if lasted != length {
+            return Err(Box::new(Breach::WindowLength { volume, lasted, length }));
+        }
+        let computed = self.report(now, oldest);
+        if computed != *reported {
+            return Err(Box::new(Breach::Window { volume, reported: *reported, computed }));
+        }
+        self.since = now;
+        self.previous = computed.offered;
+        self.arrived = Offered::default();
+        self.answered = Offered::default();
+        self.latency = Span::ZERO;
+        Ok(())
+    }
+
+    fn report(&self, now: Instant, oldest: Option<Instant>) -> WindowReport {
+        let completed = self.answered.total();
+        let mean_latency = mean(self.latency, completed);
+        let mix = self.answered.read_fraction().or_else(|| self.arrived.read_fraction());
+        let target = self.target_of_mix(mix);
+        let waited = oldest.map(|arrived| now.since(arrived));
+        let verdict = match (target, mean_latency.or(waited)) {
+            _ if self.slo.is_none() => Verdict::NoSlo,
+            (_, None) => Verdict::Idle,
+            (None, Some(_)) => Verdict::OutOfContract,
+            (Some(target), Some(latency)) if latency > target => Verdict::Missed,
+            (Some(_), Some(_)) if mean_latency.is_some() => Verdict::Met,
+            // What waits has not waited for too long yet.
+            (Some(_), Some(_)) => Verdict::Idle,
+        };
+        let offered = Offered { over: now.since(self.since), ..self.arrived };
+        WindowReport { offered, completed, mean_latency, target, verdict }
+    }
+
+    /// What was promised to this share of reads; without one, the tighter of the two promises.
+    fn target_of_mix(&self, reads: Option<f64>) -> Option<Span> {
+        let slo = self.slo.as_ref()?;
+        match reads {
+            Some(reads) => slo.target(&self.previous, reads),
+            None => slo.target(&self.previous, 0.0).min(slo.target(&self.previous, 1.0)),
+        }
+    }
+}
+
+const fn count(offered: &mut Offered, direction: Direction) {
+    match direction {
+        Direction::Read => offered.reads += 1,
+        Direction::Write => offered.writes += 1,
+    }
+}
+
+fn mean(sum: Span, number: u64) -> Option<Span> {
+    sum.as_nanos().checked_div(number).map(Span::from_nanos)
+}
+
+#[cfg(test)]
+mod tests;

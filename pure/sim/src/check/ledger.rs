@@ -1,0 +1,140 @@
+//! Each request is answered exactly once, and reported exactly once with the times that were seen from outside.
+
+use std::collections::VecDeque;
+
+use weir_engine::Event;
+use weir_model::{Instant, Io, IoId, IoKind, VolumeId};
+
+use super::{Breach, Verified};
+
+/// Every request that is submitted and neither answered nor aborted, by slot.
+#[derive(Default, Debug)]
+pub(super) struct Ledger {
+    entries: Vec<Entry>,
+    /// What the engine has to report next, in order.
+    expected: VecDeque<Event>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    arrived: Instant,
+    issued: Instant,
+    volume: VolumeId,
+    generation: u32,
+    length: u32,
+    kind: IoKind,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Free,
+    Queued,
+    AtArray,
+}
+
+const FREE: Entry = Entry {
+    arrived: Instant::ORIGIN,
+    issued: Instant::ORIGIN,
+    volume: VolumeId(0),
+    generation: 0,
+    length: 0,
+    kind: IoKind::Read,
+    stage: Stage::Free,
+};
+
+impl Ledger {
+    pub(super) fn on_submit(&mut self, io: &Io) -> Verified {
+        let Io { id, volume, kind, length, arrived, .. } = *io;
+        let slot = id.slot as usize;
+        if slot >= self.entries.len() {
+            self.entries.resize(slot + 1, FREE);
+        }
+        let entry = &mut self.entries[slot];
+        if entry.stage != Stage::Free {
+            return Err(entry.out_of_turn(id, "given a number that is taken"));
+        }
+        let generation = id.generation;
+        *entry = Entry { arrived, issued: arrived, volume, generation, length, kind, stage: Stage::Queued };
+        Ok(())
+    }
+
+    pub(super) fn on_issue(&mut self, now: Instant, io: &Io) -> Verified {
+        let entry = self.known(io.id, Stage::Queued, "issued")?;
+        entry.stage = Stage::AtArray;
+        entry.issued = now;
+        Ok(())
+    }
+
+    /// The volume of the request that was answered.
+    pub(super) fn on_answer(&mut self, now: Instant, slot: u32, ok: bool) -> Result<VolumeId, Box<Breach>> {
+        let generation = self.entries.get(slot as usize).map_or(0, |entry| entry.generation);
+        let entry = self.known(IoId { slot, generation }, Stage::AtArray, "answered")?;
+        let Entry { arrived, issued, volume, length, kind, .. } = *entry;
+        entry.stage = Stage::Free;
+        let (queued, device, total) = (issued.since(arrived), now.since(issued), now.since(arrived));
+        self.expected.push_back(Event::Finished { volume, kind, length, ok, queued, device, total });
+        Ok(volume)
+    }
+
+    /// The volume of the request that was aborted.
+    pub(super) fn on_abort(&mut self, id: IoId) -> Result<VolumeId, Box<Breach>> {
+        let entry = self.known(id, Stage::Queued, "aborted")?;
+        let Entry { volume, kind, .. } = *entry;
+        entry.stage = Stage::Free;
+        self.expected.push_back(Event::Aborted { volume, kind });
+        Ok(volume)
+    }
+
+    pub(super) fn on_report(&mut self, reported: &Event) -> Verified {
+        match self.expected.pop_front() {
+            Some(seen) if seen == *reported => Ok(()),
+            seen => Err(Box::new(Breach::Report { reported: *reported, seen })),
+        }
+    }
+
+    pub(super) fn at_rest(&self) -> Verified {
+        self.expected.front().map_or(Ok(()), |seen| Err(Box::new(Breach::Unreported { seen: *seen })))
+    }
+
+    pub(super) fn at_end(&self, volume: VolumeId, engine: u32) -> Verified {
+        let ours = |entry: &&Entry| entry.volume == volume && entry.stage != Stage::Free;
+        let counted = u32::try_from(self.entries.iter().filter(ours).count()).unwrap_or(u32::MAX);
+        if counted == engine { Ok(()) } else { Err(Box::new(Breach::Lost { volume, engine, counted })) }
+    }
+
+    /// When the oldest read or write of a volume arrived that is not answered.
+    pub(super) fn oldest_transfer(&self, volume: VolumeId) -> Option<Instant> {
+        let ours = self.entries.iter().filter(|entry| entry.volume == volume && entry.stage != Stage::Free);
+        ours.filter(|entry| entry.kind.direction().is_some()).map(|entry| entry.arrived).min()
+    }
+
+    /// Whether a request waits in the engine.
+    pub(super) fn is_queued(&self, id: IoId) -> bool {
+        let entry = self.entries.get(id.slot as usize);
+        entry.is_some_and(|entry| entry.generation == id.generation && entry.stage == Stage::Queued)
+    }
+
+    fn known(&mut self, id: IoId, stage: Stage, happened: &'static str) -> Result<&mut Entry, Box<Breach>> {
+        match self.entries.get_mut(id.slot as usize) {
+            Some(entry) if entry.stage == stage && entry.generation == id.generation => Ok(entry),
+            Some(entry) => Err(entry.out_of_turn(id, happened)),
+            None => Err(FREE.out_of_turn(id, happened)),
+        }
+    }
+}
+
+impl Entry {
+    fn out_of_turn(&self, id: IoId, happened: &'static str) -> Box<Breach> {
+        let found = match self.stage {
+            _ if self.generation != id.generation => "is another request by now",
+            Stage::Free => "is not outstanding",
+            Stage::Queued => "is queued",
+            Stage::AtArray => "is at the array",
+        };
+        Box::new(Breach::OutOfTurn { id, happened, found })
+    }
+}
+
+#[cfg(test)]
+mod tests;

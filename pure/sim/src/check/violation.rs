@@ -1,0 +1,134 @@
+//! What a checker has found.
+
+use thiserror::Error;
+use weir_engine::{Event, WindowReport};
+use weir_model::{Instant, IoId, QueueDepth, Span, VolumeId};
+
+/// Something that must hold in every run did not. The seed and the scenario repeat it.
+#[derive(Clone, PartialEq, Debug, Error)]
+#[error("seed {seed}, {} after the start: {what}", at.since(Instant::ORIGIN))]
+pub struct Violation {
+    /// The seed of the run.
+    pub seed: u64,
+    /// When, in simulated time.
+    pub at: Instant,
+    /// What was found.
+    pub what: Box<Breach>,
+}
+
+/// What did not hold.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum Breach {
+    /// Something happened to a request that cannot happen to it now.
+    #[error("request {slot} was {happened}, but it {found}", slot = id.slot)]
+    OutOfTurn {
+        /// The request.
+        id: IoId,
+        /// What happened to it.
+        happened: &'static str,
+        /// How it stood.
+        found: &'static str,
+    },
+    /// What the engine reports of a request is not what was seen from outside.
+    #[error("the engine reported {reported:?}, but what was seen is {seen:?}")]
+    Report {
+        /// The event.
+        reported: Event,
+        /// What it should have been; `None`: nothing had happened that was not reported yet.
+        seen: Option<Event>,
+    },
+    /// A request was answered or aborted, and the engine did not report it.
+    #[error("the engine did not report {seen:?}")]
+    Unreported {
+        /// What it should have reported.
+        seen: Event,
+    },
+    /// The engine and the books do not agree on how much is outstanding.
+    #[error("{volume:?} has {engine} requests outstanding by the engine, but {counted} were counted")]
+    Lost {
+        /// The volume.
+        volume: VolumeId,
+        /// What the engine says.
+        engine: u32,
+        /// What was submitted and neither answered nor aborted.
+        counted: u32,
+    },
+    /// A request that was not due was issued above the depth.
+    #[error(
+        "{volume:?} issued a request that is due only at {due:?}, with {in_flight} at the array at a depth of {depth}"
+    )]
+    DepthExceeded {
+        /// The volume.
+        volume: VolumeId,
+        /// How many requests were at the array before.
+        in_flight: u32,
+        /// How many the law allowed.
+        depth: QueueDepth,
+        /// When the volume's oldest waiting request was due.
+        due: Instant,
+    },
+    /// The depth that was reported is not the one in force.
+    #[error("a depth of {reported} was reported, but {in_force:?} is in force")]
+    DepthMisreported {
+        /// The depth of the event.
+        reported: QueueDepth,
+        /// What the engine says of itself.
+        in_force: Option<QueueDepth>,
+    },
+    /// A volume issued more at a time than its own bound.
+    #[error("{volume:?} has {in_flight} requests at the array, with a bound of {bound}")]
+    ConcurrencyExceeded {
+        /// The volume.
+        volume: VolumeId,
+        /// How many it has there.
+        in_flight: u32,
+        /// How many it may have.
+        bound: u32,
+    },
+    /// A request waits that was due, and nothing of its own volume holds it back.
+    #[error("a request of {volume:?} that was due at {due:?} still waits")]
+    Starved {
+        /// The volume.
+        volume: VolumeId,
+        /// When it was due.
+        due: Instant,
+    },
+    /// An SLO window of a volume that does not exist.
+    #[error("an SLO window of {volume:?}, which is gone")]
+    WindowOfNobody {
+        /// The volume.
+        volume: VolumeId,
+    },
+    /// A window is not what the second computation says.
+    #[error("an SLO window of {volume:?} was reported as {reported:?}, but computed as {computed:?}")]
+    Window {
+        /// The volume.
+        volume: VolumeId,
+        /// What the engine says.
+        reported: WindowReport,
+        /// What the checker says.
+        computed: WindowReport,
+    },
+    /// A window ended at the wrong time.
+    #[error("an SLO window of {volume:?} ended after {lasted} instead of {length}")]
+    WindowLength {
+        /// The volume.
+        volume: VolumeId,
+        /// How long it was.
+        lasted: Span,
+        /// How long it should have been.
+        length: Span,
+    },
+    /// Something wants to happen in the past.
+    #[error("time went back, to {to:?}")]
+    TimeWentBack {
+        /// Until when.
+        to: Instant,
+    },
+    /// Something wants to happen now, again and again.
+    #[error("time stands still: {steps} turns of the driver at one instant")]
+    TimeStoodStill {
+        /// How often.
+        steps: u64,
+    },
+}

@@ -1,0 +1,70 @@
+//! Random small scenarios: what nobody would think of to write a test for.
+//!
+//! A seed gives a pool, an array, one to eight volumes, loads, promises, limits and mishaps, each drawn so that bounds
+//! are met often: windows of a few control periods, deadlines shorter than a stall, depths of one. What a run must
+//! hold is not written down here: the checkers of every run know it ([`crate::Violation`]).
+//!
+//! A scenario is small so that many fit into a minute. Rare combinations are found by many seeds, not by long runs.
+
+mod arrays;
+mod loads;
+mod mishaps;
+
+use rand::RngExt;
+use weir_engine::{Control, DepthFeedbackConfig, EngineConfig};
+use weir_model::{QueueDepth, Span};
+
+use crate::random::{Prng, Seed};
+use crate::scenario::Scenario;
+use crate::world::World;
+
+/// The scenario of a seed; always the same.
+pub fn scenario(seed: u64) -> Scenario {
+    let stream = |name: &str| Seed(seed).stream(&format!("swarm/{name}"));
+    let duration = span(&mut stream("duration"), 300, 2_000);
+    let array = arrays::draw(&mut stream("array"));
+    let volumes = loads::volumes(&mut stream("volumes"), duration, array.size());
+    let faults = mishaps::draw(&mut stream("faults"), duration, &array, volumes.len());
+    Scenario { seed, duration, engine: engine(&mut stream("engine")), array, volumes, faults }
+}
+
+/// The run of a seed: that of its scenario, where some volumes are loaded by a made-up recording with requests of
+/// every kind.
+pub fn world(seed: u64) -> World {
+    let scenario = scenario(seed);
+    let mut random = Seed(seed).stream("swarm/recordings");
+    let (duration, volumes) = (scenario.duration, scenario.volumes.len());
+    let mut world = World::new(scenario);
+    for volume in (0..volumes).filter(|_| random.random_bool(0.2)).collect::<Vec<_>>() {
+        world.replay(volume, Box::new(loads::recording(&mut random, duration).into_iter()));
+    }
+    world
+}
+
+/// How the pool is treated.
+fn engine(random: &mut Prng) -> EngineConfig {
+    let law = DepthFeedbackConfig {
+        period: span(random, 5, 100),
+        growth: random.random_range(0.01..1.0),
+        initial_depth: QueueDepth::new(random.random_range(1..=64)),
+        max_depth: QueueDepth::new(random.random_range(1..=256)),
+    };
+    let control = if random.random_bool(0.1) { Control::None } else { Control::Facade(law) };
+    EngineConfig { control, slo_window: span(random, 20, 500), background_deadline: span(random, 1, 1_000) }
+}
+
+/// A span between so many milliseconds, to the nanosecond, so that instants seldom fall together by chance; but one in
+/// four is a whole number of milliseconds, so that they do.
+fn span(random: &mut Prng, from_ms: u64, to_ms: u64) -> Span {
+    if random.random_bool(0.25) {
+        return Span::from_millis(random.random_range(from_ms..=to_ms));
+    }
+    Span::from_nanos(random.random_range(from_ms * 1_000_000..=to_ms * 1_000_000))
+}
+
+fn pick<T: Clone>(random: &mut Prng, from: &[T]) -> T {
+    from[random.random_range(0..from.len())].clone()
+}
+
+#[cfg(test)]
+mod tests;

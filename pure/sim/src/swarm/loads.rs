@@ -1,0 +1,122 @@
+//! Volumes, their treatment and what their clients do.
+
+use std::num::NonZeroU32;
+
+use rand::RngExt;
+use weir_engine::VolumeConfig;
+use weir_model::{Bandwidth, IoKind, Iops, Slo, SloPoint, Span};
+
+use super::{pick, span};
+use crate::random::Prng;
+use crate::scenario::{Arrivals, Locality, Phase, TraceRequest, VolumeScenario, Workload};
+
+/// Sizes are multiples of this.
+const BLOCK: u64 = 4096;
+/// What no volume is smaller than: the longest request fits in.
+const SMALLEST: u64 = 64 * BLOCK;
+const LONGEST: u32 = 32 * 4096;
+
+/// One to eight volumes anywhere on an array of so many bytes, over each other as chance has it.
+pub(super) fn volumes(random: &mut Prng, duration: Span, array: u64) -> Vec<VolumeScenario> {
+    let number = random.random_range(1..=8);
+    // The same load in all, by however many volumes: or those with eight take most of the time.
+    (0..number)
+        .map(|volume| draw_volume(random, volume, duration, array, 2_000.0 / f64::from(number)))
+        .collect()
+}
+
+/// Requests of every kind, anywhere on a device of a terabyte.
+pub(super) fn recording(random: &mut Prng, duration: Span) -> Vec<TraceRequest> {
+    let number = random.random_range(0..300);
+    let mut recording: Vec<_> = (0..number)
+        .map(|_| TraceRequest {
+            at: within(random, duration),
+            kind: pick(random, &IoKind::ALL),
+            offset: random.random_range(0..1 << 31) * 512,
+            length: random.random_range(0..=LONGEST / 512) * 512,
+        })
+        .collect();
+    recording.sort_by_key(|request| request.at);
+    recording
+}
+
+/// Any instant of a run.
+pub(super) fn within(random: &mut Prng, duration: Span) -> Span {
+    Span::from_nanos(random.random_range(0..=duration.as_nanos()))
+}
+
+fn draw_volume(random: &mut Prng, number: u32, duration: Span, array: u64, rate: f64) -> VolumeScenario {
+    let size = random.random_range(SMALLEST / BLOCK..=array / BLOCK) * BLOCK;
+    let start = random.random_range(0..=(array - size) / BLOCK) * BLOCK;
+    let repeat = random.random_bool(0.3).then(|| span(random, 50, 500));
+    let begins = if random.random_bool(0.8) { Span::ZERO } else { span(random, 1, 49) };
+    let mut phases: Vec<Phase> = Vec::new();
+    for number in 0..random.random_range(1..=4) {
+        let at = if number == 0 { begins } else { within(random, repeat.unwrap_or(duration)) };
+        let workload = random.random_bool(0.8).then(|| workload(random, rate));
+        phases.push(Phase { at, workload });
+    }
+    phases.sort_by_key(|phase| phase.at);
+    phases.dedup_by_key(|phase| phase.at);
+    phases.retain(|phase| repeat.is_none_or(|repeat| phase.at < repeat));
+    let mut changes: Vec<(Span, VolumeConfig)> =
+        (0..random.random_range(0..4)).map(|_| (within(random, duration), treatment(random, rate))).collect();
+    changes.sort_by_key(|(at, _)| *at);
+    let config = treatment(random, rate);
+    VolumeScenario { name: format!("volume-{number}"), config, start, size, phases, repeat, changes }
+}
+
+/// A load of about this rate; one in eight is a burst of ten times that.
+fn workload(random: &mut Prng, rate: f64) -> Workload {
+    let rate = rate * random.random_range(0.05..1.5) * if random.random_bool(0.125) { 10.0 } else { 1.0 };
+    let rate = Iops::new(rate).expect("above zero");
+    let arrivals = match random.random_range(0..3) {
+        0 => Arrivals::Poisson(rate),
+        1 => Arrivals::Constant(rate),
+        _ => {
+            let think = if random.random_bool(0.5) { Span::ZERO } else { span(random, 0, 20) };
+            Arrivals::Closed { threads: random.random_range(0..=32), think }
+        }
+    };
+    let locality = match random.random_range(0..3) {
+        0 => Locality::Uniform,
+        1 => Locality::Zipf(random.random_range(0.1..2.0)),
+        _ => Locality::Runs(random.random_range(1..100)),
+    };
+    let reads = pick(random, &[0.0, 0.3, 0.67, 1.0]);
+    let sizes =
+        (0..random.random_range(1..4)).map(|_| (size(random), random.random_range(0.1..1.0))).collect();
+    Workload { arrivals, reads, sizes, locality }
+}
+
+fn size(random: &mut Prng) -> u32 {
+    match random.random_range(0..4) {
+        0 => 512 * random.random_range(1..=LONGEST / 512),
+        1 => LONGEST,
+        _ => 4096,
+    }
+}
+
+fn treatment(random: &mut Prng, rate: f64) -> VolumeConfig {
+    let often = |random: &mut Prng, share: f64| random.random_bool(share);
+    VolumeConfig {
+        slo: often(random, 0.6).then(|| slo(random, rate)),
+        concurrency: often(random, 0.3).then(|| NonZeroU32::new(random.random_range(1..=8))).flatten(),
+        max_iops: often(random, 0.3).then(|| Iops::new(rate * random.random_range(0.01..3.0))).flatten(),
+        max_bandwidth: often(random, 0.3)
+            .then(|| Bandwidth::new(random.random_range(64 * 1024..64 * 1024 * 1024)))
+            .flatten(),
+    }
+}
+
+/// A curve of one to three points, from what no disk can do to what any can.
+fn slo(random: &mut Prng, rate: f64) -> Slo {
+    let (mut up_to, mut read, mut write) = (0.0, Span::ZERO, Span::ZERO);
+    let points = (0..random.random_range(1..=3)).map(|_| {
+        up_to += rate * random.random_range(0.05..2.0);
+        read += span(random, 1, 100);
+        write += span(random, 1, 100);
+        SloPoint { up_to: Iops::new(up_to).expect("above zero"), read, write }
+    });
+    Slo::new(points.collect()).expect("every point is above the one before")
+}

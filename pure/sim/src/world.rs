@@ -1,0 +1,96 @@
+//! A run: clients, the real engine and an array, driven from each instant at which something happens to the next.
+//!
+//! **At one instant** things happen in this order: the array finishes, then faults and changes of configuration,
+//! then clients ask, then the engine's timers; and then whatever the engine issues goes to the array. Any order would
+//! do, but it must be one, or the same seed would not give the same run.
+//!
+//! **The end.** A run ends when its duration is over, and not when its last request is answered: a load that an array
+//! cannot serve would have no end. What is outstanding then is counted ([`Outcome::outstanding`]) and has no
+//! latency. The last instant belongs to the run but for new requests, so that the last SLO window is closed.
+//!
+//! A request goes to the array at the volume's first byte plus its own offset; what the volumes share, they share because
+//! a scenario lays them over each other.
+
+mod agenda;
+mod clients;
+mod fingerprint;
+mod requests;
+mod run;
+
+use weir_engine::Event;
+use weir_model::Instant;
+
+use crate::array::Utilisation;
+use crate::check::Violation;
+use crate::random::Seed;
+use crate::scenario::Scenario;
+use crate::workload::{Client, Trace};
+use run::Run;
+
+pub use fingerprint::Fingerprint;
+
+/// Who is told of everything that an engine reports.
+pub trait Observer {
+    /// The pool's engine reports `event`. Volumes have the numbers of their places in the scenario.
+    fn on_event(&mut self, now: Instant, event: &Event);
+}
+
+/// A run that has not begun.
+#[derive(Debug)]
+pub struct World {
+    scenario: Scenario,
+    clients: Vec<Client>,
+}
+
+/// What became of the requests of a run, and what the array did for them.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Outcome {
+    /// How many the clients submitted.
+    pub submitted: u64,
+    /// How many the array answered with success.
+    pub answered: u64,
+    /// How many it answered with an error.
+    pub failed: u64,
+    /// How many were aborted, as their volume was removed.
+    pub aborted: u64,
+    /// How many were queued or at the array at the end.
+    pub outstanding: u64,
+    /// How busy the array was, from the start to the end.
+    pub utilisation: Utilisation,
+}
+
+impl World {
+    /// A run that has not begun.
+    ///
+    /// # Panics
+    /// If the scenario makes no sense: [`Scenario::check`] says so beforehand, and why.
+    pub fn new(scenario: Scenario) -> Self {
+        if let Err(error) = scenario.check() {
+            panic!("{error}");
+        }
+        let seed = Seed(scenario.seed);
+        let clients = scenario.volumes.iter().map(|volume| Client::phased(volume, seed)).collect();
+        Self { scenario, clients }
+    }
+
+    /// The volume of this place is loaded by `trace` instead of by its phases: each request at its time, whether those
+    /// before it were answered or not. Offsets are folded into the volume by modulo; what reaches over its end is
+    /// clipped there.
+    ///
+    /// # Panics
+    /// If there is no such volume.
+    pub fn replay(&mut self, volume: usize, trace: Trace) {
+        self.clients[volume] = Client::traced(trace, self.scenario.volumes[volume].size);
+    }
+
+    /// Runs until the duration of the scenario is over, with all checkers on.
+    ///
+    /// # Errors
+    /// If something happens that must not happen in any run; the run stops there.
+    pub fn run(self, observer: &mut dyn Observer) -> Result<Outcome, Violation> {
+        Run::new(&self.scenario, self.clients, observer).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

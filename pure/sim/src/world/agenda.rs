@@ -1,0 +1,48 @@
+//! What goes wrong, and what is changed, in the order of its time.
+
+use weir_engine::VolumeConfig;
+use weir_model::Instant;
+
+use crate::scenario::{FaultKind, Scenario};
+
+/// Something that a scenario has set a time for.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Entry {
+    Fault(FaultKind),
+    /// A volume is treated differently from now on.
+    Change {
+        volume: usize,
+        config: VolumeConfig,
+    },
+}
+
+/// Everything that lies ahead.
+#[derive(Debug)]
+pub(super) struct Agenda {
+    /// The next one last.
+    entries: Vec<(Instant, Entry)>,
+}
+
+impl Agenda {
+    /// That of a scenario; at the same instant faults first, and otherwise in the scenario's order.
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let faults = scenario.faults.iter().map(|fault| (fault.at, Entry::Fault(fault.what)));
+        let changes = scenario.volumes.iter().enumerate().flat_map(|(volume, loaded)| {
+            let entry = move |config: &VolumeConfig| Entry::Change { volume, config: config.clone() };
+            loaded.changes.iter().map(move |(at, config)| (*at, entry(config)))
+        });
+        let mut entries: Vec<_> =
+            faults.chain(changes).map(|(at, entry)| (Instant::ORIGIN + at, entry)).collect();
+        entries.sort_by_key(|(at, _)| *at);
+        entries.reverse();
+        Self { entries }
+    }
+
+    pub(super) fn next_at(&self) -> Instant {
+        self.entries.last().map_or(Instant::FAR_FUTURE, |(at, _)| *at)
+    }
+
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<Entry> {
+        self.entries.pop_if(|(at, _)| *at <= now).map(|(_, entry)| entry)
+    }
+}

@@ -1,0 +1,79 @@
+//! All that an engine reported in a run, as one number: two runs are the same if and only if, but for chance, it is.
+
+use weir_engine::{Event, Verdict, WindowReport};
+use weir_model::{Instant, Span};
+
+use super::Observer;
+
+/// An observer that hashes every event with its time. Cheaper than the text of the events, and the same on every
+/// machine and with every compiler, which a derived hash is not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fingerprint(u64);
+
+impl Fingerprint {
+    /// That of no events.
+    pub const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// The number.
+    pub const fn value(&self) -> u64 {
+        self.0
+    }
+
+    const fn add(&mut self, word: u64) {
+        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 29);
+    }
+
+    fn add_span(&mut self, span: Option<Span>) {
+        self.add(span.map_or(u64::MAX, Span::as_nanos));
+    }
+
+    fn add_window(&mut self, window: &WindowReport) {
+        let WindowReport { offered, completed, mean_latency, target, verdict } = *window;
+        for word in [offered.reads, offered.writes, offered.over.as_nanos(), completed] {
+            self.add(word);
+        }
+        self.add_span(mean_latency);
+        self.add_span(target);
+        self.add(match verdict {
+            Verdict::Met => 0,
+            Verdict::Missed => 1,
+            Verdict::OutOfContract => 2,
+            Verdict::Idle => 3,
+            Verdict::NoSlo => 4,
+        });
+    }
+}
+
+impl Default for Fingerprint {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Observer for Fingerprint {
+    fn on_event(&mut self, now: Instant, event: &Event) {
+        self.add(now.as_nanos());
+        match *event {
+            Event::Finished { volume, kind, length, ok, queued, device, total } => {
+                self.add(u64::from(volume.0) << 32 | u64::from(length));
+                self.add((kind.index() as u64) << 1 | u64::from(ok));
+                for span in [queued, device, total] {
+                    self.add(span.as_nanos());
+                }
+            }
+            Event::Aborted { volume, kind } => {
+                self.add(1 << 62 | u64::from(volume.0) << 8 | kind.index() as u64);
+            }
+            Event::Controlled { depth, peak } => {
+                self.add(1 << 63 | u64::from(depth.get()) << 31 | u64::from(peak));
+            }
+            Event::WindowClosed { volume, ref window } => {
+                self.add(3 << 62 | u64::from(volume.0));
+                self.add_window(window);
+            }
+        }
+    }
+}

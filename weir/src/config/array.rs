@@ -1,0 +1,64 @@
+//! `[array.NAME]`: a simulated disk array, in the text form of the experiments.
+//!
+//! The form is `weir-lab`'s, which reads it with serde, since the same text stands in experiments and in files of its own.
+//! This module only gives it its place here, and gives its errors theirs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_lab::{ArraySpec, ArraySpecError};
+use weir_sim::ArrayOptions;
+
+use super::origin::Resolved;
+use super::reader::{Element, Section};
+use super::{NAMES, is_name};
+
+/// A simulated array.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Array {
+    /// What it is like.
+    pub(crate) options: Arc<ArrayOptions>,
+    /// What was said of it, by full key; what was not said is as `docs/config.md` has it.
+    pub(super) written: Vec<(String, Resolved<String>)>,
+}
+
+/// The arrays of the file, by name; those in which something is wrong are left out, which is a problem.
+pub(super) fn resolve(root: &Section<'_>) -> BTreeMap<String, Array> {
+    let mut arrays = BTreeMap::new();
+    for (name, element) in root.named_values("array") {
+        if !is_name(&name) {
+            element.refuse_found(format!("the name {name:?}"), NAMES);
+        }
+        if let Some(options) = resolve_one(&element) {
+            arrays.insert(name, Array { options: Arc::new(options), written: element.written() });
+        }
+    }
+    arrays
+}
+
+fn resolve_one(element: &Element<'_>) -> Option<ArrayOptions> {
+    let spec: ArraySpec = element.deserialize()?;
+    match spec.options() {
+        Ok(options) => Some(options),
+        Err(ArraySpecError::Value { key, found, accepted }) => {
+            element.refuse_key(key, found, accepted);
+            None
+        }
+        Err(ArraySpecError::Array { key, cause }) => {
+            let (found, accepted) = halves(&cause.to_string());
+            element.refuse_key(key, found, accepted);
+            None
+        }
+    }
+}
+
+/// What was found and what is accepted, of `[WHERE: ]found THIS; accepted[ FOR THAT]: OTHERS`.
+fn halves(cause: &str) -> (String, String) {
+    let (found, accepted) = cause.split_once("; accepted").unwrap_or((cause, ": parts that go together"));
+    let found = match found.split_once("found ") {
+        Some(("", found)) => found.to_owned(),
+        Some((place, found)) => format!("{found} ({})", place.trim_end_matches([':', ' '])),
+        None => found.to_owned(),
+    };
+    (found, accepted.trim_start_matches([':', ' ']).to_owned())
+}

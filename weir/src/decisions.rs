@@ -1,0 +1,97 @@
+//! `weir replay --decisions PATH`: lives recordings of `weir record` through again, and compares every decision.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use weir_engine::{Deviation, Replay};
+use weir_model::{Instant, Span};
+use weir_recording::{Ending, ReadError, Reader};
+
+use crate::failure::Failure;
+use crate::record::SUFFIX;
+
+/// Replays the recording at `path`, or all of a directory, and prints a line for each.
+///
+/// # Errors
+/// If a file is no recording, or the engine decides otherwise than recorded; then the first difference is said.
+pub(crate) fn replay_decisions(path: &Path) -> Result<(), Failure> {
+    for file in recordings(path)? {
+        replay(&file)?;
+    }
+    Ok(())
+}
+
+/// The files to replay, in the order of their names.
+fn recordings(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let refused = |found: String| {
+        let accepted = "a recording of `weir record`, or the directory of its --out";
+        Failure::usage(format!("--decisions {}: found {found}; accepted: {accepted}", path.display()))
+    };
+    let metadata = fs::metadata(path).map_err(|error| refused(error.to_string()))?;
+    if !metadata.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = fs::read_dir(path).map_err(|error| refused(error.to_string()))?;
+    let paths = entries.collect::<Result<Vec<_>, _>>()?.into_iter().map(|entry| entry.path());
+    let is_recording = |path: &PathBuf| path.to_string_lossy().ends_with(SUFFIX);
+    let mut files: Vec<PathBuf> = paths.filter(is_recording).collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(refused(format!("no file *{SUFFIX} in it")));
+    }
+    Ok(files)
+}
+
+fn replay(path: &Path) -> Result<(), Failure> {
+    let mut reader = Reader::open(path).map_err(unreadable)?;
+    let mut replay = Replay::new();
+    let mut first = None;
+    while let Some((now, entry)) = reader.next_entry().map_err(unreadable)? {
+        first.get_or_insert(now);
+        if let Err(deviation) = replay.step(now, &entry) {
+            return Err(differs(path, reader, &deviation));
+        }
+    }
+    let lasted = replay.now().since(first.unwrap_or(Instant::ORIGIN));
+    let mut line = summary(path, &reader, replay.entries(), lasted);
+    match reader.ending() {
+        Some(Ending::Overrun) => line.push_str("; the disk could not keep up, and the rest was not recorded"),
+        Some(Ending::CutOff) => {
+            line.push_str("; the recording is cut off there, as if its writer was killed")
+        }
+        Some(Ending::Complete) | None => {
+            if let Err(deviation) = replay.finish() {
+                return Err(differs(path, reader, &deviation));
+            }
+        }
+    }
+    println!("{line}");
+    Ok(())
+}
+
+fn summary(path: &Path, reader: &Reader, entries: u64, lasted: Span) -> String {
+    let (path, pool) = (path.display(), reader.pool());
+    let by = match reader.weir() {
+        env!("CARGO_PKG_VERSION") => String::new(),
+        other => format!(", recorded by weir {other}"),
+    };
+    format!("{path}: pool {pool}{by}: {entries} entries over {lasted}, all decided identically")
+}
+
+/// The engine decided otherwise; unless the file is damaged, which is then what there is to say.
+fn differs(path: &Path, reader: Reader, deviation: &Deviation) -> Failure {
+    let (pool, weir) = (reader.pool().to_owned(), reader.weir().to_owned());
+    match reader.check_rest() {
+        Err(damaged) => unreadable(damaged),
+        Ok(()) => Failure::Runtime(anyhow!(
+            "{}: pool {pool}, recorded by weir {weir}: the first difference is {deviation}",
+            path.display()
+        )),
+    }
+}
+
+/// Not a usage error: that the file is good is what was to be found out.
+fn unreadable(error: ReadError) -> Failure {
+    Failure::Runtime(error.into())
+}

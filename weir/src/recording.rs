@@ -1,0 +1,100 @@
+//! Traces on a command line: what is replayed, how far it is, and what was left out of it.
+
+use std::io::Write;
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use weir_lab::replay::{Recording, Survey};
+use weir_lab::trace::{Format, Remarks};
+use weir_model::Span;
+
+use crate::config::units;
+use crate::failure::Failure;
+
+/// A factor of time, above zero: `20x`, `0.5x`.
+pub(crate) fn speed(text: &str) -> Result<f64, String> {
+    let factor = text.strip_suffix('x').and_then(|number| number.parse::<f64>().ok());
+    factor
+        .filter(|factor| (1e-6..=1e6).contains(factor))
+        .ok_or_else(|| "accepted: a factor such as 20x or 0.5x, from 0.000001x to 1000000x".to_owned())
+}
+
+/// A format by its name.
+pub(crate) fn format(text: &str) -> Result<Format, String> {
+    Format::by_name(text).ok_or_else(|| format!("accepted: {}", Format::ALL.map(Format::name).join(", ")))
+}
+
+/// A length of time above zero.
+pub(crate) fn duration(text: &str) -> Result<Span, String> {
+    units::read_span(text)
+        .filter(|span| !span.is_zero())
+        .ok_or_else(|| "accepted: a duration above zero, such as 10s or 5m".to_owned())
+}
+
+/// Reads a trace from end to end, with a bar.
+///
+/// # Errors
+/// If it is none, or has nothing to replay.
+pub(crate) fn survey(recording: &Recording) -> Result<Survey, Failure> {
+    let size = std::fs::metadata(&recording.path).map_or(0, |metadata| metadata.len());
+    let bar = ProgressBar::new(size).with_style(style("{bytes} of {total_bytes}"));
+    bar.set_message(format!("reading {}", recording.path.display()));
+    let survey = recording.survey(|bytes| bar.set_position(bytes)).map_err(Failure::usage);
+    bar.finish_and_clear();
+    let survey = survey?;
+    if survey.requests == 0 {
+        let place = recording.path.display();
+        return Err(Failure::usage(format!(
+            "{place}: found no read and no write; accepted: a trace with some"
+        )));
+    }
+    Ok(survey)
+}
+
+/// A bar for a replay that takes so long, in milliseconds of its time.
+pub(crate) fn replay_bar(duration: Span, message: String) -> ProgressBar {
+    let bar = ProgressBar::new(duration.as_micros() / 1_000).with_style(style("{percent} %"));
+    bar.set_message(message);
+    bar
+}
+
+/// Says on standard error what was put up with in a trace.
+///
+/// # Errors
+/// If standard error is closed.
+pub(crate) fn print_remarks(path: &Path, remarks: &Remarks) -> std::io::Result<()> {
+    let mut err = std::io::stderr().lock();
+    let mut note = |count: u64, what: &str| match count {
+        0 => Ok(()),
+        count => writeln!(err, "weir: {}: {count} {what}", path.display()),
+    };
+    note(remarks.out_of_order, "requests stood behind later ones, and come at the time of those")?;
+    note(remarks.others, "requests are neither reads nor writes, and are left out")?;
+    note(remarks.broken, "lines are broken, and are left out:")?;
+    for line in &remarks.first_broken {
+        writeln!(err, "  {line}")?;
+    }
+    if remarks.broken > remarks.first_broken.len() as u64 {
+        writeln!(err, "  ... and {} more", remarks.broken - remarks.first_broken.len() as u64)?;
+    }
+    Ok(())
+}
+
+fn style(position: &str) -> ProgressStyle {
+    ProgressStyle::with_template(&format!("{{msg}} {{wide_bar}} {position}, {{eta}} left"))
+        .expect("the template is one")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_speed_is_a_factor_with_an_x() {
+        assert_eq!(speed("20x"), Ok(20.0));
+        assert_eq!(speed("0.5x"), Ok(0.5));
+        for wrong in ["20", "x", "0x", "-1x", "infx", "NaNx", "1e9x"] {
+            assert!(speed(wrong).unwrap_err().contains("20x"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `weir sim swarm`: random scenarios in simulated time, with every checker on.
+//!
+//! A failure is of use only if it can be had again: each run is one seed, and the line of one that fails is the command
+//! that repeats it. That also holds for a panic, which the engine answers a broken invariant with.
+
+use std::fmt;
+use std::io::Write;
+use std::num::NonZeroU64;
+use std::panic;
+use std::process;
+use std::str::FromStr;
+
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+use weir_sim::{Fingerprint, Outcome, Violation, swarm};
+
+use crate::failure::Failure;
+
+/// What to simulate.
+#[derive(Args, Debug)]
+pub(crate) struct SimArguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// Run random scenarios with faults and check that what must always hold does
+    Swarm {
+        /// The first seed: a number, or a commit's hash, of which the first 16 digits count
+        #[arg(long)]
+        seed: SwarmSeed,
+        /// How many scenarios, each with the seed after the last
+        #[arg(long, default_value = "1")]
+        runs: NonZeroU64,
+    },
+}
+
+/// Simulates.
+///
+/// # Errors
+/// If something did not hold that must, or standard output is gone.
+pub(crate) fn sim(arguments: &SimArguments) -> Result<(), Failure> {
+    let What::Swarm { seed, runs } = arguments.what;
+    let mut failed = 0_u64;
+    for run in 0..runs.get() {
+        let seed = seed.0.wrapping_add(run);
+        panic::set_hook(Box::new(move |what| {
+            println!("{}", failure_line(seed, what));
+            process::exit(1);
+        }));
+        let mut fingerprint = Fingerprint::new();
+        let line = match swarm::world(seed).run(&mut fingerprint) {
+            Ok(outcome) => success_line(seed, outcome, fingerprint),
+            Err(violation) => {
+                failed += 1;
+                failure_line(seed, violated(&violation))
+            }
+        };
+        writeln!(std::io::stdout(), "{line}")?;
+    }
+    let _ = panic::take_hook();
+    if failed == 0 { Ok(()) } else { Err(anyhow!("{failed} of {runs} runs failed").into()) }
+}
+
+fn success_line(seed: u64, outcome: Outcome, fingerprint: Fingerprint) -> String {
+    let Outcome { submitted, answered, failed, aborted, outstanding, .. } = outcome;
+    format!(
+        "seed {seed}: ok; of {submitted} requests {answered} were answered, {failed} failed, {aborted} were aborted, \
+         {outstanding} are outstanding; fingerprint {:016x}",
+        fingerprint.value()
+    )
+}
+
+/// In one line, whatever the panic's message looks like.
+fn failure_line(seed: u64, what: impl fmt::Display) -> String {
+    let what = what.to_string().replace('\n', " ");
+    format!("seed {seed}: FAILED: {what}; to repeat: weir sim swarm --seed {seed}")
+}
+
+fn violated(violation: &Violation) -> String {
+    format!("{} after the start: {}", weir_model::Span::from_nanos(violation.at.as_nanos()), violation.what)
+}
+
+/// A seed as the command line has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct SwarmSeed(u64);
+
+impl FromStr for SwarmSeed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let hash = || u64::from_str_radix(text.get(..16)?, 16).ok();
+        let is_hash = text.len() == 40 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let seed = text.parse().ok().or_else(|| hash().filter(|_| is_hash));
+        seed.map(Self)
+            .ok_or_else(|| "a number up to 18446744073709551615, or a commit's hash of 40 digits".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_a_number_or_a_commits_hash() {
+        let seed = |text: &str| text.parse::<SwarmSeed>().map(|seed| seed.0).ok();
+        assert_eq!(seed("18446744073709551615"), Some(u64::MAX));
+        assert_eq!(seed("00000000000000ff00000000000000000000abcd"), Some(255));
+        assert_eq!(seed("1000000000000000000000000000000000000000"), Some(1 << 60));
+        for wrong in ["", "ff", "-1", "18446744073709551616", "00000000000000zz00000000000000000000abcd"] {
+            assert_eq!(seed(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_line_of_a_failure_is_one_and_holds_the_command_that_repeats_it() {
+        let line = failure_line(7, "first\nsecond");
+        assert_eq!(line, "seed 7: FAILED: first second; to repeat: weir sim swarm --seed 7");
+    }
+}

@@ -1,0 +1,229 @@
+//! `weir whatif FILE --trace VOLUME=TRACE`: would the promises of a proposed configuration hold? In simulated time,
+//! from what its volumes, or others like them, have asked for once.
+//!
+//! Each pool with a traced volume is run twice with the very same requests: as proposed, and as it is today. Volumes
+//! without a trace are idle. With several traces all start at once, and the run is over when the longest is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::anyhow;
+use clap::Args;
+use weir_lab::replay::{Outcome, Recording, simulate};
+use weir_lab::what_if::{Answer, answer};
+use weir_model::Span;
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::recording::{self, print_remarks, replay_bar};
+use crate::simulated_pool::{SimulatedPool, simulated_pool};
+
+mod report;
+
+use report::Row;
+
+/// What is proposed, and what loads it.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Exit code: 0 if the promise of every traced volume holds as proposed, which is if it is kept in at \
+                        least 99 % of its windows; 1 if one does not hold; 64 if a file or an argument is wrong."
+)]
+pub(crate) struct WhatIfArguments {
+    /// The proposed configuration; the pools of the traced volumes are on simulated arrays
+    file: PathBuf,
+    /// What a volume is asked for: a trace as `weir replay` takes it, and by how much faster than recorded. For
+    /// several volumes, several times
+    #[arg(long = "trace", value_name = "VOLUME=PATH[@SPEEDx]", required = true)]
+    traces: Vec<TraceArgument>,
+    /// The configuration of today, to compare with
+    #[arg(long, value_name = "FILE")]
+    base: Option<PathBuf>,
+    /// By how much faster than recorded, for traces that do not say
+    #[arg(long, default_value = "1x", value_parser = recording::speed)]
+    speed: f64,
+    /// End after this time [default: with the longest trace]
+    #[arg(long, value_parser = recording::duration)]
+    duration: Option<Span>,
+    /// Count and list lines of traces that make no sense, instead of ending at the first
+    #[arg(long)]
+    skip_broken: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// `VOLUME=PATH[@SPEEDx]`.
+#[derive(Clone, PartialEq, Debug)]
+struct TraceArgument {
+    volume: String,
+    path: PathBuf,
+    speed: Option<f64>,
+}
+
+/// What a volume would get.
+struct Judged {
+    outcome: Outcome,
+    answer: Answer,
+    /// The name of its array.
+    array: String,
+}
+
+/// What loads each volume, and how long it takes.
+struct Loads {
+    recordings: BTreeMap<String, Recording>,
+    duration: Span,
+}
+
+/// Runs what is proposed, and what is there today.
+///
+/// # Errors
+/// If a trace or a configuration is wrong, or a promise does not hold.
+pub(crate) fn what_if(arguments: &WhatIfArguments) -> Result<(), Failure> {
+    let proposed = Config::load(&arguments.file).map_err(Failure::usage)?;
+    let base = arguments.base.as_deref().map(Config::load).transpose().map_err(Failure::usage)?;
+    check_names(arguments, &proposed, base.as_ref())?;
+    let loads = Loads::survey(arguments)?;
+    let with = loads.run(&proposed, &arguments.file)?;
+    let without = match (&base, &arguments.base) {
+        (Some(base), Some(file)) => loads.run(base, file)?,
+        _ => BTreeMap::new(),
+    };
+    let rows: Vec<Row> = loads
+        .recordings
+        .keys()
+        .map(|volume| Row::new(volume, without.get(volume), with.get(volume)))
+        .collect();
+    let mut out = std::io::stdout().lock();
+    if arguments.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&rows)?)?;
+    } else {
+        writeln!(out, "{}", report::Rows(&rows))?;
+    }
+    match rows.iter().filter(|row| row.fails()).count() {
+        0 => Ok(()),
+        count => Err(Failure::Runtime(anyhow!("{count} of {} promises would not hold", rows.len()))),
+    }
+}
+
+fn check_names(arguments: &WhatIfArguments, proposed: &Config, base: Option<&Config>) -> Result<(), Failure> {
+    let configs = || [Some(proposed), base].into_iter().flatten();
+    let mut seen = BTreeSet::new();
+    for TraceArgument { volume, .. } in &arguments.traces {
+        if !configs().any(|config| config.volumes.contains_key(volume)) {
+            let names: BTreeSet<&str> =
+                configs().flat_map(|config| config.volumes.keys()).map(String::as_str).collect();
+            let names: Vec<&str> = names.into_iter().collect();
+            let message =
+                format!("--trace: found no volume {volume:?}; accepted: one of {}", names.join(", "));
+            return Err(Failure::usage(message));
+        }
+        if !seen.insert(volume) {
+            return Err(Failure::usage(format!(
+                "--trace: found volume {volume:?} twice; accepted: one trace each"
+            )));
+        }
+    }
+    Ok(())
+}
+
+impl Loads {
+    fn survey(arguments: &WhatIfArguments) -> Result<Self, Failure> {
+        let (mut recordings, mut duration) = (BTreeMap::new(), Span::ZERO);
+        for TraceArgument { volume, path, speed } in &arguments.traces {
+            let recording = Recording {
+                path: path.clone(),
+                format: None,
+                skip_broken: arguments.skip_broken,
+                speed: speed.unwrap_or(arguments.speed),
+                duration: arguments.duration,
+            };
+            let survey = recording::survey(&recording)?;
+            print_remarks(path, &survey.remarks)?;
+            duration = duration.max(survey.duration);
+            recordings.insert(volume.clone(), recording);
+        }
+        Ok(Self { recordings, duration })
+    }
+
+    /// What each traced volume of the configuration would get.
+    fn run(&self, config: &Config, file: &Path) -> Result<BTreeMap<String, Judged>, Failure> {
+        let pool_of = |volume: &String| config.volumes.get(volume).map(|volume| volume.pool.value.as_str());
+        let pools: BTreeSet<&str> = self.recordings.keys().filter_map(pool_of).collect();
+        let mut outcomes = BTreeMap::new();
+        for pool in pools {
+            self.run_pool(config, pool, &mut outcomes).map_err(|failure| failure.in_file(file))?;
+        }
+        Ok(outcomes)
+    }
+
+    fn run_pool(
+        &self,
+        config: &Config,
+        pool: &str,
+        outcomes: &mut BTreeMap<String, Judged>,
+    ) -> Result<(), Failure> {
+        let SimulatedPool { array, scenario } = simulated_pool(config, pool)?;
+        let bar = replay_bar(self.duration, format!("pool {pool}"));
+        let (mut traces, mut accounts) = (Vec::new(), Vec::new());
+        for (place, volume) in scenario.volumes.iter().enumerate() {
+            let Some(recording) = self.recordings.get(&volume.name) else { continue };
+            let (trace, account) = recording.requests(volume.size).map_err(Failure::usage)?;
+            let bar = bar.clone();
+            let watched = trace.inspect(move |request| bar.set_position(request.at.as_micros() / 1_000));
+            traces.push((place, Box::new(watched) as weir_sim::Trace));
+            accounts.push(account);
+        }
+        let volumes = scenario.volumes.clone();
+        let found = simulate(scenario, traces, self.duration)?;
+        bar.finish_and_clear();
+        if let Some(failure) = accounts.iter().find_map(|account| account.remarks().failure) {
+            return Err(Failure::usage(failure));
+        }
+        for (volume, outcome) in volumes.into_iter().zip(found) {
+            let answer = answer(&volume.config, &outcome);
+            outcomes.insert(volume.name, Judged { outcome, answer, array: array.clone() });
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for TraceArgument {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let accepted = || "accepted: VOLUME=PATH or VOLUME=PATH@SPEEDx, such as db=db.csv.gz@20x".to_owned();
+        let (volume, path) = text.split_once('=').ok_or_else(accepted)?;
+        if volume.is_empty() || path.is_empty() {
+            return Err(accepted());
+        }
+        // A path may have an @ in it: only what is a speed is taken for one.
+        let (path, speed) = match path.rsplit_once('@').map(|(path, text)| (path, recording::speed(text))) {
+            Some((path, Ok(speed))) if !path.is_empty() => (path, Some(speed)),
+            _ => (path, None),
+        };
+        Ok(Self { volume: volume.to_owned(), path: path.into(), speed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_for_a_volume_and_may_have_a_speed_of_its_own() {
+        let parse = |text: &str| {
+            let TraceArgument { volume, path, speed } = text.parse()?;
+            Ok::<_, String>((volume, path.display().to_string(), speed))
+        };
+        let argument = |volume: &str, path: &str, speed| Ok((volume.to_owned(), path.to_owned(), speed));
+        assert_eq!(parse("db=/t/a.csv"), argument("db", "/t/a.csv", None));
+        assert_eq!(parse("db=a.csv@20x"), argument("db", "a.csv", Some(20.0)));
+        assert_eq!(parse("db=a@b.csv"), argument("db", "a@b.csv", None));
+        assert_eq!(parse("db=a=b@0x"), argument("db", "a=b@0x", None));
+        for wrong in ["db", "=a.csv", "db="] {
+            assert!(parse(wrong).unwrap_err().contains("VOLUME=PATH"), "{wrong}");
+        }
+    }
+}
