@@ -1,14 +1,16 @@
 //! `cargo xtask bench` and `cargo xtask bench-qos`: what the project promises about speed, memory and guarantees, measured.
 //!
-//! A figure of one machine at one time says little about another, so that every bar is a ratio: the same client against
-//! two servers, in turn, in one run. Criterion alone would not do: it measures functions, not programs that talk over
-//! sockets. `bench/README.md` says what is measured and how to read it.
+//! A figure of one machine at one time says little about another, so that every bar of a server is a ratio: the same client
+//! against two servers, in turn, in one run. Criterion alone would not do: it measures functions, not programs that talk
+//! over sockets. What is a function, the scheduler and the simulator, it does measure. `bench/README.md` says what is
+//! measured and how to read it.
 
 mod bed;
 mod cases;
 mod clients;
 mod cores;
 mod cpu;
+mod criterion;
 mod decision;
 mod handshake;
 mod idle;
@@ -18,6 +20,7 @@ mod progress;
 mod qos;
 mod report;
 mod servers;
+mod simulator;
 mod statistics;
 mod status;
 mod versus;
@@ -31,8 +34,12 @@ use serde::Serialize;
 
 use bed::TestBed;
 use cases::Store;
+use criterion::Benchmark;
 use progress::Progress;
 use report::{Occasion, Report};
+
+/// What is measured without a server.
+const FUNCTIONS: [Benchmark; 2] = [decision::BENCHMARK, simulator::BENCHMARK];
 
 /// How to measure.
 #[derive(Args)]
@@ -68,10 +75,10 @@ pub(crate) fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let effort = arguments.effort(Effort { rounds: 4, seconds: 2 });
     let versus: Vec<_> = cases::all().into_iter().filter(|case| arguments.wants(&case.name())).collect();
     let idle = arguments.wants(idle::NAME);
-    let decision = arguments.wants(decision::NAME);
-    let names = cases::all().into_iter().map(|case| case.name());
-    let names = names.chain([idle::NAME.to_owned(), decision::NAME.to_owned()]);
-    ensure!(!versus.is_empty() || idle || decision, none_wanted(names));
+    let functions: Vec<_> = FUNCTIONS.iter().filter(|benchmark| arguments.wants(benchmark.name)).collect();
+    let alone = [idle::NAME].into_iter().chain(FUNCTIONS.iter().map(|benchmark| benchmark.name));
+    let names = cases::all().into_iter().map(|case| case.name()).chain(alone.map(str::to_owned));
+    ensure!(!versus.is_empty() || idle || !functions.is_empty(), none_wanted(names));
 
     let bed = TestBed::prepare(arguments.dir.as_deref())?;
     let occasion = Occasion::read("bench", &bed, effort)?;
@@ -79,7 +86,10 @@ pub(crate) fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         servers::write_images(&bed, case.rival)?;
     }
     // First, as it leaves the disk time to recover from having the files written.
-    let mut rows = if decision { decision::measure(&bed)? } else { Vec::new() };
+    let mut rows = Vec::new();
+    for benchmark in functions {
+        rows.extend(benchmark.measure(&bed)?);
+    }
     let pairs: u32 = versus.iter().map(|case| case.rounds(effort.rounds)).sum();
     let mut progress = Progress::new(2 * pairs + if idle { idle::measurements(effort) } else { 0 });
     let mut samples = Vec::new();

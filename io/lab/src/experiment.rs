@@ -243,6 +243,9 @@ pub struct FailureSpec {
     pub unit: usize,
     /// Which disk, from zero.
     pub disk: usize,
+    /// Whether it is replaced at once, and rebuilt.
+    #[serde(default)]
+    pub rebuilt: bool,
 }
 
 /// One key of the file, and the values that it has in turn.

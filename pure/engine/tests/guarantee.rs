@@ -135,7 +135,9 @@ fn a_device_that_answers_nothing_is_a_window_missed_and_a_depth_cut() {
     let service = move |now, _: &_| if now >= stall { Span::from_secs(3_600) } else { SERVICE };
     let mut rig = Rig::new(EngineConfig::default(), Station::scripted(8, service));
     let victim = rig.add_volume(promise(300.0, Span::from_millis(12)));
+    let other = rig.add_volume(VolumeConfig::default());
     rig.start(reads(victim, Arrivals::Closed(4)));
+    rig.start(reads(other, Arrivals::Closed(4)));
     rig.drive_until(at(8));
     let verdicts: Vec<Verdict> = rig.windows(victim, at(4)).iter().map(|window| window.verdict).collect();
     assert!(!verdicts.is_empty());

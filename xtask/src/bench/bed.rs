@@ -15,7 +15,6 @@ use super::images;
 #[derive(Debug)]
 pub(super) struct TestBed {
     root: PathBuf,
-    target: PathBuf,
     images: PathBuf,
     /// Not beside the files: the path of a socket has at most 107 bytes.
     scratch: TempDir,
@@ -30,7 +29,7 @@ impl TestBed {
     /// If the build fails, or a directory cannot be made.
     pub(super) fn prepare(images: Option<&Path>) -> anyhow::Result<Self> {
         let metadata = MetadataCommand::new().no_deps().exec().context("cargo metadata")?;
-        let target = metadata.target_directory.into_std_path_buf();
+        let target = metadata.target_directory.as_std_path();
         let images = images.map_or_else(|| target.join("bench"), Path::to_path_buf);
         fs::create_dir_all(&images).with_context(|| images.display().to_string())?;
         let images = images.canonicalize().with_context(|| images.display().to_string())?;
@@ -40,7 +39,6 @@ impl TestBed {
         }
         Ok(Self {
             root: metadata.workspace_root.into_std_path_buf(),
-            target,
             images,
             scratch: tempfile::Builder::new()
                 .prefix("weir-bench.")
@@ -54,11 +52,6 @@ impl TestBed {
     /// The directory of the repository.
     pub(super) fn root(&self) -> &Path {
         &self.root
-    }
-
-    /// Where cargo puts what it makes.
-    pub(super) fn target(&self) -> &Path {
-        &self.target
     }
 
     /// Where the files that are served are.

@@ -68,14 +68,7 @@ pub(super) fn measure(bed: &TestBed, effort: Effort, progress: &mut Progress) ->
         rounds.push(round);
     }
     let over = |unit, of: fn(&Round) -> f64| Figure { value: median(rounds.iter().map(of)), unit };
-    let row = |what: &str, weir, bar| Row {
-        case: NAME.to_owned(),
-        what: what.to_owned(),
-        weir,
-        other: None,
-        compared: None,
-        bar,
-    };
+    let row = |what: &str, weir, bar| Row::alone(NAME.to_owned(), what.to_owned(), weir, bar);
     let held = over(Unit::Count, |round| round.held.into());
     let memory = over(Unit::Kibibytes, |round| round.kib_per_connection);
     let rate = Row {

@@ -112,6 +112,11 @@ impl Bar {
 }
 
 impl Row {
+    /// A figure that is compared with nothing.
+    pub(super) fn alone(case: String, what: String, weir: Figure, bar: Option<Bar>) -> Self {
+        Self { case, what, weir, other: None, compared: None, bar }
+    }
+
     /// Whether the bar is met, if there is one.
     pub(super) fn met(&self) -> Option<bool> {
         self.bar.map(|bar| bar.met(self.compared.unwrap_or(self.weir).value))

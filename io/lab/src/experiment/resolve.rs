@@ -45,9 +45,11 @@ pub fn resolve_run(
         }
         volumes.push(volume(experiment, name, array.size(), curves)?);
     }
-    let faults = run.failures.iter().map(|failure| Fault {
-        at: failure.at.0,
-        what: FaultKind::DiskFails { unit: failure.unit, disk: failure.disk },
+    let faults = run.failures.iter().flat_map(|failure| {
+        let at = |what| Fault { at: failure.at.0, what };
+        let fails = FaultKind::DiskFails { unit: failure.unit, disk: failure.disk };
+        let rebuild = failure.rebuilt.then_some(FaultKind::Rebuild { unit: failure.unit });
+        [fails].into_iter().chain(rebuild).map(at)
     });
     let scenario = Scenario {
         seed,
