@@ -230,11 +230,15 @@ fn a_law_is_not_blamed_for_what_was_measured_before_it() {
 fn the_configuration_that_is_in_force_already_changes_nothing() {
     let mut engine = Engine::new(at(0), depth(100));
     let volume = engine.add_volume(at(0), promise(Span::from_nanos(11_000_001)));
+    let other = engine.add_volume(at(0), VolumeConfig::default());
+    for _ in 0..9 {
+        read(&mut engine, at(0), other);
+    }
     read(&mut engine, at(0), volume);
     issued(&mut engine, at(0));
     engine.handle_timeout(at(50));
     let cut = engine.snapshot();
-    assert_eq!(cut.depth_target, Some(QueueDepth::new(20)));
+    assert_eq!(cut.depth_target, Some(QueueDepth::new(2)));
     engine.set_config(at(60), depth(100));
     assert_eq!(engine.snapshot(), cut);
     engine.set_config(at(60), depth(101));

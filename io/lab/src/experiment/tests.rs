@@ -97,9 +97,9 @@ fn a_sweep_repeats_a_run_with_one_value_of_the_file_changed() {
     let library = Library::embedded().unwrap();
     let provisioning = library.matching("*provisioning")[0];
     let runs = provisioning.runs().unwrap();
-    let three = runs.iter().find(|run| run.name == "facade@3").unwrap();
-    assert_eq!((three.value, three.run.as_str()), (Some(3.0), "facade"));
-    assert_ne!(three.experiment.array, provisioning.array);
+    let four = runs.iter().find(|run| run.name == "facade@4").unwrap();
+    assert_eq!((four.value, four.run.as_str()), (Some(4.0), "facade"));
+    assert_ne!(four.experiment.array, provisioning.array);
 }
 
 #[test]
