@@ -95,7 +95,8 @@ pub fn answer(volume: &VolumeConfig, outcome: &Outcome) -> Answer {
 fn binding(volume: &VolumeConfig, outcome: &Outcome) -> Binding {
     let limited = volume.concurrency.is_some() || volume.max_iops.is_some() || volume.max_bandwidth.is_some();
     let (queued, device) = (outcome.queued_time.as_secs_f64(), outcome.device_time.as_secs_f64());
-    let share = queued / (queued + device);
+    // If nothing was answered, all that is known is how busy the array was.
+    let share = if queued + device > 0.0 { queued / (queued + device) } else { 0.0 };
     let (resource, busy) = busiest(&outcome.utilisation);
     match () {
         () if device > queued => resource,

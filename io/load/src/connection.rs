@@ -274,7 +274,8 @@ impl Connection {
     fn is_done(&self, now: Instant, shared: &Shared) -> bool {
         let time_is_over = now >= shared.end;
         let all_issued = shared.sources[self.index].is_exhausted(now, shared.end);
-        let may_leave = time_is_over || shared.end == Instant::FAR_FUTURE;
+        let may_leave =
+            time_is_over || shared.end == Instant::FAR_FUTURE || shared.sources[self.index].is_broken();
         all_issued && may_leave && self.slots.outstanding() == 0 && self.output.is_empty()
     }
 }

@@ -75,6 +75,14 @@ impl Source {
         }
     }
 
+    /// Whether it ended before its time, because the export cannot take what comes next.
+    pub(crate) const fn is_broken(&self) -> bool {
+        match self {
+            Self::Closed { .. } | Self::Open { .. } => false,
+            Self::Recorded(feed) => feed.refused().is_some(),
+        }
+    }
+
     /// How many requests arrived before `instant`, sent or not; in a closed loop, how many were sent. `instant` must
     /// not go back, nor be before a request that was sent.
     pub(crate) fn offered_before(&mut self, instant: Instant) -> u64 {

@@ -39,7 +39,8 @@
 //!   small, and each period until the queue has drained cuts anew, far below what is needed; and where nobody felt the
 //!   depth it is far above what is there, and cuts of it do nothing. The first case is therefore read as `E Q`, at most
 //!   `Q_old`, where `Q` is what was at the device with those that took `L`: by Little's law the time that all that were
-//!   finished in the period spent there, over its length. At rest `Q` is `Q_old`.
+//!   finished in the period spent there, over that in which there were any. At rest `Q` is `Q_old`. Whoever was there
+//!   alone (`Q` of 1) waited for nobody, and asks for no cut.
 //! - **Room for what cannot be foreseen.** To the letter, the law balances around the target: it grows whenever the last
 //!   period was below, by however little, and where arrivals or the device are random, windows that average over
 //!   the hunt miss the target about as often as not. Here it aims below the target by its own step, `L` at
@@ -103,8 +104,8 @@ impl Default for DepthFeedbackConfig {
 pub struct PoolObservation {
     /// `Q_max`: the highest number of requests at the device.
     pub peak: u32,
-    /// How many were at the device, on average, beside those that it finished: the time that these spent there in sum, over
-    /// the length of the period. Zero if it finished none.
+    /// How many were at the device, on average, with those that it finished, themselves included: the time that these
+    /// spent there in sum, over the time in which it had anything to do. Zero if it finished none.
     pub beside_finished: f64,
     /// The volumes, in an order that is the observer's.
     pub volumes: Vec<VolumeObservation>,
@@ -195,12 +196,15 @@ impl Controller for DepthFeedback {
             .fold(f64::INFINITY, f64::min)
             / growth;
         let active = seen.volumes.iter().filter(|volume| volume.is_active()).count();
-        if room < 1.0 && active > 1 {
-            // Where a device finishes nothing, what is there is what it does not finish.
-            let nothing = seen.beside_finished <= 0.0;
-            let beside = if nothing { f64::from(seen.peak) } else { seen.beside_finished };
-            self.depth = self.depth.min(room * beside);
-        } else if (room >= growth || active == 1) && seen.peak >= self.depth().get() {
+        // Where a device finishes nothing, what is there is what it does not finish.
+        let nothing = seen.beside_finished <= 0.0;
+        let beside = if nothing { f64::from(seen.peak) } else { seen.beside_finished };
+        let alone = active == 1;
+        if room < 1.0 && !alone {
+            if beside > 1.0 {
+                self.depth = self.depth.min(room * beside);
+            }
+        } else if (room >= growth || alone) && seen.peak >= self.depth().get() {
             self.depth *= growth;
         }
         self.depth = self.depth.clamp(1.0, f64::from(self.config.max_depth.get()));

@@ -68,7 +68,7 @@ impl Engine {
             volumes: VolumeTable::default(),
             requests: RequestTable::default(),
             scheduler,
-            occupancy: Occupancy::new(now),
+            occupancy: Occupancy::new(),
             control,
             window: Tick::new(now, config.slo_window),
             wake: None,
@@ -185,7 +185,7 @@ impl Engine {
         let request = self.requests.get_mut(id).expect("only what was issued completes");
         let Stage::AtDevice { issued } = request.stage else { panic!("{id:?} is not at the device") };
         request.stage = Stage::Done { issued, completed: now, ok };
-        self.occupancy.on_complete(now.since(issued));
+        self.occupancy.on_complete(now, issued);
         self.scheduler.on_complete(now, &Completion { id, volume: request.volume, ok });
         self.record(now, 0, |_| Entry::Completed { id, ok });
         self.debug_assert_invariants();
@@ -272,7 +272,7 @@ impl Engine {
             Dispatch::Issue(io) => {
                 let request = self.requests.get_mut(io.id).expect("what is queued is known");
                 request.stage = Stage::AtDevice { issued: now };
-                self.occupancy.on_issue();
+                self.occupancy.on_issue(now);
                 self.debug_assert_invariants();
             }
             Dispatch::WaitUntil(instant) => self.wake = Some(instant),

@@ -3,7 +3,9 @@
 //!
 //! The second number is what a latency is to be held against. Latency follows occupancy by itself: those that are
 //! answered now were given to the device a latency ago, and what is there now, more or less, says nothing about them.
-//! By Little's law the time that all of them spent there, over the length of the period, is how many there were with them.
+//! By Little's law the time that all of them spent there, over the time in which the device had anything to do, is how many
+//! there were with them. Over the whole period it would be fewer by as much as the device was idle, and a burst would look
+//! like a trickle.
 
 use weir_model::{Instant, Span};
 
@@ -14,7 +16,10 @@ pub(crate) struct Occupancy {
     peak: u32,
     /// Of those finished in this period, in sum.
     spent: Span,
-    since: Instant,
+    /// The time in this period in which there were any, up to `busy_since`.
+    busy: Span,
+    /// Since when there have been some without a break, in this period.
+    busy_since: Option<Instant>,
 }
 
 /// What a period was like.
@@ -26,8 +31,8 @@ pub(crate) struct Occupied {
 
 impl Occupancy {
     /// A device with nothing to do.
-    pub(crate) const fn new(now: Instant) -> Self {
-        Self { now: 0, peak: 0, spent: Span::ZERO, since: now }
+    pub(crate) const fn new() -> Self {
+        Self { now: 0, peak: 0, spent: Span::ZERO, busy: Span::ZERO, busy_since: None }
     }
 
     /// Requests at the device now.
@@ -35,23 +40,36 @@ impl Occupancy {
         self.now
     }
 
-    pub(crate) fn on_issue(&mut self) {
+    pub(crate) fn on_issue(&mut self, now: Instant) {
+        self.busy_since.get_or_insert(now);
         self.now += 1;
         self.peak = self.peak.max(self.now);
     }
 
-    pub(crate) fn on_complete(&mut self, spent: Span) {
+    /// One that was there since `issued` is finished.
+    pub(crate) fn on_complete(&mut self, now: Instant, issued: Instant) {
         self.now -= 1;
-        self.spent += spent;
+        self.spent += now.since(issued);
+        if self.now == 0 {
+            self.end_busy(now);
+        }
     }
 
     /// Ends a period.
     pub(crate) fn take(&mut self, now: Instant) -> Occupied {
-        let over = now.since(self.since).as_secs_f64();
-        let beside_finished = if over > 0.0 { self.spent.as_secs_f64() / over } else { 0.0 };
+        self.end_busy(now);
+        let busy = self.busy.as_secs_f64();
+        let beside_finished = if busy > 0.0 { self.spent.as_secs_f64() / busy } else { 0.0 };
         let peak = self.peak;
-        *self = Self { now: self.now, peak: self.now, spent: Span::ZERO, since: now };
+        let busy_since = (self.now > 0).then_some(now);
+        *self = Self { now: self.now, peak: self.now, busy_since, ..Self::new() };
         Occupied { peak, beside_finished }
+    }
+
+    fn end_busy(&mut self, now: Instant) {
+        if let Some(since) = self.busy_since.take() {
+            self.busy += now.since(since);
+        }
     }
 }
 
@@ -65,12 +83,26 @@ mod tests {
 
     #[test]
     fn a_period_has_the_highest_number_and_the_number_beside_those_that_were_finished() {
-        let mut occupancy = Occupancy::new(at(0));
-        (0..10).for_each(|_| occupancy.on_issue());
+        let mut occupancy = Occupancy::new();
+        (0..10).for_each(|_| occupancy.on_issue(at(0)));
         assert_eq!(occupancy.take(at(50)), Occupied { peak: 10, beside_finished: 0.0 });
-        // Ten that spent 100 ms each, finished within 50 ms: 20 on average were there with them.
-        (0..10).for_each(|_| occupancy.on_complete(Span::from_millis(100)));
-        assert_eq!(occupancy.take(at(100)), Occupied { peak: 10, beside_finished: 20.0 });
-        assert_eq!(occupancy.take(at(150)), Occupied { peak: 0, beside_finished: 0.0 });
+        // Ten that spent 100 ms each: all ten were there with one another, most of the time in the period before.
+        (0..9).for_each(|_| occupancy.on_complete(at(100), at(0)));
+        assert_eq!(occupancy.take(at(100)), Occupied { peak: 10, beside_finished: 18.0 });
+        occupancy.on_complete(at(120), at(100));
+        assert_eq!(occupancy.take(at(150)), Occupied { peak: 1, beside_finished: 1.0 });
+        assert_eq!(occupancy.take(at(200)), Occupied { peak: 0, beside_finished: 0.0 });
+    }
+
+    #[test]
+    fn a_burst_counts_for_as_long_as_it_lasts_and_not_as_a_trickle_over_the_period() {
+        let mut occupancy = Occupancy::new();
+        (0..40).for_each(|_| occupancy.on_issue(at(0)));
+        // One after the other, all within 10 of 50 ms: half of them on average.
+        for i in 1..=40 {
+            occupancy.on_complete(Instant::from_nanos(i * 250_000), at(0));
+        }
+        let beside = occupancy.take(at(50)).beside_finished;
+        assert!((20.0..=21.0).contains(&beside), "{beside}");
     }
 }

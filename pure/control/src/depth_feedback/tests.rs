@@ -130,6 +130,11 @@ fn a_device_that_finishes_nothing_is_judged_by_what_it_has() {
 }
 
 #[test]
+fn a_request_that_waited_for_nobody_asks_for_no_cut() {
+    assert_eq!(depth_after(200, &pool(1, vec![promised(Some(Span::from_millis(30)))])), 200);
+}
+
+#[test]
 fn a_volume_that_is_alone_is_not_held_back_for_its_own_sake() {
     let alone = PoolObservation {
         peak: 200,
@@ -253,7 +258,7 @@ mod conformance {
             let mut law = law_at(200);
             let _ = (0..pinned).map(|_| law.step(Instant::ORIGIN, &fine)).last();
             prop_assert_eq!(law.step(Instant::ORIGIN, &bad).depth.get(), 2048);
-            let hopeless = pool(1, vec![promised(Some(Span::from_secs(1)))]);
+            let hopeless = pool(2, vec![promised(Some(Span::from_secs(1)))]);
             let _ = (0..pinned).map(|_| law.step(Instant::ORIGIN, &hopeless)).last();
             let at_the_floor = DepthFeedback { depth: 1.0, ..law.clone() };
             prop_assert_eq!(law, at_the_floor);
