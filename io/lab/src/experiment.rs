@@ -87,8 +87,6 @@ pub struct EngineSpec {
     pub growth: Option<f64>,
     /// The queue depth at first.
     pub initial_depth: Option<u32>,
-    /// The highest depth; 4096.
-    pub max_depth: Option<u32>,
     /// When a request without a target is due.
     pub background_deadline: Option<Text<Span>>,
 }
@@ -196,8 +194,6 @@ pub struct CurveSpec {
     pub reads: f64,
     /// Bytes of a request.
     pub request: Text<Bytes>,
-    /// By what the latencies are multiplied where the curve is made a promise.
-    pub margin: Option<f64>,
 }
 
 /// One run.
@@ -243,9 +239,6 @@ pub struct FailureSpec {
     pub unit: usize,
     /// Which disk, from zero.
     pub disk: usize,
-    /// Whether it is replaced at once, and rebuilt.
-    #[serde(default)]
-    pub rebuilt: bool,
 }
 
 /// One key of the file, and the values that it has in turn.
@@ -311,11 +304,6 @@ impl EngineSpec {
     /// The depth at first, if the file says one.
     pub fn initial_depth(&self) -> Option<QueueDepth> {
         self.initial_depth.map(QueueDepth::new)
-    }
-
-    /// The highest depth.
-    pub fn max_depth(&self) -> Option<QueueDepth> {
-        self.max_depth.map(QueueDepth::new)
     }
 }
 

@@ -45,11 +45,9 @@ pub fn resolve_run(
         }
         volumes.push(volume(experiment, name, array.size(), curves)?);
     }
-    let faults = run.failures.iter().flat_map(|failure| {
-        let at = |what| Fault { at: failure.at.0, what };
-        let fails = FaultKind::DiskFails { unit: failure.unit, disk: failure.disk };
-        let rebuild = failure.rebuilt.then_some(FaultKind::Rebuild { unit: failure.unit });
-        [fails].into_iter().chain(rebuild).map(at)
+    let faults = run.failures.iter().map(|failure| Fault {
+        at: failure.at.0,
+        what: FaultKind::DiskFails { unit: failure.unit, disk: failure.disk },
     });
     let scenario = Scenario {
         seed,
@@ -118,7 +116,7 @@ fn engine(experiment: &Experiment, control: ControlSpec) -> EngineConfig {
         period: spec.period.map_or(law.period, |text| text.0),
         growth: spec.growth.unwrap_or(law.growth),
         initial_depth: spec.initial_depth().unwrap_or(law.initial_depth),
-        max_depth: spec.max_depth().unwrap_or(law.max_depth),
+        ..law
     };
     EngineConfig {
         control: match control {
@@ -148,8 +146,7 @@ fn volume(
             Some(Slo::new(points.iter().map(point).collect()).map_err(|e| wrong("slo", e.to_string()))?)
         }
         Some(SloSpec::Curve(curve)) => {
-            let margin = experiment.curve[curve].margin.unwrap_or(1.0);
-            let slo = curves[curve].slo(margin);
+            let slo = curves[curve].slo();
             Some(slo.ok_or_else(|| wrong("slo", format!("the curve {curve} has no rate that is reached")))?)
         }
     };

@@ -20,6 +20,7 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
         Figure::new("vsd1-met", view("facade", "vsd1").and_then(View::attainment_on)),
         Figure::new("vsd2-met", vsd2.and_then(View::attainment)),
         Figure::new("vsd2-caught-up", caught_up(view("facade", "vsd1"), vsd2)),
+        Figure::new("vsd1-isolation", view("facade", "vsd1").and_then(View::isolation)),
         Figure::new("work-conservation", work),
     ]
 }

@@ -70,17 +70,15 @@ impl Curve {
         self.points.iter().take_while(|point| point.reached())
     }
 
-    /// The promise of these latencies times `margin` up to each rate, made to rise where chance let them fall;
-    /// `None` if no rate is reached.
-    pub fn slo(&self, margin: f64) -> Option<Slo> {
+    /// The promise of these latencies up to each rate, made to rise where chance let them fall; `None` if no rate is
+    /// reached.
+    pub fn slo(&self) -> Option<Slo> {
         let (mut read_us, mut write_us) = (0.0_f64, 0.0_f64);
         let mut points = Vec::new();
         for point in self.reached() {
             (read_us, write_us) = (read_us.max(point.read_us), write_us.max(point.write_us));
             // One kind may not have been measured at all; it is promised what the other is.
-            let span = |us: f64| {
-                Span::from_secs_f64(margin * if us > 0.0 { us } else { read_us.max(write_us) } / 1e6)
-            };
+            let span = |us: f64| Span::from_secs_f64(if us > 0.0 { us } else { read_us.max(write_us) } / 1e6);
             points.push(SloPoint {
                 up_to: Iops::new(point.offered_iops)?,
                 read: span(read_us),
