@@ -5,10 +5,17 @@
 //! a test that has nothing but a formula for a plant.
 
 mod depth_feedback;
+mod maestro;
+mod observation;
+mod total_probe;
 
 pub use depth_feedback::{
     DepthFeedback, DepthFeedbackConfig, DepthSetting, Latency, PoolObservation, VolumeObservation,
 };
+
+pub use maestro::{ApplicationSetting, ArraySetting, BoundBy, Case, Fit, Grant, Maestro, Reasoning};
+pub use observation::{ApplicationObservation, ArrayObservation, Limits, PortObservation};
+pub use total_probe::{ProbeObservation, TotalProbe};
 
 use weir_model::Instant;
 

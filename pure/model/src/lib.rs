@@ -6,13 +6,17 @@
 //! as what is made, so that a rate of zero is an error in a file too.
 
 mod depth;
+mod histogram;
 mod io;
+mod objective;
 mod rate;
 mod slo;
 mod time;
 
 pub use depth::QueueDepth;
+pub use histogram::LatencyHistogram;
 pub use io::{Completion, Direction, Io, IoId, IoKind, VolumeId};
+pub use objective::{NoPercentile, NoPriority, Objective, Percentile, Priority, Target};
 pub use rate::{Bandwidth, Iops, NoRate, Offered};
 pub use slo::{Slo, SloError, SloPoint};
 pub use time::{Instant, Span};

@@ -1,0 +1,122 @@
+//! What the laws that share out an array are told: of each application, what it was to get and what it got at each port.
+
+use std::num::NonZeroU32;
+
+use serde::{Deserialize, Serialize};
+use weir_model::{Bandwidth, Iops, LatencyHistogram, Objective, Span, Target};
+
+/// What was seen of an array in the control interval that ended.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ArrayObservation {
+    /// `C`: how many requests may be at the array at a time, from all ports together. What is shared out. At least the
+    /// number of applications times that of ports.
+    pub total: NonZeroU32,
+    /// The applications, in an order that is the observer's.
+    pub applications: Vec<ApplicationObservation>,
+}
+
+/// What was seen of an application: a volume, whatever ports its requests come through.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ApplicationObservation {
+    /// Its name for the law, which keeps its past by it: no two have the same, and it is not used again for another.
+    pub id: u64,
+    /// What it is to get.
+    pub objective: Objective,
+    /// The limits that its operator has set, over all ports.
+    pub limits: Limits,
+    /// By port. All applications of an observation have the same ports, at least one.
+    pub ports: Vec<PortObservation>,
+}
+
+/// What a volume is never to exceed, over all ports together.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Limits {
+    /// Requests at the device at a time; at least the number of ports.
+    pub concurrency: Option<NonZeroU32>,
+    /// Requests a second.
+    pub max_iops: Option<Iops>,
+    /// Bytes a second.
+    pub max_bandwidth: Option<Bandwidth>,
+}
+
+/// What was seen of an application at one port in a control interval.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct PortObservation {
+    /// How long the interval was.
+    pub over: Span,
+    /// Reads and writes that arrived.
+    pub arrived: u64,
+    /// Their bytes.
+    pub arrived_bytes: u64,
+    /// Reads and writes that were answered with success.
+    pub answered: u64,
+    /// Their bytes.
+    pub answered_bytes: u64,
+    /// Their latencies, in sum.
+    pub latency_sum: Span,
+    /// Their latencies, if the target is a percentile; empty otherwise.
+    pub latencies: LatencyHistogram,
+    /// How long the oldest read or write that is not answered has waited until now.
+    pub oldest: Option<Span>,
+    /// The number of requests at the device, as the mean over the interval.
+    pub at_device: f64,
+    /// `d`: the number of requests submitted and not answered, at the device or not, as the mean over the interval.
+    pub outstanding: f64,
+    /// The bound in force at the end of the interval, if there was one: from where a law that was started anew goes on.
+    pub bound: Option<NonZeroU32>,
+}
+
+impl ApplicationObservation {
+    /// The mean number of requests at the device, from all ports.
+    pub fn at_device(&self) -> f64 {
+        self.ports.iter().map(|port| port.at_device).sum()
+    }
+
+    /// The mean number of requests submitted and not answered, at all ports.
+    pub fn outstanding(&self) -> f64 {
+        self.ports.iter().map(|port| port.outstanding).sum()
+    }
+
+    /// `y`: what it got of its target; 1 or more if it got all. `None` without a target, and if it asked for nothing.
+    ///
+    /// Where a latency is the metric and nothing was answered, the age of the oldest request stands in: the latency is
+    /// at least that.
+    pub fn performance(&self) -> Option<f64> {
+        let sum = |of: fn(&PortObservation) -> u64| self.ports.iter().map(of).sum::<u64>();
+        let answered = sum(|port| port.answered);
+        let asked = answered > 0 || self.ports.iter().any(|port| port.oldest.is_some());
+        let over = self.ports.iter().map(|port| port.over).max().unwrap_or_default().as_secs_f64();
+        if !asked || over <= 0.0 {
+            return None;
+        }
+        match self.objective.target? {
+            Target::Rate(rate) => Some(to_f64(answered) / over / rate.get()),
+            Target::Throughput(rate) => {
+                Some(to_f64(sum(|port| port.answered_bytes)) / over / to_f64(rate.get()))
+            }
+            Target::Latency(target) => {
+                let spent = self.ports.iter().map(|port| port.latency_sum.as_secs_f64()).sum::<f64>();
+                let mean = if answered > 0 { spent / to_f64(answered) } else { self.oldest()?.as_secs_f64() };
+                Some(target.as_secs_f64() / mean.max(NANOSECOND))
+            }
+            Target::Percentile(percentile, target) => {
+                let mut latencies = LatencyHistogram::new();
+                self.ports.iter().for_each(|port| latencies.merge(&port.latencies));
+                let latency = latencies.percentile(percentile).or(self.oldest())?;
+                Some(target.as_secs_f64() / latency.as_secs_f64().max(NANOSECOND))
+            }
+        }
+    }
+
+    fn oldest(&self) -> Option<Span> {
+        self.ports.iter().filter_map(|port| port.oldest).max()
+    }
+}
+
+/// No request is faster; keeps a latency of zero from being divided by.
+const NANOSECOND: f64 = 1e-9;
+
+#[allow(clippy::cast_precision_loss)] // counts and rates far below 2^53
+const fn to_f64(value: u64) -> f64 {
+    value as f64
+}
