@@ -8,8 +8,8 @@ use weir_model::{Bandwidth, Iops, LatencyHistogram, Objective, Span, Target};
 /// What was seen of an array in the control interval that ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArrayObservation {
-    /// `C`: how many requests may be at the array at a time, from all ports together. What is shared out. At least the
-    /// number of applications times that of ports.
+    /// `C`: how many requests may be at the array at a time, from all ports together. What is shared out. At least as
+    /// many as the applications have ports, in sum.
     pub total: NonZeroU32,
     /// The applications, in an order that is the observer's.
     pub applications: Vec<ApplicationObservation>,
@@ -24,7 +24,7 @@ pub struct ApplicationObservation {
     pub objective: Objective,
     /// The limits that its operator has set, over all ports.
     pub limits: Limits,
-    /// By port. All applications of an observation have the same ports, at least one.
+    /// Its ports, at least one, in an order that is the observer's.
     pub ports: Vec<PortObservation>,
 }
 

@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_priority_is_finite_and_above_zero() {
-        assert_eq!(Priority::default().get(), 1.0);
+        assert_eq!(Some(Priority::default()), Priority::new(1.0));
         for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(Priority::new(wrong), None);
         }
