@@ -75,6 +75,7 @@ fn volume_spec(config: &Config, volume: &config::Volume) -> VolumeSpec {
             concurrency: volume.max_concurrency.value,
             max_iops: volume.max_iops.value,
             max_bandwidth: volume.max_bandwidth.value,
+            ..VolumeConfig::default()
         },
         faults: volume.faults.iter().map(|fault| fault_rule(&fault.value)).collect(),
     }

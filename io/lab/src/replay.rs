@@ -322,7 +322,10 @@ impl Observer for Tallies {
                     Verdict::Idle | Verdict::NoSlo => {}
                 }
             }
-            Event::Aborted { .. } | Event::Controlled { .. } => {}
+            Event::Aborted { .. }
+            | Event::Controlled { .. }
+            | Event::Granted { .. }
+            | Event::Allocated { .. } => {}
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
-use weir_control::DepthFeedbackConfig;
-use weir_model::{Bandwidth, Iops, Slo, Span};
+use weir_control::{DepthFeedbackConfig, Grant, Limits};
+use weir_model::{Bandwidth, Instant, Iops, Objective, Slo, Span, VolumeId};
 
 /// Which law rules a pool.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -14,6 +14,49 @@ pub enum Control {
     None,
     /// Deadlines and queue depth by feedback (Façade §3).
     Facade(DepthFeedbackConfig),
+    /// Every volume's bound on its requests at the device, by target and priority (Maestro §3.2).
+    Maestro(MaestroConfig),
+    /// The same, decided by a controller elsewhere: this pool is one port of an array that several share.
+    Port(PortConfig),
+}
+
+/// How Maestro's law is set up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MaestroConfig {
+    /// The control interval. 2 s, as in the paper (§3.2.1): it "did not see any gain" from shorter ones.
+    pub interval: Span,
+    /// `C`: how many requests may be at the device at a time. A number below that of the volumes counts as that.
+    pub total: TotalConcurrency,
+}
+
+/// How many requests may be at a device at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum TotalConcurrency {
+    /// So many.
+    Fixed(NonZeroU32),
+    /// As many as make it no slower: found by trying.
+    Auto,
+}
+
+impl MaestroConfig {
+    /// The paper's control interval.
+    pub const INTERVAL: Span = Span::from_secs(2);
+}
+
+/// How a port is set up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PortConfig {
+    /// How often it measures.
+    pub interval: Span,
+}
+
+/// What a controller has decided for a port.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Grants {
+    /// Until when it holds.
+    pub until: Instant,
+    /// For each volume.
+    pub volumes: Vec<(VolumeId, Grant)>,
 }
 
 /// How a pool is to be treated.
@@ -42,12 +85,24 @@ impl Default for EngineConfig {
 /// How a volume is to be treated. The default promises nothing and limits nothing.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct VolumeConfig {
-    /// The latency that it is promised.
+    /// The latency that it is promised, under Façade's law.
     pub slo: Option<Slo>,
+    /// What it is to get, and its priority, under Maestro's law.
+    pub objective: Objective,
+    /// It is one more port of this volume: Maestro's law sees both as one, with the objective and the limits of that one;
+    /// limits of its own bound this port alone. Requests, latencies and SLO windows are counted apart.
+    pub port_of: Option<VolumeId>,
     /// The highest number of its requests at the device.
     pub concurrency: Option<NonZeroU32>,
     /// The highest rate of its requests, flushes apart.
     pub max_iops: Option<Iops>,
     /// The highest rate of the bytes that it reads and writes.
     pub max_bandwidth: Option<Bandwidth>,
+}
+
+impl VolumeConfig {
+    /// What the volume is never to exceed, over all its ports.
+    pub fn limits(&self) -> Limits {
+        Limits { concurrency: self.concurrency, max_iops: self.max_iops, max_bandwidth: self.max_bandwidth }
+    }
 }

@@ -1,15 +1,16 @@
 //! The state machine itself. What it is made of lies beside it, a file each; here is what happens to a request.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
-use weir_control::Latency;
+use weir_control::{Grant, Latency, PortObservation};
 use weir_model::{Completion, Instant, Io, IoId, IoKind, QueueDepth, Span, VolumeId};
-use weir_sched::{Dispatch, Edf, PassThrough, Scheduler};
+use weir_sched::{Dispatch, Scheduler};
 
-use crate::config::{Control, EngineConfig, VolumeConfig};
+use crate::config::{EngineConfig, Grants, VolumeConfig};
 use crate::event::Event;
-use crate::loops::{ControlLoop, close_windows};
+use crate::loops::{ControlLoop, Pool, close_windows};
 use crate::occupancy::Occupancy;
 use crate::recording::{Answer, Entry, Recorder};
 use crate::requests::{RequestTable, Stage, Stamped};
@@ -24,7 +25,7 @@ pub struct Engine {
     requests: RequestTable,
     scheduler: Box<dyn Scheduler + Send>,
     occupancy: Occupancy,
-    control: Option<ControlLoop>,
+    control: ControlLoop,
     window: Tick,
     /// When the scheduler, asked last, wanted to be asked again.
     wake: Option<Instant>,
@@ -50,6 +51,10 @@ pub struct Request {
 pub struct EngineSnapshot {
     /// How many requests may be at the device, if a law says so.
     pub depth_target: Option<QueueDepth>,
+    /// Under Maestro's law: how many requests all volumes may have at the device together.
+    pub total_concurrency: Option<NonZeroU32>,
+    /// At a port: until when what its controller has decided holds; `None`: it has no controller.
+    pub granted_until: Option<Instant>,
     /// How many wait.
     pub queued: u32,
     /// How many are at the device.
@@ -63,7 +68,7 @@ impl Engine {
     /// # Panics
     /// If a period or the SLO window has no length, or the growth of the law is not above zero.
     pub fn new(now: Instant, config: EngineConfig) -> Self {
-        let (control, scheduler) = ruled_by(now, config.control);
+        let (control, scheduler) = ControlLoop::new(now, config.control);
         Self {
             volumes: VolumeTable::default(),
             requests: RequestTable::default(),
@@ -95,10 +100,12 @@ impl Engine {
     /// # Panics
     /// As [`Engine::new`].
     pub fn set_config(&mut self, now: Instant, config: EngineConfig) {
+        let reported = self.events.len();
         if config != self.config {
             self.change_config(now, config);
         }
-        self.record(now, 0, |engine| Entry::ConfigSet { config, timeout: engine.poll_timeout() });
+        let caused = self.events.len() - reported;
+        self.record(now, caused, |engine| Entry::ConfigSet { config, timeout: engine.poll_timeout() });
     }
 
     fn change_config(&mut self, now: Instant, config: EngineConfig) {
@@ -108,12 +115,15 @@ impl Engine {
         }
         self.config = config;
         let queued = self.scheduler.take_queued(now);
-        (self.control, self.scheduler) = ruled_by(now, config.control);
+        (self.control, self.scheduler) = ControlLoop::new(now, config.control);
+        let shared = self.control.shares_concurrency();
         for (id, volume) in self.volumes.iter_mut() {
+            let at_device = self.requests.iter().filter(|r| r.volume == id && r.is_at_device()).count();
             volume.restart_period();
+            volume.set_shared(now, shared, u32::try_from(at_device).expect("requests are numbered by u32"));
             self.scheduler.set_volume(now, id, &volume.knobs(config.background_deadline));
         }
-        for request in self.requests.iter().filter(|r| matches!(r.stage, Stage::AtDevice { .. })) {
+        for request in self.requests.iter().filter(|request| request.is_at_device()) {
             self.scheduler.adopt_in_flight(now, request.volume);
         }
         for io in queued {
@@ -121,18 +131,29 @@ impl Engine {
         }
         self.occupancy.take(now);
         self.wake = None;
+        self.with_loop(|control, pool| control.on_volumes_changed(now, pool));
         self.debug_assert_invariants();
     }
 
     /// Adds a volume. Its number is its own until it is removed.
+    ///
+    /// # Panics
+    /// If it is to be a port of a volume that there is not, or that is one more port itself.
     pub fn add_volume(&mut self, now: Instant, config: VolumeConfig) -> VolumeId {
+        let reported = self.events.len();
+        let first = config.port_of.map(|of| self.volumes.get(of).port_of());
+        assert!(first.is_none_or(|of| of.is_none()), "a port of a port");
         let recorded = self.recorder.is_some().then(|| config.clone());
         let id = self.volumes.insert(Volume::new(now, config));
-        if let Some(config) = recorded {
-            self.record(now, 0, |_| Entry::VolumeAdded { config, id });
-        }
-        let knobs = self.volumes.get(id).knobs(self.config.background_deadline);
+        let added = self.volumes.get_mut(id);
+        added.set_shared(now, self.control.shares_concurrency(), 0);
+        let knobs = added.knobs(self.config.background_deadline);
         self.scheduler.set_volume(now, id, &knobs);
+        self.with_loop(|control, pool| control.on_volumes_changed(now, pool));
+        if let Some(config) = recorded {
+            let caused = self.events.len() - reported;
+            self.record(now, caused, |_| Entry::VolumeAdded { config, id });
+        }
         id
     }
 
@@ -145,6 +166,29 @@ impl Engine {
         let changed = self.volumes.get_mut(volume);
         changed.set_config(config);
         self.scheduler.set_volume(now, volume, &changed.knobs(self.config.background_deadline));
+    }
+
+    /// Under [`Control::Port`](crate::Control::Port): a controller has decided.
+    ///
+    /// # Panics
+    /// If the pool is not under that control.
+    pub fn handle_grants(&mut self, now: Instant, grants: Grants) {
+        let reported = self.events.len();
+        self.with_loop(|control, pool| control.port().handle_grants(now, &grants, pool));
+        let caused = self.events.len() - reported;
+        self.record(now, caused, |engine| Entry::Granted { grants, timeout: engine.poll_timeout() });
+    }
+
+    /// Under [`Control::Port`](crate::Control::Port): what each volume may do while there is no controller. A volume
+    /// that it does not name gets one request at a time.
+    ///
+    /// # Panics
+    /// If the pool is not under that control.
+    pub fn set_fallback(&mut self, now: Instant, volumes: Vec<(VolumeId, Grant)>) {
+        let reported = self.events.len();
+        self.with_loop(|control, pool| control.port().set_fallback(now, volumes.clone(), pool));
+        let caused = self.events.len() - reported;
+        self.record(now, caused, |_| Entry::FallbackSet { volumes });
     }
 
     /// Removes a volume.
@@ -169,7 +213,7 @@ impl Engine {
     pub fn handle_submit(&mut self, now: Instant, request: Request) -> IoId {
         let Request { volume, kind, offset, length } = request;
         let owner = self.volumes.get_mut(volume);
-        owner.on_arrival(kind);
+        owner.on_arrival(now, kind, length);
         let stamped = Stamped { volume, kind, length, arrived: now, stage: Stage::Queued };
         let id = self.requests.insert(owner.chain(kind), stamped);
         self.scheduler.submit(now, Io { id, volume, kind, offset, length, arrived: now });
@@ -186,6 +230,7 @@ impl Engine {
         let Stage::AtDevice { issued } = request.stage else { panic!("{id:?} is not at the device") };
         request.stage = Stage::Done { issued, completed: now, ok };
         self.occupancy.on_complete(now, issued);
+        self.volumes.get_mut(request.volume).on_complete(now);
         self.scheduler.on_complete(now, &Completion { id, volume: request.volume, ok });
         self.record(now, 0, |_| Entry::Completed { id, ok });
         self.debug_assert_invariants();
@@ -203,10 +248,10 @@ impl Engine {
         let total = now.since(arrived);
         let owner = self.volumes.get_mut(volume);
         self.requests.remove(owner.chain(kind), id);
-        owner.outstanding -= 1;
+        owner.on_end(now);
         let (queued, device) = (issued.since(arrived), completed.since(issued));
         if ok {
-            owner.on_answer(kind, Latency { total, at_device: device });
+            owner.on_answer(kind, length, Latency { total, at_device: device });
         }
         self.events.push_back(Event::Finished { volume, kind, length, ok, queued, device, total });
         self.record(now, 1, |_| Entry::Replied { id });
@@ -229,7 +274,7 @@ impl Engine {
         assert!(aborted.is_some(), "{id:?} is queued, but the scheduler has lost it");
         let owner = self.volumes.get_mut(volume);
         self.requests.remove(owner.chain(kind), id);
-        owner.outstanding -= 1;
+        owner.on_end(now);
         self.events.push_back(Event::Aborted { volume, kind });
         true
     }
@@ -240,19 +285,7 @@ impl Engine {
         if self.wake.is_some_and(|wake| wake <= now) {
             self.wake = None;
         }
-        if let Some(control) = &mut self.control
-            && control.tick.serve(now)
-        {
-            let event = control.run(
-                now,
-                self.occupancy.take(now),
-                self.config.background_deadline,
-                &mut self.volumes,
-                &self.requests,
-                &mut *self.scheduler,
-            );
-            self.events.push_back(event);
-        }
+        self.with_loop(|control, pool| control.handle_timeout(now, pool));
         if self.window.serve(now) {
             self.events.extend(close_windows(now, &mut self.volumes, &self.requests));
         }
@@ -273,6 +306,7 @@ impl Engine {
                 let request = self.requests.get_mut(io.id).expect("what is queued is known");
                 request.stage = Stage::AtDevice { issued: now };
                 self.occupancy.on_issue(now);
+                self.volumes.get_mut(io.volume).on_issue(now);
                 self.debug_assert_invariants();
             }
             Dispatch::WaitUntil(instant) => self.wake = Some(instant),
@@ -286,8 +320,13 @@ impl Engine {
     /// When [`Engine::handle_timeout`] is to be called, if nothing happens before: the end of the control period or of
     /// the SLO window, or the scheduler's wake-up.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let control = self.control.as_ref().map(|control| control.tick.due());
-        [Some(self.window.due()), control, self.wake].into_iter().flatten().min()
+        [Some(self.window.due()), self.control.due(), self.wake].into_iter().flatten().min()
+    }
+
+    /// Under [`Control::Port`](crate::Control::Port): what was seen of each volume in the interval that ended last, once
+    /// for each.
+    pub fn poll_observation(&mut self) -> Option<Vec<(VolumeId, PortObservation)>> {
+        if let ControlLoop::Port(port) = &mut self.control { port.poll_observation() } else { None }
     }
 
     /// The next report.
@@ -310,7 +349,9 @@ impl Engine {
     pub fn snapshot(&self) -> EngineSnapshot {
         let requests = self.scheduler.snapshot();
         EngineSnapshot {
-            depth_target: self.control.as_ref().map(ControlLoop::depth),
+            depth_target: self.control.depth(),
+            total_concurrency: self.control.total(),
+            granted_until: self.control.granted_until(),
             queued: requests.queued,
             in_flight: requests.in_flight,
         }
@@ -323,7 +364,15 @@ impl Engine {
     /// If there is no such volume.
     pub fn target(&self, volume: VolumeId) -> Option<Span> {
         let volume = self.volumes.get(volume);
-        if self.control.is_some() { volume.latency_target() } else { volume.window_target() }
+        if self.control.depth().is_some() { volume.latency_target() } else { volume.window_target() }
+    }
+
+    /// What a volume may do, where a law shares out concurrency.
+    ///
+    /// # Panics
+    /// If there is no such volume.
+    pub fn grant(&self, volume: VolumeId) -> Option<Grant> {
+        self.volumes.get(volume).grant()
     }
 
     /// Whether there is such a volume.
@@ -331,9 +380,32 @@ impl Engine {
         self.volumes.contains(volume)
     }
 
+    /// Whether there is such a volume, which is no port of another.
+    pub(crate) fn has_first_port(&self, volume: VolumeId) -> bool {
+        self.has_volume(volume) && self.volumes.get(volume).port_of().is_none()
+    }
+
+    /// Whether the pool is under [`Control::Port`](crate::Control::Port).
+    pub(crate) const fn is_port(&self) -> bool {
+        self.control.is_port()
+    }
+
     /// How far a request has come; `None` if it is gone or never was.
     pub(crate) fn stage(&mut self, id: IoId) -> Option<Stage> {
         self.requests.get_mut(id).map(|request| request.stage)
+    }
+
+    /// Lets the control loop at what it reads and turns.
+    fn with_loop(&mut self, act: impl FnOnce(&mut ControlLoop, &mut Pool<'_>)) {
+        let mut pool = Pool {
+            background_deadline: self.config.background_deadline,
+            volumes: &mut self.volumes,
+            requests: &self.requests,
+            occupancy: &mut self.occupancy,
+            scheduler: &mut *self.scheduler,
+            events: &mut self.events,
+        };
+        act(&mut self.control, &mut pool);
     }
 
     /// Tells the recorder, if there is one, of a call and of the events that it has `caused`, which are the last.
@@ -348,17 +420,5 @@ impl Engine {
 
     fn debug_assert_invariants(&self) {
         debug_assert_eq!(self.occupancy.count(), self.scheduler.snapshot().in_flight);
-    }
-}
-
-/// The loop and the scheduler that a law needs.
-fn ruled_by(now: Instant, control: Control) -> (Option<ControlLoop>, Box<dyn Scheduler + Send>) {
-    match control {
-        Control::None => (None, Box::new(PassThrough::new())),
-        Control::Facade(law) => {
-            let control = ControlLoop::new(now, law);
-            let scheduler = Edf::new(control.depth());
-            (Some(control), Box::new(scheduler))
-        }
     }
 }

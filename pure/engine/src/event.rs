@@ -1,6 +1,7 @@
 //! What an engine reports: the one source of every metric, table, log line and figure.
 
 use serde::{Deserialize, Serialize};
+use weir_control::{Grant, Reasoning};
 use weir_model::{IoKind, Offered, QueueDepth, Span, VolumeId};
 
 /// Something that happened in a pool.
@@ -37,6 +38,22 @@ pub enum Event {
         /// The highest number of requests at the device in the one that ended.
         peak: u32,
     },
+    /// What a volume may do has changed.
+    Granted {
+        /// The volume.
+        volume: VolumeId,
+        /// What it may do from now on.
+        grant: Grant,
+        /// Who decided it.
+        by: GrantedBy,
+    },
+    /// Maestro's law has decided about a volume and its ports.
+    Allocated {
+        /// The volume.
+        volume: VolumeId,
+        /// How it came to that.
+        reasoning: Reasoning,
+    },
     /// An SLO window of a volume has ended.
     WindowClosed {
         /// The volume.
@@ -44,6 +61,17 @@ pub enum Event {
         /// What it was like.
         window: WindowReport,
     },
+}
+
+/// Who decides what a volume may do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum GrantedBy {
+    /// The law of this pool.
+    Law,
+    /// A controller elsewhere.
+    Controller,
+    /// Nobody: there is no controller, and a fixed part of the total holds.
+    Fallback,
 }
 
 /// One SLO window of one volume. All numbers are of reads and writes; other requests have no SLO.

@@ -61,11 +61,12 @@ mod requests;
 mod sensors;
 mod slo_window;
 mod tick;
+mod usage;
 mod volume;
 
-pub use config::{Control, EngineConfig, VolumeConfig};
+pub use config::{Control, EngineConfig, Grants, MaestroConfig, PortConfig, TotalConcurrency, VolumeConfig};
 pub use engine::{Engine, EngineSnapshot, Request};
-pub use event::{Event, Verdict, WindowReport};
+pub use event::{Event, GrantedBy, Verdict, WindowReport};
 pub use recording::{Answer, Deviation, Entry, How, Recorder, Replay};
-pub use weir_control::DepthFeedbackConfig;
+pub use weir_control::{DepthFeedbackConfig, Grant, PortObservation, Reasoning};
 pub use weir_sched::Dispatch;

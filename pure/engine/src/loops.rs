@@ -1,60 +1,127 @@
 //! What an engine does because time has passed: the control loop and the end of SLO windows.
 
-use weir_control::{Controller, DepthFeedback, DepthFeedbackConfig, PoolObservation};
-use weir_model::{Instant, QueueDepth, Span, VolumeId};
-use weir_sched::Scheduler;
+mod array;
+mod depth;
+mod port;
 
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+
+use weir_model::{Instant, QueueDepth, Span, VolumeId};
+use weir_sched::{Edf, PassThrough, Scheduler};
+
+use crate::config::Control;
 use crate::event::Event;
-use crate::occupancy::Occupied;
+use crate::occupancy::Occupancy;
 use crate::requests::RequestTable;
-use crate::tick::Tick;
 use crate::volume::VolumeTable;
+
+pub(crate) use array::ArrayLoop;
+pub(crate) use depth::DepthLoop;
+pub(crate) use port::PortLoop;
 
 /// The control loop of a pool: sensors, law, knobs, once each period.
 #[derive(Debug)]
-pub(crate) struct ControlLoop {
-    law: DepthFeedback,
-    pub(crate) tick: Tick,
-    /// Kept from period to period for its memory.
-    seen: PoolObservation,
+pub(crate) enum ControlLoop {
+    /// Nobody decides.
+    None,
+    /// Façade's: the depth of the device's queue.
+    Depth(DepthLoop),
+    /// Maestro's: every volume's bound.
+    Array(Box<ArrayLoop>),
+    /// Every volume's bound, which somebody else decides.
+    Port(Box<PortLoop>),
+}
+
+/// What a loop reads and turns.
+pub(crate) struct Pool<'a> {
+    pub(crate) background_deadline: Span,
+    pub(crate) volumes: &'a mut VolumeTable,
+    pub(crate) requests: &'a RequestTable,
+    pub(crate) occupancy: &'a mut Occupancy,
+    pub(crate) scheduler: &'a mut dyn Scheduler,
+    pub(crate) events: &'a mut VecDeque<Event>,
 }
 
 impl ControlLoop {
-    pub(crate) fn new(now: Instant, config: DepthFeedbackConfig) -> Self {
-        Self {
-            tick: Tick::new(now, config.period),
-            law: DepthFeedback::new(config),
-            seen: PoolObservation::default(),
-        }
-    }
-
-    pub(crate) fn depth(&self) -> QueueDepth {
-        self.law.depth()
-    }
-
-    /// Ends a period in which the device was `occupied` so: reads the sensors, and turns the knobs.
-    pub(crate) fn run(
-        &mut self,
-        now: Instant,
-        occupied: Occupied,
-        background_deadline: Span,
-        volumes: &mut VolumeTable,
-        requests: &RequestTable,
-        scheduler: &mut dyn Scheduler,
-    ) -> Event {
-        self.seen.peak = occupied.peak;
-        self.seen.beside_finished = occupied.beside_finished;
-        self.seen.volumes.clear();
-        self.seen.volumes.extend(volumes.iter_mut().map(|(_, volume)| volume.observe(now, requests)));
-        let setting = self.law.step(now, &self.seen);
-        scheduler.set_depth(now, setting.depth);
-        let targets = setting.latency_targets.into_iter().zip(setting.due_at_device);
-        for ((id, volume), (latency, due_at_device)) in volumes.iter_mut().zip(targets) {
-            if volume.set_targets(latency, due_at_device) {
-                scheduler.set_volume(now, id, &volume.knobs(background_deadline));
+    /// The loop that a law needs, and the scheduler whose knobs it turns.
+    pub(crate) fn new(now: Instant, control: Control) -> (Self, Box<dyn Scheduler + Send>) {
+        match control {
+            Control::None => (Self::None, Box::new(PassThrough::new())),
+            Control::Facade(law) => {
+                let control = DepthLoop::new(now, law);
+                let scheduler = Edf::new(control.depth());
+                (Self::Depth(control), Box::new(scheduler))
+            }
+            Control::Maestro(config) => {
+                (Self::Array(Box::new(ArrayLoop::new(now, config))), Box::new(Edf::new(QueueDepth::MAX)))
+            }
+            Control::Port(config) => {
+                (Self::Port(Box::new(PortLoop::new(now, config))), Box::new(Edf::new(QueueDepth::MAX)))
             }
         }
-        Event::Controlled { depth: setting.depth, peak: occupied.peak }
+    }
+
+    /// When it is to run next; `None`: never.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        match self {
+            Self::None => None,
+            Self::Depth(control) => Some(control.tick.due()),
+            Self::Array(control) => Some(control.tick.due()),
+            Self::Port(control) => Some(control.due()),
+        }
+    }
+
+    /// Runs what is due of it.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, pool: &mut Pool<'_>) {
+        match self {
+            Self::None => {}
+            Self::Depth(control) => control.handle_timeout(now, pool),
+            Self::Array(control) => control.handle_timeout(now, pool),
+            Self::Port(control) => control.handle_timeout(now, pool),
+        }
+    }
+
+    /// Volumes came, went or are ruled by this loop from now on.
+    pub(crate) fn on_volumes_changed(&mut self, now: Instant, pool: &mut Pool<'_>) {
+        match self {
+            Self::None | Self::Depth(_) => {}
+            Self::Array(control) => control.on_volumes_changed(now, pool),
+            Self::Port(control) => control.on_volumes_changed(now, pool),
+        }
+    }
+
+    /// Whether it shares out concurrency, and needs to know what each volume uses of it.
+    pub(crate) const fn shares_concurrency(&self) -> bool {
+        matches!(self, Self::Array(_) | Self::Port(_))
+    }
+
+    /// How many requests all volumes may have at the device, if it decides about that.
+    pub(crate) fn total(&self) -> Option<NonZeroU32> {
+        if let Self::Array(control) = self { Some(control.total()) } else { None }
+    }
+
+    /// Until when what a controller elsewhere has decided holds.
+    pub(crate) fn granted_until(&self) -> Option<Instant> {
+        if let Self::Port(control) = self { control.until() } else { None }
+    }
+
+    /// The loop of a port.
+    ///
+    /// # Panics
+    /// If it is another.
+    pub(crate) fn port(&mut self) -> &mut PortLoop {
+        if let Self::Port(control) = self { control } else { panic!("the pool is not a port") }
+    }
+
+    /// Whether it is that of a port.
+    pub(crate) const fn is_port(&self) -> bool {
+        matches!(self, Self::Port(_))
+    }
+
+    /// The bound on the depth of the device's queue, if that is its knob.
+    pub(crate) fn depth(&self) -> Option<QueueDepth> {
+        if let Self::Depth(control) = self { Some(control.depth()) } else { None }
     }
 }
 

@@ -17,10 +17,11 @@ mod replay;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use weir_control::Grant;
 use weir_model::{Instant, IoId, VolumeId};
 use weir_sched::Dispatch;
 
-use crate::config::{EngineConfig, VolumeConfig};
+use crate::config::{EngineConfig, Grants, VolumeConfig};
 use crate::engine::Request;
 use crate::event::Event;
 
@@ -67,6 +68,18 @@ pub enum Entry {
     VolumeRemoved {
         /// Which.
         id: VolumeId,
+    },
+    /// `handle_grants`.
+    Granted {
+        /// What the controller has decided.
+        grants: Grants,
+        /// What `poll_timeout` says from now on.
+        timeout: Option<Instant>,
+    },
+    /// `set_fallback`.
+    FallbackSet {
+        /// What each volume may do without a controller.
+        volumes: Vec<(VolumeId, Grant)>,
     },
     /// `handle_submit`.
     Submitted {

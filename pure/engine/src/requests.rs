@@ -33,6 +33,12 @@ pub(crate) enum Stage {
     Done { issued: Instant, completed: Instant, ok: bool },
 }
 
+impl Stamped {
+    pub(crate) const fn is_at_device(&self) -> bool {
+        matches!(self.stage, Stage::AtDevice { .. })
+    }
+}
+
 impl RequestTable {
     /// Takes in a request, at the end of `chain`.
     pub(crate) fn insert(&mut self, chain: &mut Chain, request: Stamped) -> IoId {

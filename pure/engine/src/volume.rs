@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use weir_control::{Latency, VolumeObservation};
-use weir_model::{Bandwidth, Instant, IoKind, Iops, Slo, Span, VolumeId};
+use weir_control::{Grant, Latency, Limits, PortObservation, VolumeObservation};
+use weir_model::{Bandwidth, Instant, IoKind, Iops, Objective, Slo, Span, Target, VolumeId};
 use weir_sched::{Chain, VolumeKnobs};
 
 use crate::config::VolumeConfig;
@@ -12,13 +12,20 @@ use crate::event::WindowReport;
 use crate::requests::{RequestTable, Stage, Stamped};
 use crate::sensors::LatencySensor;
 use crate::slo_window::SloWindow;
+use crate::usage::UsageSensor;
 
 #[derive(Debug)]
 pub(crate) struct Volume {
+    /// Its own of all volumes that there ever were.
+    serial: u64,
     slo: Option<Arc<Slo>>,
-    concurrency: Option<NonZeroU32>,
-    max_iops: Option<Iops>,
-    max_bandwidth: Option<Bandwidth>,
+    objective: Objective,
+    port_of: Option<VolumeId>,
+    limits: Limits,
+    /// What a law that shares out concurrency lets it do; `None`: no such law rules.
+    grant: Option<Grant>,
+    /// What such a law has to know.
+    usage: Option<Box<UsageSensor>>,
     /// The latency that the law gives it; `None`: nothing is promised.
     latency_target: Option<Span>,
     /// How long after its arrival a request has to be at the device for that; `None`: it can wait.
@@ -36,13 +43,17 @@ pub(crate) struct Volume {
 
 impl Volume {
     pub(crate) fn new(now: Instant, config: VolumeConfig) -> Self {
+        let limits = config.limits();
         let slo = config.slo.map(Arc::new);
         let silent = VolumeObservation { slo: slo.clone(), ..VolumeObservation::default() };
         Self {
+            serial: 0,
             slo,
-            concurrency: config.concurrency,
-            max_iops: config.max_iops,
-            max_bandwidth: config.max_bandwidth,
+            objective: config.objective,
+            port_of: config.port_of,
+            limits,
+            grant: None,
+            usage: None,
             latency_target: silent.latency_target(),
             due_at_device: silent.latency_target(),
             at_device: None,
@@ -56,10 +67,25 @@ impl Volume {
 
     /// Takes a new configuration. The latency target follows at the next control tick.
     pub(crate) fn set_config(&mut self, config: VolumeConfig) {
+        self.limits = config.limits();
+        self.objective = config.objective;
         self.slo = config.slo.map(Arc::new);
-        self.concurrency = config.concurrency;
-        self.max_iops = config.max_iops;
-        self.max_bandwidth = config.max_bandwidth;
+        self.keep_latencies();
+    }
+
+    /// From now on a law rules that shares out concurrency, or one that does not.
+    pub(crate) fn set_shared(&mut self, now: Instant, shared: bool, at_device: u32) {
+        self.grant = None;
+        self.usage = shared.then(|| Box::new(UsageSensor::new(now, self.outstanding, at_device)));
+        self.keep_latencies();
+    }
+
+    fn keep_latencies(&mut self) {
+        let is_percentile = matches!(self.objective.target, Some(Target::Percentile(..)));
+        if let Some(usage) = &mut self.usage {
+            // Another port's objective is that of the volume which it is a port of; the law reads it there.
+            usage.keep_latencies(is_percentile || self.port_of.is_some());
+        }
     }
 
     /// The SLO's window has another length: what was observed over the old one is void.
@@ -73,12 +99,53 @@ impl Volume {
     }
 
     pub(crate) fn knobs(&self, background_deadline: Span) -> VolumeKnobs {
-        VolumeKnobs {
+        let knobs = |limit: Limits| VolumeKnobs {
             due_after: self.due_at_device.unwrap_or(background_deadline),
-            concurrency: self.concurrency,
-            max_iops: self.max_iops,
-            max_bandwidth: self.max_bandwidth,
-        }
+            concurrency: limit.concurrency,
+            max_iops: limit.max_iops,
+            max_bandwidth: limit.max_bandwidth,
+        };
+        let Some(Grant { concurrency, max_iops, max_bandwidth }) = self.grant else {
+            return knobs(self.limits);
+        };
+        knobs(Limits {
+            concurrency: least(Some(concurrency), self.limits.concurrency),
+            max_iops: least(max_iops, self.limits.max_iops),
+            max_bandwidth: least(max_bandwidth, self.limits.max_bandwidth),
+        })
+    }
+
+    pub(crate) const fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// The volume that it is one more port of.
+    pub(crate) const fn port_of(&self) -> Option<VolumeId> {
+        self.port_of
+    }
+
+    pub(crate) const fn objective(&self) -> Objective {
+        self.objective
+    }
+
+    pub(crate) const fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    pub(crate) const fn grant(&self) -> Option<Grant> {
+        self.grant
+    }
+
+    /// Puts a grant in force; whether that is a change.
+    pub(crate) fn set_grant(&mut self, grant: Option<Grant>) -> bool {
+        std::mem::replace(&mut self.grant, grant) != grant
+    }
+
+    /// What a law that shares out concurrency is to know of the interval that ends now.
+    pub(crate) fn take_usage(&mut self, now: Instant, requests: &RequestTable) -> PortObservation {
+        let oldest = requests.oldest(&self.transfers).map(|oldest| now.since(oldest.arrived));
+        let usage = self.usage.as_mut().expect("a law that shares out concurrency rules");
+        usage.take(now, oldest, self.grant)
     }
 
     /// The chain of its outstanding requests of this kind.
@@ -86,18 +153,44 @@ impl Volume {
         if kind.direction().is_some() { &mut self.transfers } else { &mut self.others }
     }
 
-    pub(crate) fn on_arrival(&mut self, kind: IoKind) {
+    pub(crate) fn on_arrival(&mut self, now: Instant, kind: IoKind, length: u32) {
         self.outstanding += 1;
+        if let Some(usage) = &mut self.usage {
+            usage.on_submit(now, kind.direction().map(|_| length));
+        }
         if let Some(direction) = kind.direction() {
             self.window.on_arrival(direction);
         }
     }
 
+    pub(crate) fn on_issue(&mut self, now: Instant) {
+        if let Some(usage) = &mut self.usage {
+            usage.on_issue(now);
+        }
+    }
+
+    pub(crate) fn on_complete(&mut self, now: Instant) {
+        if let Some(usage) = &mut self.usage {
+            usage.on_complete(now);
+        }
+    }
+
+    /// A request is over: answered, or aborted.
+    pub(crate) fn on_end(&mut self, now: Instant) {
+        self.outstanding -= 1;
+        if let Some(usage) = &mut self.usage {
+            usage.on_end(now);
+        }
+    }
+
     /// A request was answered with success.
-    pub(crate) fn on_answer(&mut self, kind: IoKind, latency: Latency) {
+    pub(crate) fn on_answer(&mut self, kind: IoKind, length: u32, latency: Latency) {
         if let Some(direction) = kind.direction() {
             self.latency.record(latency);
             self.window.on_answer(direction, latency);
+            if let Some(usage) = &mut self.usage {
+                usage.on_answer(length, latency.total);
+            }
         }
     }
 
@@ -137,6 +230,14 @@ impl Volume {
     }
 }
 
+/// The lower of two limits, where `None` is no limit.
+fn least<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other < one { other } else { one }),
+        (one, other) => one.or(other),
+    }
+}
+
 /// How long a request that is not answered has taken until now.
 fn latency_so_far(now: Instant, request: &Stamped) -> Latency {
     let at_device = match request.stage {
@@ -151,10 +252,14 @@ fn latency_so_far(now: Instant, request: &Stamped) -> Latency {
 #[derive(Default, Debug)]
 pub(crate) struct VolumeTable {
     volumes: Vec<Option<Volume>>,
+    /// How many there ever were.
+    serials: u64,
 }
 
 impl VolumeTable {
-    pub(crate) fn insert(&mut self, volume: Volume) -> VolumeId {
+    pub(crate) fn insert(&mut self, mut volume: Volume) -> VolumeId {
+        volume.serial = self.serials;
+        self.serials += 1;
         let index = self.volumes.iter().position(Option::is_none).unwrap_or(self.volumes.len());
         if index == self.volumes.len() {
             self.volumes.push(None);
@@ -181,6 +286,52 @@ impl VolumeTable {
     /// As [`VolumeTable::get`].
     pub(crate) fn get_mut(&mut self, id: VolumeId) -> &mut Volume {
         self.volumes.get_mut(id.0 as usize).and_then(Option::as_mut).expect("the volume was added")
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.volumes.iter().all(Option::is_none)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (VolumeId, &Volume)> {
+        self.volumes.iter().enumerate().filter_map(|(i, volume)| Some((number(i), volume.as_ref()?)))
+    }
+
+    pub(crate) fn ids(&self) -> Vec<VolumeId> {
+        self.iter().map(|(id, _)| id).collect()
+    }
+
+    /// Those that a law which shares out concurrency has not seen yet.
+    pub(crate) fn without_grant(&self) -> Vec<VolumeId> {
+        self.iter().filter(|(_, volume)| volume.grant.is_none()).map(|(id, _)| id).collect()
+    }
+
+    /// The ports of each volume, itself first, in the order of their numbers. A port whose volume has gone is on its own.
+    pub(crate) fn applications(&self) -> Vec<Vec<VolumeId>> {
+        let mut of = vec![Vec::new(); self.volumes.len()];
+        let first =
+            |id: VolumeId, volume: &Volume| volume.port_of.filter(|of| self.contains(*of)).unwrap_or(id);
+        for (id, volume) in self.iter() {
+            let ports: &mut Vec<VolumeId> = &mut of[first(id, volume).0 as usize];
+            if first(id, volume) == id { ports.insert(0, id) } else { ports.push(id) }
+        }
+        of.retain(|ports| !ports.is_empty());
+        of
+    }
+
+    /// The grant of so much concurrency with an equal part of the rates that its volume may have over all its ports.
+    pub(crate) fn part_of_limits(&self, id: VolumeId, concurrency: NonZeroU32) -> Grant {
+        let first = self.get(id).port_of.filter(|of| self.contains(*of)).unwrap_or(id);
+        let limits = self.get(first).limits;
+        let is_port = |volume: &Volume| volume.port_of == Some(first);
+        let ports = 1 + self.iter().filter(|(other, volume)| *other != first && is_port(volume)).count();
+        let ports = u32::try_from(ports).expect("fewer than 2^32 volumes");
+        Grant {
+            concurrency,
+            max_iops: limits.max_iops.and_then(|limit| Iops::new(limit.get() / f64::from(ports))),
+            max_bandwidth: limits
+                .max_bandwidth
+                .and_then(|limit| Bandwidth::new((limit.get() / u64::from(ports)).max(1))),
+        }
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (VolumeId, &mut Volume)> {

@@ -6,7 +6,8 @@
 //!
 //! 1. **Each request is answered exactly once**, and reported exactly once with the times that were seen from
 //!    outside ([`ledger`]).
-//! 2. **The depth is never exceeded** but by a volume whose oldest waiting request is due ([`gates`]).
+//! 2. **The depth is never exceeded** but by a volume whose oldest waiting request is due ([`gates`]). Where a law gives every
+//!    volume a bound, no volume issues above its own, and the sum of all is within the total.
 //! 3. **Nobody is starved beyond its bound.** After each instant no request waits that is due, unless its own volume's
 //!    concurrency or rate holds it back ([`gates`]). That is the bound that Façade §3 gives: a request past its
 //!    deadline passes the depth gate. A volume with a target is due its target less twice its mean time at the
@@ -25,7 +26,9 @@ mod gates;
 mod ledger;
 mod violation;
 
-use weir_engine::{Control, EngineConfig, Event, VolumeConfig};
+use std::num::NonZeroU32;
+
+use weir_engine::{Control, EngineConfig, Event, MaestroConfig, TotalConcurrency, VolumeConfig};
 use weir_model::{Instant, Io, IoId, QueueDepth, VolumeId};
 
 pub use violation::{Breach, Violation};
@@ -56,7 +59,7 @@ impl Checkers {
             config,
             clock: Clock::new(now),
             ledger: Ledger::default(),
-            gates: Gates::new(depth),
+            gates: Gates::new(depth, total(&config)),
             accounts: Vec::new(),
         }
     }
@@ -68,7 +71,9 @@ impl Checkers {
         self.accounts.push(Some(account));
         match self.config.control {
             Control::None => self.gates.add(due_after, &VolumeConfig::default()),
-            Control::Facade(_) => self.gates.add(due_after, config),
+            Control::Facade(_) | Control::Maestro(_) | Control::Port(_) => {
+                self.gates.add(due_after, config);
+            }
         }
     }
 
@@ -87,6 +92,7 @@ impl Checkers {
         if let Some(account) = self.accounts.get_mut(volume.0 as usize) {
             *account = None;
         }
+        self.gates.on_removed(volume);
     }
 
     /// The next thing happens now.
@@ -148,6 +154,11 @@ impl Checkers {
                 self.on_control_tick();
                 self.gates.check_depth(depth)
             }
+            Event::Granted { volume, grant, .. } => {
+                self.gates.set_grant(now, volume, grant);
+                Ok(())
+            }
+            Event::Allocated { .. } => Ok(()),
             Event::WindowClosed { volume, window } => {
                 let oldest = self.ledger.oldest_transfer(volume);
                 let length = self.config.slo_window;
@@ -182,5 +193,13 @@ impl Checkers {
 
     fn account(&mut self, volume: VolumeId) -> Option<&mut Account> {
         self.accounts.get_mut(volume.0 as usize)?.as_mut()
+    }
+}
+
+/// What the bounds of all volumes may be in sum, if that is set.
+fn total(config: &EngineConfig) -> Option<NonZeroU32> {
+    match config.control {
+        Control::Maestro(MaestroConfig { total: TotalConcurrency::Fixed(total), .. }) => Some(total),
+        _ => None,
     }
 }

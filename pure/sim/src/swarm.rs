@@ -10,8 +10,10 @@ mod arrays;
 mod loads;
 mod mishaps;
 
+use std::num::NonZeroU32;
+
 use rand::RngExt;
-use weir_engine::{Control, DepthFeedbackConfig, EngineConfig};
+use weir_engine::{Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, TotalConcurrency};
 use weir_model::{QueueDepth, Span};
 
 use crate::random::{Prng, Seed};
@@ -49,7 +51,17 @@ fn engine(random: &mut Prng) -> EngineConfig {
         initial_depth: QueueDepth::new(random.random_range(1..=64)),
         max_depth: QueueDepth::new(random.random_range(1..=256)),
     };
-    let control = if random.random_bool(0.1) { Control::None } else { Control::Facade(law) };
+    let control = match random.random_range(0..10) {
+        0 => Control::None,
+        1..7 => Control::Facade(law),
+        _ => Control::Maestro(MaestroConfig {
+            interval: span(random, 20, 200),
+            total: match NonZeroU32::new(random.random_range(0..64)) {
+                Some(total) => TotalConcurrency::Fixed(total),
+                None => TotalConcurrency::Auto,
+            },
+        }),
+    };
     EngineConfig { control, slo_window: span(random, 20, 500), background_deadline: span(random, 1, 1_000) }
 }
 

@@ -216,7 +216,7 @@ impl Shard {
                         }
                     }
                     Event::Controlled { peak, .. } => pool.in_flight_peak = Some(peak),
-                    Event::Aborted { .. } => {}
+                    Event::Aborted { .. } | Event::Granted { .. } | Event::Allocated { .. } => {}
                 }
             }
         }

@@ -86,7 +86,7 @@ impl Observer for Recorder {
                 volume.windows.push(volume.open.close(now, window));
             }
             Event::Controlled { depth, peak } => self.on_depth(now, depth.get(), *peak),
-            Event::Aborted { .. } => {}
+            Event::Aborted { .. } | Event::Granted { .. } | Event::Allocated { .. } => {}
         }
     }
 }

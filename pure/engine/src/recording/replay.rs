@@ -6,7 +6,7 @@
 use std::fmt;
 
 use thiserror::Error;
-use weir_model::{Instant, IoId};
+use weir_model::{Instant, IoId, Span};
 
 use super::{Answer, Entry};
 use crate::config::{Control, EngineConfig};
@@ -144,6 +144,14 @@ fn tell(engine: &mut Engine, now: Instant, recorded: &Entry) -> Entry {
             engine.remove_volume(now, *id);
             recorded.clone()
         }
+        Entry::Granted { grants, .. } => {
+            engine.handle_grants(now, grants.clone());
+            Entry::Granted { grants: grants.clone(), timeout: engine.poll_timeout() }
+        }
+        Entry::FallbackSet { volumes } => {
+            engine.set_fallback(now, volumes.clone());
+            recorded.clone()
+        }
         Entry::Submitted { request, .. } => {
             Entry::Submitted { request: *request, id: engine.handle_submit(now, *request) }
         }
@@ -182,6 +190,12 @@ fn refusal(engine: &mut Engine, entry: &Entry) -> Option<&'static str> {
         Entry::Submitted { request, .. } if !engine.has_volume(request.volume) => {
             Some("there is no such volume")
         }
+        Entry::VolumeAdded { config, .. } if !config.port_of.is_none_or(|of| engine.has_first_port(of)) => {
+            Some("there is no such volume to be a port of")
+        }
+        Entry::Granted { .. } | Entry::FallbackSet { .. } if !engine.is_port() => {
+            Some("the pool is not a port")
+        }
         Entry::VolumeRemoved { id } if engine.outstanding(*id) > 0 => {
             Some("the volume has requests outstanding")
         }
@@ -191,13 +205,15 @@ fn refusal(engine: &mut Engine, entry: &Entry) -> Option<&'static str> {
 
 /// What is wrong with a configuration, if anything is: the panics of [`Engine::new`].
 fn broken(config: &EngineConfig) -> Option<&'static str> {
-    let law = match config.control {
-        Control::None => None,
-        Control::Facade(law) => Some(law),
+    let (period, growth) = match config.control {
+        Control::None => (Span::MAX, 1.0),
+        Control::Facade(law) => (law.period, law.growth),
+        Control::Maestro(law) => (law.interval, 1.0),
+        Control::Port(port) => (port.interval, 1.0),
     };
-    if config.slo_window.is_zero() || law.is_some_and(|law| law.period.is_zero()) {
+    if config.slo_window.is_zero() || period.is_zero() {
         Some("a period or the SLO window has no length")
-    } else if law.is_some_and(|law| !(law.growth.is_finite() && law.growth > 0.0)) {
+    } else if !(growth.is_finite() && growth > 0.0) {
         Some("the growth of the law is not above zero")
     } else {
         None

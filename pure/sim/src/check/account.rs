@@ -73,7 +73,9 @@ impl Account {
     pub(super) fn due_after(&self, config: &EngineConfig) -> Span {
         match (config.control, self.target) {
             (Control::None, _) => Span::ZERO,
-            (Control::Facade(_), None) => config.background_deadline,
+            (Control::Facade(_), None) | (Control::Maestro(_) | Control::Port(_), _) => {
+                config.background_deadline
+            }
             (Control::Facade(_), Some(target)) => {
                 let needed = self.at_array.unwrap_or(Span::ZERO).saturating_mul(2);
                 Span::from_nanos(target.as_nanos().saturating_sub(needed.as_nanos()))

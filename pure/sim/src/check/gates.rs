@@ -8,7 +8,7 @@ mod debt;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-use weir_engine::VolumeConfig;
+use weir_engine::{Grant, VolumeConfig};
 use weir_model::{Instant, Io, IoId, IoKind, QueueDepth, Span, VolumeId};
 
 use super::ledger::Ledger;
@@ -19,6 +19,10 @@ use debt::Debt;
 pub(super) struct Gates {
     /// What the law allows at the array; `None` without a law.
     depth: Option<QueueDepth>,
+    /// What the law shares out among all volumes; `None` if it does not.
+    total: Option<NonZeroU32>,
+    /// A volume's bound has changed at this instant.
+    bounds_changed: bool,
     in_flight: u32,
     volumes: Vec<Volume>,
     /// By volume: when its oldest waiting request is due. Apart from the rest, as it is read at every instant.
@@ -28,7 +32,10 @@ pub(super) struct Gates {
 #[derive(Debug)]
 struct Volume {
     due_after: Span,
-    concurrency: Option<NonZeroU32>,
+    /// What its operator lets it do.
+    config: VolumeConfig,
+    /// What the law lets it do, if it says.
+    grant: Option<Grant>,
     in_flight: u32,
     /// Flushes pass the rate limits.
     flushes: Lane,
@@ -42,28 +49,43 @@ struct Volume {
 struct Lane(VecDeque<(IoId, Instant)>);
 
 impl Gates {
-    pub(super) const fn new(depth: Option<QueueDepth>) -> Self {
-        Self { depth, in_flight: 0, volumes: Vec::new(), due: Vec::new() }
+    pub(super) const fn new(depth: Option<QueueDepth>, total: Option<NonZeroU32>) -> Self {
+        Self { depth, total, bounds_changed: false, in_flight: 0, volumes: Vec::new(), due: Vec::new() }
     }
 
     /// The next volume, by number, is held to these limits.
     pub(super) fn add(&mut self, due_after: Span, config: &VolumeConfig) {
         let mut volume = Volume {
             due_after,
-            concurrency: None,
+            config: config.clone(),
+            grant: None,
             in_flight: 0,
             flushes: Lane::default(),
             data: Lane::default(),
             requests: Debt::default(),
             bytes: Debt::default(),
         };
-        volume.set_limits(Instant::ORIGIN, config);
+        volume.refresh_rates(Instant::ORIGIN);
         self.volumes.push(volume);
         self.due.push(Instant::FAR_FUTURE);
     }
 
     pub(super) fn set_limits(&mut self, now: Instant, volume: VolumeId, config: &VolumeConfig) {
-        self.volumes[volume.0 as usize].set_limits(now, config);
+        let volume = &mut self.volumes[volume.0 as usize];
+        volume.config = config.clone();
+        volume.refresh_rates(now);
+    }
+
+    /// The law lets a volume do this from now on.
+    pub(super) fn set_grant(&mut self, now: Instant, volume: VolumeId, grant: Grant) {
+        let volume = &mut self.volumes[volume.0 as usize];
+        volume.grant = Some(grant);
+        volume.refresh_rates(now);
+        self.bounds_changed = true;
+    }
+
+    pub(super) fn on_removed(&mut self, volume: VolumeId) {
+        self.volumes[volume.0 as usize].grant = None;
     }
 
     pub(super) fn set_due_after(&mut self, volume: VolumeId, due_after: Span) {
@@ -100,7 +122,7 @@ impl Gates {
             let in_flight = self.in_flight;
             return Err(Box::new(Breach::DepthExceeded { volume: io.volume, in_flight, depth, due }));
         }
-        if let Some(bound) = volume.concurrency.filter(|bound| volume.in_flight >= bound.get()) {
+        if let Some(bound) = volume.bound().filter(|bound| volume.in_flight >= bound.get()) {
             let (in_flight, bound) = (volume.in_flight + 1, bound.get());
             return Err(Box::new(Breach::ConcurrencyExceeded { volume: io.volume, in_flight, bound }));
         }
@@ -124,7 +146,10 @@ impl Gates {
     }
 
     /// Everything was issued that may be.
-    pub(super) fn at_rest(&self, now: Instant) -> Verified {
+    pub(super) fn at_rest(&mut self, now: Instant) -> Verified {
+        if std::mem::take(&mut self.bounds_changed) {
+            self.check_total()?;
+        }
         for (due, volume) in self.due.iter().zip(0..) {
             if *due <= now && self.volumes[volume as usize].is_starved(now) {
                 return Err(Box::new(Breach::Starved { volume: VolumeId(volume), due: *due }));
@@ -133,16 +158,38 @@ impl Gates {
         Ok(())
     }
 
+    /// The bounds that the law has given are within its total, or one for each volume.
+    fn check_total(&self) -> Verified {
+        let bounds =
+            self.volumes.iter().filter_map(|volume| volume.grant).map(|grant| grant.concurrency.get());
+        let (sum, count) = bounds.fold((0, 0), |(sum, count), bound| (sum + bound, count + 1));
+        match self.total {
+            Some(total) if sum > total.get().max(count) => {
+                Err(Box::new(Breach::TotalExceeded { bounds: sum, total: total.get() }))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn refresh(&mut self, volume: VolumeId) {
         self.due[volume.0 as usize] = self.volumes[volume.0 as usize].due();
     }
 }
 
 impl Volume {
-    fn set_limits(&mut self, now: Instant, config: &VolumeConfig) {
-        self.concurrency = config.concurrency;
-        self.requests.set_rate(now, config.max_iops.map(|limit| limit.get()));
-        self.bytes.set_rate(now, config.max_bandwidth.map(bytes_a_second));
+    /// The most requests that it may have at the array.
+    fn bound(&self) -> Option<NonZeroU32> {
+        let granted = self.grant.map(|grant| grant.concurrency);
+        self.config.concurrency.into_iter().chain(granted).min()
+    }
+
+    fn refresh_rates(&mut self, now: Instant) {
+        let granted = self.grant.and_then(|grant| grant.max_iops);
+        let iops = self.config.max_iops.into_iter().chain(granted).map(weir_model::Iops::get);
+        self.requests.set_rate(now, iops.reduce(f64::min));
+        let granted = self.grant.and_then(|grant| grant.max_bandwidth);
+        let bandwidth = self.config.max_bandwidth.into_iter().chain(granted).min();
+        self.bytes.set_rate(now, bandwidth.map(bytes_a_second));
     }
 
     fn charge(&mut self, now: Instant, io: &Io) {
@@ -168,7 +215,7 @@ impl Volume {
     /// Whether something is due that nothing of its own holds back.
     fn is_starved(&self, now: Instant) -> bool {
         let is_due = |lane: &Lane| lane.oldest().is_some_and(|arrived| arrived + self.due_after <= now);
-        let is_held = self.concurrency.is_some_and(|bound| self.in_flight >= bound.get());
+        let is_held = self.bound().is_some_and(|bound| self.in_flight >= bound.get());
         let is_gated = !(self.requests.is_paid(now) && self.bytes.is_paid(now));
         !is_held && (is_due(&self.flushes) || is_due(&self.data) && !is_gated)
     }

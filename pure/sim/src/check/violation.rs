@@ -85,6 +85,14 @@ pub enum Breach {
         /// How many it may have.
         bound: u32,
     },
+    /// The bounds of all volumes are more than there is to share out.
+    #[error("the bounds of all volumes are {bounds} requests in sum, of a total of {total}")]
+    TotalExceeded {
+        /// Their sum.
+        bounds: u32,
+        /// What it may be.
+        total: u32,
+    },
     /// A request waits that was due, and nothing of its own volume holds it back.
     #[error("a request of {volume:?} that was due at {due:?} still waits")]
     Starved {

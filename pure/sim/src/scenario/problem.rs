@@ -35,6 +35,12 @@ pub enum Problem {
         /// Which.
         what: &'static str,
     },
+    /// A port of what cannot have one.
+    #[error("a port of volume {of}, which must come before it and be no port itself")]
+    PortOf {
+        /// As given.
+        of: u32,
+    },
     /// A growth that is no growth.
     #[error("a growth of {growth} must be a finite number above zero")]
     Growth {
@@ -126,12 +132,18 @@ impl Scenario {
         check_pool(&self.engine).map_err(|problem| problem.at("the pool".to_owned()))?;
         self.array.check().map_err(|error| Problem::from(error).at("the array".to_owned()))?;
         let mut names = BTreeSet::new();
-        for volume in &self.volumes {
+        for (number, volume) in self.volumes.iter().enumerate() {
             let place = |problem: Problem| problem.at(format!("volume {:?}", volume.name));
             if !names.insert(&volume.name) {
                 return Err(place(Problem::SameName));
             }
             check_volume(volume, self.array.size()).map_err(place)?;
+            let first = volume.config.port_of.map(|of| (of.0, self.volumes[..number].get(of.0 as usize)));
+            if let Some((of, first)) = first
+                && first.is_none_or(|first| first.config.port_of.is_some())
+            {
+                return Err(place(Problem::PortOf { of }));
+            }
         }
         for (number, fault) in self.faults.iter().enumerate() {
             check_fault(fault, &self.array, self.volumes.len())
@@ -158,13 +170,19 @@ fn check_pool(config: &EngineConfig) -> Result<(), Problem> {
     if config.slo_window.is_zero() {
         return Err(Problem::NoLength { what: "the SLO window" });
     }
-    if let Control::Facade(law) = config.control {
-        if law.period.is_zero() {
-            return Err(Problem::NoLength { what: "the control period" });
-        }
-        if !(law.growth.is_finite() && law.growth > 0.0) {
-            return Err(Problem::Growth { growth: law.growth });
-        }
+    let period = match config.control {
+        Control::None => Span::MAX,
+        Control::Facade(law) => law.period,
+        Control::Maestro(law) => law.interval,
+        Control::Port(port) => port.interval,
+    };
+    if period.is_zero() {
+        return Err(Problem::NoLength { what: "the control period" });
+    }
+    if let Control::Facade(law) = config.control
+        && !(law.growth.is_finite() && law.growth > 0.0)
+    {
+        return Err(Problem::Growth { growth: law.growth });
     }
     Ok(())
 }

@@ -4,7 +4,9 @@ use std::num::NonZeroU32;
 
 use rand::RngExt;
 use weir_engine::VolumeConfig;
-use weir_model::{Bandwidth, IoKind, Iops, Slo, SloPoint, Span};
+use weir_model::{
+    Bandwidth, IoKind, Iops, Objective, Percentile, Priority, Slo, SloPoint, Span, Target, VolumeId,
+};
 
 use super::{pick, span};
 use crate::random::Prng;
@@ -20,9 +22,13 @@ const LONGEST: u32 = 32 * 4096;
 pub(super) fn volumes(random: &mut Prng, duration: Span, array: u64) -> Vec<VolumeScenario> {
     let number = random.random_range(1..=8);
     // The same load in all, by however many volumes: or those with eight take most of the time.
-    (0..number)
+    let mut volumes: Vec<_> = (0..number)
         .map(|volume| draw_volume(random, volume, duration, array, 2_000.0 / f64::from(number)))
-        .collect()
+        .collect();
+    for volume in volumes.iter_mut().skip(1).filter(|_| random.random_bool(0.2)) {
+        volume.config.port_of = Some(VolumeId(0));
+    }
+    volumes
 }
 
 /// Requests of every kind, anywhere on a device of a terabyte.
@@ -101,12 +107,31 @@ fn treatment(random: &mut Prng, rate: f64) -> VolumeConfig {
     let often = |random: &mut Prng, share: f64| random.random_bool(share);
     VolumeConfig {
         slo: often(random, 0.6).then(|| slo(random, rate)),
+        objective: objective(random, rate),
+        port_of: None,
         concurrency: often(random, 0.3).then(|| NonZeroU32::new(random.random_range(1..=8))).flatten(),
         max_iops: often(random, 0.3).then(|| Iops::new(rate * random.random_range(0.01..3.0))).flatten(),
         max_bandwidth: often(random, 0.3)
             .then(|| Bandwidth::new(random.random_range(64 * 1024..64 * 1024 * 1024)))
             .flatten(),
     }
+}
+
+/// An absolute target of any kind, or none, and a priority.
+fn objective(random: &mut Prng, rate: f64) -> Objective {
+    let iops = Iops::new(rate * random.random_range(0.05..2.0)).expect("above zero");
+    let target = match random.random_range(0..5) {
+        0 => Some(Target::Latency(span(random, 1, 100))),
+        1 => {
+            let percentile = Percentile::from_tenths(random.random_range(1..=999)).expect("within range");
+            Some(Target::Percentile(percentile, span(random, 1, 100)))
+        }
+        2 => Bandwidth::new(random.random_range(64 * 1024..64 * 1024 * 1024)).map(Target::Throughput),
+        3 => Some(Target::Rate(iops)),
+        _ => None,
+    };
+    let priority = Priority::new(random.random_range(0.1..10.0)).expect("above zero");
+    Objective { target, priority }
 }
 
 /// A curve of one to three points, from what no disk can do to what any can.

@@ -70,6 +70,15 @@ impl Observer for Fingerprint {
             Event::Controlled { depth, peak } => {
                 self.add(1 << 63 | u64::from(depth.get()) << 31 | u64::from(peak));
             }
+            Event::Granted { volume, grant, .. } => {
+                self.add(5 << 61 | u64::from(volume.0) << 32 | u64::from(grant.concurrency.get()));
+                self.add(grant.max_iops.map_or(0, |limit| limit.get().to_bits()));
+                self.add(grant.max_bandwidth.map_or(0, weir_model::Bandwidth::get));
+            }
+            Event::Allocated { volume, reasoning } => {
+                self.add(7 << 61 | u64::from(volume.0));
+                self.add(reasoning.allotted.to_bits());
+            }
             Event::WindowClosed { volume, ref window } => {
                 self.add(3 << 62 | u64::from(volume.0));
                 self.add_window(window);

@@ -19,7 +19,7 @@ struct Pool {
 
 impl Pool {
     fn new(limits: &VolumeConfig) -> Self {
-        let mut gates = Gates::new(Some(QueueDepth::new(2)));
+        let mut gates = Gates::new(Some(QueueDepth::new(2)), NonZeroU32::new(8));
         gates.add(DEADLINE, limits);
         Self { ledger: Ledger::default(), gates }
     }
@@ -114,4 +114,29 @@ fn a_volume_at_its_bound_is_not_starved() {
     assert_eq!(pool.gates.at_rest(ms(5_000)), Ok(()));
     pool.gates.on_answer(VOLUME);
     assert!(pool.gates.at_rest(ms(5_000)).is_err());
+}
+
+const fn grant(concurrency: u32) -> Grant {
+    let concurrency = NonZeroU32::new(concurrency).expect("above zero");
+    Grant { concurrency, max_iops: None, max_bandwidth: None }
+}
+
+#[test]
+fn more_at_the_array_than_the_law_granted_is_caught_and_what_was_there_before_may_drain() {
+    let mut pool = Pool::new(&VolumeConfig::default());
+    let waiting: Vec<Io> = (0..3).map(|slot| pool.submit(ms(0), slot)).collect();
+    assert_eq!(pool.issue(ms(100), &waiting[0]), Ok(()));
+    assert_eq!(pool.issue(ms(100), &waiting[1]), Ok(()));
+    pool.gates.set_grant(ms(100), VOLUME, grant(1));
+    assert_eq!(pool.gates.at_rest(ms(100)), Ok(()));
+    let exceeded = pool.issue(ms(100), &waiting[2]).unwrap_err();
+    assert_eq!(*exceeded, Breach::ConcurrencyExceeded { volume: VOLUME, in_flight: 3, bound: 1 });
+}
+
+#[test]
+fn bounds_that_are_more_in_sum_than_the_total_are_caught() {
+    let mut pool = Pool::new(&VolumeConfig::default());
+    pool.gates.set_grant(ms(0), VOLUME, grant(9));
+    let exceeded = pool.gates.at_rest(ms(0)).unwrap_err();
+    assert_eq!(*exceeded, Breach::TotalExceeded { bounds: 9, total: 8 });
 }

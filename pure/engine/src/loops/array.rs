@@ -1,0 +1,177 @@
+//! The loop of Maestro where all ports of the array are the engine's own: what each volume got goes to the law, the bounds that it
+//! decides to the scheduler.
+//!
+//! **Between two intervals** volumes come and go, and the sum of the bounds must stay within the total. Before the law has
+//! seen anything the total is dealt out by priority; later a newcomer gets one request at a time, taken from the volume with
+//! the highest bound if all is dealt out, until the law has its first look at it.
+
+use std::num::NonZeroU32;
+
+use weir_control::{
+    ApplicationObservation, ArrayObservation, Controller, Grant, Maestro, ProbeObservation, TotalProbe,
+};
+use weir_model::{Instant, VolumeId};
+
+use super::Pool;
+use crate::config::{MaestroConfig, TotalConcurrency};
+use crate::event::{Event, GrantedBy};
+use crate::tick::Tick;
+
+/// The loop.
+#[derive(Debug)]
+pub(crate) struct ArrayLoop {
+    law: Maestro,
+    total: Total,
+    pub(super) tick: Tick,
+    has_run: bool,
+}
+
+#[derive(Debug)]
+enum Total {
+    Fixed(NonZeroU32),
+    Auto(TotalProbe),
+}
+
+impl ArrayLoop {
+    pub(super) fn new(now: Instant, config: MaestroConfig) -> Self {
+        let total = match config.total {
+            TotalConcurrency::Fixed(total) => Total::Fixed(total),
+            TotalConcurrency::Auto => Total::Auto(TotalProbe::new()),
+        };
+        Self { law: Maestro::new(), total, tick: Tick::new(now, config.interval), has_run: false }
+    }
+
+    /// How many requests may be at the device at a time.
+    pub(crate) const fn total(&self) -> NonZeroU32 {
+        match &self.total {
+            Total::Fixed(total) => *total,
+            Total::Auto(probe) => probe.total(),
+        }
+    }
+
+    /// Ends an interval, if it is over: reads the sensors, and turns the knobs.
+    pub(super) fn handle_timeout(&mut self, now: Instant, pool: &mut Pool<'_>) {
+        if !self.tick.serve(now) || pool.volumes.is_empty() {
+            return;
+        }
+        self.has_run = true;
+        let applications = pool.volumes.applications();
+        let observations: Vec<ApplicationObservation> =
+            applications.iter().map(|ports| observe(now, ports, pool)).collect();
+        let least = least(&applications);
+        if let Total::Auto(probe) = &mut self.total {
+            probe.step(now, &probed(&observations, least));
+        }
+        let seen = ArrayObservation { total: self.total().max(least), applications: observations };
+        let setting = self.law.step(now, &seen);
+        for (ports, setting) in applications.iter().zip(setting.applications) {
+            for (id, grant) in ports.iter().zip(setting.ports) {
+                pool.grant(now, *id, grant, GrantedBy::Law);
+            }
+            pool.events.push_back(Event::Allocated { volume: ports[0], reasoning: setting.reasoning });
+        }
+    }
+
+    pub(super) fn on_volumes_changed(&mut self, now: Instant, pool: &mut Pool<'_>) {
+        if self.has_run {
+            pool.admit(now, self.total(), GrantedBy::Law);
+        } else {
+            pool.deal_by_priority(now, self.total());
+        }
+    }
+}
+
+/// What was seen of the volumes that are the ports of one.
+fn observe(now: Instant, ports: &[VolumeId], pool: &mut Pool<'_>) -> ApplicationObservation {
+    let requests = pool.requests;
+    let first = pool.volumes.get(ports[0]);
+    let (id, objective, limits) = (first.serial(), first.objective(), first.limits());
+    let ports = ports.iter().map(|port| pool.volumes.get_mut(*port).take_usage(now, requests)).collect();
+    ApplicationObservation { id, objective, limits, ports }
+}
+
+/// One request for each volume at each port.
+fn least(applications: &[Vec<VolumeId>]) -> NonZeroU32 {
+    let ports = applications.iter().map(Vec::len).sum::<usize>();
+    NonZeroU32::new(u32::try_from(ports).expect("fewer than 2^32 volumes")).expect("at least one volume")
+}
+
+fn probed(applications: &[ApplicationObservation], least: NonZeroU32) -> ProbeObservation {
+    let ports = || applications.iter().flat_map(|application| &application.ports);
+    ProbeObservation {
+        over: ports().map(|port| port.over).max().unwrap_or_default(),
+        answered_bytes: ports().map(|port| port.answered_bytes).sum(),
+        answered: ports().map(|port| port.answered).sum(),
+        at_device: ports().map(|port| port.at_device).sum(),
+        least: least.get(),
+    }
+}
+
+/// Whole parts of `total` in proportion to `weights`, one at least for each as long as the total has so many.
+fn parts(total: u32, weights: &[f64]) -> impl Iterator<Item = NonZeroU32> {
+    let count = u32::try_from(weights.len()).unwrap_or(u32::MAX);
+    let spare = f64::from(total.saturating_sub(count));
+    let sum: f64 = weights.iter().sum();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // from 0 to a u32
+    weights.iter().map(move |weight| NonZeroU32::MIN.saturating_add((spare * weight / sum) as u32))
+}
+
+impl Pool<'_> {
+    /// Deals the total out to all volumes by their priorities.
+    fn deal_by_priority(&mut self, now: Instant, total: NonZeroU32) {
+        let applications = self.volumes.applications();
+        let priority = |ports: &Vec<VolumeId>| self.volumes.get(ports[0]).objective().priority.get();
+        let (ids, weights): (Vec<VolumeId>, Vec<f64>) = applications
+            .iter()
+            .flat_map(|ports| {
+                let count = u32::try_from(ports.len()).unwrap_or(u32::MAX);
+                let weight = priority(ports) / f64::from(count);
+                ports.iter().map(move |port| (*port, weight))
+            })
+            .unzip();
+        for (id, concurrency) in ids.into_iter().zip(parts(total.get(), &weights)) {
+            let grant = self.volumes.part_of_limits(id, concurrency);
+            self.grant(now, id, grant, GrantedBy::Law);
+        }
+    }
+
+    /// Gives volumes that have no bound yet one request at a time, without the sum of all bounds growing beyond `total` if
+    /// somebody has more than one.
+    pub(super) fn admit(&mut self, now: Instant, total: NonZeroU32, by: GrantedBy) {
+        for id in self.volumes.without_grant() {
+            let bounds = || self.volumes.iter().filter_map(|(id, volume)| Some((id, volume.grant()?)));
+            let dealt: u32 = bounds().map(|(_, grant)| grant.concurrency.get()).sum();
+            let richest = bounds().max_by_key(|(id, grant)| (grant.concurrency, std::cmp::Reverse(*id)));
+            if let Some((richest, grant)) = richest
+                && dealt >= total.get()
+                && let Some(less) = NonZeroU32::new(grant.concurrency.get() - 1)
+            {
+                self.grant(now, richest, Grant { concurrency: less, ..grant }, by);
+            }
+            let grant = self.volumes.part_of_limits(id, NonZeroU32::MIN);
+            self.grant(now, id, grant, by);
+        }
+    }
+
+    /// Puts a grant in force.
+    pub(super) fn grant(&mut self, now: Instant, id: VolumeId, grant: Grant, by: GrantedBy) {
+        let volume = self.volumes.get_mut(id);
+        if volume.set_grant(Some(grant)) {
+            self.scheduler.set_volume(now, id, &volume.knobs(self.background_deadline));
+            self.events.push_back(Event::Granted { volume: id, grant, by });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_by_weight_and_their_sum_is_within_the_total() {
+        let of = |total, weights: &[f64]| parts(total, weights).map(NonZeroU32::get).collect::<Vec<_>>();
+        assert_eq!(of(10, &[1.0, 4.0]), [2, 7]);
+        assert_eq!(of(2, &[1.0, 100.0]), [1, 1]);
+        assert_eq!(of(160, &[1.0]), [160]);
+    }
+}

@@ -1,0 +1,53 @@
+//! The loop of Façade: what the volumes got goes to the law, the depth and the deadlines that it decides to the scheduler.
+
+use weir_control::{Controller, DepthFeedback, DepthFeedbackConfig, PoolObservation};
+use weir_model::{Instant, QueueDepth};
+
+use super::Pool;
+use crate::event::Event;
+use crate::tick::Tick;
+
+/// The loop.
+#[derive(Debug)]
+pub(crate) struct DepthLoop {
+    law: DepthFeedback,
+    pub(super) tick: Tick,
+    /// Kept from period to period for its memory.
+    seen: PoolObservation,
+}
+
+impl DepthLoop {
+    pub(super) fn new(now: Instant, config: DepthFeedbackConfig) -> Self {
+        Self {
+            tick: Tick::new(now, config.period),
+            law: DepthFeedback::new(config),
+            seen: PoolObservation::default(),
+        }
+    }
+
+    pub(super) fn depth(&self) -> QueueDepth {
+        self.law.depth()
+    }
+
+    /// Ends a period, if it is over: reads the sensors, and turns the knobs.
+    pub(super) fn handle_timeout(&mut self, now: Instant, pool: &mut Pool<'_>) {
+        if !self.tick.serve(now) {
+            return;
+        }
+        let occupied = pool.occupancy.take(now);
+        self.seen.peak = occupied.peak;
+        self.seen.beside_finished = occupied.beside_finished;
+        self.seen.volumes.clear();
+        let requests = pool.requests;
+        self.seen.volumes.extend(pool.volumes.iter_mut().map(|(_, volume)| volume.observe(now, requests)));
+        let setting = self.law.step(now, &self.seen);
+        pool.scheduler.set_depth(now, setting.depth);
+        let targets = setting.latency_targets.into_iter().zip(setting.due_at_device);
+        for ((id, volume), (latency, due_at_device)) in pool.volumes.iter_mut().zip(targets) {
+            if volume.set_targets(latency, due_at_device) {
+                pool.scheduler.set_volume(now, id, &volume.knobs(pool.background_deadline));
+            }
+        }
+        pool.events.push_back(Event::Controlled { depth: setting.depth, peak: occupied.peak });
+    }
+}

@@ -1,0 +1,100 @@
+//! The loop of a port whose bounds a controller elsewhere decides: it measures, and obeys.
+//!
+//! Grants hold until an instant that comes with them. A port that gets no new ones until then has lost its controller, and
+//! falls back to what it was told to do without one: a part of the total that nobody else is ever given.
+
+use std::num::NonZeroU32;
+
+use weir_control::{Grant, PortObservation};
+use weir_model::{Instant, VolumeId};
+
+use super::Pool;
+use crate::config::{Grants, PortConfig};
+use crate::event::GrantedBy;
+use crate::tick::Tick;
+
+/// The loop.
+#[derive(Debug)]
+pub(crate) struct PortLoop {
+    tick: Tick,
+    /// Until when the controller's grants hold; `None`: the fallback is in force.
+    until: Option<Instant>,
+    fallback: Vec<(VolumeId, Grant)>,
+    observed: Option<Vec<(VolumeId, PortObservation)>>,
+}
+
+impl PortLoop {
+    pub(super) fn new(now: Instant, config: PortConfig) -> Self {
+        Self { tick: Tick::new(now, config.interval), until: None, fallback: Vec::new(), observed: None }
+    }
+
+    pub(super) fn due(&self) -> Instant {
+        self.until.map_or(self.tick.due(), |until| until.min(self.tick.due()))
+    }
+
+    /// What was measured in the interval that ended last, once.
+    pub(crate) fn poll_observation(&mut self) -> Option<Vec<(VolumeId, PortObservation)>> {
+        self.observed.take()
+    }
+
+    /// Until when the controller's grants hold; `None`: the fallback is in force.
+    pub(crate) const fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant, pool: &mut Pool<'_>) {
+        if self.until.is_some_and(|until| until <= now) {
+            self.until = None;
+            self.fall_back(now, pool);
+        }
+        if self.tick.serve(now) {
+            let requests = pool.requests;
+            let usage = pool.volumes.iter_mut().map(|(id, volume)| (id, volume.take_usage(now, requests)));
+            self.observed = Some(usage.collect());
+        }
+    }
+
+    /// The controller has decided. Grants that come after their time are not followed, nor are those of volumes that have
+    /// gone.
+    pub(crate) fn handle_grants(&mut self, now: Instant, grants: &Grants, pool: &mut Pool<'_>) {
+        if grants.until <= now {
+            return;
+        }
+        self.until = Some(grants.until);
+        for (id, grant) in &grants.volumes {
+            if pool.volumes.contains(*id) {
+                pool.grant(now, *id, *grant, GrantedBy::Controller);
+            }
+        }
+    }
+
+    /// Sets what is to be done without a controller.
+    pub(crate) fn set_fallback(
+        &mut self,
+        now: Instant,
+        fallback: Vec<(VolumeId, Grant)>,
+        pool: &mut Pool<'_>,
+    ) {
+        self.fallback = fallback;
+        if self.until.is_none() {
+            self.fall_back(now, pool);
+        }
+    }
+
+    /// A newcomer gets one request at a time, taken from another if there is one to spare, so that the sum that the
+    /// controller knows of holds.
+    pub(super) fn on_volumes_changed(&mut self, now: Instant, pool: &mut Pool<'_>) {
+        let by = if self.until.is_some() { GrantedBy::Controller } else { GrantedBy::Fallback };
+        let dealt = pool.volumes.iter().filter_map(|(_, volume)| volume.grant());
+        let total = dealt.map(|grant| grant.concurrency.get()).sum();
+        pool.admit(now, NonZeroU32::new(total).unwrap_or(NonZeroU32::MIN), by);
+    }
+
+    fn fall_back(&self, now: Instant, pool: &mut Pool<'_>) {
+        for id in pool.volumes.ids() {
+            let told = self.fallback.iter().find(|(told, _)| *told == id).map(|(_, grant)| *grant);
+            let grant = told.unwrap_or_else(|| pool.volumes.part_of_limits(id, NonZeroU32::MIN));
+            pool.grant(now, id, grant, GrantedBy::Fallback);
+        }
+    }
+}
