@@ -17,8 +17,8 @@ use weir_model::{Bandwidth, Instant, Iops, LatencyHistogram, Objective, Percenti
 const PORTS: u32 = 16;
 /// Requests at the array for each application.
 const EACH: u32 = 40;
-/// Observations made beforehand, so that making them is not measured.
-const INTERVALS: u64 = 32;
+/// Observations made beforehand, so that making them is not measured. Few, as those of a running array were written just before.
+const INTERVALS: u64 = 4;
 /// Latencies in the histogram of a port.
 const LATENCIES: u32 = 200;
 
@@ -63,14 +63,17 @@ fn intervals(applications: u32) -> Vec<ArrayObservation> {
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let priorities: Vec<f64> = (0..applications).map(|_| random.random_range(1.0..8.0)).collect();
     let mut application = |id: u64, priority: f64| {
-        let target = Some(target(id));
+        let target = target(id);
         let limits =
             Limits { max_iops: Iops::new(1e5), max_bandwidth: Bandwidth::new(1 << 30), ..Limits::default() };
         ApplicationObservation {
             id,
-            objective: Objective { target, priority: Priority::new(priority).expect("above zero") },
+            objective: Objective {
+                target: Some(target),
+                priority: Priority::new(priority).expect("above zero"),
+            },
             limits,
-            ports: (0..PORTS).map(|_| port(&mut random, target.expect("set above"))).collect(),
+            ports: (0..PORTS).map(|_| port(&mut random, target)).collect(),
         }
     };
     let mut interval = || ArrayObservation {
