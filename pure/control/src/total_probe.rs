@@ -114,9 +114,12 @@ impl TotalProbe {
     }
 
     /// The total in force.
-    pub fn total(&self) -> NonZeroU32 {
+    pub const fn total(&self) -> NonZeroU32 {
         let total = if let Phase::Try { total, .. } = self.phase { total } else { self.base };
-        NonZeroU32::new(total.max(self.least)).unwrap_or(NonZeroU32::MIN)
+        match NonZeroU32::new(if total > self.least { total } else { self.least }) {
+            Some(total) => total,
+            None => NonZeroU32::MIN,
+        }
     }
 
     /// The next try from `base`, where so much was answered.

@@ -65,7 +65,7 @@ fn in_overload_nobody_moves_by_more_than_a_step() {
 fn who_cannot_use_more_gets_no_more_however_far_it_falls_short() {
     let stuck = Claim { usable: Some(21.0), ..claim(9.0, 20.0, 0.1, 1.0) };
     let decision = decide(&[stuck, claim(1.0, 78.0, 0.9, 1.0)]);
-    assert_eq!(own(&decision)[0], 21.0);
+    assert!((own(&decision)[0] - 21.0).abs() < 1e-6, "{decision:?}");
     assert_eq!(reasons(&decision)[0], BoundBy::Use);
 }
 
