@@ -68,7 +68,7 @@ fn engine_config(pool: &config::Pool) -> EngineConfig {
 fn volume_spec(config: &Config, volume: &config::Volume) -> VolumeSpec {
     VolumeSpec {
         description: volume.description.value.clone().unwrap_or_default(),
-        backend: backend_spec(config, &volume.backend.value),
+        backend: backend_spec(config, volume),
         size: volume.size.value.map(|size| size.as_u64()),
         config: VolumeConfig {
             slo: volume.slo.value.clone(),
@@ -81,8 +81,8 @@ fn volume_spec(config: &Config, volume: &config::Volume) -> VolumeSpec {
     }
 }
 
-fn backend_spec(config: &Config, backend: &config::BackendConfig) -> BackendSpec {
-    match backend {
+fn backend_spec(config: &Config, volume: &config::Volume) -> BackendSpec {
+    match &volume.backend.value {
         config::BackendConfig::File(path) => BackendSpec::File { path: path.clone() },
         config::BackendConfig::Memory => BackendSpec::Memory,
         config::BackendConfig::Station(name) => {
@@ -98,6 +98,9 @@ fn backend_spec(config: &Config, backend: &config::BackendConfig) -> BackendSpec
             array: Arc::clone(&config.arrays[name].options),
             path: path.clone(),
         },
+        config::BackendConfig::Upstream(target) => {
+            BackendSpec::Upstream { target: target.clone(), connections: volume.connections.value }
+        }
     }
 }
 

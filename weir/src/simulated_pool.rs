@@ -66,7 +66,10 @@ fn array_of<'a>(name: &str, volume: &'a VolumeSpec) -> Result<(&'a str, &'a Arra
     }
     match &volume.backend {
         BackendSpec::Array { name, array, .. } => Ok((name, array)),
-        BackendSpec::File { .. } | BackendSpec::Memory | BackendSpec::Station { .. } => {
+        BackendSpec::File { .. }
+        | BackendSpec::Memory
+        | BackendSpec::Station { .. }
+        | BackendSpec::Upstream { .. } => {
             let accepted =
                 "\"array:NAME:/path\", with a table [array.NAME], since the time of others is not modelled";
             Err(refuse(name, "backend", "a backend that is no simulated array", accepted))

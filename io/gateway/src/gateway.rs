@@ -7,7 +7,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
-use weir_backend::{OpenError, Opened, open};
+use weir_backend::{BackendSpec, OpenError, Opened, open};
 use weir_clock::Clock;
 use weir_engine::Recorder;
 
@@ -113,7 +113,7 @@ impl Gateway {
         cores: usize,
         recorders: Option<Recorders>,
     ) -> Result<Self, GatewayError> {
-        let opened = open_all(spec.volumes())?;
+        let opened = open_all(spec.volumes()).await?;
         let shards = match start_shards(&spec, cores) {
             Ok(shards) => shards,
             Err(error) => {
@@ -155,8 +155,7 @@ impl Gateway {
                 return Err(GatewayError::Fixed { volume: name.to_owned(), key });
             }
         }
-        let new: Vec<_> = spec.volumes().filter(|(_, name, _)| self.served(name).is_none()).collect();
-        let opened = open_all(new.into_iter())?;
+        let opened = open_all(spec.volumes().filter(|(_, name, _)| self.served(name).is_none())).await?;
         self.apply(spec, opened).await;
         Ok(())
     }
@@ -408,23 +407,29 @@ fn check_memory(limits: &Limits, shards: usize) -> Result<(), GatewayError> {
     if bytes / (shards as u64) < LEAST_BUDGET { Err(GatewayError::Memory { bytes, shards }) } else { Ok(()) }
 }
 
-/// Opens the backends of these volumes: all of them, or none.
-fn open_all<'a>(
+/// Opens the backends of these volumes: all of them, or none. On a thread of its own, since a disk or another server may
+/// take its time, and clients are let in meanwhile.
+async fn open_all<'a>(
     volumes: impl Iterator<Item = (&'a str, &'a str, &'a VolumeSpec)>,
 ) -> Result<BTreeMap<String, Opened>, GatewayError> {
-    let mut opened = BTreeMap::new();
-    for (_, name, volume) in volumes {
-        match open(&volume.backend, volume.size) {
-            Ok(backend) => {
-                opened.insert(name.to_owned(), backend);
-            }
-            Err(source) => {
-                opened.into_values().for_each(Opened::discard);
-                return Err(GatewayError::Open { volume: name.to_owned(), source });
+    let wanted: Vec<_> =
+        volumes.map(|(_, name, volume)| (name.to_owned(), volume.backend.clone(), volume.size)).collect();
+    let open_each = move || {
+        let mut opened = BTreeMap::new();
+        for (name, backend, size) in wanted {
+            match open(&backend, size) {
+                Ok(backend) => {
+                    opened.insert(name, backend);
+                }
+                Err(source) => {
+                    opened.into_values().for_each(Opened::discard);
+                    return Err(GatewayError::Open { volume: name, source });
+                }
             }
         }
-    }
-    Ok(opened)
+        Ok(opened)
+    };
+    tokio::task::spawn_blocking(open_each).await.expect("opening does not panic")
 }
 
 /// The key by which a volume differs that cannot change while it is served.
@@ -432,7 +437,14 @@ fn fixed_key(served: (&str, &VolumeSpec), wanted: (&str, &VolumeSpec)) -> Option
     if served.0 != wanted.0 {
         Some("pool")
     } else if served.1.backend != wanted.1.backend {
-        Some("backend")
+        match (&served.1.backend, &wanted.1.backend) {
+            (BackendSpec::Upstream { target: was, .. }, BackendSpec::Upstream { target: is, .. })
+                if was == is =>
+            {
+                Some("connections")
+            }
+            _ => Some("backend"),
+        }
     } else if served.1.size != wanted.1.size {
         Some("size")
     } else {

@@ -7,7 +7,7 @@ use super::origin::{Origin, Resolved};
 use super::pool::{Control, Pool};
 use super::reader::join;
 use super::units::{show_bandwidth, show_size, show_span};
-use super::volume::Volume;
+use super::volume::{BackendConfig, Volume};
 
 /// One value in force.
 struct Row {
@@ -96,6 +96,9 @@ impl Rows {
         self.push(&key("pool"), &volume.pool, Clone::clone);
         self.push(&key("backend"), &volume.backend, ToString::to_string);
         self.push_optional(&key("size"), &volume.size, |size| show_size(*size));
+        if let BackendConfig::Upstream(_) = volume.backend.value {
+            self.push(&key("connections"), &volume.connections, ToString::to_string);
+        }
         self.push_optional(&key("description"), &volume.description, Clone::clone);
         self.push_slo(&key("slo"), volume, control);
         if control == Some(Control::Facade) {

@@ -44,9 +44,26 @@ pub(super) fn check_volume(
         }
         _ => {}
     }
-    if !matches!(volume.backend.value, BackendConfig::File(_)) && !section.has("size") {
-        let found = format!("nothing, and backend \"{}\" has no size of its own", volume.backend.value);
-        section.refuse_found("size", found, "a size such as \"20GiB\"");
+    check_size(section, volume);
+    if section.has("connections") && !matches!(volume.backend.value, BackendConfig::Upstream(_)) {
+        let found = format!("a number of connections, and backend \"{}\" has none", volume.backend.value);
+        section.refuse_found("connections", found, "nothing, or a backend \"nbd://host:port/export\"");
+    }
+}
+
+/// A file may go without a size, another server must, all others must have one.
+fn check_size(section: &Section<'_>, volume: &Volume) {
+    match (&volume.backend.value, section.has("size")) {
+        (BackendConfig::File(_), _) | (BackendConfig::Upstream(_), false) => {}
+        (BackendConfig::Upstream(_), true) => {
+            let found = format!("a size, and backend \"{}\" has its own", volume.backend.value);
+            section.refuse_found("size", found, "nothing");
+        }
+        (_, true) => {}
+        (_, false) => {
+            let found = format!("nothing, and backend \"{}\" has no size of its own", volume.backend.value);
+            section.refuse_found("size", found, "a size such as \"20GiB\"");
+        }
     }
 }
 
@@ -60,7 +77,7 @@ pub(super) fn check_sharing(sections: &[(String, Section<'_>)], config: &Config)
     for (name, section) in sections {
         let Some(volume) = config.volumes.get(name) else { continue };
         let (device, file) = match &volume.backend.value {
-            BackendConfig::Memory => (None, None),
+            BackendConfig::Memory | BackendConfig::Upstream(_) => (None, None),
             BackendConfig::File(path) => (None, Some(path)),
             BackendConfig::Station(station) => (Some(("station", station)), None),
             BackendConfig::Array(array, path) => (Some(("array", array)), Some(path)),

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use bytesize::ByteSize;
+use weir_load::Target;
 use weir_model::{Bandwidth, Iops, Slo, SloError, SloPoint, Span};
 
 use super::accepts::{self, Accepts};
@@ -16,6 +17,7 @@ pub(super) const KEYS: &[&str] = &[
     "pool",
     "backend",
     "size",
+    "connections",
     "description",
     "slo",
     "max_iops",
@@ -26,13 +28,20 @@ pub(super) const KEYS: &[&str] = &[
 
 pub(super) const SLO_KEYS: &[&str] = &["up_to", "read", "write"];
 
-const BACKENDS: &str = "\"file:/path\" (absolute), \"memory\", \"station:NAME\" or \"array:NAME:/path\"";
+const BACKENDS: &str = "\"file:/path\" (absolute), \"memory\", \"station:NAME\", \"array:NAME:/path\", \
+     \"nbd://host:port/export\" or \"nbd+unix:///export?socket=/path\"";
+
+/// Connections to a server that allows several.
+const CONNECTIONS: NonZeroU32 = NonZeroU32::new(4).expect("above zero");
 
 /// The longest string of the NBD protocol, the description of an export included.
 const MOST_DESCRIPTION: usize = 4096;
 
 /// An offset into a file is signed.
 const LARGEST: ByteSize = ByteSize::b(i64::MAX.cast_unsigned());
+
+/// Beyond what any server has cores for.
+const MOST_CONNECTIONS: u32 = 64;
 
 /// What clients see as a disk.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,8 +50,10 @@ pub(crate) struct Volume {
     pub(crate) pool: Resolved<String>,
     /// Where its bytes are.
     pub(crate) backend: Resolved<BackendConfig>,
-    /// Its size; only a file may go without, and then has the size that it has.
+    /// Its size; a file may go without, and then has the size that it has; another server has its own.
     pub(crate) size: Resolved<Option<ByteSize>>,
+    /// How many connections are made to another server that allows several.
+    pub(crate) connections: Resolved<NonZeroU32>,
     /// What clients are told about it.
     pub(crate) description: Resolved<Option<String>>,
     /// What it was promised.
@@ -70,6 +81,8 @@ pub(crate) enum BackendConfig {
     Station(String),
     /// A part of the simulated array of this name, with its bytes in this file; the path is absolute.
     Array(String, PathBuf),
+    /// An export of another NBD server.
+    Upstream(Target),
 }
 
 /// The volume; nothing if it has no pool or no backend, which is a problem.
@@ -79,16 +92,26 @@ pub(super) fn resolve(section: &Section<'_>) -> Option<Volume> {
     let pool = section.required("pool", &name);
     let backend = section.required("backend", &backend);
     let (slo, slo_points) = resolve_slo(section);
-    let volume = |pool, backend| Volume {
+    let volume = |pool, backend: Resolved<BackendConfig>| Volume {
         slo,
         slo_points,
         pool,
-        backend,
         size: section.optional(
             "size",
             &accepts::size(ByteSize::b(1)..=LARGEST),
-            "the size that the file has",
+            if let BackendConfig::Upstream(_) = backend.value {
+                "the size that the server has"
+            } else {
+                "the size that the file has"
+            },
         ),
+        connections: section.or_default(
+            "connections",
+            &accepts::count(MOST_CONNECTIONS),
+            CONNECTIONS,
+            "a core each of a usual server",
+        ),
+        backend,
         description: section.optional("description", &description(), "nothing to say"),
         max_iops: section.optional("max_iops", &accepts::iops(), "no cap"),
         max_bandwidth: section.optional("max_bandwidth", &accepts::bandwidth(), "no cap"),
@@ -115,6 +138,7 @@ impl BackendConfig {
                 Some(Self::Array(name.to_owned(), file_path(path)?))
             }
             Some(("station", name)) if !name.is_empty() => Some(Self::Station(name.to_owned())),
+            Some(("nbd" | "nbd+unix", _)) => text.parse().ok().map(Self::Upstream),
             None if text == "memory" => Some(Self::Memory),
             _ => None,
         }
@@ -128,6 +152,7 @@ impl fmt::Display for BackendConfig {
             Self::Memory => f.write_str("memory"),
             Self::Station(name) => write!(f, "station:{name}"),
             Self::Array(name, path) => write!(f, "array:{name}:{}", path.display()),
+            Self::Upstream(target) => target.fmt(f),
         }
     }
 }

@@ -156,7 +156,7 @@ impl Shard {
         if pool.volumes.len() <= index {
             pool.volumes.resize_with(index + 1, || None);
         }
-        pool.volumes[index] = Some(Volume {
+        let mut volume = Volume {
             name: new.name,
             device,
             stats: VolumeStats::new(),
@@ -164,7 +164,11 @@ impl Shard {
             timed: false,
             retiring: None,
             error_logged: None,
-        });
+        };
+        if volume.keeps_time() {
+            pool.timed.push(id);
+        }
+        pool.volumes[index] = Some(volume);
         id
     }
 

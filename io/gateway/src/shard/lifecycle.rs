@@ -48,6 +48,7 @@ impl Shard {
             bytes: 0,
             reserve_used: 0,
             last_progress: now,
+            loss_untold: false,
             held_back: false,
             touched: false,
             waker: None,

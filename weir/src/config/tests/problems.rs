@@ -52,7 +52,7 @@ fn an_unknown_key_gets_the_list_of_those_that_are_known() {
     assert_volume_lines(&[
         (
             "iops = 1\n",
-            "14: volume.v.iops: found an unknown key; accepted: pool, backend, size, description, slo, max_iops, max_bandwidth, max_concurrency, faults",
+            "14: volume.v.iops: found an unknown key; accepted: pool, backend, size, connections, description, slo, max_iops, max_bandwidth, max_concurrency, faults",
         ),
         (
             "[volumes.v]\n",
@@ -72,7 +72,7 @@ fn an_unknown_key_gets_the_list_of_those_that_are_known() {
         ),
         (
             "[volume.v.w]\n",
-            "14: volume.v.w: found an unknown key; accepted: pool, backend, size, description, slo, max_iops, max_bandwidth, max_concurrency, faults",
+            "14: volume.v.w: found an unknown key; accepted: pool, backend, size, connections, description, slo, max_iops, max_bandwidth, max_concurrency, faults",
         ),
     ]);
 }
@@ -127,7 +127,7 @@ fn a_value_of_the_wrong_type_gets_what_would_be_right() {
     ]);
     assert_lines(&[(
         "[volume]\nv = 5\n",
-        "11: volume.v: found 5; accepted: a table with the keys pool, backend, size, description, slo, max_iops, max_bandwidth, max_concurrency, faults",
+        "11: volume.v: found 5; accepted: a table with the keys pool, backend, size, connections, description, slo, max_iops, max_bandwidth, max_concurrency, faults",
     )]);
     assert_eq!(
         problems(&format!("volume = 5\n{HEAD}")),
@@ -211,7 +211,7 @@ fn a_volume_needs_a_pool_and_a_backend_that_are_there() {
         ),
         (
             &volume("a", ""),
-            r#"10: volume.v.backend: found nothing; accepted: "file:/path" (absolute), "memory", "station:NAME" or "array:NAME:/path""#,
+            r#"10: volume.v.backend: found nothing; accepted: "file:/path" (absolute), "memory", "station:NAME", "array:NAME:/path", "nbd://host:port/export" or "nbd+unix:///export?socket=/path""#,
         ),
         (
             &volume("b", "backend = \"memory\"\nsize = \"1MiB\"\n"),
@@ -231,11 +231,11 @@ fn a_volume_needs_a_pool_and_a_backend_that_are_there() {
         ),
         (
             &volume("a", "backend = \"file:db.img\"\n"),
-            r#"12: volume.v.backend: found "file:db.img"; accepted: "file:/path" (absolute), "memory", "station:NAME" or "array:NAME:/path""#,
+            r#"12: volume.v.backend: found "file:db.img"; accepted: "file:/path" (absolute), "memory", "station:NAME", "array:NAME:/path", "nbd://host:port/export" or "nbd+unix:///export?socket=/path""#,
         ),
         (
             &volume("a", "backend = \"memory:1\"\n"),
-            r#"12: volume.v.backend: found "memory:1"; accepted: "file:/path" (absolute), "memory", "station:NAME" or "array:NAME:/path""#,
+            r#"12: volume.v.backend: found "memory:1"; accepted: "file:/path" (absolute), "memory", "station:NAME", "array:NAME:/path", "nbd://host:port/export" or "nbd+unix:///export?socket=/path""#,
         ),
     ]);
 }
