@@ -6,8 +6,11 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use weir_backend::{BackendSpec, FaultEffect, FaultRule};
-use weir_engine::{Control, DepthFeedbackConfig, EngineConfig, VolumeConfig};
+use weir_engine::{
+    Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, TotalConcurrency, VolumeConfig,
+};
 use weir_gateway::{Address, GatewaySpec, Limits, PoolSpec, VolumeSpec};
+use weir_model::Objective;
 
 use crate::config::{self, Config};
 
@@ -51,6 +54,13 @@ pub(crate) fn socket_address(address: &config::TcpAddress) -> io::Result<SocketA
 fn engine_config(pool: &config::Pool) -> EngineConfig {
     let control = match pool.control.value {
         config::Control::None => Control::None,
+        config::Control::Maestro => Control::Maestro(MaestroConfig {
+            interval: pool.control_interval.value,
+            total: match pool.total_concurrency.value.requests() {
+                Some(requests) => TotalConcurrency::Fixed(requests),
+                None => TotalConcurrency::Auto,
+            },
+        }),
         config::Control::Facade => Control::Facade(DepthFeedbackConfig {
             period: pool.control_period.value,
             growth: pool.growth.value,
@@ -72,6 +82,7 @@ fn volume_spec(config: &Config, volume: &config::Volume) -> VolumeSpec {
         size: volume.size.value.map(|size| size.as_u64()),
         config: VolumeConfig {
             slo: volume.slo.value.clone(),
+            objective: Objective { target: volume.target.value, priority: volume.priority.value },
             concurrency: volume.max_concurrency.value,
             max_iops: volume.max_iops.value,
             max_bandwidth: volume.max_bandwidth.value,

@@ -1,10 +1,12 @@
 //! weir: storage quality of service. The one binary; see `cli.rs` for what it can do.
 
+mod ask;
 mod cli;
 mod compose;
 mod config;
 mod decisions;
 mod demo;
+mod explain;
 mod failure;
 mod grants;
 mod lab;
@@ -14,6 +16,7 @@ mod recording;
 mod replay;
 mod serve;
 mod server;
+mod set;
 mod sim;
 mod simulated_pool;
 mod status;

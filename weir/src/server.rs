@@ -3,8 +3,9 @@
 use std::thread::available_parallelism;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, spawn_local};
-use weir_api::ApiListener;
+use weir_api::{ApiListener, Asked, ControlListener};
 use weir_gateway::{Gateway, GatewayError, Listener, Recorders, StatusProbe};
 
 use crate::compose::{gateway_spec, listen_address, socket_address};
@@ -16,6 +17,9 @@ pub(crate) struct Server {
     config: Config,
     gateway: Gateway,
     api: Option<AbortHandle>,
+    control: Option<AbortHandle>,
+    /// Changes that somebody asks for at the control socket. One end is held here, so that there may always be another.
+    asked: (mpsc::Sender<Asked>, mpsc::Receiver<Asked>),
     addresses: Vec<String>,
 }
 
@@ -38,6 +42,7 @@ impl Server {
             listeners.push(listener);
         }
         let api = bind_api(&config, &mut addresses).await?;
+        let control = bind_control(&config)?;
         let cores = available_parallelism().map_or(1, usize::from);
         let spec = gateway_spec(&config);
         let gateway = Gateway::start(spec, listeners, cores, recorders).await.map_err(start_failure)?;
@@ -50,7 +55,17 @@ impl Server {
             })
             .abort_handle()
         });
-        Ok(Self { config, gateway, api, addresses })
+        let asked = mpsc::channel(1);
+        let (probe, changes) = (gateway.probe(), asked.0.clone());
+        let control = control.map(|control| {
+            spawn_local(async move {
+                if let Err(error) = control.serve(probe, changes).await {
+                    tracing::error!(%error, "nothing can be changed any more");
+                }
+            })
+            .abort_handle()
+        });
+        Ok(Self { config, gateway, api, control, asked, addresses })
     }
 
     /// Where clients and scrapers find it, as text.
@@ -78,11 +93,14 @@ impl Server {
         Ok(())
     }
 
+    /// The next change that somebody asks for at the control socket.
+    pub(crate) async fn next_asked(&mut self) -> Asked {
+        self.asked.1.recv().await.expect("a sender is held")
+    }
+
     /// Stops: finishes what was accepted within its time, flushes, closes.
     pub(crate) async fn shutdown(self) {
-        if let Some(api) = self.api {
-            api.abort();
-        }
+        self.api.iter().chain(&self.control).for_each(AbortHandle::abort);
         for volume in self.gateway.shutdown().await {
             tracing::error!(volume, "did not finish in time");
         }
@@ -104,6 +122,12 @@ async fn bind_api(config: &Config, addresses: &mut Vec<String>) -> Result<Option
     let listener = ApiListener::bind(found).await.map_err(|error| wrong(&error))?;
     addresses.push(format!("http://{}/metrics", listener.local_address()?));
     Ok(Some(listener))
+}
+
+fn bind_control(config: &Config) -> Result<Option<ControlListener>, Failure> {
+    let Some(path) = &config.listen.control.value else { return Ok(None) };
+    let wrong = |error| Failure::usage(format!("listen.control: {error}"));
+    ControlListener::bind(path).map(Some).map_err(wrong)
 }
 
 /// Each connection is a descriptor, and the usual soft limit is 1,024, a leftover from `select(2)`.

@@ -10,12 +10,14 @@ use tokio::task::JoinHandle;
 use weir_backend::{BackendSpec, OpenError, Opened, open};
 use weir_clock::Clock;
 use weir_engine::Recorder;
+use weir_nbd::Exports;
 
 use crate::connection::Permit;
 use crate::exports::{ExportTable, LARGEST_REQUEST, Place};
 use crate::listen::Listener;
 use crate::negotiate::negotiate;
 use crate::shard::{Command, NewVolume, ShardHandle};
+use crate::sharing::Explanation;
 use crate::spec::{GatewaySpec, Limits, PoolSpec, VolumeSpec};
 use crate::status::GatewayStatus;
 
@@ -387,6 +389,22 @@ impl StatusProbe {
         pools.sort_by(|a, b| a.name.cmp(&b.name));
         let connections = Arc::strong_count(&self.front.connected) as u64 - 1;
         GatewayStatus { connections, pools }
+    }
+
+    /// What was decided about a volume in the last control intervals.
+    ///
+    /// # Errors
+    /// If there is no such volume; then, those that there are.
+    pub async fn explain(&self, volume: &str) -> Result<Explanation, Vec<String>> {
+        let exports = Arc::clone(&self.front.exports.read().expect("nothing panics with the table"));
+        if let Some(Place { shard, pool, volume }) = exports.place(volume) {
+            let (answer, explained) = oneshot::channel();
+            let _ = self.senders[shard].send(Command::Explain { pool, volume, answer });
+            if let Ok(Some(explanation)) = explained.await {
+                return Ok(explanation);
+            }
+        }
+        Err(exports.names())
     }
 }
 

@@ -23,15 +23,22 @@ mod negotiate;
 mod output;
 mod reply;
 mod shard;
+mod sharing;
 mod spec;
 mod stats;
 mod status;
 mod stream;
+mod unix_socket;
 
 pub use gateway::{Gateway, GatewayError, Recorders, ShardError, StatusProbe};
 pub use listen::{Address, ListenError, Listener};
+pub use sharing::{
+    AchievedStatus, DesiredStatus, Explanation, GrantStatus, IntervalStatus, PoolSharing, TargetStatus,
+    VolumeSharing,
+};
 pub use spec::{GatewaySpec, Limits, PoolSpec, VolumeSpec};
 pub use status::{
     BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, RequestCounters, StageLatencies,
     VolumeStatus, WindowCounters, WindowStatus,
 };
+pub use unix_socket::UnixSocket;

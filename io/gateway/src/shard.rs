@@ -11,6 +11,7 @@
 //! | `turn` | the driver's turn: completions, dispatch, submission, replies |
 //! | `lifecycle` | connections come and go; volumes retire |
 //! | `command` | what the gateway's handle asks of a shard |
+//! | `explain` | what a law that shares out concurrency decided, and why |
 //! | `thread` | starts the thread and its tasks |
 
 use std::task::Waker;
@@ -18,7 +19,7 @@ use std::task::Waker;
 use slab::Slab;
 use weir_backend::{Attach, BlockDevice, BufferPool, Device, Finished, Ring, Token};
 use weir_clock::{Alarm, Clock};
-use weir_engine::Engine;
+use weir_engine::{Control, Engine, VolumeConfig};
 use weir_model::{Instant, IoId, Span, VolumeId};
 use weir_nbd::Command as NbdCommand;
 
@@ -29,10 +30,13 @@ use crate::spec::Limits;
 use crate::stats::VolumeStats;
 
 mod command;
+mod explain;
 mod lifecycle;
 mod receive;
 mod thread;
 mod turn;
+
+use explain::Intervals;
 
 pub(crate) use command::{Command, NewConnection, NewVolume};
 pub use thread::ShardError;
@@ -74,6 +78,7 @@ pub(crate) struct Shard {
 /// A pool, its volumes and the requests in it.
 struct Pool {
     name: String,
+    control: Control,
     engine: Engine,
     /// By `VolumeId`.
     volumes: Vec<Option<Volume>>,
@@ -96,7 +101,10 @@ struct Volume {
     name: String,
     device: Device,
     stats: VolumeStats,
-    has_slo: bool,
+    /// What it was promised, and its limits.
+    config: VolumeConfig,
+    /// The last control intervals of a law that shares out concurrency.
+    intervals: Intervals,
     /// In the pool's list of volumes whose device waits for some instant.
     timed: bool,
     /// Set once the volume is to be removed.

@@ -1,7 +1,9 @@
 //! `[pool.NAME]` and `[station.NAME]`: the devices that volumes share, and who decides what they see.
 
+use std::fmt;
 use std::num::NonZeroU32;
 
+use toml::de::DeValue;
 use weir_model::{QueueDepth, Span};
 
 use super::accepts::{self, Accepts};
@@ -16,16 +18,25 @@ pub(super) const KEYS: &[&str] = &[
     "max_depth",
     "slo_window",
     "background_deadline",
+    "total_concurrency",
+    "control_interval",
 ];
+
+pub(super) const TOTAL_KEYS: &[&str] = &["disks"];
 
 pub(super) const STATION_KEYS: &[&str] = &["servers", "service_time"];
 
-/// Settings of the law and of the deadline order: nothing to set where there is no control.
-const KEYS_OF_CONTROL: &[&str] =
-    &["control_period", "growth", "initial_depth", "max_depth", "background_deadline"];
+/// The settings of each law, and of the deadline order that one of them needs: nothing to set where another rules.
+const KEYS_OF_CONTROL: &[(Control, &[&str])] = &[
+    (Control::Facade, &["control_period", "growth", "initial_depth", "max_depth", "background_deadline"]),
+    (Control::Maestro, &["total_concurrency", "control_interval"]),
+];
 
 /// Device queues as they are: an array of hundreds of disks takes some thousand requests, nothing takes more.
 const MOST_DEPTH: u32 = 65_536;
+
+/// Requests that a disk takes at a time without its service suffering: the rule of Maestro's authors.
+const REQUESTS_PER_DISK: u32 = 4;
 
 /// Who decides what the device of a pool sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,10 +45,15 @@ pub(crate) enum Control {
     None,
     /// Deadline order, and a queue depth fed back from the latencies (Façade §3).
     Facade,
+    /// A bound for each volume on its requests at the device, by target and priority (Maestro §3.2).
+    Maestro,
 }
 
-const CONTROLS: &[(&str, Control)] =
-    &[(Control::Facade.name(), Control::Facade), (Control::None.name(), Control::None)];
+const CONTROLS: &[(&str, Control)] = &[
+    (Control::Facade.name(), Control::Facade),
+    (Control::Maestro.name(), Control::Maestro),
+    (Control::None.name(), Control::None),
+];
 
 impl Control {
     /// As it is written in the file.
@@ -45,6 +61,7 @@ impl Control {
         match self {
             Self::None => "none",
             Self::Facade => "facade",
+            Self::Maestro => "maestro",
         }
     }
 }
@@ -52,7 +69,7 @@ impl Control {
 /// Volumes that share a device, and are therefore scheduled together.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Pool {
-    /// Who decides. If nobody does, only `slo_window` of what follows is in force.
+    /// Who decides. `slo_window` is in force whoever does, and of the rest what is theirs.
     pub(crate) control: Resolved<Control>,
     /// How often the law sets the queue depth.
     pub(crate) control_period: Resolved<Span>,
@@ -66,6 +83,46 @@ pub(crate) struct Pool {
     pub(crate) slo_window: Resolved<Span>,
     /// The deadline of requests to volumes that have no SLO.
     pub(crate) background_deadline: Resolved<Span>,
+    /// Under Maestro's law: how many requests all volumes may have at the device together.
+    pub(crate) total_concurrency: Resolved<TotalConcurrency>,
+    /// Under Maestro's law: how often it shares them out.
+    pub(crate) control_interval: Resolved<Span>,
+}
+
+/// How many requests a device is to have at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TotalConcurrency {
+    /// So many.
+    Requests(NonZeroU32),
+    /// As many as so many disks take.
+    Disks(NonZeroU32),
+    /// As many as make it no slower, found by probing.
+    Auto,
+}
+
+impl TotalConcurrency {
+    /// The number, if it is known beforehand.
+    pub(crate) fn requests(self) -> Option<NonZeroU32> {
+        match self {
+            Self::Requests(requests) => Some(requests),
+            Self::Disks(disks) => {
+                Some(disks.saturating_mul(const { NonZeroU32::new(REQUESTS_PER_DISK).unwrap() }))
+            }
+            Self::Auto => None,
+        }
+    }
+}
+
+impl fmt::Display for TotalConcurrency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, self.requests()) {
+            (Self::Disks(disks), Some(requests)) => {
+                write!(f, "{requests}, {REQUESTS_PER_DISK} for each of {disks} disks")
+            }
+            (_, Some(requests)) => requests.fmt(f),
+            (_, None) => f.write_str("auto, found by probing"),
+        }
+    }
 }
 
 /// A device made of servers in parallel, each of which takes a fixed time for a request.
@@ -84,9 +141,7 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
         Control::Facade,
         "guarantees are what a pool is for",
     );
-    if control.value == Control::None {
-        refuse_settings_of_control(section);
-    }
+    refuse_settings_of_others(section, control.value);
     let second = Span::from_secs(1);
     let pool = Pool {
         control,
@@ -116,9 +171,21 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
             Span::from_secs(10),
             "behind every SLO, well before a client's timeout of 30s",
         ),
+        total_concurrency: section.or_default(
+            "total_concurrency",
+            &total_concurrency(),
+            TotalConcurrency::Auto,
+            "nobody can see how many disks are behind a file",
+        ),
+        control_interval: section.or_default(
+            "control_interval",
+            &accepts::duration(Span::from_millis(10)..=Span::from_secs(60)),
+            Span::from_secs(2),
+            "as in Maestro §3.2, whose authors gained nothing from shorter ones",
+        ),
     };
     let (initial, max) = (pool.initial_depth.value, pool.max_depth.value);
-    if initial > max {
+    if pool.control.value == Control::Facade && initial > max {
         let (key, accepted) = if section.has("initial_depth") {
             ("initial_depth", format!("at most max_depth, {max}"))
         } else {
@@ -139,13 +206,30 @@ pub(super) fn resolve_station(section: &Section<'_>) -> Station {
     }
 }
 
-fn refuse_settings_of_control(section: &Section<'_>) {
-    for key in KEYS_OF_CONTROL {
-        if section.has(key) {
-            let found = "a setting of the control that control = \"none\" turns off";
-            section.refuse_found(key, found, "nothing, or control = \"facade\"");
+fn refuse_settings_of_others(section: &Section<'_>, control: Control) {
+    for (other, keys) in KEYS_OF_CONTROL.iter().filter(|(other, _)| *other != control) {
+        for key in keys.iter().filter(|key| section.has(key)) {
+            let other = format!("control = \"{}\"", other.name());
+            section.refuse_found(key, format!("a setting of {other}"), &format!("nothing, or {other}"));
         }
     }
+}
+
+fn total_concurrency() -> Accepts<TotalConcurrency> {
+    let words = format!(
+        "a number of requests from 1 to {MOST_DEPTH}, {{ disks = 40 }} for {REQUESTS_PER_DISK} a disk, or \"auto\""
+    );
+    let disks = accepts::count(MOST_DEPTH / REQUESTS_PER_DISK);
+    let requests = accepts::count(MOST_DEPTH);
+    Accepts::value(words, move |value| match value {
+        DeValue::String(text) => (text == "auto").then_some(TotalConcurrency::Auto),
+        DeValue::Table(table) => {
+            let known = table.keys().all(|key| TOTAL_KEYS.contains(&key.get_ref().as_ref()));
+            let number = table.get("disks").filter(|_| known)?;
+            disks.read(number.get_ref()).map(TotalConcurrency::Disks)
+        }
+        number => requests.read(number).map(TotalConcurrency::Requests),
+    })
 }
 
 fn depth() -> Accepts<QueueDepth> {

@@ -1,8 +1,11 @@
 //! What `weir check` prints: every value in force, with its unit, and where it comes from.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use super::Config;
+use super::listen::Address;
+use super::objective::show_target;
 use super::origin::{Origin, Resolved};
 use super::pool::{Control, Pool};
 use super::reader::join;
@@ -34,6 +37,8 @@ fn rows(config: &Config) -> Vec<Row> {
         rows.push(&format!("listen.nbd[{i}]"), address, ToString::to_string);
     }
     rows.push_optional("listen.metrics", &config.listen.metrics, ToString::to_string);
+    let socket = |path: &PathBuf| Address::Unix(path.clone()).to_string();
+    rows.push_optional("listen.control", &config.listen.control, socket);
     rows.push_limits(config);
     for (name, pool) in &config.pools {
         rows.push_pool(name, pool);
@@ -80,6 +85,10 @@ impl Rows {
         let table = join("pool", name);
         let key = |key| join(&table, key);
         self.push(&key("control"), &pool.control, |control| control.name().to_owned());
+        if pool.control.value == Control::Maestro {
+            self.push(&key("total_concurrency"), &pool.total_concurrency, ToString::to_string);
+            self.push(&key("control_interval"), &pool.control_interval, |span| show_span(*span));
+        }
         if pool.control.value == Control::Facade {
             self.push(&key("control_period"), &pool.control_period, |span| show_span(*span));
             self.push(&key("growth"), &pool.growth, ToString::to_string);
@@ -100,8 +109,13 @@ impl Rows {
             self.push(&key("connections"), &volume.connections, ToString::to_string);
         }
         self.push_optional(&key("description"), &volume.description, Clone::clone);
-        self.push_slo(&key("slo"), volume, control);
-        if control == Some(Control::Facade) {
+        if control == Some(Control::Maestro) {
+            self.push_optional(&key("target"), &volume.target, |target| show_target(*target));
+            self.push(&key("priority"), &volume.priority, |priority| priority.get().to_string());
+        } else {
+            self.push_slo(&key("slo"), volume, control);
+        }
+        if control != Some(Control::None) {
             self.push_optional(&key("max_iops"), &volume.max_iops, ToString::to_string);
             self.push_optional(&key("max_bandwidth"), &volume.max_bandwidth, |rate| show_bandwidth(*rate));
             self.push_optional(&key("max_concurrency"), &volume.max_concurrency, ToString::to_string);

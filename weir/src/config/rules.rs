@@ -14,6 +14,9 @@ use super::volume::{BackendConfig, Volume};
 /// Caps are gates of the scheduler; without control there is none.
 const CAPS: [&str; 3] = ["max_iops", "max_bandwidth", "max_concurrency"];
 
+/// What only Maestro's law knows.
+const OBJECTIVE: [&str; 2] = ["target", "priority"];
+
 /// Holds a volume against its pool and its backend.
 pub(super) fn check_volume(
     section: &Section<'_>,
@@ -24,16 +27,7 @@ pub(super) fn check_volume(
 ) {
     match pools.get(&volume.pool.value) {
         None => section.refuse("pool", &one_of("pool", pools.keys())),
-        Some(pool) if pool.control.value == Control::None => {
-            for cap in CAPS.into_iter().filter(|cap| section.has(cap)) {
-                let found = format!(
-                    "a cap in pool \"{}\", whose control = \"none\" enforces none",
-                    volume.pool.value
-                );
-                section.refuse_found(cap, found, "nothing, or a pool with control = \"facade\"");
-            }
-        }
-        Some(_) => {}
+        Some(pool) => check_control(section, &volume.pool.value, pool.control.value),
     }
     match &volume.backend.value {
         BackendConfig::Station(name) if !stations.contains_key(name) => {
@@ -63,6 +57,57 @@ fn check_size(section: &Section<'_>, volume: &Volume) {
         (_, false) => {
             let found = format!("nothing, and backend \"{}\" has no size of its own", volume.backend.value);
             section.refuse_found("size", found, "a size such as \"20GiB\"");
+        }
+    }
+}
+
+/// Refuses what nobody would enforce under this control.
+fn check_control(section: &Section<'_>, pool: &str, control: Control) {
+    let refuse = |key: &str, what: &str, why: &str, accepted: &str| {
+        if section.has(key) {
+            let found = format!("{what} in pool {pool:?}, whose control = \"{}\" {why}", control.name());
+            section.refuse_found(key, found, accepted);
+        }
+    };
+    if control == Control::None {
+        for cap in CAPS {
+            refuse(
+                cap,
+                "a cap",
+                "enforces none",
+                "nothing, or a pool with control = \"facade\" or \"maestro\"",
+            );
+        }
+    }
+    if control == Control::Maestro {
+        refuse(
+            "slo",
+            "an slo",
+            "knows targets instead",
+            "nothing; give it a target, such as { latency = \"10ms\" }",
+        );
+    } else {
+        for key in OBJECTIVE {
+            refuse(key, &format!("a {key}"), "knows none", "nothing, or a pool with control = \"maestro\"");
+        }
+    }
+}
+
+/// Every volume needs one of the requests that its pool may have at the device.
+pub(super) fn check_totals(pools: &[(String, Section<'_>)], config: &Config) {
+    for (name, section) in pools {
+        let Some(total) = config.pools.get(name).and_then(|pool| pool.total_concurrency.value.requests())
+        else {
+            continue;
+        };
+        let volumes = config.volumes.values().filter(|volume| volume.pool.value == *name).count();
+        if u64::from(total.get()) < volumes as u64 {
+            let found = format!("{total} requests for {volumes} volumes");
+            section.refuse_found(
+                "total_concurrency",
+                found,
+                &format!("at least {volumes}, one for each volume"),
+            );
         }
     }
 }

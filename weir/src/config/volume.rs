@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use bytesize::ByteSize;
 use weir_load::Target;
-use weir_model::{Bandwidth, Iops, Slo, SloError, SloPoint, Span};
+use weir_model::{Bandwidth, Iops, Priority, Slo, SloError, SloPoint, Span};
 
 use super::accepts::{self, Accepts};
 use super::fault::{self, Fault};
+use super::objective;
 use super::origin::{Origin, Resolved};
 use super::reader::{Element, Section};
 
@@ -20,6 +21,8 @@ pub(super) const KEYS: &[&str] = &[
     "connections",
     "description",
     "slo",
+    "target",
+    "priority",
     "max_iops",
     "max_bandwidth",
     "max_concurrency",
@@ -60,6 +63,10 @@ pub(crate) struct Volume {
     pub(crate) slo: Resolved<Option<Slo>>,
     /// Where each point of the SLO stands.
     pub(crate) slo_points: Vec<Resolved<()>>,
+    /// What it is to get under Maestro's law.
+    pub(crate) target: Resolved<Option<weir_model::Target>>,
+    /// How much it counts that it does.
+    pub(crate) priority: Resolved<Priority>,
     /// The request rate that it never exceeds.
     pub(crate) max_iops: Resolved<Option<Iops>>,
     /// The byte rate that it never exceeds.
@@ -112,6 +119,8 @@ pub(super) fn resolve(section: &Section<'_>) -> Option<Volume> {
             "a core each of a usual server",
         ),
         backend,
+        target: objective::resolve_target(section),
+        priority: objective::resolve_priority(section),
         description: section.optional("description", &description(), "nothing to say"),
         max_iops: section.optional("max_iops", &accepts::iops(), "no cap"),
         max_bandwidth: section.optional("max_bandwidth", &accepts::bandwidth(), "no cap"),

@@ -233,7 +233,10 @@ impl Shard {
                         }
                     }
                     Event::Controlled { peak, .. } => pool.in_flight_peak = Some(peak),
-                    Event::Aborted { .. } | Event::Granted { .. } | Event::Allocated { .. } => {}
+                    Event::Allocated { volume, reasoning } => {
+                        pool.note_allocation(self.clock.now(), volume, reasoning)
+                    }
+                    Event::Aborted { .. } | Event::Granted { .. } => {}
                 }
             }
         }

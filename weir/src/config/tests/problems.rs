@@ -52,7 +52,7 @@ fn an_unknown_key_gets_the_list_of_those_that_are_known() {
     assert_volume_lines(&[
         (
             "iops = 1\n",
-            "14: volume.v.iops: found an unknown key; accepted: pool, backend, size, connections, description, slo, max_iops, max_bandwidth, max_concurrency, faults",
+            "14: volume.v.iops: found an unknown key; accepted: pool, backend, size, connections, description, slo, target, priority, max_iops, max_bandwidth, max_concurrency, faults",
         ),
         (
             "[volumes.v]\n",
@@ -72,7 +72,7 @@ fn an_unknown_key_gets_the_list_of_those_that_are_known() {
         ),
         (
             "[volume.v.w]\n",
-            "14: volume.v.w: found an unknown key; accepted: pool, backend, size, connections, description, slo, max_iops, max_bandwidth, max_concurrency, faults",
+            "14: volume.v.w: found an unknown key; accepted: pool, backend, size, connections, description, slo, target, priority, max_iops, max_bandwidth, max_concurrency, faults",
         ),
     ]);
 }
@@ -118,7 +118,7 @@ fn a_value_of_the_wrong_type_gets_what_would_be_right() {
         ),
         (
             "[pool.b]\ncontrol = \"pid\"\n",
-            r#"15: pool.b.control: found "pid"; accepted: one of "facade", "none""#,
+            r#"15: pool.b.control: found "pid"; accepted: one of "facade", "maestro", "none""#,
         ),
         (
             "[limits]\nconnections = 2000000\n",
@@ -127,7 +127,7 @@ fn a_value_of_the_wrong_type_gets_what_would_be_right() {
     ]);
     assert_lines(&[(
         "[volume]\nv = 5\n",
-        "11: volume.v: found 5; accepted: a table with the keys pool, backend, size, connections, description, slo, max_iops, max_bandwidth, max_concurrency, faults",
+        "11: volume.v: found 5; accepted: a table with the keys pool, backend, size, connections, description, slo, target, priority, max_iops, max_bandwidth, max_concurrency, faults",
     )]);
     assert_eq!(
         problems(&format!("volume = 5\n{HEAD}")),
@@ -284,19 +284,19 @@ fn what_nobody_would_enforce_is_refused() {
     assert_lines(&[
         (
             &capped("max_iops = \"10iops\""),
-            r#"14: volume.v.max_iops: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade""#,
+            r#"14: volume.v.max_iops: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade" or "maestro""#,
         ),
         (
             &capped("max_bandwidth = \"1MiB/s\""),
-            r#"14: volume.v.max_bandwidth: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade""#,
+            r#"14: volume.v.max_bandwidth: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade" or "maestro""#,
         ),
         (
             &capped("max_concurrency = 1"),
-            r#"14: volume.v.max_concurrency: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade""#,
+            r#"14: volume.v.max_concurrency: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade" or "maestro""#,
         ),
         (
             &format!("{VOLUME}[pool.plain]\ncontrol = \"none\"\ngrowth = 0.1\n"),
-            r#"16: pool.plain.growth: found a setting of the control that control = "none" turns off; accepted: nothing, or control = "facade""#,
+            r#"16: pool.plain.growth: found a setting of control = "facade"; accepted: nothing, or control = "facade""#,
         ),
     ]);
 }

@@ -148,6 +148,7 @@ fn every_key_is_in_the_manual() {
         listen::KEYS,
         limits::KEYS,
         pool::KEYS,
+        pool::TOTAL_KEYS,
         pool::STATION_KEYS,
         volume::KEYS,
         volume::SLO_KEYS,
