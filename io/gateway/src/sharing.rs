@@ -249,30 +249,35 @@ fn reason(desired: (Objective, Limits), last: Option<(Objective, &Reasoning)>) -
     let why = match reasoning.performance {
         None => "it asks for nothing",
         Some(share) if share >= 1.0 => return None,
-        Some(_) => own_limit(target, limits).unwrap_or(match (reasoning.bound_by, reasoning.case) {
-            (BoundBy::Priority, _) => {
-                "overload: not all targets can be met, and this is its part by priority"
-            }
-            (BoundBy::StepLimit, _) => "on its way: only so much is moved in one control interval",
-            (BoundBy::Use, _) => "it does not use what it may",
-            (BoundBy::Limit, _) => "the limits that its operator set",
-            (BoundBy::Minimum, Case::Overload) => "overload: it has the least that everybody keeps",
-            (BoundBy::Minimum, Case::Underload) => "it has the least that everybody keeps",
-            (BoundBy::Request, _) => {
-                "it has as much as it asked for, and the next control interval will tell"
-            }
-        }),
+        Some(share) => {
+            own_limit(target, share, limits).unwrap_or(match (reasoning.bound_by, reasoning.case) {
+                (BoundBy::Priority, _) => {
+                    "overload: not all targets can be met, and this is its part by priority"
+                }
+                (BoundBy::StepLimit, _) => "on its way: only so much is moved in one control interval",
+                (BoundBy::Use, _) => "it does not use what it may",
+                (BoundBy::Limit, _) => "the limits that its operator set",
+                (BoundBy::Minimum, Case::Overload) => "overload: it has the least that everybody keeps",
+                (BoundBy::Minimum, Case::Underload) => "it has the least that everybody keeps",
+                (BoundBy::Request, _) => {
+                    "it has as much as it asked for, and the next control interval will tell"
+                }
+            })
+        }
     };
     Some(why.to_owned())
 }
 
-/// The limit of its own that keeps a volume from its target, whatever it is granted.
-fn own_limit(target: Target, limits: Limits) -> Option<&'static str> {
+/// The limit of its own, below its target, that a volume is at.
+fn own_limit(target: Target, share: f64, limits: Limits) -> Option<&'static str> {
+    let is_at = |limit: f64, target: f64| limit < target && share * target > 0.9 * limit;
     match target {
-        Target::Rate(rate) if limits.max_iops.is_some_and(|limit| limit < rate) => {
+        Target::Rate(rate) if limits.max_iops.is_some_and(|limit| is_at(limit.get(), rate.get())) => {
             Some("its max_iops is below its target")
         }
-        Target::Throughput(rate) if limits.max_bandwidth.is_some_and(|limit| limit < rate) => {
+        Target::Throughput(rate)
+            if limits.max_bandwidth.is_some_and(|limit| is_at(to_f64(limit.get()), to_f64(rate.get()))) =>
+        {
             Some("its max_bandwidth is below its target")
         }
         _ => None,
@@ -337,10 +342,11 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_below_the_target_is_the_reason_whatever_the_law_says() {
+    fn a_limit_below_the_target_is_the_reason_where_it_is_reached() {
         let desired = objective(Target::Rate(Iops::new(900.0).unwrap()));
         let limits = Limits { max_iops: Iops::new(500.0), ..Limits::default() };
-        let why = reason((desired, limits), Some((desired, &got(Some(0.5)))));
-        assert_eq!(why.unwrap(), "its max_iops is below its target");
+        let why = |share| reason((desired, limits), Some((desired, &got(Some(share))))).unwrap();
+        assert_eq!(why(0.55), "its max_iops is below its target");
+        assert!(why(0.2).starts_with("overload: "));
     }
 }

@@ -1,7 +1,7 @@
 //! How the requests that an array takes are shared out, as tables for people: what is desired, in force and achieved, and
 //! how it came to that.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
 use weir_gateway::{
     Explanation, GrantStatus, IntervalStatus, PoolSharing, PoolStatus, TargetStatus, VolumeSharing,
     VolumeStatus,
@@ -23,7 +23,7 @@ const VOLUMES: [&str; 11] = [
     "why",
 ];
 
-const INTERVALS: [&str; 12] = [
+const INTERVALS: [&str; 13] = [
     "ended",
     "target",
     "priority",
@@ -34,7 +34,8 @@ const INTERVALS: [&str; 12] = [
     "had",
     "asked",
     "case",
-    "gets",
+    "share",
+    "granted",
     "bound by",
 ];
 
@@ -42,7 +43,8 @@ const INTERVALS: [&str; 12] = [
 pub(super) fn pool(pool: &PoolStatus, sharing: &PoolSharing) -> String {
     let rows = pool.volumes.iter().filter_map(|volume| Some(row(volume, volume.sharing.as_ref()?)));
     let last = VOLUMES.len() - 1;
-    let table = table(&VOLUMES, rows, |column| column == 0 || column == last);
+    let style = presets::UTF8_HORIZONTAL_ONLY;
+    let table = table(style, &VOLUMES, rows, |column| column == 0 || column == last);
     format!("{}\n{table}", headline(pool, sharing))
 }
 
@@ -59,19 +61,24 @@ pub(crate) fn explanation(explained: &Explanation) -> String {
         return format!("{which}: its first control interval has not ended yet");
     }
     let has_ports = intervals.iter().any(|interval| interval.grants.len() > 1);
-    let ports = if has_ports { "; what it gets is dealt out to its ports" } else { "" };
+    let ports = if has_ports { "; its share is dealt out to its ports" } else { "" };
     let last = INTERVALS.len() - 1;
-    let table = table(&INTERVALS, intervals.iter().map(interval), |column| [1, 6, 9, last].contains(&column));
+    let table =
+        table(LIST, &INTERVALS, intervals.iter().map(interval), |column| [1, 6, 9, last].contains(&column));
     format!("{which}, requests at a time at the device{ports}:\n{table}")
 }
 
+/// Without lines between the rows, of which there are many.
+const LIST: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('═').junction('═'));
+
 fn table<const N: usize>(
+    style: TableStyle,
     header: &[&str; N],
     rows: impl Iterator<Item = [String; N]>,
     is_text: impl Fn(usize) -> bool,
 ) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(header).add_rows(rows);
+    table.load_style(style).set_header(header).add_rows(rows);
     for (i, column) in table.column_iter_mut().enumerate() {
         column.set_cell_alignment(if is_text(i) { CellAlignment::Left } else { CellAlignment::Right });
     }
@@ -119,6 +126,7 @@ fn interval(interval: &IntervalStatus) -> [String; INTERVALS.len()] {
         format!("{:.1}", interval.had),
         format!("{:.1}", interval.requested),
         interval.case.clone(),
+        format!("{:.1}", interval.allotted),
         grants(&interval.grants),
         interval.bound_by.replace('_', " "),
     ]
@@ -221,6 +229,7 @@ mod tests {
                 "10.0",
                 "12.5",
                 "overload",
+                "11.0",
                 "a 8, 450 IO/s + b 3",
                 "step limit",
             ]

@@ -12,6 +12,7 @@ mod copying;
 mod crash;
 mod harness;
 mod listing;
+mod maestro;
 mod memory;
 mod metrics;
 mod odd_requests;
