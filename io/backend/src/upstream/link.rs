@@ -293,6 +293,7 @@ impl Link {
             self.durable = self.durable.max(covers);
         }
         let request = &mut self.table.requests[piece.request];
+        request.pieces -= 1;
         if error != 0 {
             request.error = request.error.or(Some(errno(error)));
         }

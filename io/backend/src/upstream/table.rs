@@ -20,7 +20,7 @@ pub(super) struct Request {
     pub(super) started: Instant,
     /// When it fails if there is no connection then. Set when it has to wait for one, and never moved.
     pub(super) give_up: Instant,
-    /// Pieces that are not answered.
+    /// Pieces whose answer was not handled.
     pub(super) pieces: u32,
     /// Of the first piece that failed.
     pub(super) error: Option<Errno>,
@@ -95,9 +95,7 @@ impl Table {
 
     /// Takes out a piece that [`Table::awaited`] knows.
     pub(super) fn remove_piece(&mut self, cookie: u64) -> Piece {
-        let piece = self.pieces.remove(key(cookie));
-        self.requests[piece.request].pieces -= 1;
-        piece
+        self.pieces.remove(key(cookie))
     }
 
     /// The part of a read's buffer that belongs to `length` bytes of a piece that [`Table::awaited`] knows, from byte
