@@ -22,5 +22,6 @@ mod reload;
 mod replay;
 mod shutdown;
 mod unread;
+mod upstream;
 mod verified_load;
 mod what_if;
