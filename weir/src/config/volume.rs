@@ -116,7 +116,7 @@ pub(super) fn resolve(section: &Section<'_>) -> Option<Volume> {
             "connections",
             &accepts::count(MOST_CONNECTIONS),
             CONNECTIONS,
-            "a core each of a usual server",
+            "many servers work on each with threads of its own",
         ),
         backend,
         target: objective::resolve_target(section),

@@ -340,6 +340,35 @@ async fn a_server_that_makes_no_sense_or_shuts_down_is_left_and_asked_again() {
 }
 
 #[tokio::test]
+async fn no_bytes_of_a_server_do_more_than_end_the_connection() {
+    let mut rig = Rig::new();
+    let offer = Offer { structured: true, ..Offer::default() };
+    let mut seen = 0_u64;
+    let (_fake, mut device) = serve(&mut rig, offer, move |asked| {
+        seen += 1;
+        if seen.is_multiple_of(2) {
+            return Act::Say(chunk(asked.cookie, true, asked.offset, &[9; 512]));
+        }
+        // Noise, that gets past the first check more often than other noise would.
+        let byte =
+            |at: u64| (seen * 0x9e37_79b9 + at * 0x85eb_ca6b).wrapping_mul(0xc2b2_ae35).to_be_bytes()[4];
+        let noise: Vec<_> = (0..seen % 97).map(byte).collect();
+        let head = match seen % 3 {
+            0 => chunk(asked.cookie, false, asked.offset + seen % 512, &noise),
+            1 => {
+                [&0x668e_33ef_u32.to_be_bytes()[..], &[0, byte(0) & 1, byte(1) & 0x80, byte(2) & 7]].concat()
+            }
+            _ => reply(asked.cookie ^ seen % 4, 0, &noise),
+        };
+        Act::LastWords([&head[..], &asked.cookie.to_be_bytes(), &noise].concat())
+    });
+    for _ in 0..200 {
+        let done = run(&rig, &mut device, read(0, 512)).await;
+        assert_eq!((done.result, &done.buffer.unwrap()[..]), (Ok(()), &[9; 512][..]));
+    }
+}
+
+#[tokio::test]
 async fn a_reply_that_comes_twice_answers_nobody_else() {
     let mut rig = Rig::new();
     let twice = |asked: &Asked| Act::Say([reply(asked.cookie, 0, &[]), reply(asked.cookie, 0, &[])].concat());

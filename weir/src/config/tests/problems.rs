@@ -234,6 +234,26 @@ fn a_volume_needs_a_pool_and_a_backend_that_are_there() {
             r#"12: volume.v.backend: found "file:db.img"; accepted: "file:/path" (absolute), "memory", "station:NAME", "array:NAME:/path", "nbd://host:port/export" or "nbd+unix:///export?socket=/path""#,
         ),
         (
+            &volume("a", "backend = \"nbds://server/disk\"\n"),
+            r#"12: volume.v.backend: found "nbds://server/disk"; accepted: "file:/path" (absolute), "memory", "station:NAME", "array:NAME:/path", "nbd://host:port/export" or "nbd+unix:///export?socket=/path""#,
+        ),
+        (
+            &volume("a", "backend = \"nbd+unix:///disk\"\n"),
+            r#"12: volume.v.backend: found "nbd+unix:///disk"; accepted: "file:/path" (absolute), "memory", "station:NAME", "array:NAME:/path", "nbd://host:port/export" or "nbd+unix:///export?socket=/path""#,
+        ),
+        (
+            &volume("a", "backend = \"nbd://server/disk\"\nsize = \"1GiB\"\n"),
+            r#"13: volume.v.size: found a size, and backend "nbd://server/disk" has its own; accepted: nothing"#,
+        ),
+        (
+            &volume("a", "backend = \"nbd://server/disk\"\nconnections = 65\n"),
+            r#"13: volume.v.connections: found 65; accepted: a whole number from 1 to 64"#,
+        ),
+        (
+            &volume("a", "backend = \"memory\"\nsize = \"1MiB\"\nconnections = 2\n"),
+            r#"14: volume.v.connections: found a number of connections, and backend "memory" has none; accepted: nothing, or a backend "nbd://host:port/export""#,
+        ),
+        (
             &volume("a", "backend = \"memory:1\"\n"),
             r#"12: volume.v.backend: found "memory:1"; accepted: "file:/path" (absolute), "memory", "station:NAME", "array:NAME:/path", "nbd://host:port/export" or "nbd+unix:///export?socket=/path""#,
         ),

@@ -51,6 +51,8 @@ pub(super) enum Act {
     Fail(u32),
     /// Instead of a reply.
     Say(Vec<u8>),
+    /// Instead of a reply, and nothing after it.
+    LastWords(Vec<u8>),
     HangUp,
     Keep,
 }
@@ -167,6 +169,7 @@ impl Session {
                 }
                 Act::Fail(error) => self.socket.write_all(&reply(asked.cookie, error, &[]))?,
                 Act::Say(bytes) => self.socket.write_all(&bytes)?,
+                Act::LastWords(bytes) => return self.socket.write_all(&bytes),
                 Act::HangUp => return Ok(()),
                 Act::Keep => {}
             }
