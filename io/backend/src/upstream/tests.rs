@@ -300,14 +300,15 @@ async fn a_server_that_came_back_with_another_size_is_refused_until_it_is_as_bef
     let mut now = START;
     let mut attempts = 0;
     while attempts < 3 {
-        poll_fn(|cx| {
+        let due = poll_fn(|cx| {
             rig.shard.ring.poll_finished(cx, &mut finished);
             match device.poll_timeout().unwrap() {
-                due if due < START + HELD_AT_MOST => std::task::Poll::Ready(now = due.max(now)),
+                due if due < START + HELD_AT_MOST => std::task::Poll::Ready(due),
                 _ => std::task::Poll::Pending,
             }
         })
         .await;
+        now = due.max(now);
         device.poll_finished(now, &mut finished);
         attempts += 1;
     }
@@ -358,7 +359,7 @@ async fn no_bytes_of_a_server_do_more_than_end_the_connection() {
             1 => {
                 [&0x668e_33ef_u32.to_be_bytes()[..], &[0, byte(0) & 1, byte(1) & 0x80, byte(2) & 7]].concat()
             }
-            _ => reply(asked.cookie ^ seen % 4, 0, &noise),
+            _ => reply(asked.cookie ^ (seen % 4), 0, &noise),
         };
         Act::LastWords([&head[..], &asked.cookie.to_be_bytes(), &noise].concat())
     });
