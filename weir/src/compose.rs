@@ -20,7 +20,8 @@ pub(crate) fn gateway_spec(config: &Config) -> GatewaySpec {
         .pools
         .iter()
         .map(|(name, pool)| {
-            (name.clone(), PoolSpec { engine: engine_config(pool), volumes: BTreeMap::new() })
+            let (engine, ports) = (engine_config(pool), port_names(config, pool));
+            (name.clone(), PoolSpec { engine, ports, volumes: BTreeMap::new() })
         })
         .collect();
     for (name, volume) in &config.volumes {
@@ -49,6 +50,16 @@ pub(crate) fn listen_address(address: &config::Address) -> io::Result<Address> {
 pub(crate) fn socket_address(address: &config::TcpAddress) -> io::Result<SocketAddr> {
     let mut found = (address.host.as_str(), address.port).to_socket_addrs()?;
     found.next().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
+}
+
+/// The listeners, if each is a port of the pool.
+fn port_names(config: &Config, pool: &config::Pool) -> Vec<String> {
+    match pool.ports.value {
+        config::Ports::One => Vec::new(),
+        config::Ports::Listeners => {
+            config.listen.nbd.iter().map(|address| address.value.to_string()).collect()
+        }
+    }
 }
 
 fn engine_config(pool: &config::Pool) -> EngineConfig {

@@ -28,7 +28,7 @@ pub(crate) struct SimulatedPool {
 /// If it is not all on one simulated array, or something of it cannot be simulated.
 pub(crate) fn simulated_pool(config: &Config, pool: &str) -> Result<SimulatedPool, Failure> {
     let spec = gateway_spec(config);
-    let PoolSpec { engine, volumes } = &spec.pools[pool];
+    let PoolSpec { engine, volumes, .. } = &spec.pools[pool];
     let mut array = None;
     for (name, volume) in volumes {
         let (array_name, options) = array_of(name, volume)?;

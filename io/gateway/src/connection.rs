@@ -27,6 +27,8 @@ pub(crate) struct Connection {
     pub(crate) session: Session,
     pub(crate) pool: usize,
     pub(crate) volume: VolumeId,
+    /// What the volume is to the engine at the port that the connection came through.
+    pub(crate) port: VolumeId,
     pub(crate) phase: Phase,
     pub(crate) incoming: Incoming,
     /// Bytes that were read but not parsed, since a limit was reached in the middle of them.

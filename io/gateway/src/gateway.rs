@@ -88,6 +88,15 @@ pub enum GatewayError {
     },
     /// A reload asks for what only a restart can do.
     #[error(
+        "pool.{pool}.ports: cannot change while the pool is served; \
+         accepted: a pool of another name, or a restart"
+    )]
+    FixedPorts {
+        /// The pool.
+        pool: String,
+    },
+    /// A reload asks for what only a restart can do.
+    #[error(
         "volume.{volume}.{key}: cannot change while the volume is served; \
          accepted: a volume of another name, or a restart"
     )]
@@ -141,7 +150,8 @@ impl Gateway {
             recorders,
         };
         gateway.apply(spec, opened).await;
-        gateway.acceptors = listeners.into_iter().map(|listener| gateway.accept_on(listener)).collect();
+        let accept = |(number, listener)| gateway.accept_on(number, listener);
+        gateway.acceptors = listeners.into_iter().enumerate().map(accept).collect();
         Ok(gateway)
     }
 
@@ -152,6 +162,12 @@ impl Gateway {
     /// If a volume would have to move, or a new one cannot be opened; then nothing has changed.
     pub async fn reload(&mut self, spec: GatewaySpec) -> Result<(), GatewayError> {
         check_memory(&spec.limits, self.shards.len())?;
+        let ports_differ = |served: &PoolSpec, pool: &PoolSpec| served.ports != pool.ports;
+        for (name, pool) in &spec.pools {
+            if self.spec.pools.get(name).is_some_and(|served| ports_differ(served, pool)) {
+                return Err(GatewayError::FixedPorts { pool: name.clone() });
+            }
+        }
         for (pool, name, volume) in spec.volumes() {
             if let Some(key) = self.served(name).and_then(|served| fixed_key(served, (pool, volume))) {
                 return Err(GatewayError::Fixed { volume: name.to_owned(), key });
@@ -270,7 +286,8 @@ impl Gateway {
             let (answer, pool) = oneshot::channel();
             let recorder = self.recorders.as_mut().and_then(|recorders| recorders(name));
             let (name_of_pool, config) = (name.to_owned(), spec.engine);
-            self.shards[shard].send(Command::AddPool { name: name_of_pool, config, recorder, answer });
+            let ports = spec.ports.clone();
+            self.shards[shard].send(Command::AddPool { name: name_of_pool, config, ports, recorder, answer });
             let pool = pool.await.expect("a shard answers");
             self.places.insert(name.to_owned(), PoolPlace { shard, pool, volumes: BTreeMap::new() });
         }
@@ -337,7 +354,8 @@ impl Gateway {
         (0..self.shards.len()).min_by_key(pools_on).expect("a gateway has shards")
     }
 
-    fn accept_on(&self, listener: Listener) -> JoinHandle<()> {
+    /// Accepts clients on the listener of this number.
+    fn accept_on(&self, number: usize, listener: Listener) -> JoinHandle<()> {
         let front = Arc::clone(&self.front);
         let senders: Vec<_> = self.shards.iter().map(ShardHandle::sender).collect();
         tokio::task::spawn_local(async move {
@@ -353,7 +371,8 @@ impl Gateway {
                         tokio::task::spawn_local(async move {
                             let within =
                                 front.limits.read().expect("nothing panics with it").handshake_timeout;
-                            let done = negotiate(stream, peer, permit, &front.exports, within.into()).await;
+                            let done =
+                                negotiate(stream, peer, number, permit, &front.exports, within.into()).await;
                             if let Some((place, connection)) = done {
                                 let _ = senders[place.shard].send(Command::Connect(connection));
                             }

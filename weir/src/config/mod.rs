@@ -38,7 +38,7 @@ pub(crate) use error::ConfigError;
 pub(crate) use fault::{Fault, FaultEffect};
 pub(crate) use limits::Limits;
 pub(crate) use listen::{Address, TcpAddress};
-pub(crate) use pool::{Control, Pool};
+pub(crate) use pool::{Control, Pool, Ports};
 pub(crate) use report::check_report;
 pub(crate) use volume::{BackendConfig, Volume};
 
@@ -104,7 +104,7 @@ fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> 
     }
     let config = Config { listen, limits, pools, volumes, stations, arrays };
     rules::check_sharing(&sections, &config);
-    rules::check_totals(&pool_sections, &config);
+    rules::check_totals(&pool_sections, &sections, &config);
     config
 }
 

@@ -20,6 +20,7 @@ pub(super) const KEYS: &[&str] = &[
     "background_deadline",
     "total_concurrency",
     "control_interval",
+    "ports",
 ];
 
 pub(super) const TOTAL_KEYS: &[&str] = &["disks"];
@@ -29,7 +30,7 @@ pub(super) const STATION_KEYS: &[&str] = &["servers", "service_time"];
 /// The settings of each law, and of the deadline order that one of them needs: nothing to set where another rules.
 const KEYS_OF_CONTROL: &[(Control, &[&str])] = &[
     (Control::Facade, &["control_period", "growth", "initial_depth", "max_depth", "background_deadline"]),
-    (Control::Maestro, &["total_concurrency", "control_interval"]),
+    (Control::Maestro, &["total_concurrency", "control_interval", "ports"]),
 ];
 
 /// Device queues as they are: an array of hundreds of disks takes some thousand requests, nothing takes more.
@@ -87,6 +88,30 @@ pub(crate) struct Pool {
     pub(crate) total_concurrency: Resolved<TotalConcurrency>,
     /// Under Maestro's law: how often it shares them out.
     pub(crate) control_interval: Resolved<Span>,
+    /// Under Maestro's law: through what requests come that have a bound of their own.
+    pub(crate) ports: Resolved<Ports>,
+}
+
+/// Through what requests come to a pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ports {
+    /// One port, whatever they listen on.
+    One,
+    /// Each address that is listened on is a port.
+    Listeners,
+}
+
+const PORTS: &[(&str, Ports)] =
+    &[(Ports::One.name(), Ports::One), (Ports::Listeners.name(), Ports::Listeners)];
+
+impl Ports {
+    /// As it is written in the file.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::One => "one",
+            Self::Listeners => "listeners",
+        }
+    }
 }
 
 /// How many requests a device is to have at a time.
@@ -182,6 +207,12 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
             &accepts::duration(Span::from_millis(10)..=Span::from_secs(60)),
             Span::from_secs(2),
             "as in Maestro §3.2, whose authors gained nothing from shorter ones",
+        ),
+        ports: section.or_default(
+            "ports",
+            &accepts::word(PORTS),
+            Ports::One,
+            "who is served through which address matters to few",
         ),
     };
     let (initial, max) = (pool.initial_depth.value, pool.max_depth.value);

@@ -88,6 +88,7 @@ impl Rows {
         if pool.control.value == Control::Maestro {
             self.push(&key("total_concurrency"), &pool.total_concurrency, ToString::to_string);
             self.push(&key("control_interval"), &pool.control_interval, |span| show_span(*span));
+            self.push(&key("ports"), &pool.ports, |ports| ports.name().to_owned());
         }
         if pool.control.value == Control::Facade {
             self.push(&key("control_period"), &pool.control_period, |span| show_span(*span));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Config;
 use super::accepts::quoted;
 use super::array::Array;
-use super::pool::{Control, Pool, Station};
+use super::pool::{Control, Pool, Ports, Station};
 use super::reader::{Section, join};
 use super::volume::{BackendConfig, Volume};
 
@@ -93,23 +93,42 @@ fn check_control(section: &Section<'_>, pool: &str, control: Control) {
     }
 }
 
-/// Every volume needs one of the requests that its pool may have at the device.
-pub(super) fn check_totals(pools: &[(String, Section<'_>)], config: &Config) {
+/// Every volume needs one of the requests that its pool may have at the device, at each port, and may have as many.
+pub(super) fn check_totals(
+    pools: &[(String, Section<'_>)],
+    volumes: &[(String, Section<'_>)],
+    config: &Config,
+) {
     for (name, section) in pools {
-        let Some(total) = config.pools.get(name).and_then(|pool| pool.total_concurrency.value.requests())
-        else {
-            continue;
+        let pool = &config.pools[name];
+        let ports = match pool.ports.value {
+            Ports::One => 1,
+            Ports::Listeners => config.listen.nbd.len(),
         };
-        let volumes = config.volumes.values().filter(|volume| volume.pool.value == *name).count();
-        if u64::from(total.get()) < volumes as u64 {
-            let found = format!("{total} requests for {volumes} volumes");
-            section.refuse_found(
-                "total_concurrency",
-                found,
-                &format!("at least {volumes}, one for each volume"),
-            );
+        let in_pool = |volume: &&Volume| volume.pool.value == *name;
+        let count = config.volumes.values().filter(in_pool).count();
+        let total = pool.total_concurrency.value.requests();
+        if let Some(total) = total.filter(|total| u64::from(total.get()) < (count * ports) as u64) {
+            let found = format!("{total} requests for {count} volumes{}", at(ports));
+            let accepted = format!("at least {}, one for each volume{}", count * ports, at_each(ports));
+            section.refuse_found("total_concurrency", found, &accepted);
+        }
+        for (volume, section) in volumes {
+            let volume = config.volumes.get(volume).filter(in_pool);
+            let limit = volume.and_then(|volume| volume.max_concurrency.value);
+            if limit.is_some_and(|limit| u64::from(limit.get()) < ports as u64) {
+                section.refuse("max_concurrency", &format!("at least {ports}, one{}", at_each(ports)));
+            }
         }
     }
+}
+
+fn at(ports: usize) -> String {
+    if ports > 1 { format!(" at {ports} ports") } else { String::new() }
+}
+
+fn at_each(ports: usize) -> &'static str {
+    if ports > 1 { " at each port" } else { "" }
 }
 
 /// Holds the volumes against each other: a station or an array has one pool, a file one volume, and an array room for

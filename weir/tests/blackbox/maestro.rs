@@ -126,6 +126,43 @@ fn bounds_are_obeyed_under_load_and_through_changes_and_decided_again_from_the_r
 }
 
 #[test]
+fn where_listeners_are_ports_each_has_a_bound_and_the_volume_is_one() {
+    let scene = Scene::new();
+    let pool = POOL.replace("[pool.p]\n", "[pool.p]\nports = \"listeners\"\n");
+    let out = scene.file("recorded");
+    let server = Server::record(&scene.configure_controlled(&pool), &out);
+    let oltp = load(&server, "oltp", 3_000).start();
+    let by_tcp =
+        Program::weir().arg("load").arg(server.tcp_uri("bulk")).args("--depth 16 --requests 3000").start();
+    let by_unix = load(&server, "bulk", 1_500).start();
+    wait_for_an_interval(&server, "bulk", "it was measured", |last| last["achieved"].is_object());
+    let grants = sharing(&server, "bulk")["effective"].as_array().unwrap().clone();
+    let ports: Vec<_> = grants.iter().map(|grant| grant["port"].as_str().unwrap()).collect();
+    assert_eq!(ports, ["127.0.0.1:0", &*format!("unix:{}", server.socket)]);
+    let explained = Program::weir().args("explain volume bulk").arg(scene.control()).run();
+    assert!(explained.contains("its share is dealt out to its ports"), "{explained}");
+    assert!(explained.contains("127.0.0.1:0 ") && explained.contains(" + unix:"), "{explained}");
+    [oltp, by_tcp, by_unix].into_iter().for_each(|load| drop(load.succeed()));
+    let metrics = get(&server.metrics);
+    let answered =
+        metrics.lines().filter(|line| line.starts_with("weir_requests_total{pool=\"p\",volume=\"bulk\",op="));
+    let answered: f64 = answered.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum();
+    assert!((4_500.0..4_600.0).contains(&answered), "{answered} through both ports");
+    let other = server.reload(POOL).unwrap_err();
+    assert!(other.contains("pool.p.ports: cannot change while the pool is served"), "{other}");
+    let rest = pool.replace("[volume.bulk]", "[volume.other]");
+    server.reload(&rest).unwrap();
+    server.wait_for_log(0, "no longer served");
+    load(&server, "other", 100).run();
+    server.stop();
+    check_bounds(&out.join("p.decisions"));
+    let Outcome { code, out: said, log } =
+        Program::weir().args("grants --total 6").arg(out.display()).outcome();
+    assert_eq!(code, Some(0), "{said}{log}");
+    Program::weir().args("replay --decisions").arg(out.display()).run();
+}
+
+#[test]
 fn what_is_set_is_desired_at_once_decided_upon_in_the_next_interval_and_gone_with_a_reload() {
     let scene = Scene::new();
     let server = Server::start(&scene.configure_controlled(POOL));

@@ -23,6 +23,8 @@ pub(crate) struct NewConnection {
     pub(crate) rest: Vec<u8>,
     pub(crate) pool: usize,
     pub(crate) volume: VolumeId,
+    /// The number of the listener that it came through.
+    pub(crate) listener: usize,
     pub(crate) permit: Permit,
 }
 
@@ -40,6 +42,7 @@ pub(crate) enum Command {
     AddPool {
         name: String,
         config: EngineConfig,
+        ports: Vec<String>,
         recorder: Option<Box<dyn Recorder + Send>>,
         answer: oneshot::Sender<usize>,
     },
@@ -90,8 +93,8 @@ impl Shard {
     pub(super) fn handle_command(&mut self, command: Command) -> Option<ConnectionId> {
         match command {
             Command::Connect(new) => return self.connect(new),
-            Command::AddPool { name, config, recorder, answer } => {
-                let _ = answer.send(self.add_pool(name, config, recorder));
+            Command::AddPool { name, config, ports, recorder, answer } => {
+                let _ = answer.send(self.add_pool(name, config, ports, recorder));
             }
             Command::SetPool { pool, config } => {
                 let now = self.clock.now();
@@ -131,6 +134,7 @@ impl Shard {
         &mut self,
         name: String,
         config: EngineConfig,
+        ports: Vec<String>,
         recorder: Option<Box<dyn Recorder + Send>>,
     ) -> usize {
         let now = self.clock.now();
@@ -142,7 +146,9 @@ impl Shard {
             name,
             control: config.control,
             engine,
+            ports,
             volumes: Vec::new(),
+            first_ports: Vec::new(),
             timed: Vec::new(),
             retiring: 0,
             pending: Vec::new(),
@@ -168,10 +174,13 @@ impl Shard {
         if pool.volumes.len() <= index {
             pool.volumes.resize_with(index + 1, || None);
         }
+        let ports = pool.add_ports(now, id);
         let mut volume = Volume {
             name: new.name,
             device,
+            ports,
             stats: VolumeStats::new(),
+            closed: Vec::new(),
             config: new.config,
             intervals: Intervals::default(),
             timed: false,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use weir_control::Case;
-use weir_engine::{Control, Grant, MaestroConfig, Reasoning, TotalConcurrency};
+use weir_engine::{Control, MaestroConfig, Reasoning, TotalConcurrency};
 use weir_model::{Instant, Objective, VolumeId};
 
 use super::{Pool, Shard};
@@ -22,8 +22,8 @@ struct Interval {
     /// What was desired then.
     objective: Objective,
     reasoning: Reasoning,
-    /// What was granted for the next.
-    grant: Option<Grant>,
+    /// What was granted for the next, at each port.
+    grants: Vec<GrantStatus>,
 }
 
 impl Intervals {
@@ -47,8 +47,7 @@ impl Shard {
         let now = self.clock.now();
         let status = |interval: &Interval| {
             let age = now.saturating_since(interval.ended).as_secs_f64();
-            let grants = interval.grant.map(|grant| GrantStatus::new(None, grant));
-            IntervalStatus::new(age, interval.objective, &interval.reasoning, grants.into_iter().collect())
+            IntervalStatus::new(age, interval.objective, &interval.reasoning, interval.grants.clone())
         };
         Some(Explanation {
             volume: volume.name.clone(),
@@ -71,11 +70,9 @@ impl Pool {
 
     /// The law has decided about a volume.
     pub(super) fn note_allocation(&mut self, now: Instant, id: VolumeId, reasoning: Reasoning) {
-        let grant = self.engine.grant(id);
-        if let Some(volume) = self.volumes[id.0 as usize].as_mut() {
-            let objective = volume.config.objective;
-            volume.intervals.push(Interval { ended: now, objective, reasoning, grant });
-        }
+        let Some(volume) = self.volumes[id.0 as usize].as_ref() else { return };
+        let (objective, grants) = (volume.config.objective, self.grants(volume));
+        self.volume(id).intervals.push(Interval { ended: now, objective, reasoning, grants });
     }
 
     /// Another law rules, or the same anew: what was decided before is its past no more.
@@ -101,10 +98,10 @@ impl Pool {
 
     /// What part of them a volume has.
     pub(super) fn sharing_of(&self, id: VolumeId) -> Option<VolumeSharing> {
-        let grant = self.engine.grant(id)?;
+        self.engine.grant(id)?;
         let volume = self.volumes[id.0 as usize].as_ref()?;
         let last = volume.intervals.last().map(|last| (last.objective, &last.reasoning));
         let desired = (volume.config.objective, volume.config.limits());
-        Some(VolumeSharing::new(desired, vec![GrantStatus::new(None, grant)], last))
+        Some(VolumeSharing::new(desired, self.grants(volume), last))
     }
 }

@@ -107,11 +107,11 @@ impl Shard {
                     _ => pending.buffer.take(),
                 };
                 let request = device_request(index, &io, pending, buffer);
-                let volume =
-                    pool.volumes[io.volume.0 as usize].as_mut().expect("a volume with requests exists");
+                let first = pool.first_port(io.volume);
+                let volume = pool.volume(first);
                 volume.device.start(now, request, &mut self.finished);
                 if !volume.timed && volume.keeps_time() {
-                    pool.timed.push(io.volume);
+                    pool.timed.push(first);
                 }
             }
         }
@@ -220,16 +220,15 @@ impl Shard {
     fn settle(&mut self) {
         for (_, pool) in &mut self.pools {
             while let Some(event) = pool.engine.poll_event() {
-                let stats = |volume: VolumeId| volume.0 as usize;
                 match event {
                     Event::Finished { volume, kind, length, ok, queued, device, total } => {
-                        if let Some(volume) = pool.volumes[stats(volume)].as_mut() {
+                        if let Some(volume) = pool.volume_at(volume) {
                             volume.stats.record(&Answered { kind, length, ok, queued, device, total });
                         }
                     }
                     Event::WindowClosed { volume, window } => {
-                        if let Some(volume) = pool.volumes[stats(volume)].as_mut() {
-                            volume.stats.close_window(&window);
+                        if let Some(volume) = pool.volume_at(volume) {
+                            volume.close_window(window);
                         }
                     }
                     Event::Controlled { peak, .. } => pool.in_flight_peak = Some(peak),

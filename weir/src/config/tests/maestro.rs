@@ -175,6 +175,24 @@ fn a_total_that_leaves_a_volume_without_a_request_is_refused() {
 }
 
 #[test]
+fn where_listeners_are_ports_each_needs_a_request_of_each_volume() {
+    let two = |lines: &str| {
+        pool(&format!("ports = \"listeners\"\n{lines}")).replace(":10809\"", ":10809\", \"127.0.0.1:10810\"")
+    };
+    assert_eq!(
+        problems(&two("total_concurrency = 3")),
+        ["weir.toml:6: pool.p.total_concurrency: found 3 requests for 2 volumes at 2 ports; \
+          accepted: at least 4, one for each volume at each port"]
+    );
+    parse(&two("total_concurrency = 4"));
+    assert_eq!(
+        problems(&format!("{}max_concurrency = 1\n", two("total_concurrency = 4"))),
+        ["weir.toml:19: volume.w.max_concurrency: found 1; accepted: at least 2, one at each port"]
+    );
+    parse(&format!("{}max_concurrency = 2\n", two("")));
+}
+
+#[test]
 fn the_report_names_what_is_in_force_under_this_law() {
     let text = pool("total_concurrency = { disks = 40 }")
         .replace("[volume.w]\n", "[volume.w]\ntarget = { p95 = \"20ms\" }\npriority = 4\n");
