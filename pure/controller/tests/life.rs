@@ -24,7 +24,7 @@ fn what_there_is_is_shared_out() {
     assert!(world.sum() > 60, "{:?}", bounds(&world));
     let (_, iops, bandwidth) = world.held("limited");
     assert!(iops > 0.99 * IOPS && bandwidth > BANDWIDTH - 10, "{iops} {bandwidth}");
-    assert_eq!(world.held("narrow").0, 8, "of nine, two for each");
+    assert_eq!(world.held("narrow").0, 9);
 }
 
 #[test]

@@ -15,6 +15,7 @@ enum Fault {
     Away { gateway: usize, steps: u64 },
     Lose { gateway: usize, up: u32, down: u32 },
     Delay { steps: u64 },
+    Load { gateway: usize, demand: u32 },
     GatewayRestarts { gateway: usize, down: u64 },
     ControllerStops { notice: u64 },
     ControllerStarts,
@@ -33,6 +34,7 @@ fn fault() -> impl Strategy<Value = Fault> {
         3 => (gateway(), 0..300u64).prop_map(|(gateway, steps)| Fault::Away { gateway, steps }),
         2 => (gateway(), 0..5u32, 0..5u32).prop_map(|(gateway, up, down)| Fault::Lose { gateway, up, down }),
         2 => (0..60u64).prop_map(|steps| Fault::Delay { steps }),
+        3 => (gateway(), 0..200u32).prop_map(|(gateway, demand)| Fault::Load { gateway, demand }),
         1 => (gateway(), 0..150u64).prop_map(|(gateway, down)| Fault::GatewayRestarts { gateway, down }),
         2 => (0..20u64).prop_map(|notice| Fault::ControllerStops { notice }),
         3 => Just(Fault::ControllerStarts),
@@ -59,6 +61,7 @@ fn apply(world: &mut World, fault: &Fault) {
                 (stream.up.delay, stream.down.delay) = (steps(slow), steps(slow / 3));
             }
         }
+        Fault::Load { gateway, demand } => world.gateways[gateway].demand = demand,
         Fault::GatewayRestarts { gateway, down } => world.stop_gateway(gateway, steps(down)),
         Fault::ControllerStops { notice } => world.stop_controller(steps(notice)),
         Fault::ControllerStarts => {

@@ -22,6 +22,8 @@ pub struct Gateway {
     down_until: Instant,
     report_at: Instant,
     reports: u64,
+    /// How many requests its clients would have at the device, of each volume.
+    pub demand: u32,
     /// How long it waits between attempts.
     pub backoff: Span,
 }
@@ -39,6 +41,7 @@ impl Gateway {
             down_until: Instant::ORIGIN,
             report_at: Instant::ORIGIN + Span::from_millis(17 * n),
             reports: 0,
+            demand: 50,
             backoff: STEP,
         }
     }
@@ -94,8 +97,19 @@ impl Gateway {
         self.report_at = self.report_at.max(now - INTERVAL) + INTERVAL;
         self.reports += 1;
         self.holder.handle_reported(now + self.offset, self.reports);
-        let seen = PortObservation { over: INTERVAL, ..PortObservation::default() };
-        let volumes = self.volumes.iter().map(|volume| (volume.clone(), seen.clone())).collect();
+        let seen = |volume: &String| {
+            let bound = self.grant(now, volume).unwrap_or(UNTOLD).concurrency;
+            let seen = PortObservation {
+                over: INTERVAL,
+                answered: u64::from(self.demand),
+                at_device: f64::from(self.demand.min(bound.get())),
+                outstanding: f64::from(self.demand),
+                bound: Some(bound),
+                ..PortObservation::default()
+            };
+            (volume.clone(), seen)
+        };
+        let volumes = self.volumes.iter().map(seen).collect();
         Some(Report { number: self.reports, volumes })
     }
 }
