@@ -94,7 +94,7 @@ impl GrantLedger {
     }
 
     /// A gateway of which nothing is known: until `unknown_until` it may hold anything, and then what is always left for
-    /// it, `fallback`.
+    /// it, `fallback`: as this controller would have told it, which is wrong if another one did, of another total.
     pub(crate) fn add(
         &mut self,
         now: Instant,
@@ -311,3 +311,6 @@ fn room(limit: f64, all: f64, counted: f64, told: f64) -> f64 {
         counted + (limit - all).max(0.0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,6 +41,10 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
+fn fault_of_network() -> impl Strategy<Value = Fault> {
+    fault().prop_filter("the controller runs", |fault| !matches!(fault, Fault::ControllerStops { .. }))
+}
+
 fn apply(world: &mut World, fault: &Fault) {
     match *fault {
         Fault::Cut { gateway, gateway_notices, controller_notices } => {
@@ -99,10 +103,12 @@ proptest! {
         prop_assert!(world.sum() >= 40 && iops > 0.99 * IOPS, "{} {iops}", world.sum());
     }
 
+    /// But for restarts of the controller: one that starts with another total than the last had does not know what was left
+    /// for gateways that are away.
     #[test]
     fn a_total_that_falls_is_kept_by_all_within_a_lease_even_if_they_do_not_hear_of_it(
         uneven: bool,
-        faults in prop::collection::vec((1..60u64, fault()), 1..10),
+        faults in prop::collection::vec((1..60u64, fault_of_network()), 1..10),
         totals in prop::collection::vec(40..200u32, 1..5),
     ) {
         let mut world = World::new(TOTAL, GATEWAYS, uneven);

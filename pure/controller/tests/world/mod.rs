@@ -56,7 +56,8 @@ impl<M> Link<M> {
     }
 
     fn receive(&mut self, now: Instant) -> Option<M> {
-        self.messages.pop_front_if(|(at, _)| *at <= now).map(|(_, message)| message)
+        let due = self.messages.front().is_some_and(|(at, _)| *at <= now);
+        if due { self.messages.pop_front().map(|(_, message)| message) } else { None }
     }
 }
 
@@ -144,7 +145,7 @@ impl World {
     }
 
     pub fn start_controller(&mut self) {
-        self.offset = self.offset + Span::from_nanos(1_234_567_891);
+        self.offset += Span::from_nanos(1_234_567_891);
         let volumes = self.volumes.clone();
         self.controller = Some(Controller::new(self.theirs(), self.config.clone(), volumes));
     }
