@@ -1,11 +1,11 @@
 //! Which server a verb means that asks one: by its configuration file, its metrics address, or its control socket.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use weir_api::{AskError, Server};
 
-use crate::config::Config;
+use crate::config::{Source, TcpAddress};
 use crate::failure::Failure;
 
 /// Where a server is asked that was started with the usual addresses.
@@ -22,10 +22,10 @@ pub(crate) fn to_ask(source: &str) -> Result<Server, Failure> {
     if let Some(server) = Server::read(source) {
         return Ok(server);
     }
-    let listen = Config::load(Path::new(source)).map_err(Failure::usage)?.listen;
-    let metrics = listen.metrics.value.and_then(|address| Server::read(&format!("http://{address}")));
-    metrics.or_else(|| listen.control.value.map(Server::Unix)).ok_or_else(|| {
-        Failure::usage(format!("{source}: listen.metrics: found nothing; accepted: the address to ask"))
+    let Addresses { key, told_at, control } = addresses(source)?;
+    let told_at = told_at.and_then(|address| Server::read(&format!("http://{address}")));
+    told_at.or_else(|| control.map(Server::Unix)).ok_or_else(|| {
+        Failure::usage(format!("{source}: {key}: found nothing; accepted: the address to ask"))
     })
 }
 
@@ -44,8 +44,27 @@ pub(crate) fn to_change(source: &str) -> Result<Server, Failure> {
     if Server::read(source).is_some() {
         return Err(refused("found an address where nothing can be changed"));
     }
-    let listen = Config::load(Path::new(source)).map_err(Failure::usage)?.listen;
-    listen.control.value.map(Server::Unix).ok_or_else(|| refused("listen.control: found nothing"))
+    addresses(source)?.control.map(Server::Unix).ok_or_else(|| refused("no control socket in it"))
+}
+
+/// Where the server of a configuration file is asked.
+struct Addresses {
+    /// The key that says where it tells about itself.
+    key: &'static str,
+    told_at: Option<TcpAddress>,
+    control: Option<PathBuf>,
+}
+
+/// Of a gateway's file, or a controller's.
+fn addresses(file: &str) -> Result<Addresses, Failure> {
+    let source = Source::read(Path::new(file)).map_err(Failure::usage)?;
+    if source.is_of_controller() {
+        let config = source.controller().map_err(Failure::usage)?;
+        let (told_at, control) = (config.status.value, config.control.value);
+        return Ok(Addresses { key: "controller.status", told_at, control });
+    }
+    let listen = source.config().map_err(Failure::usage)?.listen;
+    Ok(Addresses { key: "listen.metrics", told_at: listen.metrics.value, control: listen.control.value })
 }
 
 /// What stands at `path` of the server.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::config::{Config, check_report};
+use crate::config::{Source, check_report, controller_report};
 use crate::demo::DemoArguments;
 use crate::explain::ExplainArguments;
 use crate::failure::Failure;
@@ -19,7 +19,8 @@ use crate::set::SetArguments;
 use crate::sim::SimArguments;
 use crate::what_if::WhatIfArguments;
 use crate::{
-    ask, decisions, demo, explain, grants, lab, load, record, replay, serve, set, sim, status, what_if,
+    ask, controller, decisions, demo, explain, grants, lab, load, record, replay, serve, set, sim, status,
+    what_if,
 };
 
 /// Volumes with a guaranteed latency, on storage that is shared.
@@ -35,7 +36,7 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Print every value of a configuration file, and where it comes from
+    /// Print every value of a configuration file, of a gateway or a controller, and where it comes from
     Check {
         /// The configuration file
         file: PathBuf,
@@ -43,6 +44,11 @@ enum Verb {
     /// Serve the volumes of a configuration file until stopped (SIGTERM); SIGHUP reloads it
     Serve {
         /// The configuration file
+        file: PathBuf,
+    },
+    /// Share an array out among the gateways that serve it, until stopped (SIGTERM); SIGHUP reloads the file
+    Controller {
+        /// The configuration file of the controller
         file: PathBuf,
     },
     /// Serve as `serve` does, and record what every pool was told and decided, to be replayed
@@ -103,10 +109,16 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         .init();
     match cli.verb {
         Verb::Check { file } => {
-            let config = Config::load(&file).map_err(Failure::usage)?;
-            Ok(write!(std::io::stdout(), "{}", check_report(&config))?)
+            let source = Source::read(&file).map_err(Failure::usage)?;
+            let report = if source.is_of_controller() {
+                source.controller().map(|config| controller_report(&config))
+            } else {
+                source.config().map(|config| check_report(&config))
+            };
+            Ok(write!(std::io::stdout(), "{}", report.map_err(Failure::usage)?)?)
         }
         Verb::Serve { file } => on_runtime(serve::serve(&file, None)),
+        Verb::Controller { file } => on_runtime(controller::controller(&file)),
         Verb::Record(arguments) => on_runtime(record::record(arguments)),
         Verb::Status { source } => on_runtime(status::status(&source)),
         Verb::Set(arguments) => on_runtime(set::set(arguments)),

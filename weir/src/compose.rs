@@ -6,6 +6,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use weir_backend::{BackendSpec, FaultEffect, FaultRule};
+use weir_cluster::TlsFiles;
+use weir_controller::Total;
 use weir_engine::{
     Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, TotalConcurrency, VolumeConfig,
 };
@@ -144,5 +146,38 @@ fn limits(limits: &config::Limits) -> Limits {
         bytes_in_flight: limits.bytes_in_flight.value.as_u64(),
         reply_timeout: limits.reply_timeout.value,
         shutdown_timeout: limits.shutdown_timeout.value,
+    }
+}
+
+/// What a controller is to share out.
+pub(crate) fn controller_config(config: &config::ControllerConfig) -> weir_controller::ControllerConfig {
+    weir_controller::ControllerConfig {
+        total: config.total_concurrency.value.requests().map_or(Total::Auto, Total::Fixed),
+        interval: config.control_interval.value,
+        gateways: config.gateways.clone(),
+    }
+}
+
+/// What its volumes are to get.
+pub(crate) fn volume_configs(
+    config: &config::ControllerConfig,
+) -> Vec<(String, weir_controller::VolumeConfig)> {
+    let volume = |volume: &config::ControlledVolume| weir_controller::VolumeConfig {
+        objective: Objective { target: volume.target.value, priority: volume.priority.value },
+        limits: weir_control::Limits {
+            concurrency: volume.max_concurrency.value,
+            max_iops: volume.max_iops.value,
+            max_bandwidth: volume.max_bandwidth.value,
+        },
+    };
+    config.volumes.iter().map(|(name, config)| (name.clone(), volume(config))).collect()
+}
+
+/// Where certificates and keys are.
+pub(crate) fn tls_files(tls: &config::TlsConfig) -> TlsFiles {
+    TlsFiles {
+        authority: tls.ca.value.clone(),
+        certificate: tls.certificate.value.clone(),
+        key: tls.key.value.clone(),
     }
 }

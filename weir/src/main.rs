@@ -4,6 +4,7 @@ mod ask;
 mod cli;
 mod compose;
 mod config;
+mod controller;
 mod decisions;
 mod demo;
 mod explain;

@@ -7,6 +7,7 @@ use std::io::Write;
 
 use clap::{Args, ValueEnum};
 use weir_api::{Asked, CHANGES_PATH, Change};
+use weir_model::Span;
 
 use crate::ask;
 use crate::config::{Config, Control, Source, units};
@@ -78,14 +79,23 @@ fn changed(source: &Source, change: &Change) -> Result<(Source, Config), Failure
 
 /// What was changed, from when on and until when.
 fn in_force(source: &Source, config: &Config, change: &Change) -> String {
-    let Change { table, name, set } = change;
-    let keys: Vec<_> = set.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let Change { table, name, .. } = change;
     let pool =
         config.volumes.get(name).filter(|_| table == "volume").map_or(name, |volume| &volume.pool.value);
     let law = config.pools.get(pool).filter(|pool| pool.control.value == Control::Maestro);
-    let from = law.map_or("at once".to_owned(), |pool| {
-        format!("within {}", units::show_span(pool.control_interval.value))
-    });
+    match law {
+        Some(law) => within(source, change, law.control_interval.value),
+        None => said(source, change, "at once"),
+    }
+}
+
+/// The same where a law looks at it at the end of each `interval`.
+pub(crate) fn within(source: &Source, change: &Change, interval: Span) -> String {
+    said(source, change, &format!("within {}", units::show_span(interval)))
+}
+
+fn said(source: &Source, Change { table, name, set }: &Change, from: &str) -> String {
+    let keys: Vec<_> = set.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let until = format!("until {} is read again (SIGHUP)", source.path().display());
     format!("{table} {name}: {} is in force {from}, {until}", keys.join(" "))
 }

@@ -3,7 +3,8 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use weir_api::STATUS_PATH;
+use serde::Deserialize;
+use weir_api::{ArrayStatus, STATUS_PATH};
 use weir_gateway::GatewayStatus;
 
 use crate::ask;
@@ -18,14 +19,32 @@ pub(crate) const CLEAR: &str = "\x1b[2J\x1b[H";
 /// # Errors
 /// If `source` is no server that answers.
 pub(crate) async fn status(source: &str) -> Result<(), Failure> {
-    Ok(writeln!(std::io::stdout(), "{}", table::render(&ask_once(source).await?))?)
+    let answer: Answer = ask::get(&ask::to_ask(source)?, STATUS_PATH).await?;
+    Ok(writeln!(std::io::stdout(), "{}", answer.render())?)
 }
 
-/// What a server tells about itself, which is named by its configuration file, the URL of its metrics address or its
+/// What whoever is asked tells about itself.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Answer {
+    Gateway(GatewayStatus),
+    Controller(ArrayStatus),
+}
+
+impl Answer {
+    fn render(&self) -> String {
+        match self {
+            Self::Gateway(status) => table::render(status),
+            Self::Controller(status) => table::array(status),
+        }
+    }
+}
+
+/// What a gateway tells about itself, which is named by its configuration file, the URL of its metrics address or its
 /// control socket.
 ///
 /// # Errors
-/// If `source` is no server that answers.
+/// If `source` is no gateway that answers.
 pub(crate) async fn ask_once(source: &str) -> Result<GatewayStatus, Failure> {
     ask::get(&ask::to_ask(source)?, STATUS_PATH).await
 }
@@ -39,7 +58,8 @@ pub(crate) async fn top(source: &str, times: Option<u64>) -> Result<(), Failure>
     let mut every_second = tokio::time::interval(Duration::from_secs(1));
     for _ in 0..times.unwrap_or(u64::MAX) {
         every_second.tick().await;
-        let table = table::render(&ask::get(&server, STATUS_PATH).await?);
+        let answer: Answer = ask::get(&server, STATUS_PATH).await?;
+        let table = answer.render();
         let mut out = std::io::stdout().lock();
         if out.is_terminal() {
             write!(out, "{CLEAR}")?;

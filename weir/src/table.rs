@@ -1,10 +1,12 @@
 //! The state of a gateway as a table for people.
 
+mod array;
 mod sharing;
 
 use comfy_table::{CellAlignment, Table, presets};
 use weir_gateway::{GatewayStatus, PoolStatus, VolumeStatus};
 
+pub(crate) use array::array;
 pub(crate) use sharing::explanation;
 
 const HEADER: [&str; 10] = [

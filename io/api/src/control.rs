@@ -17,6 +17,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use weir_gateway::{ListenError, StatusProbe, UnixSocket};
 
+use crate::array::{self, ArrayProbe};
 use crate::{CHANGES_PATH, reports};
 
 /// What is to be changed of a table of the configuration.
@@ -62,9 +63,20 @@ impl ControlListener {
     /// # Errors
     /// Never in practice: errors of single connections are theirs.
     pub async fn serve(self, probe: StatusProbe, changes: mpsc::Sender<Asked>) -> io::Result<()> {
-        let changes = axum::Router::new().route(CHANGES_PATH, post(change)).with_state(changes);
-        axum::serve(Accepting(self.0), reports().with_state(probe).merge(changes)).await
+        axum::serve(Accepting(self.0), reports().with_state(probe).merge(to_change(changes))).await
     }
+
+    /// The same for a controller.
+    ///
+    /// # Errors
+    /// Never in practice: errors of single connections are theirs.
+    pub async fn serve_array(self, probe: ArrayProbe, changes: mpsc::Sender<Asked>) -> io::Result<()> {
+        axum::serve(Accepting(self.0), array::reports(probe).merge(to_change(changes))).await
+    }
+}
+
+fn to_change(changes: mpsc::Sender<Asked>) -> axum::Router {
+    axum::Router::new().route(CHANGES_PATH, post(change)).with_state(changes)
 }
 
 async fn change(State(changes): State<mpsc::Sender<Asked>>, Json(change): Json<Change>) -> Response {

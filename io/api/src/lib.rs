@@ -11,6 +11,7 @@
 //! that only the gateway's user can open, has the last three. All that is told is made on request from one
 //! [`GatewayStatus`](weir_gateway::GatewayStatus), so that it can never disagree, and nothing is collected that nobody asked for.
 
+mod array;
 mod client;
 mod control;
 mod metrics;
@@ -27,6 +28,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use weir_gateway::StatusProbe;
 
+pub use array::{ArrayGateway, ArrayProbe, ArrayStatus, ArrayVolume};
 pub use client::{AskError, Server};
 pub use control::{Asked, Change, ControlListener};
 
@@ -76,13 +78,21 @@ impl ApiListener {
         self.0.local_addr()
     }
 
-    /// Answers until the task is dropped.
+    /// Answers for a gateway until the task is dropped.
     ///
     /// # Errors
     /// Never in practice: errors of single connections are theirs.
     pub async fn serve(self, probe: StatusProbe) -> io::Result<()> {
         let routes = reports().route("/metrics", get(metrics)).with_state(probe);
         axum::serve(self.0, routes).await
+    }
+
+    /// Answers for a controller until the task is dropped.
+    ///
+    /// # Errors
+    /// Never in practice: errors of single connections are theirs.
+    pub async fn serve_array(self, probe: ArrayProbe) -> io::Result<()> {
+        axum::serve(self.0, array::reports(probe)).await
     }
 }
 

@@ -363,6 +363,14 @@ impl Controller {
         &self.config
     }
 
+    /// The volumes that are configured, in the order of their names.
+    pub fn volumes(&self) -> impl Iterator<Item = (&str, &VolumeConfig)> {
+        let mut volumes: Vec<_> =
+            self.volumes.iter().map(|(key, config)| (self.names.name(*key), config)).collect();
+        volumes.sort_unstable_by_key(|(name, _)| *name);
+        volumes.into_iter()
+    }
+
     /// What was decided in the last intervals, the oldest first.
     pub fn history(&self) -> impl DoubleEndedIterator<Item = &Record> {
         self.history.iter()

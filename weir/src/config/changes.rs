@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::accepts::quoted;
 use super::error::{ConfigError, Problem};
 use super::reader::{Document, join};
-use super::{Config, resolve};
+use super::{Config, ControllerConfig, resolve};
 
 /// What can be changed of each table while it is served.
 const CHANGEABLE: &[(&str, &[&str])] = &[
@@ -63,6 +63,26 @@ impl Source {
     /// # Errors
     /// If anything in it is wrong; then every problem is named.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
+        self.read_by(resolve)
+    }
+
+    /// The same, for the file of a controller.
+    ///
+    /// # Errors
+    /// If anything in it is wrong; then every problem is named.
+    pub(crate) fn controller(&self) -> Result<ControllerConfig, ConfigError> {
+        self.read_by(super::controller::resolve)
+    }
+
+    /// Whether it is the file of a controller, and not of a gateway.
+    pub(crate) fn is_of_controller(&self) -> bool {
+        DeTable::parse(&self.text).is_ok_and(|table| table.get_ref().contains_key("controller"))
+    }
+
+    fn read_by<T>(
+        &self,
+        resolve: impl for<'d> Fn(&'d Document<'d>, &'d DeTable<'d>) -> T,
+    ) -> Result<T, ConfigError> {
         let lines = (0..).zip(&self.changes).filter_map(|(i, change): (usize, _)| {
             change.value.as_ref().map(|value| format!("{} = {value}\n", label(i)))
         });

@@ -80,8 +80,8 @@ pub(super) fn resolve(root: &Section<'_>) -> Listen {
     if metrics.value.as_ref().is_some_and(taken) {
         section.refuse("metrics", "an address that is not in listen.nbd");
     }
-    let control_socket = Accepts::text(SOCKET, |text| text.strip_prefix("unix:").and_then(read_socket));
-    let control = section.optional("control", &control_socket, "nothing but a reload changes what is served");
+    let control =
+        section.optional("control", &control_socket(), "nothing but a reload changes what is served");
     if control
         .value
         .as_ref()
@@ -90,6 +90,11 @@ pub(super) fn resolve(root: &Section<'_>) -> Listen {
         section.refuse("control", "a path that is not in listen.nbd");
     }
     Listen { nbd, metrics, control }
+}
+
+/// The path of a Unix socket.
+pub(super) fn control_socket() -> Accepts<PathBuf> {
+    Accepts::text(SOCKET, |text| text.strip_prefix("unix:").and_then(read_socket))
 }
 
 fn read_address(text: &str) -> Option<Address> {
@@ -104,7 +109,7 @@ fn read_socket(path: &str) -> Option<PathBuf> {
     fits.then(|| PathBuf::from(path))
 }
 
-fn read_tcp(text: &str) -> Option<TcpAddress> {
+pub(super) fn read_tcp(text: &str) -> Option<TcpAddress> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Some(TcpAddress { host: address.ip().to_string(), port: address.port() });
     }

@@ -12,6 +12,7 @@
 mod accepts;
 mod array;
 mod changes;
+mod controller;
 mod error;
 mod fault;
 mod limits;
@@ -34,12 +35,13 @@ use pool::Station;
 use reader::{Document, Section};
 
 pub(crate) use changes::Source;
+pub(crate) use controller::{ControlledVolume, ControllerConfig, TlsConfig};
 pub(crate) use error::ConfigError;
 pub(crate) use fault::{Fault, FaultEffect};
 pub(crate) use limits::Limits;
 pub(crate) use listen::{Address, TcpAddress};
 pub(crate) use pool::{Control, Pool, Ports};
-pub(crate) use report::check_report;
+pub(crate) use report::{check_report, controller_report};
 pub(crate) use volume::{BackendConfig, Volume};
 
 /// The tables of a file.

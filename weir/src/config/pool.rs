@@ -168,6 +168,7 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
     );
     refuse_settings_of_others(section, control.value);
     let second = Span::from_secs(1);
+    let (total_concurrency, control_interval) = resolve_shares(section);
     let pool = Pool {
         control,
         control_period: section.or_default(
@@ -196,18 +197,8 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
             Span::from_secs(10),
             "behind every SLO, well before a client's timeout of 30s",
         ),
-        total_concurrency: section.or_default(
-            "total_concurrency",
-            &total_concurrency(),
-            TotalConcurrency::Auto,
-            "nobody can see how many disks are behind a file",
-        ),
-        control_interval: section.or_default(
-            "control_interval",
-            &accepts::duration(Span::from_millis(10)..=Span::from_secs(60)),
-            Span::from_secs(2),
-            "as in Maestro §3.2, whose authors gained nothing from shorter ones",
-        ),
+        total_concurrency,
+        control_interval,
         ports: section.or_default(
             "ports",
             &accepts::word(PORTS),
@@ -225,6 +216,23 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
         section.refuse(key, &accepted);
     }
     pool
+}
+
+/// What is shared out by Maestro's law, and how often.
+pub(super) fn resolve_shares(section: &Section<'_>) -> (Resolved<TotalConcurrency>, Resolved<Span>) {
+    let total = section.or_default(
+        "total_concurrency",
+        &total_concurrency(),
+        TotalConcurrency::Auto,
+        "nobody can see how many disks are behind a file",
+    );
+    let interval = section.or_default(
+        "control_interval",
+        &accepts::duration(Span::from_millis(10)..=Span::from_secs(60)),
+        Span::from_secs(2),
+        "as in Maestro §3.2, whose authors gained nothing from shorter ones",
+    );
+    (total, interval)
 }
 
 pub(super) fn resolve_station(section: &Section<'_>) -> Station {

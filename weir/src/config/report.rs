@@ -1,9 +1,12 @@
 //! What `weir check` prints: every value in force, with its unit, and where it comes from.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::Path;
 
 use super::Config;
+use super::controller::{ControllerConfig, TLS_KEYS};
+use weir_model::Bandwidth;
+
 use super::listen::Address;
 use super::objective::show_target;
 use super::origin::{Origin, Resolved};
@@ -21,11 +24,39 @@ struct Row {
 
 /// A table of every value in force, a line each: key, value, origin.
 pub(crate) fn check_report(config: &Config) -> String {
-    let rows = rows(config);
+    table(&rows(config))
+}
+
+/// The same, of the file of a controller.
+pub(crate) fn controller_report(config: &ControllerConfig) -> String {
+    let mut rows = Rows(Vec::new());
+    rows.push("controller.listen", &config.listen, ToString::to_string);
+    rows.push_optional("controller.status", &config.status, ToString::to_string);
+    rows.push_optional("controller.control", &config.control, |path| socket(path));
+    let files = [&config.tls.ca, &config.tls.certificate, &config.tls.key];
+    for (key, file) in TLS_KEYS.iter().zip(files) {
+        rows.push(&join("controller", key), file, |path| path.display().to_string());
+    }
+    let pool = join("pool", &config.pool);
+    rows.push(&join(&pool, "total_concurrency"), &config.total_concurrency, ToString::to_string);
+    rows.push(&join(&pool, "control_interval"), &config.control_interval, |span| show_span(*span));
+    for (name, volume) in &config.volumes {
+        let table = join("volume", name);
+        rows.push_optional(&join(&table, "target"), &volume.target, |target| show_target(*target));
+        rows.push(&join(&table, "priority"), &volume.priority, |priority| priority.get().to_string());
+        let bandwidth = |rate: &Bandwidth| show_bandwidth(*rate);
+        rows.push_optional(&join(&table, "max_iops"), &volume.max_iops, ToString::to_string);
+        rows.push_optional(&join(&table, "max_bandwidth"), &volume.max_bandwidth, bandwidth);
+        rows.push_optional(&join(&table, "max_concurrency"), &volume.max_concurrency, ToString::to_string);
+    }
+    table(&rows.0)
+}
+
+fn table(rows: &[Row]) -> String {
     let key_width = rows.iter().map(|row| row.key.chars().count()).max().unwrap_or(0);
     let value_width = rows.iter().map(|row| row.value.chars().count()).max().unwrap_or(0);
     let mut report = String::new();
-    for Row { key, value, origin } in &rows {
+    for Row { key, value, origin } in rows {
         writeln!(report, "{key:key_width$}  {value:value_width$}  {origin}").expect("a String takes all");
     }
     report
@@ -37,8 +68,7 @@ fn rows(config: &Config) -> Vec<Row> {
         rows.push(&format!("listen.nbd[{i}]"), address, ToString::to_string);
     }
     rows.push_optional("listen.metrics", &config.listen.metrics, ToString::to_string);
-    let socket = |path: &PathBuf| Address::Unix(path.clone()).to_string();
-    rows.push_optional("listen.control", &config.listen.control, socket);
+    rows.push_optional("listen.control", &config.listen.control, |path| socket(path));
     rows.push_limits(config);
     for (name, pool) in &config.pools {
         rows.push_pool(name, pool);
@@ -56,6 +86,10 @@ fn rows(config: &Config) -> Vec<Row> {
         rows.push_volume(name, volume, control);
     }
     rows.0
+}
+
+fn socket(path: &Path) -> String {
+    Address::Unix(path.to_owned()).to_string()
 }
 
 struct Rows(Vec<Row>);

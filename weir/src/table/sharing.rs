@@ -71,7 +71,7 @@ pub(crate) fn explanation(explained: &Explanation) -> String {
 /// Without lines between the rows, of which there are many.
 const LIST: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('═').junction('═'));
 
-fn table<const N: usize>(
+pub(super) fn table<const N: usize>(
     style: TableStyle,
     header: &[&str; N],
     rows: impl Iterator<Item = [String; N]>,
@@ -133,7 +133,7 @@ fn interval(interval: &IntervalStatus) -> [String; INTERVALS.len()] {
 }
 
 /// What each port gets, the only one without its name.
-fn grants(grants: &[GrantStatus]) -> String {
+pub(super) fn grants(grants: &[GrantStatus]) -> String {
     let of = |grant: &GrantStatus| {
         let port = grant.port.as_ref().map(|port| format!("{port} ")).unwrap_or_default();
         let rate = grant.max_iops.map(|rate| format!(", {rate:.0} IO/s")).unwrap_or_default();
@@ -144,11 +144,11 @@ fn grants(grants: &[GrantStatus]) -> String {
     grants.iter().map(of).collect::<Vec<_>>().join(" + ")
 }
 
-fn target(target: &TargetStatus) -> String {
+pub(super) fn target(target: &TargetStatus) -> String {
     format!("{} {}", target.metric, quantity(&target.unit, target.value))
 }
 
-fn measured(target: Option<&TargetStatus>, value: Option<f64>) -> String {
+pub(super) fn measured(target: Option<&TargetStatus>, value: Option<f64>) -> String {
     target.zip(value).map_or(dash(), |(target, value)| quantity(&target.unit, value))
 }
 
@@ -170,7 +170,7 @@ fn fit(fit: &str, value: Option<f64>) -> String {
     }
 }
 
-fn percent(percent: f64) -> String {
+pub(super) fn percent(percent: f64) -> String {
     format!("{percent:.0} %")
 }
 
