@@ -6,10 +6,10 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use weir_backend::{BackendSpec, FaultEffect, FaultRule};
-use weir_cluster::TlsFiles;
+use weir_cluster::{ClientSpec, ClusterError, Tls, TlsFiles};
 use weir_controller::Total;
 use weir_engine::{
-    Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, TotalConcurrency, VolumeConfig,
+    Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, PortConfig, TotalConcurrency, VolumeConfig,
 };
 use weir_gateway::{Address, GatewaySpec, Limits, PoolSpec, VolumeSpec};
 use weir_model::Objective;
@@ -67,6 +67,9 @@ fn port_names(config: &Config, pool: &config::Pool) -> Vec<String> {
 fn engine_config(pool: &config::Pool) -> EngineConfig {
     let control = match pool.control.value {
         config::Control::None => Control::None,
+        config::Control::Maestro if pool.controller.value.is_some() => {
+            Control::Port(PortConfig { interval: pool.control_interval.value })
+        }
         config::Control::Maestro => Control::Maestro(MaestroConfig {
             interval: pool.control_interval.value,
             total: match pool.total_concurrency.value.requests() {
@@ -147,6 +150,25 @@ fn limits(limits: &config::Limits) -> Limits {
         reply_timeout: limits.reply_timeout.value,
         shutdown_timeout: limits.shutdown_timeout.value,
     }
+}
+
+/// Where the controllers of the pools are that have one, by pool, and what the gateway shows them.
+///
+/// # Errors
+/// If a file of `[cluster]` cannot be read.
+pub(crate) fn link_specs(config: &Config) -> Result<BTreeMap<String, ClientSpec>, ClusterError> {
+    let Some(cluster) = &config.cluster else { return Ok(BTreeMap::new()) };
+    let tls = Tls::read(tls_files(&cluster.tls))?;
+    let spec = |(name, pool): (&String, &config::Pool)| {
+        let spec = ClientSpec {
+            gateway: cluster.name.value.clone(),
+            controller: pool.controller.value.as_ref()?.to_string(),
+            tls: tls.clone(),
+            interval: pool.control_interval.value,
+        };
+        Some((name.clone(), spec))
+    };
+    Ok(config.pools.iter().filter_map(spec).collect())
 }
 
 /// What a controller is to share out.

@@ -12,6 +12,7 @@ mod failure;
 mod grants;
 mod lab;
 mod load;
+mod port_link;
 mod record;
 mod recording;
 mod replay;

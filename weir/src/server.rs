@@ -1,5 +1,6 @@
 //! A whole server: sockets, gateway and API, put together from a configuration.
 
+use std::collections::BTreeMap;
 use std::thread::available_parallelism;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -8,9 +9,10 @@ use tokio::task::{AbortHandle, spawn_local};
 use weir_api::{ApiListener, Asked, ControlListener};
 use weir_gateway::{Gateway, GatewayError, Listener, Recorders, StatusProbe};
 
-use crate::compose::{gateway_spec, listen_address, socket_address};
-use crate::config::Config;
+use crate::compose::{gateway_spec, link_specs, listen_address, socket_address};
+use crate::config::{Config, Pool};
 use crate::failure::Failure;
+use crate::port_link;
 
 /// A server that serves.
 pub(crate) struct Server {
@@ -21,6 +23,8 @@ pub(crate) struct Server {
     /// Changes that somebody asks for at the control socket. One end is held here, so that there may always be another.
     asked: (mpsc::Sender<Asked>, mpsc::Receiver<Asked>),
     addresses: Vec<String>,
+    /// By pool, its link to its controller.
+    links: BTreeMap<String, AbortHandle>,
 }
 
 impl Server {
@@ -65,7 +69,9 @@ impl Server {
             })
             .abort_handle()
         });
-        Ok(Self { config, gateway, api, control, asked, addresses })
+        let mut server = Self { config, gateway, api, control, asked, addresses, links: BTreeMap::new() };
+        server.link_pools()?;
+        Ok(server)
     }
 
     /// Where clients and scrapers find it, as text.
@@ -88,8 +94,43 @@ impl Server {
                 "listen: cannot change while serving; accepted: the same addresses, or a restart",
             ));
         }
+        let is_same = |name: &String, pool: &Pool| {
+            let served = self.config.pools.get(name);
+            served.is_none_or(|served| served.controller == pool.controller)
+        };
+        if config.cluster != self.config.cluster
+            || !config.pools.iter().all(|(name, pool)| is_same(name, pool))
+        {
+            return Err(Failure::usage(
+                "cluster, pool: who controls a pool, and what is shown to them, cannot change while serving; \
+                 accepted: the same, or a restart",
+            ));
+        }
         self.gateway.reload(gateway_spec(&config)).await.map_err(Failure::usage)?;
         self.config = config;
+        self.link_pools()
+    }
+
+    /// Joins the pools that have a controller to it, and leaves those that are gone.
+    fn link_pools(&mut self) -> Result<(), Failure> {
+        let specs = link_specs(&self.config).map_err(|error| Failure::usage(format!("cluster: {error}")))?;
+        self.links.retain(|pool, link| {
+            let stays = specs.contains_key(pool);
+            if !stays {
+                link.abort();
+            }
+            stays
+        });
+        for (pool, spec) in specs {
+            let Some(port) = self.gateway.port(&pool).filter(|_| !self.links.contains_key(&pool)) else {
+                continue;
+            };
+            let volumes = self.config.volumes.iter().filter(|(_, volume)| volume.pool.value == pool);
+            let volumes = volumes.map(|(name, _)| name.clone()).collect();
+            let link = port_link::link(pool.clone(), spec, volumes, port)
+                .map_err(|error| Failure::usage(format!("pool.{pool}.controller: {error}")))?;
+            self.links.insert(pool, spawn_local(link).abort_handle());
+        }
         Ok(())
     }
 
@@ -100,7 +141,7 @@ impl Server {
 
     /// Stops: finishes what was accepted within its time, flushes, closes.
     pub(crate) async fn shutdown(self) {
-        self.api.iter().chain(&self.control).for_each(AbortHandle::abort);
+        self.api.iter().chain(&self.control).chain(self.links.values()).for_each(AbortHandle::abort);
         for volume in self.gateway.shutdown().await {
             tracing::error!(volume, "did not finish in time");
         }

@@ -16,6 +16,7 @@ use crate::connection::Permit;
 use crate::exports::{ExportTable, LARGEST_REQUEST, Place};
 use crate::listen::Listener;
 use crate::negotiate::negotiate;
+use crate::port::Port;
 use crate::shard::{Command, NewVolume, ShardHandle};
 use crate::sharing::Explanation;
 use crate::spec::{GatewaySpec, Limits, PoolSpec, VolumeSpec};
@@ -187,6 +188,13 @@ impl Gateway {
     pub fn probe(&self) -> StatusProbe {
         let senders = self.shards.iter().map(ShardHandle::sender).collect();
         StatusProbe { senders, front: Arc::clone(&self.front) }
+    }
+
+    /// The way to the pool of this name, if a controller elsewhere decides about it.
+    pub fn port(&self, pool: &str) -> Option<Port> {
+        let is_port = matches!(self.spec.pools.get(pool)?.engine.control, weir_engine::Control::Port(_));
+        let place = &self.places[pool];
+        is_port.then(|| Port::new(self.shards[place.shard].sender(), place.pool))
     }
 
     /// Stops: accepts nothing more, finishes what was accepted within `limits.shutdown_timeout`, answers what is then

@@ -21,6 +21,7 @@ mod gateway;
 mod listen;
 mod negotiate;
 mod output;
+mod port;
 mod reply;
 mod shard;
 mod sharing;
@@ -32,6 +33,7 @@ mod unix_socket;
 
 pub use gateway::{Gateway, GatewayError, Recorders, ShardError, StatusProbe};
 pub use listen::{Address, ListenError, Listener};
+pub use port::{Observations, Port, PortTerms};
 pub use sharing::{
     AchievedStatus, DesiredStatus, Explanation, GrantStatus, IntervalStatus, PoolSharing, TargetStatus,
     VolumeSharing,

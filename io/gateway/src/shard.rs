@@ -33,6 +33,7 @@ use crate::stats::VolumeStats;
 mod command;
 mod explain;
 mod lifecycle;
+mod port;
 mod ports;
 mod receive;
 mod thread;
@@ -82,6 +83,8 @@ struct Pool {
     name: String,
     control: Control,
     engine: Engine,
+    /// Who is told what was seen, if it is a port of an array.
+    observer: Option<tokio::sync::mpsc::Sender<crate::port::Observations>>,
     /// The names of its ports, one for each listener; none if all listeners are one port.
     ports: Vec<String>,
     /// By `VolumeId`; a volume of the engine that is one more port of another is part of that one.

@@ -12,6 +12,7 @@
 mod accepts;
 mod array;
 mod changes;
+mod cluster;
 mod controller;
 mod error;
 mod fault;
@@ -35,6 +36,7 @@ use pool::Station;
 use reader::{Document, Section};
 
 pub(crate) use changes::Source;
+pub(crate) use cluster::Cluster;
 pub(crate) use controller::{ControlledVolume, ControllerConfig, TlsConfig};
 pub(crate) use error::ConfigError;
 pub(crate) use fault::{Fault, FaultEffect};
@@ -45,7 +47,7 @@ pub(crate) use report::{check_report, controller_report};
 pub(crate) use volume::{BackendConfig, Volume};
 
 /// The tables of a file.
-const KEYS: &[&str] = &["listen", "limits", "pool", "volume", "station", "array"];
+const KEYS: &[&str] = &["listen", "cluster", "limits", "pool", "volume", "station", "array"];
 
 /// A valid configuration. Two are equal if they put the same in force, wherever that is written.
 #[derive(Clone, PartialEq, Debug)]
@@ -56,6 +58,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// The pools, by name.
     pub(crate) pools: BTreeMap<String, Pool>,
+    /// Who the gateway is to controllers; there if a pool has one.
+    pub(crate) cluster: Option<Cluster>,
     /// The volumes, by name, which is also the name of the export. At least one; the pool of each is in
     /// `pools`, and its station or array, if it is on one, in `stations` or `arrays`.
     pub(crate) volumes: BTreeMap<String, Volume>,
@@ -92,6 +96,7 @@ fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> 
     let arrays = array::resolve(&root);
     let listen = listen::resolve(&root);
     let limits = limits::resolve(&root);
+    let cluster = cluster::resolve(&root, &pools);
     let sections = root.named("volume", volume::KEYS);
     let mut volumes = BTreeMap::new();
     for (name, section) in &sections {
@@ -104,7 +109,7 @@ fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> 
     if sections.is_empty() && !root.has("volume") {
         root.refuse_found("volume", "nothing", "at least one table [volume.NAME]");
     }
-    let config = Config { listen, limits, pools, volumes, stations, arrays };
+    let config = Config { listen, limits, cluster, pools, volumes, stations, arrays };
     rules::check_sharing(&sections, &config);
     rules::check_totals(&pool_sections, &sections, &config);
     config

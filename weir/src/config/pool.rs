@@ -7,6 +7,7 @@ use toml::de::DeValue;
 use weir_model::{QueueDepth, Span};
 
 use super::accepts::{self, Accepts};
+use super::listen::{TcpAddress, read_tcp};
 use super::origin::Resolved;
 use super::reader::Section;
 
@@ -20,6 +21,7 @@ pub(super) const KEYS: &[&str] = &[
     "background_deadline",
     "total_concurrency",
     "control_interval",
+    "controller",
     "ports",
 ];
 
@@ -30,7 +32,7 @@ pub(super) const STATION_KEYS: &[&str] = &["servers", "service_time"];
 /// The settings of each law, and of the deadline order that one of them needs: nothing to set where another rules.
 const KEYS_OF_CONTROL: &[(Control, &[&str])] = &[
     (Control::Facade, &["control_period", "growth", "initial_depth", "max_depth", "background_deadline"]),
-    (Control::Maestro, &["total_concurrency", "control_interval", "ports"]),
+    (Control::Maestro, &["total_concurrency", "control_interval", "controller", "ports"]),
 ];
 
 /// Device queues as they are: an array of hundreds of disks takes some thousand requests, nothing takes more.
@@ -88,6 +90,9 @@ pub(crate) struct Pool {
     pub(crate) total_concurrency: Resolved<TotalConcurrency>,
     /// Under Maestro's law: how often it shares them out.
     pub(crate) control_interval: Resolved<Span>,
+    /// Under Maestro's law: who shares them out among several gateways, as a name or an address and a port; `None`: this one,
+    /// for itself.
+    pub(crate) controller: Resolved<Option<TcpAddress>>,
     /// Under Maestro's law: through what requests come that have a bound of their own.
     pub(crate) ports: Resolved<Ports>,
 }
@@ -199,6 +204,7 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
         ),
         total_concurrency,
         control_interval,
+        controller: section.optional("controller", &controller(), "the gateway has the device for itself"),
         ports: section.or_default(
             "ports",
             &accepts::word(PORTS),
@@ -206,6 +212,9 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
             "who is served through which address matters to few",
         ),
     };
+    if pool.controller.value.is_some() {
+        refuse_settings_of_the_controller(section);
+    }
     let (initial, max) = (pool.initial_depth.value, pool.max_depth.value);
     if pool.control.value == Control::Facade && initial > max {
         let (key, accepted) = if section.has("initial_depth") {
@@ -216,6 +225,17 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
         section.refuse(key, &accepted);
     }
     pool
+}
+
+/// What is shared out among several gateways is not any single one's to say.
+fn refuse_settings_of_the_controller(section: &Section<'_>) {
+    for key in ["total_concurrency", "ports"].iter().filter(|key| section.has(key)) {
+        section.refuse_found(key, "a setting that the pool's controller has in its file", "nothing");
+    }
+}
+
+fn controller() -> Accepts<TcpAddress> {
+    Accepts::text("the address of a controller such as \"10.0.0.1:7700\"", read_tcp)
 }
 
 /// What is shared out by Maestro's law, and how often.

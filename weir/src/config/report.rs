@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::Config;
-use super::controller::{ControllerConfig, TLS_KEYS};
+use super::cluster::Cluster;
+use super::controller::{ControllerConfig, TLS_KEYS, TlsConfig};
 use weir_model::Bandwidth;
 
 use super::listen::Address;
@@ -33,10 +34,7 @@ pub(crate) fn controller_report(config: &ControllerConfig) -> String {
     rows.push("controller.listen", &config.listen, ToString::to_string);
     rows.push_optional("controller.status", &config.status, ToString::to_string);
     rows.push_optional("controller.control", &config.control, |path| socket(path));
-    let files = [&config.tls.ca, &config.tls.certificate, &config.tls.key];
-    for (key, file) in TLS_KEYS.iter().zip(files) {
-        rows.push(&join("controller", key), file, |path| path.display().to_string());
-    }
+    rows.push_tls("controller", &config.tls);
     let pool = join("pool", &config.pool);
     rows.push(&join(&pool, "total_concurrency"), &config.total_concurrency, ToString::to_string);
     rows.push(&join(&pool, "control_interval"), &config.control_interval, |span| show_span(*span));
@@ -70,6 +68,10 @@ fn rows(config: &Config) -> Vec<Row> {
     rows.push_optional("listen.metrics", &config.listen.metrics, ToString::to_string);
     rows.push_optional("listen.control", &config.listen.control, |path| socket(path));
     rows.push_limits(config);
+    if let Some(Cluster { name, tls }) = &config.cluster {
+        rows.push("cluster.name", name, Clone::clone);
+        rows.push_tls("cluster", tls);
+    }
     for (name, pool) in &config.pools {
         rows.push_pool(name, pool);
     }
@@ -82,8 +84,7 @@ fn rows(config: &Config) -> Vec<Row> {
         array.written.iter().for_each(|(key, value)| rows.push(key, value, Clone::clone));
     }
     for (name, volume) in &config.volumes {
-        let control = config.pools.get(&volume.pool.value).map(|pool| pool.control.value);
-        rows.push_volume(name, volume, control);
+        rows.push_volume(name, volume, config.pools.get(&volume.pool.value));
     }
     rows.0
 }
@@ -104,6 +105,12 @@ impl Rows {
         self.push(key, resolved, |value| value.as_ref().map_or("-".to_owned(), &show));
     }
 
+    fn push_tls(&mut self, table: &str, tls: &TlsConfig) {
+        for (key, file) in TLS_KEYS.iter().zip([&tls.ca, &tls.certificate, &tls.key]) {
+            self.push(&join(table, key), file, |path| path.display().to_string());
+        }
+    }
+
     fn push_limits(&mut self, config: &Config) {
         let limits = &config.limits;
         self.push("limits.connections", &limits.connections, ToString::to_string);
@@ -119,7 +126,10 @@ impl Rows {
         let table = join("pool", name);
         let key = |key| join(&table, key);
         self.push(&key("control"), &pool.control, |control| control.name().to_owned());
-        if pool.control.value == Control::Maestro {
+        if let Some(controller) = &pool.controller.value {
+            self.push(&key("controller"), &pool.controller, |_| controller.to_string());
+            self.push(&key("control_interval"), &pool.control_interval, |span| show_span(*span));
+        } else if pool.control.value == Control::Maestro {
             self.push(&key("total_concurrency"), &pool.total_concurrency, ToString::to_string);
             self.push(&key("control_interval"), &pool.control_interval, |span| show_span(*span));
             self.push(&key("ports"), &pool.ports, |ports| ports.name().to_owned());
@@ -134,7 +144,9 @@ impl Rows {
         self.push(&key("slo_window"), &pool.slo_window, |span| show_span(*span));
     }
 
-    fn push_volume(&mut self, name: &str, volume: &Volume, control: Option<Control>) {
+    fn push_volume(&mut self, name: &str, volume: &Volume, pool: Option<&Pool>) {
+        let control = pool.map(|pool| pool.control.value);
+        let is_shared_elsewhere = pool.is_some_and(|pool| pool.controller.value.is_some());
         let table = join("volume", name);
         let key = |key| join(&table, key);
         self.push(&key("pool"), &volume.pool, Clone::clone);
@@ -144,13 +156,15 @@ impl Rows {
             self.push(&key("connections"), &volume.connections, ToString::to_string);
         }
         self.push_optional(&key("description"), &volume.description, Clone::clone);
-        if control == Some(Control::Maestro) {
+        if is_shared_elsewhere {
+            // All that is promised and limited stands in the controller's file.
+        } else if control == Some(Control::Maestro) {
             self.push_optional(&key("target"), &volume.target, |target| show_target(*target));
             self.push(&key("priority"), &volume.priority, |priority| priority.get().to_string());
         } else {
             self.push_slo(&key("slo"), volume, control);
         }
-        if control != Some(Control::None) {
+        if control != Some(Control::None) && !is_shared_elsewhere {
             self.push_optional(&key("max_iops"), &volume.max_iops, ToString::to_string);
             self.push_optional(&key("max_bandwidth"), &volume.max_bandwidth, |rate| show_bandwidth(*rate));
             self.push_optional(&key("max_concurrency"), &volume.max_concurrency, ToString::to_string);

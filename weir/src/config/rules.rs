@@ -27,6 +27,9 @@ pub(super) fn check_volume(
 ) {
     match pools.get(&volume.pool.value) {
         None => section.refuse("pool", &one_of("pool", pools.keys())),
+        Some(pool) if pool.controller.value.is_some() => {
+            refuse_what_is_shared_out(section, &volume.pool.value)
+        }
         Some(pool) => check_control(section, &volume.pool.value, pool.control.value),
     }
     match &volume.backend.value {
@@ -57,6 +60,17 @@ fn check_size(section: &Section<'_>, volume: &Volume) {
         (_, false) => {
             let found = format!("nothing, and backend \"{}\" has no size of its own", volume.backend.value);
             section.refuse_found("size", found, "a size such as \"20GiB\"");
+        }
+    }
+}
+
+/// Refuses what the controller of an array says of a volume for all gateways: a limit of each for itself would be several
+/// times the limit.
+fn refuse_what_is_shared_out(section: &Section<'_>, pool: &str) {
+    for key in OBJECTIVE.iter().chain(&CAPS).chain(&["slo"]) {
+        if section.has(key) {
+            let found = format!("a setting of a volume in pool {pool:?}, which has a controller");
+            section.refuse_found(key, found, "nothing; it stands in the file of the controller, without slo");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the gateway's handle asks of a shard. Commands are rare; requests never come this way.
 
+use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 use weir_backend::{FaultRule, Opened};
 use weir_engine::{Engine, EngineConfig, Recorder, VolumeConfig};
@@ -8,6 +9,7 @@ use weir_nbd::Session;
 
 use super::{Intervals, Pool, Shard, Volume};
 use crate::connection::{ConnectionId, Permit};
+use crate::port::{Observations, PortTerms};
 use crate::sharing::{Explanation, VolumeSharing};
 use crate::spec::Limits;
 use crate::stats::VolumeStats;
@@ -82,6 +84,17 @@ pub(crate) enum Command {
         volume: VolumeId,
         answer: oneshot::Sender<Option<Explanation>>,
     },
+    /// What is seen of a pool that is a port goes there from now on.
+    Observe {
+        pool: usize,
+        observations: Sender<Observations>,
+    },
+    /// `done` is sent when they are in force, and dropped if there is no such port.
+    ApplyTerms {
+        pool: usize,
+        terms: PortTerms,
+        done: oneshot::Sender<()>,
+    },
     /// The time for finishing what is queued is up.
     AbortQueued,
     /// The thread ends, and with it every connection.
@@ -123,6 +136,8 @@ impl Shard {
             Command::Explain { pool, volume, answer } => {
                 let _ = answer.send(self.explain(pool, volume));
             }
+            Command::Observe { pool, observations } => self.observe(pool, observations),
+            Command::ApplyTerms { pool, terms, done } => self.apply_terms(pool, &terms, done),
             Command::AbortQueued => self.abort_all_queued(),
             Command::Stop => {} // the loop that receives commands sees to it
         }
@@ -147,6 +162,7 @@ impl Shard {
             control: config.control,
             engine,
             ports,
+            observer: None,
             volumes: Vec::new(),
             first_ports: Vec::new(),
             timed: Vec::new(),

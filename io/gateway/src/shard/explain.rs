@@ -68,6 +68,11 @@ impl Pool {
         }
     }
 
+    /// Whether a controller elsewhere decides.
+    pub(crate) const fn is_port(&self) -> bool {
+        matches!(self.control, Control::Port(_))
+    }
+
     /// The law has decided about a volume.
     pub(super) fn note_allocation(&mut self, now: Instant, id: VolumeId, reasoning: Reasoning) {
         let Some(volume) = self.volumes[id.0 as usize].as_ref() else { return };

@@ -238,6 +238,7 @@ impl Shard {
                     Event::Aborted { .. } | Event::Granted { .. } => {}
                 }
             }
+            pool.tell_observer();
         }
         self.flush_retiring();
         if let Some(key) = self.budget.poll_grantable() {
