@@ -91,9 +91,9 @@ impl<'a> Site<'a> {
     /// If it does not start.
     pub(super) fn start_controller(&mut self) -> anyhow::Result<()> {
         let mut file = format!(
-            "[controller]\nlisten = \"0.0.0.0:{CONTROLLER_PORT}\"\n{}\n[listen]\ncontrol = \"unix:{}\"\nmetrics = \"127.0.0.1:{METRICS_PORT}\"\n\n",
-            self.certificates.keys("controller"),
+            "[controller]\nlisten = \"0.0.0.0:{CONTROLLER_PORT}\"\nstatus = \"127.0.0.1:{METRICS_PORT}\"\ncontrol = \"unix:{}\"\n{}\n",
             self.control_socket().display(),
+            self.certificates.keys("controller"),
         );
         for host in 0..HOSTS {
             file += &format!("[gateway.{}]\n", gateway(host));
