@@ -152,10 +152,14 @@ fn open_tcp(address: SocketAddr, limit: Limit) -> io::Result<Socket> {
 /// Zero at the end of the stream. A connection that breaks in the handshake was closed by the server: a reset is just a
 /// ruder way.
 fn read(mut socket: &Socket, into: &mut [u8], limit: Limit) -> Result<usize, ConnectError> {
-    socket.set_read_timeout(Some(limit.left()?))?;
-    match socket.read(into) {
-        Err(error) if is_timeout(&error) => Err(ConnectError::Silent),
-        read => Ok(read.unwrap_or(0)),
+    loop {
+        socket.set_read_timeout(Some(limit.left()?))?;
+        match socket.read(into) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {} // a ring of this thread may do that
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(0),
+            Err(error) if is_timeout(&error) => return Err(ConnectError::Silent),
+            read => return Ok(read?),
+        }
     }
 }
 
@@ -163,8 +167,7 @@ fn write(mut socket: &Socket, bytes: &[u8], limit: Limit) -> Result<(), ConnectE
     socket.set_write_timeout(Some(limit.left()?))?;
     match socket.write_all(bytes) {
         Err(error) if is_timeout(&error) => Err(ConnectError::Silent),
-        Err(_) => Err(HandshakeError::Closed { naming: false }.into()),
-        Ok(()) => Ok(()),
+        written => Ok(written?),
     }
 }
 
