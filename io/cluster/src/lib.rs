@@ -6,6 +6,28 @@
 //!
 //! A controller's side is a [`Server`], which drives the state machine; a gateway's is a [`Client`]. Both run as tasks of the tokio
 //! runtime that they are started in.
+//!
+//! ```no_run
+//! # use weir_cluster::{Client, ClientSpec, ClusterError, Server, Tls, Told};
+//! # use {tokio::net::TcpListener, weir_clock::Clock, weir_controller::{Controller, VolumeConfig}};
+//! # async fn on_the_controllers_host(tls: Tls, controller: Controller) -> Result<(), ClusterError> {
+//! let listener = TcpListener::bind("0.0.0.0:10810").await?;
+//! let server = Server::start(listener, &tls, Clock::new(), controller)?;
+//! server.ask(|now, controller| controller.set_volume(now, "oltp", VolumeConfig::default())).await;
+//! let status = server.ask(|now, controller| controller.status(now)).await;
+//! # Ok(()) }
+//! # async fn on_a_gateways_host(spec: ClientSpec, clock: Clock) -> Result<(), ClusterError> {
+//! let mut client = Client::start(spec, clock, vec!["oltp".to_owned()])?;
+//! loop {
+//!     match client.next().await {
+//!         // Engine::set_fallback(now, terms.after); Engine::handle_grants(now, terms.until, terms.volumes); only then:
+//!         Told::Terms(terms) => client.applied(terms).await,
+//!         Told::Link(state) => println!("{state:?}"),
+//!     }
+//!     // And whenever Engine::poll_observation has something: client.report(volumes).await
+//! }
+//! # }
+//! ```
 
 mod client;
 mod error;

@@ -232,7 +232,9 @@ impl Controller {
             self.retarget(now);
             self.owe(key, Due::Renewal);
         } else {
-            self.owe_changes(now);
+            let is_short = |key: &GatewayKey| self.gateways[key].is_short;
+            let short: Vec<_> = self.listening(now).into_iter().filter(is_short).collect();
+            short.into_iter().for_each(|key| self.owe(key, Due::Change));
         }
     }
 
@@ -323,28 +325,28 @@ impl Controller {
         if self.ledger.is_behind(key) {
             return None;
         }
-        let gateway = self.gateways.get(&key)?;
+        let gateway = self.gateways.get_mut(&key)?;
         let stream = gateway.stream.as_ref()?;
+        let connection = Connection(stream.connection);
         let (holding, (answers, heard), lease) = if due == Due::Welcome {
             (stream.held.clone(), (0, stream.began), stream.left)
         } else {
-            let permitted = self.ledger.permit(now, key, &gateway.target, &self.ledger.count(now));
+            let permitted = self.ledger.permit(now, key, &gateway.target);
+            gateway.is_short = differ(&gateway.target, &permitted);
             if due == Due::Change && !differ(&permitted, &self.ledger.told(now, key)) {
                 return None;
             }
             (permitted, stream.heard, self.config.lease())
         };
-        let fallback = self.fallback(gateway.volumes.iter().copied());
+        gateway.number += 1;
+        let (number, volumes) = (gateway.number, gateway.volumes.clone());
+        let fallback = self.fallback(volumes);
         let volume = |(volume, amounts): (&VolumeKey, &Amounts)| VolumeGrant {
             volume: self.names.name(*volume).to_owned(),
             grant: (*amounts).into(),
             fallback: fallback.get(volume).copied().unwrap_or(Amounts::UNTOLD).into(),
         };
         let volumes = holding.iter().map(volume).collect();
-        let connection = Connection(stream.connection);
-        let gateway = self.gateways.get_mut(&key)?;
-        gateway.number += 1;
-        let number = gateway.number;
         self.ledger.record(key, Sent { number, at: now, until: heard + lease, grants: holding, fallback });
         let alone_after = self.longest_lease.saturating_mul(ALONE_AFTER);
         Some((connection, Grants { number, answers, lease, alone_after, volumes }))

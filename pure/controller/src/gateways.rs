@@ -22,6 +22,8 @@ pub(crate) struct Gateway {
     pub wanted: Holding,
     /// The same, made to fit into what there is.
     pub target: Holding,
+    /// Whether there was no room for all of it.
+    pub is_short: bool,
 }
 
 /// A stream of a gateway.

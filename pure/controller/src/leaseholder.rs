@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 
 use weir_control::Grant;
-use weir_model::{Instant, Span};
+use weir_model::Instant;
 
 use crate::amounts::Amounts;
 use crate::message::{Grants, Held, Hello};
@@ -140,11 +140,6 @@ impl Leaseholder {
         self.terms.clear(); // all came long ago, and are in force or were never put in force
         self.terms.push_back(alone.clone());
         Some(alone)
-    }
-
-    /// The lease of what was accepted last, as what is left of it.
-    pub fn left(&self, now: Instant) -> Span {
-        self.terms.back().map_or(Span::ZERO, |terms| terms.until.saturating_since(now))
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct GrantLedger {
     total: f64,
     /// By volume, for those that have one.
     limits: BTreeMap<VolumeKey, Amounts>,
+    /// What was counted last, and when: a batch of messages is sent at one instant.
+    counted: Option<(Instant, Counted)>,
 }
 
 /// What a gateway may be holding.
@@ -80,7 +82,7 @@ pub(crate) struct Counted {
 
 impl GrantLedger {
     pub(crate) fn new() -> Self {
-        Self { accounts: BTreeMap::new(), total: 0.0, limits: BTreeMap::new() }
+        Self { accounts: BTreeMap::new(), total: 0.0, limits: BTreeMap::new(), counted: None }
     }
 
     /// How many requests there are to share out.
@@ -90,6 +92,7 @@ impl GrantLedger {
 
     /// What all gateways together may do for a volume.
     pub(crate) fn set_limits(&mut self, volume: VolumeKey, limits: Amounts) {
+        self.counted = None;
         self.limits.insert(volume, limits);
     }
 
@@ -105,12 +108,14 @@ impl GrantLedger {
         let volumes = fallback.keys().copied().collect();
         let fallen = Sent { number: 0, at: now, until: now, grants: fallback.clone(), fallback };
         let possible = VecDeque::from([fallen]);
+        self.counted = None;
         let account = Account { possible, volumes, unknown_until, alone_from: now };
         self.accounts.insert(gateway, account);
     }
 
     /// A gateway on a new stream: what it says that it holds takes the place of what was sent on an old one.
     pub(crate) fn connect(&mut self, gateway: GatewayKey, held: Sent) {
+        self.counted = None;
         let Some(account) = self.accounts.get_mut(&gateway) else { return };
         account.volumes = held.grants.keys().copied().collect();
         account.possible = VecDeque::from([held]);
@@ -119,6 +124,7 @@ impl GrantLedger {
 
     /// The volumes that a gateway has.
     pub(crate) fn set_volumes(&mut self, gateway: GatewayKey, volumes: BTreeSet<VolumeKey>) {
+        self.counted = None;
         if let Some(account) = self.accounts.get_mut(&gateway) {
             account.volumes = volumes;
         }
@@ -129,6 +135,7 @@ impl GrantLedger {
         if let Some(account) = self.accounts.get_mut(&gateway) {
             account.possible.push_back(sent);
         }
+        self.recount(gateway);
     }
 
     /// A gateway holds message `number`; its lease is `lease`. Whether that was not known before.
@@ -139,11 +146,13 @@ impl GrantLedger {
         };
         account.possible.drain(..=place);
         account.alone_from = account.possible[0].at + lease;
+        self.recount(gateway);
         true
     }
 
     /// Whoever is not to be counted any more once its lease is over, for it is no gateway of this controller.
     pub(crate) fn remove(&mut self, gateway: GatewayKey) {
+        self.counted = None;
         self.accounts.remove(&gateway);
     }
 
@@ -187,13 +196,15 @@ impl GrantLedger {
     }
 
     /// What of `wanted` may be sent to a gateway now: all cuts, and of the raises what there is room for.
-    pub(crate) fn permit(
-        &self,
-        now: Instant,
-        gateway: GatewayKey,
-        wanted: &Holding,
-        counted: &Counted,
-    ) -> Holding {
+    pub(crate) fn permit(&mut self, now: Instant, gateway: GatewayKey, wanted: &Holding) -> Holding {
+        let counted = self.counted.take().filter(|(at, _)| *at == now);
+        let (_, counted) = counted.unwrap_or_else(|| (now, self.count(now)));
+        let permitted = self.permitted(now, gateway, wanted, &counted);
+        self.counted = Some((now, counted));
+        permitted
+    }
+
+    fn permitted(&self, now: Instant, gateway: GatewayKey, wanted: &Holding, counted: &Counted) -> Holding {
         let told = self.told(now, gateway);
         let told_of = |volume: &VolumeKey| told.get(volume).copied().unwrap_or(Amounts::UNTOLD);
         let nothing = (0.0, Holding::new());
@@ -218,6 +229,15 @@ impl GrantLedger {
             left -= raise;
         }
         permitted
+    }
+
+    /// Counts one gateway anew in what was counted last.
+    fn recount(&mut self, gateway: GatewayKey) {
+        let Some((now, mut counted)) = self.counted.take() else { return };
+        let Some(account) = self.accounts.get(&gateway) else { return };
+        if counted.replace(gateway, account.most(now, false)) {
+            self.counted = Some((now, counted));
+        }
     }
 }
 
@@ -271,6 +291,25 @@ impl Counted {
     /// What a gateway may be holding, in requests.
     pub(crate) fn requests_of(&self, gateway: GatewayKey) -> f64 {
         self.by_gateway.get(&gateway).map_or(0.0, |(most, _)| *most)
+    }
+
+    /// Puts one gateway's part in the place of what it was. Whether that could be done: from an infinite sum nothing can be
+    /// taken away.
+    fn replace(&mut self, gateway: GatewayKey, most: (f64, Holding)) -> bool {
+        let Some(before) = self.by_gateway.insert(gateway, most.clone()) else { return false };
+        self.requests += most.0 - before.0;
+        let mut is_known = !self.requests.is_nan() && before.1.len() == most.1.len();
+        for (volume, after) in most.1 {
+            let (Some(sum), Some(before)) = (self.volumes.get_mut(&volume), before.1.get(&volume)) else {
+                return false;
+            };
+            let mut without = sum.zip(*before, |sum, before| sum - before);
+            // What was unlimited and stays so.
+            without = without.zip(after, |without, after| if after.is_infinite() { 0.0 } else { without });
+            *sum = without.plus(after);
+            is_known &= !(sum.requests.is_nan() || sum.iops.is_nan() || sum.bandwidth.is_nan());
+        }
+        is_known
     }
 
     fn add_up(&mut self) {
