@@ -30,7 +30,7 @@ pub(super) struct Volume {
 }
 
 /// The size of each volume.
-const VOLUME_GIB: u32 = 8;
+const VOLUME_GIB: u32 = 56;
 
 /// A running site. What it has written goes with the test bed.
 pub(super) struct Site<'a> {
