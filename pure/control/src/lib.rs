@@ -4,10 +4,19 @@
 //! neither sensors nor actuators, so that the same law runs on a pool that serves disks, in a simulation, and in
 //! a test that has nothing but a formula for a plant.
 
+mod arbiter;
 mod depth_feedback;
+mod interval;
 mod maestro;
 mod observation;
+mod port_allocator;
+mod program;
+mod rate_split;
+mod requirement;
+mod shares;
+mod slope;
 mod total_probe;
+mod usage;
 
 pub use depth_feedback::{
     DepthFeedback, DepthFeedbackConfig, DepthSetting, Latency, PoolObservation, VolumeObservation,

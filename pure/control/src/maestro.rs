@@ -1,11 +1,30 @@
 //! Absolute targets and priorities across the ports of an array: Maestro §3.2.
+//!
+//! **Problem.** Applications share an array. Each names its own metric and target; when not all targets can be met, each is to fall short
+//! in inverse proportion to its priority; and its requests come through several ports, each with a scheduler of its own. What is
+//! shared out is how many requests each may have at the array at a time.
+//!
+//! **The law** is a chain, once in each control interval: what each application got of its target, `y`; by how much
+//! that grows with its allocation (`slope.rs`, equations 1 and 2) and how much it used (`usage.rs`); how much it asks for
+//! (`requirement.rs`, equation 3); what it gets beside the others (`arbiter.rs`, and the linear program in `program.rs`); at which
+//! ports (`port_allocator.rs`, equation 4). Where each differs from the paper stands there; what is known of an application from one
+//! interval to the next, and how one begins, in `interval.rs`.
+//!
+//! **Whole and not.** Allocations are held as fractions, and granted as whole numbers that are at most one request away: as a whole number, that of
+//! a small array could not leave its place by 5 %. What an application did is held against what it was granted.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 use weir_model::{Bandwidth, Instant, Iops};
 
-use crate::{ArrayObservation, Controller};
+use crate::arbiter::{Claim, arbitrate};
+use crate::interval::{Interval, Known, make_room, ports_of};
+use crate::port_allocator::{to_ports, to_whole};
+use crate::requirement::Request;
+use crate::usage::amount;
+use crate::{ApplicationObservation, ArrayObservation, Controller, rate_split};
 
 /// What the law decides for the next control interval, in the order of the observation's applications.
 #[derive(Clone, PartialEq, Debug)]
@@ -43,7 +62,7 @@ pub struct Reasoning {
     pub slope: f64,
     /// Whether the slope was found in the data.
     pub fit: Fit,
-    /// `U`: what it had, in requests.
+    /// `U`: what it had, in requests; what it was only lent, if it used that.
     pub had: f64,
     /// `Û`: what it asks the arbiter for, in requests.
     pub requested: f64,
@@ -96,7 +115,10 @@ pub enum BoundBy {
 
 /// The law.
 #[derive(Clone, PartialEq, Default, Debug)]
-pub struct Maestro {}
+pub struct Maestro {
+    /// What is known of the applications, by their identity. Of those that were not seen, nothing is.
+    known: BTreeMap<u64, Known>,
+}
 
 impl Maestro {
     /// The law before it has seen anything.
@@ -110,30 +132,55 @@ impl Controller for Maestro {
     type Setting = ArraySetting;
 
     fn step(&mut self, _now: Instant, seen: &ArrayObservation) -> ArraySetting {
-        let parts: u32 =
-            seen.applications.iter().map(|a| u32::try_from(a.ports.len()).unwrap_or(u32::MAX)).sum();
-        let each = NonZeroU32::new(seen.total.get() / parts.max(1)).unwrap_or(NonZeroU32::MIN);
-        let setting = |application: &crate::ApplicationObservation| ApplicationSetting {
-            ports: application
-                .ports
-                .iter()
-                .map(|_| Grant {
-                    concurrency: each,
-                    max_iops: application.limits.max_iops,
-                    max_bandwidth: application.limits.max_bandwidth,
-                })
-                .collect(),
-            reasoning: Reasoning {
-                performance: application.performance(),
-                slope: 1.0,
-                fit: Fit::NoInformation,
-                had: f64::from(each.get()),
-                requested: f64::from(each.get()),
-                case: Case::Underload,
-                allotted: f64::from(each.get()),
-                bound_by: BoundBy::Request,
-            },
-        };
-        ArraySetting { applications: seen.applications.iter().map(setting).collect() }
+        let total = f64::from(seen.total.get());
+        let mut known = std::mem::take(&mut self.known);
+        let mut intervals: Vec<Interval> =
+            seen.applications.iter().map(|seen| Interval::of(seen, known.remove(&seen.id))).collect();
+        make_room(&mut intervals, total);
+        let claims: Vec<Claim> = intervals.iter().map(|interval| interval.claim(total)).collect();
+        let requests: Vec<Request> = claims.iter().map(|claim| Request::of(claim, total)).collect();
+        let decision = arbitrate(&claims, &requests, total);
+
+        let amounts: Vec<f64> = decision.allotments.iter().map(|given| given.own + given.lent).collect();
+        let minima: Vec<u32> = seen.applications.iter().map(ports_of).collect();
+        let whole = to_whole(&amounts, &minima, seen.total.get());
+        let mut applications = Vec::with_capacity(seen.applications.len());
+        for (i, interval) in intervals.into_iter().enumerate() {
+            let (seen, given) = (&seen.applications[i], decision.allotments[i]);
+            let granted = to_ports(
+                whole[i],
+                &seen.ports.iter().map(|port| amount(port.outstanding)).collect::<Vec<_>>(),
+            );
+            let (slope, fit) = interval.model.slope(total);
+            let reasoning = Reasoning {
+                performance: interval.performance,
+                slope,
+                fit,
+                had: interval.had,
+                requested: requests[i].requests,
+                case: decision.case,
+                allotted: amounts[i],
+                bound_by: given.bound_by,
+            };
+            applications.push(ApplicationSetting { ports: grants(seen, &granted), reasoning });
+            let (target, model) = (seen.objective.target, interval.model);
+            self.known.insert(seen.id, Known { target, model, own: given.own, lent: given.lent, granted });
+        }
+        ArraySetting { applications }
     }
 }
+
+fn grants(seen: &ApplicationObservation, granted: &[u32]) -> Vec<Grant> {
+    let grant = |(requests, (max_iops, max_bandwidth)): (&u32, _)| {
+        let concurrency = NonZeroU32::new(*requests).unwrap_or(NonZeroU32::MIN);
+        Grant { concurrency, max_iops, max_bandwidth }
+    };
+    granted.iter().zip(rate_split::split(seen)).map(grant).collect()
+}
+
+#[cfg(test)]
+mod plant;
+#[cfg(test)]
+mod props;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Who gets how much of the array: the arbiter of Maestro §3.2.2.
+//!
+//! **Underload**: all requests fit. Each is met, and the excess goes to those that can use it, in proportion to priority.
+//!
+//! **Overload**: they do not. A linear program finds the allocations in which the weighted errors `p_i (1 - f_i(u_i))` are as
+//! close together as possible, each within a step of what was there before, and with the sum of what there is (`program.rs`).
+//!
+//! # Where the paper is silent, or a real array differs
+//!
+//! - **The least of a range** is one request at each port, as what is below is never dealt to the ports. The
+//!   **most** of it is what the application can use, as far as the step limit lets it fall there, and its operator's limit.
+//!   Without the first, an application that cannot use more and misses its target all the same would be given more and more, since its
+//!   error does not fall, and starve others: it is the paper's rule of utilisation, which it applies to requests only.
+//! - **Without a performance** an application is not in the program: it has no error. In an overload it goes down to
+//!   its minimum by a step at a time, and what it leaves is in the program's sum.
+//! - **The sum cannot be reached**, as all are at the upper ends of their ranges: they get these (the forerunner of the paper
+//!   makes it the sum, `min(1, sum (c + l))`), and what is left is excess, dealt as in underload.
+//! - **The sum is less than all the lower ends**, after the total fell or somebody came: the total wins over the step limit, and everybody is cut
+//!   to the same part of what it has above its minimum.
+//! - **What nobody can use** is lent, in proportion to priority up to the limits: at the next burst it is there at once, and not a step at
+//!   a time. It is taken back at once, too: as long as it is not used it is no part of what an application had.
+//! - **Priorities** count relative to the highest; more than a million to one is no other than a million to one.
+
+use crate::program::{self, Range};
+use crate::requirement::{Request, STEP};
+use crate::shares::{cut_to, deal};
+use crate::{BoundBy, Case};
+
+/// What the arbiter is told of an application, in requests.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Claim {
+    /// `p`.
+    pub(crate) priority: f64,
+    /// `f`; `None` without a performance.
+    pub(crate) model: Option<Model>,
+    /// `U(t)`.
+    pub(crate) had: f64,
+    /// What it can use; `None`: more than it had.
+    pub(crate) usable: Option<f64>,
+    /// The least that it keeps.
+    pub(crate) minimum: f64,
+    /// The most that it may have, at least the minimum.
+    pub(crate) limit: f64,
+}
+
+/// `f(U) = y + β (U - U(t)) / C`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Model {
+    /// `y(t)`.
+    pub(crate) performance: f64,
+    /// `β`, not below zero.
+    pub(crate) slope: f64,
+}
+
+/// What the arbiter decided.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Decision {
+    /// How it found the array.
+    pub(crate) case: Case,
+    /// One for each application.
+    pub(crate) allotments: Vec<Allotment>,
+}
+
+/// What an application gets, in requests.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Allotment {
+    /// `U(t+1)`.
+    pub(crate) own: f64,
+    /// What nobody can use, on top.
+    pub(crate) lent: f64,
+    /// What decided the first.
+    pub(crate) bound_by: BoundBy,
+}
+
+/// Amounts that differ by less are the same, in requests.
+const SAME: f64 = 1e-6;
+/// The least priority, relative to the highest.
+const LEAST_PRIORITY: f64 = 1e-6;
+
+/// Decides about applications with these requests, where `total` is `C`. The sum is at most the total, if the minima are.
+pub(crate) fn arbitrate(claims: &[Claim], requests: &[Request], total: f64) -> Decision {
+    let priorities = relative(claims);
+    let asked: Vec<f64> = requests.iter().map(|request| request.requests).collect();
+    let case = if asked.iter().sum::<f64>() <= total { Case::Underload } else { Case::Overload };
+    let base = match case {
+        Case::Underload => asked,
+        Case::Overload => overload(claims, asked, &priorities, total),
+    };
+    let add = |to: &[f64], most: fn(&Claim) -> f64| {
+        let rooms: Vec<f64> = claims.iter().zip(to).map(|(claim, has)| most(claim) - has).collect();
+        deal(total - to.iter().sum::<f64>(), &rooms, &priorities)
+    };
+    let excess = add(&base, |claim| claim.usable.unwrap_or(f64::MAX).min(claim.limit));
+    let own: Vec<f64> = base.iter().zip(&excess).map(|(base, excess)| base + excess).collect();
+    let lent = add(&own, |claim| claim.limit);
+    let allotments = (0..claims.len()).map(|i| Allotment {
+        own: own[i],
+        lent: lent[i],
+        bound_by: match case {
+            Case::Underload if excess[i] <= SAME => requests[i].bound_by,
+            Case::Underload => reason(&claims[i], own[i], BoundBy::Request),
+            Case::Overload if (own[i] - claims[i].had).abs() >= STEP * total - SAME => {
+                reason(&claims[i], own[i], BoundBy::StepLimit)
+            }
+            Case::Overload => reason(&claims[i], own[i], BoundBy::Priority),
+        },
+    });
+    Decision { case, allotments: allotments.collect() }
+}
+
+/// The allocations in overload, before any excess.
+fn overload(claims: &[Claim], mut allotted: Vec<f64>, priorities: &[f64], total: f64) -> Vec<f64> {
+    let members: Vec<(usize, Model)> =
+        claims.iter().enumerate().filter_map(|(i, claim)| Some((i, claim.model?))).collect();
+    let ranges: Vec<Range> =
+        members.iter().map(|(i, model)| range(&claims[*i], *model, priorities[*i], total)).collect();
+    let others: f64 = (0..claims.len()).filter(|i| claims[*i].model.is_none()).map(|i| allotted[i]).sum();
+    for ((i, _), amount) in members.iter().zip(program::solve(&ranges, total - others)) {
+        allotted[*i] = amount;
+    }
+    let minima: Vec<f64> = claims.iter().map(|claim| claim.minimum).collect();
+    cut_to(total, &mut allotted, &minima);
+    allotted
+}
+
+/// What an application in the program may get.
+fn range(claim: &Claim, model: Model, priority: f64, total: f64) -> Range {
+    let step = STEP * total;
+    let lower = (claim.had - step).max(claim.minimum).min(claim.limit);
+    let upper = (claim.had + step).min(claim.usable.unwrap_or(f64::MAX)).min(claim.limit).max(lower);
+    let error =
+        |amount: f64| priority * (1.0 - model.performance - model.slope * (amount - claim.had) / total);
+    Range { lower, upper, error_at_lower: error(lower), error_at_upper: error(upper) }
+}
+
+/// What an allocation ran into, if it did.
+fn reason(claim: &Claim, amount: f64, otherwise: BoundBy) -> BoundBy {
+    if amount >= claim.limit - SAME {
+        BoundBy::Limit
+    } else if amount <= claim.minimum + SAME {
+        BoundBy::Minimum
+    } else if claim.usable.is_some_and(|usable| (amount - usable).abs() <= SAME) {
+        BoundBy::Use
+    } else {
+        otherwise
+    }
+}
+
+fn relative(claims: &[Claim]) -> Vec<f64> {
+    let highest = claims.iter().map(|claim| claim.priority).fold(f64::MIN_POSITIVE, f64::max);
+    claims.iter().map(|claim| (claim.priority / highest).max(LEAST_PRIORITY)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! What is known of an application when an interval has ended: what it had, what it made of it, and what was learnt before.
+//!
+//! **What it had** is what it was given, but for three cases. The bounds that its ports report are others than those that were granted:
+//! a lease ran out, a raise waited for a cut elsewhere, the law was started anew. Then it had what they report. It used what it
+//! was only lent: then that is its own from now on. And it is new, and nothing is reported: then it begins with the share of
+//! the total that its priority is among all, and the others, who had everything, are cut to make room; if it has asked for nothing it
+//! begins with its minimum, as if it had been idle before.
+//!
+//! **A total that fell** cuts everybody to the same part of what it had above its minimum.
+
+use weir_model::Target;
+
+use crate::ApplicationObservation;
+use crate::arbiter::{Claim, Model};
+use crate::shares::cut_to;
+use crate::slope::{Point, SlopeModel};
+use crate::usage::Usage;
+
+/// What is kept of an application from one interval to the next.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Known {
+    /// The target of which performance is a part: with another one, what was learnt says nothing.
+    pub(crate) target: Option<Target>,
+    pub(crate) model: SlopeModel,
+    /// What it was given, in requests, before that was made whole.
+    pub(crate) own: f64,
+    /// What it was lent on top.
+    pub(crate) lent: f64,
+    /// What it was granted, by port.
+    pub(crate) granted: Vec<u32>,
+}
+
+/// The interval that ended, for an application.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Interval {
+    pub(crate) model: SlopeModel,
+    /// `y`, at most [`PLENTY`].
+    pub(crate) performance: Option<f64>,
+    /// `U`, in requests. Of one that is new, and has not found room yet, zero.
+    pub(crate) had: f64,
+    is_new: bool,
+    usable: Option<f64>,
+    priority: f64,
+    minimum: f64,
+    limit: f64,
+}
+
+/// A performance above this says no more than that there is plenty.
+const PLENTY: f64 = 10.0;
+/// Less than this, in requests, is nothing.
+const NOTHING: f64 = 1e-6;
+
+impl Interval {
+    /// What was seen, of an application of which this was known.
+    pub(crate) fn of(seen: &ApplicationObservation, known: Option<Known>) -> Self {
+        let reported = seen.ports.iter().map(|port| Some(port.bound?.get())).collect::<Option<Vec<u32>>>();
+        let granted = known.as_ref().map(|known| known.granted.clone());
+        let bounds = reported.clone().or(granted).filter(|bounds| bounds.len() == seen.ports.len());
+        let usage = bounds.as_ref().map(|bounds| Usage::of(&seen.ports, bounds));
+        let performance = seen.performance().filter(|y| !y.is_nan()).map(|y| y.clamp(0.0, PLENTY));
+        let minimum = f64::from(ports_of(seen));
+        let usable = usage.and_then(|usage| usage.usable);
+        let had = match &known {
+            Some(known) if reported.as_ref().is_none_or(|reported| *reported == known.granted) => {
+                Some(if usable.is_none() && known.lent > NOTHING {
+                    known.own + known.lent
+                } else {
+                    known.own
+                })
+            }
+            _ => reported_sum(seen),
+        };
+        let is_evidence = usage.is_some_and(|usage| usage.is_evidence);
+        let point = |performance| Point { had: bounds.as_deref().map_or(minimum, sum), performance };
+        let learnt = known.filter(|known| known.target == seen.objective.target).map(|known| known.model);
+        let mut model = learnt.unwrap_or_default();
+        model.observe(performance.filter(|_| is_evidence).map(point));
+        Self {
+            model,
+            performance,
+            had: had.map_or(0.0, |had| had.max(minimum)),
+            is_new: had.is_none(),
+            usable,
+            priority: seen.objective.priority.get(),
+            minimum,
+            limit: seen.limits.concurrency.map_or(f64::MAX, |limit| f64::from(limit.get())).max(minimum),
+        }
+    }
+
+    /// What the arbiter is to know, where `total` is `C`.
+    pub(crate) fn claim(&self, total: f64) -> Claim {
+        let slope = self.model.slope(total).0;
+        Claim {
+            priority: self.priority,
+            model: self.performance.map(|performance| Model { performance, slope }),
+            had: self.had,
+            usable: self.usable,
+            minimum: self.minimum,
+            limit: self.limit.min(total).max(self.minimum),
+        }
+    }
+}
+
+/// Gives those that are new what they begin with, and cuts what all had to the total.
+pub(crate) fn make_room(intervals: &mut [Interval], total: f64) {
+    let highest = intervals.iter().map(|interval| interval.priority).fold(f64::MIN_POSITIVE, f64::max);
+    let priorities: f64 = intervals.iter().map(|interval| interval.priority / highest).sum();
+    for new in intervals.iter_mut().filter(|interval| interval.is_new) {
+        let share = total * (new.priority / highest) / priorities;
+        new.had = if new.performance.is_some() { share.max(new.minimum) } else { new.minimum };
+    }
+    let of = |is_new: bool, of: fn(&Interval) -> f64| {
+        intervals.iter().filter(move |interval| interval.is_new == is_new).map(of).collect::<Vec<f64>>()
+    };
+    let (mut new, mut old) = (of(true, |new| new.had), of(false, |old| old.had));
+    let (least_of_new, least_of_old) = (of(true, |new| new.minimum), of(false, |old| old.minimum));
+    cut_to(total - least_of_old.iter().sum::<f64>(), &mut new, &least_of_new);
+    cut_to(total - new.iter().sum::<f64>(), &mut old, &least_of_old);
+    let (mut new, mut old) = (new.into_iter(), old.into_iter());
+    for interval in intervals {
+        interval.had = if interval.is_new { new.next() } else { old.next() }.unwrap_or(interval.had);
+    }
+}
+
+/// The least that an application keeps: a request at each port.
+pub(crate) fn ports_of(seen: &ApplicationObservation) -> u32 {
+    u32::try_from(seen.ports.len()).unwrap_or(u32::MAX)
+}
+
+/// What the ports report, where a port without a bound counts as one request; `None` if none has one.
+fn reported_sum(seen: &ApplicationObservation) -> Option<f64> {
+    seen.ports
+        .iter()
+        .any(|port| port.bound.is_some())
+        .then(|| seen.ports.iter().map(|port| port.bound.map_or(1.0, |bound| f64::from(bound.get()))).sum())
+}
+
+fn sum(bounds: &[u32]) -> f64 {
+    bounds.iter().copied().map(f64::from).sum()
+}

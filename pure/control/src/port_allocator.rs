@@ -1,0 +1,68 @@
+//! Who may have how many requests at which port: the port allocator of Maestro §3.2.3.
+//!
+//! ```text
+//! U_ij(t+1) = U_i(t+1) d_ij(t) / sum_k d_ik(t)    (4)
+//! ```
+//!
+//! The paper rounds up, and gives each application at least one at each port. With many of both that is far more than the total, which
+//! it calls a limit. Here the sum over all applications and ports is never more: first the applications' allocations are made whole, rounded up
+//! as long as there is room and by the largest remainder where it ends; then each is dealt to the application's ports, where those
+//! whose part would be less than one get one, at the cost of the others, and the largest remainder has what is left. In two
+//! steps, as over sixteen ports at once an application could lose sixteen requests to rounding.
+//!
+//! Both steps are continuous but for rounding: what changes a little moves a request, and not two. Of equal remainders the
+//! first in the observer's order wins, always the same.
+
+/// Less than this is rounding of floating-point numbers.
+const NOTHING: f64 = 1e-9;
+
+/// `amounts` as whole numbers, each rounded up or down, up as long as the sum is at most `total`; none less than its minimum.
+pub(crate) fn to_whole(amounts: &[f64], minima: &[u32], total: u32) -> Vec<u32> {
+    let mut whole: Vec<u32> =
+        amounts.iter().zip(minima).map(|(amount, minimum)| floor(amount + NOTHING).max(*minimum)).collect();
+    let remainder = |i: usize| amounts[i] - f64::from(whole[i]);
+    let mut order: Vec<(f64, usize)> =
+        (0..amounts.len()).map(|i| (remainder(i), i)).filter(|(left, _)| *left > NOTHING).collect();
+    order.sort_unstable_by(|(a, i), (b, j)| b.total_cmp(a).then(i.cmp(j)));
+    let room = u64::from(total).saturating_sub(whole.iter().copied().map(u64::from).sum());
+    for (_, i) in order.into_iter().take(usize::try_from(room).unwrap_or(usize::MAX)) {
+        whole[i] += 1;
+    }
+    whole
+}
+
+/// `amount` requests by port, in proportion to the demand there, and at least one each; in equal parts where there is none. The sum is
+/// `amount`, or the number of ports if that is more.
+pub(crate) fn to_ports(amount: u32, demand: &[f64]) -> Vec<u32> {
+    let minima = vec![1; demand.len()];
+    let any = demand.iter().sum::<f64>() > 0.0;
+    let demand: Vec<f64> = if any { demand.to_vec() } else { vec![1.0; demand.len()] };
+    to_whole(&with_one_each(f64::from(amount), &demand), &minima, amount)
+}
+
+/// `amount` in proportion to the demand, but for those that get one as their part would be less.
+fn with_one_each(amount: f64, demand: &[f64]) -> Vec<f64> {
+    let mut has_one = vec![false; demand.len()];
+    loop {
+        let (mut left, mut sum) = (amount, 0.0);
+        for (has_one, demand) in has_one.iter().zip(demand) {
+            if *has_one { left -= 1.0 } else { sum += demand }
+        }
+        let part = |demand: f64| if sum > 0.0 { left.max(0.0) * (demand / sum) } else { left };
+        let below = |i: &usize| !has_one[*i] && part(demand[*i]) < 1.0;
+        let more: Vec<usize> = (0..demand.len()).filter(below).collect();
+        if more.is_empty() {
+            let amount_of = |(has_one, demand): (&bool, &f64)| if *has_one { 1.0 } else { part(*demand) };
+            return has_one.iter().zip(demand).map(amount_of).collect();
+        }
+        more.into_iter().for_each(|i| has_one[i] = true);
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates, which is what is meant
+const fn floor(amount: f64) -> u32 {
+    amount as u32
+}
+
+#[cfg(test)]
+mod tests;

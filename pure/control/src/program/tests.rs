@@ -1,0 +1,3 @@
+//! The program on its degenerate cases.
+
+use super::*;
