@@ -9,13 +9,14 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::config::{Config, check_report};
 use crate::demo::DemoArguments;
 use crate::failure::Failure;
+use crate::grants::GrantsArguments;
 use crate::lab::LabArguments;
 use crate::load::LoadArguments;
 use crate::record::RecordArguments;
 use crate::replay::ReplayArguments;
 use crate::sim::SimArguments;
 use crate::what_if::WhatIfArguments;
-use crate::{decisions, demo, lab, load, record, replay, serve, sim, status, what_if};
+use crate::{decisions, demo, grants, lab, load, record, replay, serve, sim, status, what_if};
 
 /// Volumes with a guaranteed latency, on storage that is shared.
 #[derive(Parser, Debug)]
@@ -61,6 +62,8 @@ enum Verb {
     Load(LoadArguments),
     /// Replay a recorded load on a pool with a simulated array, or the decisions that `weir record` wrote
     Replay(Replayed),
+    /// Print what volumes were let do, and when, by the recordings of `weir record`
+    Grants(GrantsArguments),
     /// Would the promises of a proposed configuration hold under recorded loads?
     #[command(name = "whatif")]
     WhatIf(WhatIfArguments),
@@ -103,6 +106,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Replay(Replayed { load, .. }) => {
             on_runtime(replay::replay(load.expect("clap asks for a trace where there are no decisions")))
         }
+        Verb::Grants(arguments) => grants::grants(&arguments),
         Verb::WhatIf(arguments) => what_if::what_if(&arguments),
         Verb::Lab(arguments) => lab::lab(arguments),
         Verb::Load(arguments) => on_runtime(load::load(arguments)),

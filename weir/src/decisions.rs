@@ -16,17 +16,20 @@ use crate::record::SUFFIX;
 /// # Errors
 /// If a file is no recording, or the engine decides otherwise than recorded; then the first difference is said.
 pub(crate) fn replay_decisions(path: &Path) -> Result<(), Failure> {
-    for file in recordings(path)? {
+    for file in recordings("--decisions", path)? {
         replay(&file)?;
     }
     Ok(())
 }
 
-/// The files to replay, in the order of their names.
-fn recordings(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+/// The recordings that the argument `name` means by `path`, in the order of their names.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn recordings(name: &str, path: &Path) -> Result<Vec<PathBuf>, Failure> {
     let refused = |found: String| {
         let accepted = "a recording of `weir record`, or the directory of its --out";
-        Failure::usage(format!("--decisions {}: found {found}; accepted: {accepted}", path.display()))
+        Failure::usage(format!("{name} {}: found {found}; accepted: {accepted}", path.display()))
     };
     let metadata = fs::metadata(path).map_err(|error| refused(error.to_string()))?;
     if !metadata.is_dir() {

@@ -6,6 +6,7 @@ mod config;
 mod decisions;
 mod demo;
 mod failure;
+mod grants;
 mod lab;
 mod load;
 mod record;

@@ -2,7 +2,7 @@
 //!
 //! A figure of one machine at one time says little about another, so that every bar of a server is a ratio: the same client
 //! against two servers, in turn, in one run. Criterion alone would not do: it measures functions, not programs that talk
-//! over sockets. What is a function, the scheduler and the simulator, it does measure. `bench/README.md` says what is
+//! over sockets. What is a function, the scheduler, Maestro's law and the simulator, it does measure. `bench/README.md` says what is
 //! measured and how to read it.
 
 mod bed;
@@ -15,6 +15,7 @@ mod decision;
 mod handshake;
 mod idle;
 mod images;
+mod interval;
 mod machine;
 mod progress;
 mod qos;
@@ -39,7 +40,7 @@ use progress::Progress;
 use report::{Occasion, Report};
 
 /// What is measured without a server.
-const FUNCTIONS: [Benchmark; 2] = [decision::BENCHMARK, simulator::BENCHMARK];
+const FUNCTIONS: [Benchmark; 3] = [decision::BENCHMARK, interval::BENCHMARK, simulator::BENCHMARK];
 
 /// How to measure.
 #[derive(Args)]

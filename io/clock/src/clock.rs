@@ -1,28 +1,28 @@
 //! The monotonic clock, in the project's own [`Instant`].
 
-use std::time::Instant as SystemInstant;
-
+use rustix::time::{ClockId, clock_gettime};
 use weir_model::{Instant, Span};
 
-/// A monotonic clock whose origin is the moment at which it was made.
+/// The kernel's monotonic clock, whose origin is the start of the machine.
 ///
-/// A process makes one and hands out copies: instants of clocks with different origins say nothing about each
-/// other.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    origin: SystemInstant,
-}
+/// The processes of a machine can compare their instants: what several gateways decided and when, each in a recording of
+/// its own, can be put in order. A clock with an origin of its own for each process, as that of the standard library has, would
+/// need the time of day for it, which is set back now and then.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Clock;
 
 impl Clock {
-    /// A clock that starts now, at [`Instant::ORIGIN`].
-    #[allow(clippy::new_without_default)] // two default clocks would differ, which nobody expects of a default
-    pub fn new() -> Self {
-        Self { origin: SystemInstant::now() }
+    /// The clock.
+    pub const fn new() -> Self {
+        Self
     }
 
-    /// The time since the clock was made, to the nanosecond. Never goes back; costs no system call.
+    /// The time since the machine was started, to the nanosecond. Never goes back; costs no system call.
+    #[allow(clippy::unused_self)] // whoever reads a clock was given one
     pub fn now(self) -> Instant {
-        Instant::ORIGIN + Span::from(self.origin.elapsed())
+        let now = clock_gettime(ClockId::Monotonic);
+        let part = |part: i64| u64::try_from(part).expect("a monotonic clock begins at zero");
+        Instant::ORIGIN + Span::from_secs(part(now.tv_sec)) + Span::from_nanos(part(now.tv_nsec))
     }
 }
 

@@ -1,13 +1,14 @@
 //! What stands where in a file.
 //!
 //! ```text
-//! "weir decisions 1\n"                  in clear, so that a file says what it is; 1 is the version of all that follows
+//! "weir decisions 2\n"                  in clear, so that a file says what it is; 2 is the version of all that follows
 //! zstd stream, with a checksum:
 //!     block, block, ...                 length in bytes (u32, little endian), then so many bytes:
 //!                                       of the first the header, of all others records
 //!     0 (u32), ending (u8)              absent if the writer died
 //! header: version of weir, name of the pool
-//! record: nanoseconds since the record before (the first: since the start of the clock), entry
+//! record: nanoseconds since the record before (the first: since the origin of the clock, the machine's start),
+//!         entry
 //! ```
 //!
 //! Header and records are in the encoding of `postcard`: numbers as long as they need to be, enums as the number of their
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const MAGIC: &str = "weir decisions ";
 
 /// The version of the format.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Bytes in a block, unless a single record is longer: some thousand records.
 pub(crate) const BLOCK: usize = 64 * 1024;

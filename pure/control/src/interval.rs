@@ -14,7 +14,7 @@ use crate::ApplicationObservation;
 use crate::arbiter::{Claim, Model};
 use crate::shares::cut_to;
 use crate::slope::{Point, SlopeModel};
-use crate::usage::Usage;
+use crate::usage::{Usage, amount};
 
 /// What is kept of an application from one interval to the next.
 #[derive(Clone, PartialEq, Debug)]
@@ -38,6 +38,8 @@ pub(crate) struct Interval {
     pub(crate) performance: Option<f64>,
     /// `U`, in requests. Of one that is new, and has not found room yet, zero.
     pub(crate) had: f64,
+    /// `d`, by port.
+    pub(crate) demand: Vec<f64>,
     is_new: bool,
     usable: Option<f64>,
     priority: f64,
@@ -54,9 +56,9 @@ impl Interval {
     /// What was seen, of an application of which this was known.
     pub(crate) fn of(seen: &ApplicationObservation, known: Option<Known>) -> Self {
         let reported = seen.ports.iter().map(|port| Some(port.bound?.get())).collect::<Option<Vec<u32>>>();
-        let granted = known.as_ref().map(|known| known.granted.clone());
-        let bounds = reported.clone().or(granted).filter(|bounds| bounds.len() == seen.ports.len());
-        let usage = bounds.as_ref().map(|bounds| Usage::of(&seen.ports, bounds));
+        let granted = known.as_ref().map(|known| known.granted.as_slice());
+        let bounds = reported.as_deref().or(granted).filter(|bounds| bounds.len() == seen.ports.len());
+        let usage = bounds.map(|bounds| Usage::of(&seen.ports, bounds));
         let performance = seen.performance().filter(|y| !y.is_nan()).map(|y| y.clamp(0.0, PLENTY));
         let minimum = f64::from(ports_of(seen));
         let usable = usage.and_then(|usage| usage.usable);
@@ -71,14 +73,15 @@ impl Interval {
             _ => reported_sum(seen),
         };
         let is_evidence = usage.is_some_and(|usage| usage.is_evidence);
-        let point = |performance| Point { had: bounds.as_deref().map_or(minimum, sum), performance };
+        let point = Point { had: bounds.map_or(minimum, sum), performance: performance.unwrap_or_default() };
         let learnt = known.filter(|known| known.target == seen.objective.target).map(|known| known.model);
         let mut model = learnt.unwrap_or_default();
-        model.observe(performance.filter(|_| is_evidence).map(point));
+        model.observe((is_evidence && performance.is_some()).then_some(point));
         Self {
             model,
             performance,
             had: had.map_or(0.0, |had| had.max(minimum)),
+            demand: seen.ports.iter().map(|port| amount(port.outstanding)).collect(),
             is_new: had.is_none(),
             usable,
             priority: seen.objective.priority.get(),

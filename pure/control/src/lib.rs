@@ -10,7 +10,7 @@ mod interval;
 mod maestro;
 mod observation;
 mod port_allocator;
-mod program;
+pub mod program;
 mod rate_split;
 mod requirement;
 mod shares;

@@ -23,7 +23,6 @@ use crate::arbiter::{Claim, arbitrate};
 use crate::interval::{Interval, Known, make_room, ports_of};
 use crate::port_allocator::{to_ports, to_whole};
 use crate::requirement::Request;
-use crate::usage::amount;
 use crate::{ApplicationObservation, ArrayObservation, Controller, rate_split};
 
 /// What the law decides for the next control interval, in the order of the observation's applications.
@@ -147,10 +146,7 @@ impl Controller for Maestro {
         let mut applications = Vec::with_capacity(seen.applications.len());
         for (i, interval) in intervals.into_iter().enumerate() {
             let (seen, given) = (&seen.applications[i], decision.allotments[i]);
-            let granted = to_ports(
-                whole[i],
-                &seen.ports.iter().map(|port| amount(port.outstanding)).collect::<Vec<_>>(),
-            );
+            let granted = to_ports(whole[i], &interval.demand);
             let (slope, fit) = interval.model.slope(total);
             let reasoning = Reasoning {
                 performance: interval.performance,

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
-use weir_model::{Bandwidth, Iops, LatencyHistogram, Objective, Span, Target};
+use weir_model::{Bandwidth, Iops, LatencyHistogram, Objective, Percentile, Span, Target};
 
 /// What was seen of an array in the control interval that ended.
 #[derive(Clone, PartialEq, Debug)]
@@ -100,12 +100,31 @@ impl ApplicationObservation {
                 Some(target.as_secs_f64() / mean.max(NANOSECOND))
             }
             Target::Percentile(percentile, target) => {
-                let mut latencies = LatencyHistogram::new();
-                self.ports.iter().for_each(|port| latencies.merge(&port.latencies));
-                let latency = latencies.percentile(percentile).or(self.oldest())?;
+                let latency = self.percentile(percentile).or(self.oldest())?;
                 Some(target.as_secs_f64() / latency.as_secs_f64().max(NANOSECOND))
             }
         }
+    }
+
+    /// The percentile over all ports. As [`LatencyHistogram::merge`] would find it, in a tenth of the time: with many ports that
+    /// would be most of what the law costs.
+    fn percentile(&self, percentile: Percentile) -> Option<Span> {
+        let mut counts: Vec<u64> = Vec::new();
+        for (bucket, count) in self.ports.iter().flat_map(|port| port.latencies.counts()) {
+            let bucket = usize::from(bucket);
+            if bucket >= counts.len() {
+                counts.resize(bucket + 1, 0);
+            }
+            counts[bucket] += u64::from(count);
+        }
+        let rank = (counts.iter().sum::<u64>() * u64::from(percentile.tenths())).div_ceil(1000).max(1);
+        let mut below = 0;
+        let is_within = |(_, count): &(u16, &u64)| {
+            below += **count;
+            below >= rank
+        };
+        let (bucket, _) = (0..).zip(&counts).find(is_within)?;
+        LatencyHistogram::from_counts([(bucket, 1)]).percentile(percentile)
     }
 
     fn oldest(&self) -> Option<Span> {
@@ -119,4 +138,33 @@ const NANOSECOND: f64 = 1e-9;
 #[allow(clippy::cast_precision_loss)] // counts and rates far below 2^53
 const fn to_f64(value: u64) -> f64 {
     value as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_over_ports_is_that_of_all_their_latencies() {
+        let latencies = |micros: std::ops::Range<u64>| {
+            let mut latencies = LatencyHistogram::new();
+            micros.for_each(|micros| latencies.record(Span::from_micros(micros * micros)));
+            latencies
+        };
+        let port = |latencies| PortObservation { latencies, ..PortObservation::default() };
+        let ports = vec![port(latencies(1..70)), port(latencies(5..5)), port(latencies(40..900))];
+        let mut merged = LatencyHistogram::new();
+        ports.iter().for_each(|port| merged.merge(&port.latencies));
+        let seen = |ports| ApplicationObservation {
+            id: 0,
+            objective: Objective::default(),
+            limits: Limits::default(),
+            ports,
+        };
+        let (all, none) = (seen(ports), seen(Vec::new()));
+        for percentile in [1, 500, 950, 999].map(|tenths| Percentile::from_tenths(tenths).unwrap()) {
+            assert_eq!(all.percentile(percentile), merged.percentile(percentile));
+            assert_eq!(none.percentile(percentile), None);
+        }
+    }
 }

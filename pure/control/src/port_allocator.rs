@@ -48,14 +48,17 @@ fn with_one_each(amount: f64, demand: &[f64]) -> Vec<f64> {
         for (has_one, demand) in has_one.iter().zip(demand) {
             if *has_one { left -= 1.0 } else { sum += demand }
         }
-        let part = |demand: f64| if sum > 0.0 { left.max(0.0) * (demand / sum) } else { left };
-        let below = |i: &usize| !has_one[*i] && part(demand[*i]) < 1.0;
-        let more: Vec<usize> = (0..demand.len()).filter(below).collect();
-        if more.is_empty() {
-            let amount_of = |(has_one, demand): (&bool, &f64)| if *has_one { 1.0 } else { part(*demand) };
-            return has_one.iter().zip(demand).map(amount_of).collect();
+        let scale = if sum > 0.0 { left.max(0.0) / sum } else { 0.0 };
+        let mut is_done = true;
+        for (has_one, demand) in has_one.iter_mut().zip(demand) {
+            let is_below = !*has_one && demand * scale < 1.0;
+            *has_one |= is_below;
+            is_done &= !is_below;
         }
-        more.into_iter().for_each(|i| has_one[i] = true);
+        if is_done {
+            let part = |(has_one, demand): (&bool, &f64)| if *has_one { 1.0 } else { demand * scale };
+            return has_one.iter().zip(demand).map(part).collect();
+        }
     }
 }
 

@@ -37,15 +37,15 @@
 
 /// What an application may get, and its weighted error at both ends.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Range {
+pub struct Range {
     /// `lo`.
-    pub(crate) lower: f64,
+    pub lower: f64,
     /// `hi`, at least `lo`.
-    pub(crate) upper: f64,
+    pub upper: f64,
     /// `e(lo)`.
-    pub(crate) error_at_lower: f64,
+    pub error_at_lower: f64,
     /// `e(hi)`, at most `e(lo)`.
-    pub(crate) error_at_upper: f64,
+    pub error_at_upper: f64,
 }
 
 /// Errors that differ by less are the same: a step and no ramp.
@@ -53,7 +53,7 @@ const FLAT: f64 = 1e-13;
 
 /// The allocation with the sum `sum` in which the errors are in the narrowest band. If the sum cannot be met: the ends of the ranges
 /// that come closest.
-pub(crate) fn solve(ranges: &[Range], sum: f64) -> Vec<f64> {
+pub fn solve(ranges: &[Range], sum: f64) -> Vec<f64> {
     let levels = Levels::of(ranges);
     let (mut above, mut below) = (0, levels.positions());
     // The sum at `above` is at least what is wanted; at `below`, of which the last is past the end, it is less.

@@ -1,10 +1,55 @@
 //! How many requests an array takes at a time, found by trying: `total_concurrency = "auto"`.
+//!
+//! **Problem.** Maestro shares out a number that somebody has to know: with too few requests at a time the array is idle in part, with
+//! too many they queue where no priority reaches them. The paper has four for each disk; who serves an array through
+//! NBD, or a cloud's volume, knows of no disks.
+//!
+//! **The law.** Throughput rises with the number of requests until all of the array is busy, and then stays. So: measure at the total in
+//! force, raise it by a quarter, measure again, and keep the raise if throughput rose by at least a fifth of
+//! what proportion would give (5 % for the quarter); then try the next. If it did not, go back and hold still for [`HOLD`]
+//! intervals before trying again. Once in [`DOWNWARD`] tries, and as long as it works, the total is cut by a fifth, and the cut
+//! kept if throughput fell by less than a tenth of what proportion would take (2 %): between the two numbers lies what is neither
+//! raised nor cut, so that noise does not move it.
+//!
+//! **Why a fifth of proportion.** An array of `k` disks, each of which is asked at random, answers `k n / (n + k - 1)` of what
+//! all of them could with `n` requests there. A quarter more is worth 5 % up to about `n = 3 k`, and the raise from there is
+//! the last: between three and four for each disk, where the paper arrived by experience. An array that is busy in full from `k` on
+//! (a flash disk, a limit in a cloud) is left at `k` to `1.2 k`.
+//!
+//! **What throughput is.** Requests and bytes: of an array that is limited by one of them, a change of the request size moves
+//! the other. A raise has to be worth it in both, and a cut must harm neither, so that a change of the load in the middle of a
+//! try ends it as a failure, which costs nothing but the time until the next.
+//!
+//! **A bound that is not felt**, with fewer than [`FELT`] of the total at the array, limits nobody: there is
+//! nothing to learn: a try is given up, and none is begun until it is felt again.
+//!
+//! The first interval after each change is not measured: what it answers was given to the array before.
 
 use std::num::NonZeroU32;
 
 use weir_model::{Instant, Span};
 
 use crate::Controller;
+use crate::usage::amount;
+
+/// Where it begins: what a few disks or a flash disk are busy with.
+const INITIAL: u32 = 32;
+/// More than any array gains from.
+const MOST: u32 = 4096;
+/// The share of the total at the array from which on it is felt.
+const FELT: f64 = 0.9;
+/// Intervals that are measured at a total. With a second each, an array of 1,000 requests a second answers
+/// 3,000, give or take 2 %.
+const MEASURED: u32 = 3;
+/// Intervals between a try that failed and the next: a failed raise costs little, a failed cut a fifth of throughput for
+/// four intervals.
+const HOLD: u32 = 12;
+/// One in so many tries is downward.
+const DOWNWARD: u32 = 3;
+/// The part of a proportional rise from which on a raise is worth it.
+const WORTHWHILE: f64 = 0.2;
+/// The part of a proportional fall up to which a cut is harmless.
+const HARMLESS: f64 = 0.1;
 
 /// What was seen of the array in the last control interval.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
@@ -24,18 +69,85 @@ pub struct ProbeObservation {
 /// The law.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TotalProbe {
-    total: NonZeroU32,
+    /// What is in force when nothing is tried.
+    base: u32,
+    /// The least that was asked for last.
+    least: u32,
+    phase: Phase,
+    /// Tries that were begun.
+    tries: u32,
+}
+
+/// What the law is at.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Phase {
+    /// At `base`, until the next try.
+    Hold { intervals: u32 },
+    /// At `base`: what a try is to be held against.
+    Measure(Measure),
+    /// At another total.
+    Try { total: u32, before: Throughput, seen: Measure },
+}
+
+/// Throughput while it is measured.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+struct Measure {
+    /// Whether the first interval, which is not measured, is over.
+    has_begun: bool,
+    intervals: u32,
+    seconds: f64,
+    requests: f64,
+    bytes: f64,
+}
+
+/// What was answered in a second.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Throughput {
+    requests: f64,
+    bytes: f64,
 }
 
 impl TotalProbe {
     /// The law before it has tried anything.
-    pub fn new() -> Self {
-        Self { total: NonZeroU32::new(64).expect("above zero") }
+    pub const fn new() -> Self {
+        Self { base: INITIAL, least: 1, phase: Phase::Measure(Measure::NOTHING), tries: 0 }
     }
 
     /// The total in force.
     pub const fn total(&self) -> NonZeroU32 {
-        self.total
+        let total = if let Phase::Try { total, .. } = self.phase { total } else { self.base };
+        match NonZeroU32::new(if total > self.least { total } else { self.least }) {
+            Some(total) => total,
+            None => NonZeroU32::MIN,
+        }
+    }
+
+    /// The next try from `base`, where so much was answered.
+    fn begin(&mut self, before: Throughput, is_up: bool) {
+        let total = if is_up {
+            self.base.saturating_add(self.base.div_ceil(4))
+        } else {
+            self.base - self.base.div_ceil(5)
+        };
+        let total = total.clamp(self.least, MOST.max(self.least));
+        self.phase = if total == self.base {
+            Phase::Hold { intervals: 0 }
+        } else {
+            Phase::Try { total, before, seen: Measure::NOTHING }
+        };
+    }
+
+    /// Ends the try of `total`.
+    fn end(&mut self, total: u32, before: Throughput, after: Throughput) {
+        let is_up = total > self.base;
+        let change = f64::from(total) / f64::from(self.base) - 1.0;
+        let part = if is_up { WORTHWHILE } else { HARMLESS };
+        if after.relative_to(before) >= 1.0 + part * change {
+            self.base = total;
+            self.begin(after, is_up);
+        } else {
+            self.phase = Phase::Hold { intervals: 0 };
+        }
     }
 }
 
@@ -49,7 +161,64 @@ impl Controller for TotalProbe {
     type Observation = ProbeObservation;
     type Setting = NonZeroU32;
 
-    fn step(&mut self, _now: Instant, _seen: &ProbeObservation) -> NonZeroU32 {
-        self.total
+    fn step(&mut self, _now: Instant, seen: &ProbeObservation) -> NonZeroU32 {
+        let is_felt = amount(seen.at_device) >= FELT * f64::from(self.total().get());
+        self.least = seen.least.max(1);
+        self.base = self.base.max(self.least);
+        match self.phase {
+            Phase::Hold { intervals } if intervals >= HOLD => self.phase = Phase::Measure(Measure::NOTHING),
+            Phase::Hold { intervals } => self.phase = Phase::Hold { intervals: intervals + 1 },
+            Phase::Measure(_) if !is_felt => self.phase = Phase::Measure(Measure::NOTHING),
+            Phase::Measure(measure) => match measure.and(seen) {
+                Ok(throughput) => {
+                    self.tries = self.tries.wrapping_add(1);
+                    self.begin(throughput, !self.tries.is_multiple_of(DOWNWARD));
+                }
+                Err(measure) => self.phase = Phase::Measure(measure),
+            },
+            Phase::Try { seen: Measure { has_begun: true, .. }, .. } if !is_felt => {
+                self.phase = Phase::Hold { intervals: 0 };
+            }
+            Phase::Try { total, before, seen: measure } => match measure.and(seen) {
+                Ok(after) => self.end(total, before, after),
+                Err(seen) => self.phase = Phase::Try { total, before, seen },
+            },
+        }
+        self.total()
     }
 }
+
+impl Measure {
+    const NOTHING: Self = Self { has_begun: false, intervals: 0, seconds: 0.0, requests: 0.0, bytes: 0.0 };
+
+    /// With one more interval: what was measured, if it was the last.
+    fn and(mut self, seen: &ProbeObservation) -> Result<Throughput, Self> {
+        if self.has_begun {
+            self.intervals += 1;
+            self.seconds += seen.over.as_secs_f64();
+            self.requests += to_f64(seen.answered);
+            self.bytes += to_f64(seen.answered_bytes);
+        }
+        self.has_begun = true;
+        if self.intervals < MEASURED || self.seconds <= 0.0 {
+            return Err(self);
+        }
+        Ok(Throughput { requests: self.requests / self.seconds, bytes: self.bytes / self.seconds })
+    }
+}
+
+impl Throughput {
+    /// How many times `before` it is, in that of requests and bytes in which it is less; nothing if there was nothing.
+    fn relative_to(self, before: Self) -> f64 {
+        let of = |after: f64, before: f64| if before > 0.0 { after / before } else { 0.0 };
+        of(self.requests, before.requests).min(of(self.bytes, before.bytes))
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // counts far below 2^53
+const fn to_f64(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod tests;

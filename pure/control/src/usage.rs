@@ -36,9 +36,9 @@ impl Usage {
     }
 }
 
-/// A mean number of requests, whatever an observer may have made of it.
+/// A mean number of requests, whatever an observer may have made of it. Less than one in a thousand million is none.
 pub(crate) fn amount(mean: f64) -> f64 {
-    if mean.is_finite() { mean.clamp(0.0, f64::from(u32::MAX)) } else { 0.0 }
+    if mean.is_finite() && mean > 1e-9 { mean.min(f64::from(u32::MAX)) } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -177,7 +177,7 @@ fn a_deviation_says_which_entry_when_and_what() {
     let id = IoId { slot: 3, generation: 0 };
     recording[2].1 = Entry::Submitted { request, id };
     let said = replay(&recording).unwrap_err().to_string();
-    assert!(said.starts_with("entry 3, 9 ns after the start of the clock: recorded Submitted"), "{said}");
+    assert!(said.starts_with("entry 3, 9 ns after the origin of the clock: recorded Submitted"), "{said}");
     assert!(said.contains("slot: 3") && said.contains("decided now Submitted") && said.contains("slot: 0"));
 }
 

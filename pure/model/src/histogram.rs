@@ -15,15 +15,16 @@ const IN_EACH: u64 = 32;
 
 /// Latencies by how often they came.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(from = "BTreeMap<u16, u32>", into = "BTreeMap<u16, u32>")]
 pub struct LatencyHistogram {
-    /// By bucket.
-    counts: BTreeMap<u16, u32>,
+    /// By bucket, in rising order. In one piece, as there are thousands of histograms in an interval and all are read from end to end.
+    counts: Vec<(u16, u32)>,
 }
 
 impl LatencyHistogram {
     /// Without any.
     pub const fn new() -> Self {
-        Self { counts: BTreeMap::new() }
+        Self { counts: Vec::new() }
     }
 
     /// Counts a latency.
@@ -33,27 +34,27 @@ impl LatencyHistogram {
 
     /// Adds what another has counted.
     pub fn merge(&mut self, other: &Self) {
-        other.counts.iter().for_each(|(bucket, count)| self.add(*bucket, *count));
+        other.counts().for_each(|(bucket, count)| self.add(bucket, count));
     }
 
     /// How many were counted.
     pub fn count(&self) -> u64 {
-        self.counts.values().map(|count| u64::from(*count)).sum()
+        self.counts().map(|(_, count)| u64::from(count)).sum()
     }
 
     /// The latency within which so many of a hundred were: the upper end of its bucket. `None` if nothing was counted.
     pub fn percentile(&self, percentile: Percentile) -> Option<Span> {
         let rank = (self.count() * u64::from(percentile.tenths())).div_ceil(1000).max(1);
         let mut below = 0;
-        self.counts.iter().find_map(|(bucket, count)| {
-            below += u64::from(*count);
-            (below >= rank).then(|| Span::from_micros(end_of(*bucket)))
+        self.counts().find_map(|(bucket, count)| {
+            below += u64::from(count);
+            (below >= rank).then(|| Span::from_micros(end_of(bucket)))
         })
     }
 
     /// The counts by bucket, in rising order.
     pub fn counts(&self) -> impl Iterator<Item = (u16, u32)> + '_ {
-        self.counts.iter().map(|(bucket, count)| (*bucket, *count))
+        self.counts.iter().copied()
     }
 
     /// That of such counts, as [`LatencyHistogram::counts`] gives them; what is in no bucket that there is counts as the
@@ -65,10 +66,25 @@ impl LatencyHistogram {
     }
 
     fn add(&mut self, bucket: u16, count: u32) {
-        if count > 0 {
-            let sum = self.counts.entry(bucket).or_default();
-            *sum = sum.saturating_add(count);
+        if count == 0 {
+            return;
         }
+        match self.counts.binary_search_by_key(&bucket, |(bucket, _)| *bucket) {
+            Ok(at) => self.counts[at].1 = self.counts[at].1.saturating_add(count),
+            Err(at) => self.counts.insert(at, (bucket, count)),
+        }
+    }
+}
+
+impl From<BTreeMap<u16, u32>> for LatencyHistogram {
+    fn from(counts: BTreeMap<u16, u32>) -> Self {
+        Self::from_counts(counts)
+    }
+}
+
+impl From<LatencyHistogram> for BTreeMap<u16, u32> {
+    fn from(histogram: LatencyHistogram) -> Self {
+        histogram.counts().collect()
     }
 }
 

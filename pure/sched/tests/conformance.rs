@@ -3,8 +3,8 @@
 use weir_sched::{Edf, PassThrough};
 use weir_testkit::{OracleEdf, conformance, gate_conformance, scheduler_conformance};
 
-gate_conformance!(edf_obeys_depth_and_concurrency, Edf::new);
-gate_conformance!(the_oracle_obeys_depth_and_concurrency, OracleEdf::new);
+gate_conformance!(edf, Edf::new);
+gate_conformance!(oracle, OracleEdf::new);
 scheduler_conformance!(pass_through, |_| PassThrough::new());
 
 #[test]

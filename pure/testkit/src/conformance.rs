@@ -1,8 +1,11 @@
 //! What every scheduler must obey, as tests that any of them can be put through.
 
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+
 use proptest::test_runner::{Config, TestRunner};
-use weir_model::QueueDepth;
-use weir_sched::Scheduler;
+use weir_model::{Completion, Instant, Io, IoId, IoKind, QueueDepth, Span, VolumeId};
+use weir_sched::{Dispatch, Scheduler, VolumeKnobs};
 
 use crate::operations::{Harness, Operation, operations};
 
@@ -37,11 +40,20 @@ macro_rules! scheduler_conformance {
 #[macro_export]
 macro_rules! gate_conformance {
     ($name:ident, $make:expr) => {
-        $crate::scheduler_conformance!($name, $make);
+        mod $name {
+            use super::*;
 
-        #[test]
-        fn $name() {
-            $crate::conformance::keeps_account($make, true);
+            $crate::scheduler_conformance!(as_every_scheduler, $make);
+
+            #[test]
+            fn obeys_depth_and_concurrency() {
+                $crate::conformance::keeps_account($make, true);
+            }
+
+            #[test]
+            fn obeys_a_bound_that_fell_once_the_excess_has_drained() {
+                $crate::conformance::holds_once_the_excess_has_drained($make);
+            }
         }
     };
 }
@@ -54,6 +66,76 @@ pub fn keeps_account<S: Scheduler>(make: impl Fn(QueueDepth) -> S, has_gates: bo
     for_all_operations(|operations| {
         Harness::new(&make, has_gates).run(operations);
     });
+}
+
+/// A volume's bound falls while it has more at the device, all of it past due: nothing of it is issued until it has fewer there
+/// than the new bound, from then on never more than that, and all of it leaves.
+///
+/// # Panics
+/// With the smallest bounds with which it does not hold.
+pub fn holds_once_the_excess_has_drained<S: Scheduler>(make: impl Fn(QueueDepth) -> S) {
+    let mut runner = TestRunner::new(Config::with_cases(CASES));
+    let result = runner.run(&(1_u32..=32, 1_u32..=32, 0_u32..64), |(one, other, more)| {
+        let (high, low) = (one.max(other), one.min(other));
+        Drain::new(make(QueueDepth::MAX), high, high + more).to(low);
+        Ok(())
+    });
+    if let Err(failure) = result {
+        panic!("{failure}");
+    }
+}
+
+/// One volume, whose requests were due when they came.
+struct Drain<S> {
+    scheduler: S,
+    at_device: VecDeque<IoId>,
+    left: u32,
+}
+
+impl<S: Scheduler> Drain<S> {
+    /// With as many at the device as the bound `high` lets through of `requests`.
+    fn new(scheduler: S, high: u32, requests: u32) -> Self {
+        let mut drain = Self { scheduler, at_device: VecDeque::new(), left: requests };
+        drain.set_bound(high);
+        for slot in 0..requests {
+            let id = IoId { slot, generation: 0 };
+            let (volume, kind, arrived) = (VolumeId(0), IoKind::Read, Instant::ORIGIN);
+            drain
+                .scheduler
+                .submit(Instant::ORIGIN, Io { id, volume, kind, offset: 0, length: 4096, arrived });
+        }
+        drain.issue();
+        assert_eq!(drain.at_device.len(), high as usize);
+        drain
+    }
+
+    fn set_bound(&mut self, bound: u32) {
+        let knobs =
+            VolumeKnobs { concurrency: NonZeroU32::new(bound), ..VolumeKnobs::with_target(Span::ZERO) };
+        self.scheduler.set_volume(Instant::ORIGIN, VolumeId(0), &knobs);
+    }
+
+    fn issue(&mut self) {
+        while let Dispatch::Issue(io) = self.scheduler.poll_dispatch(Instant::ORIGIN) {
+            self.at_device.push_back(io.id);
+        }
+    }
+
+    /// Lowers the bound, and completes one after the other until nothing is left.
+    fn to(mut self, low: u32) {
+        self.set_bound(low);
+        self.issue();
+        while let Some(id) = self.at_device.pop_front() {
+            self.scheduler.on_complete(Instant::ORIGIN, &Completion { id, volume: VolumeId(0), ok: true });
+            self.left -= 1;
+            let before = self.at_device.len();
+            self.issue();
+            let now = self.at_device.len();
+            let drained = now <= low as usize;
+            assert!(now == before || drained, "{now} at the device, {before} before, at a bound of {low}");
+        }
+        assert_eq!(self.left, 0, "some of it never left");
+    }
 }
 
 /// Runs random operations twice.

@@ -23,7 +23,7 @@ pub struct Replay {
 
 /// Where a recording and the engine part.
 #[derive(Clone, PartialEq, Debug, Error)]
-#[error("entry {entry}, {} ns after the start of the clock: {what}", at.as_nanos())]
+#[error("entry {entry}, {} ns after the origin of the clock: {what}", at.as_nanos())]
 pub struct Deviation {
     /// Which entry, counted from one.
     pub entry: u64,
