@@ -11,6 +11,9 @@
 //!   **most** of it is what the application can use, as far as the step limit lets it fall there, and its operator's limit.
 //!   Without the first, an application that cannot use more and misses its target all the same would be given more and more, since its
 //!   error does not fall, and starve others: it is the paper's rule of utilisation, which it applies to requests only.
+//! - **Who is hindered** has all that it can use and falls short (`hindered.rs`): that is an overload too, and its range has
+//!   no such end. What it is allotted beyond its use stays empty. So there is nothing to be careful with, and the step limit does not
+//!   hold it back either: it holds those whose requests are taken out. And nothing is left to be dealt.
 //! - **Without a performance** an application is not in the program: it has no error. In an overload it goes down to
 //!   its minimum by a step at a time, and what it leaves is in the program's sum.
 //! - **The sum cannot be reached**, as all are at the upper ends of their ranges: they get these (the forerunner of the paper
@@ -37,6 +40,8 @@ pub(crate) struct Claim {
     pub(crate) had: f64,
     /// What it can use; `None`: more than it had.
     pub(crate) usable: Option<f64>,
+    /// Whether it falls short though it cannot use more.
+    pub(crate) is_hindered: bool,
     /// The least that it keeps.
     pub(crate) minimum: f64,
     /// The most that it may have, at least the minimum.
@@ -81,14 +86,17 @@ const LEAST_PRIORITY: f64 = 1e-6;
 pub(crate) fn arbitrate(claims: &[Claim], requests: &[Request], total: f64) -> Decision {
     let priorities = relative(claims);
     let asked: Vec<f64> = requests.iter().map(|request| request.requests).collect();
-    let case = if asked.iter().sum::<f64>() <= total { Case::Underload } else { Case::Overload };
+    let anybody_is_hindered = claims.iter().any(|claim| claim.is_hindered);
+    let all_fit = asked.iter().sum::<f64>() <= total && !anybody_is_hindered;
+    let case = if all_fit { Case::Underload } else { Case::Overload };
     let base = match case {
         Case::Underload => asked,
         Case::Overload => overload(claims, asked, &priorities, total),
     };
     let add = |to: &[f64], most: fn(&Claim) -> f64| {
         let rooms: Vec<f64> = claims.iter().zip(to).map(|(claim, has)| most(claim) - has).collect();
-        deal(total - to.iter().sum::<f64>(), &rooms, &priorities)
+        let left = if anybody_is_hindered { 0.0 } else { total - to.iter().sum::<f64>() };
+        deal(left, &rooms, &priorities)
     };
     let excess = add(&base, |claim| claim.usable.unwrap_or(f64::MAX).min(claim.limit));
     let own: Vec<f64> = base.iter().zip(&excess).map(|(base, excess)| base + excess).collect();
@@ -127,7 +135,8 @@ fn overload(claims: &[Claim], mut allotted: Vec<f64>, priorities: &[f64], total:
 fn range(claim: &Claim, model: Model, priority: f64, total: f64) -> Range {
     let step = STEP * total;
     let lower = (claim.had - step).max(claim.minimum).min(claim.limit);
-    let upper = (claim.had + step).min(claim.usable.unwrap_or(f64::MAX)).min(claim.limit).max(lower);
+    let used = (claim.had + step).min(claim.usable.unwrap_or(f64::MAX));
+    let upper = if claim.is_hindered { total } else { used }.min(claim.limit).max(lower);
     let error =
         |amount: f64| priority * (1.0 - model.performance - model.slope * (amount - claim.had) / total);
     Range { lower, upper, error_at_lower: error(lower), error_at_upper: error(upper) }

@@ -70,6 +70,7 @@ mod tests {
             model: Some(Model { performance, slope }),
             had: 20.0,
             usable: None,
+            is_hindered: false,
             minimum: 2.0,
             limit: TOTAL,
         }
