@@ -82,6 +82,14 @@ const SAME: f64 = 1e-6;
 /// The least priority, relative to the highest.
 const LEAST_PRIORITY: f64 = 1e-6;
 
+impl Claim {
+    /// Up to where it takes part in the excess.
+    fn room_for_excess(&self) -> f64 {
+        let usable = if self.model.is_some() { f64::MAX } else { self.usable.unwrap_or(f64::MAX) };
+        usable.min(self.limit)
+    }
+}
+
 /// Decides about applications with these requests, where `total` is `C`. The sum is at most the total, if the minima are.
 pub(crate) fn arbitrate(claims: &[Claim], requests: &[Request], total: f64) -> Decision {
     let priorities = relative(claims);
@@ -98,7 +106,7 @@ pub(crate) fn arbitrate(claims: &[Claim], requests: &[Request], total: f64) -> D
         let left = if anybody_is_hindered { 0.0 } else { total - to.iter().sum::<f64>() };
         deal(left, &rooms, &priorities)
     };
-    let excess = add(&base, |claim| claim.usable.unwrap_or(f64::MAX).min(claim.limit));
+    let excess = add(&base, Claim::room_for_excess);
     let own: Vec<f64> = base.iter().zip(&excess).map(|(base, excess)| base + excess).collect();
     let lent = add(&own, |claim| claim.limit);
     let allotments = (0..claims.len()).map(|i| Allotment {
