@@ -83,10 +83,14 @@ const SAME: f64 = 1e-6;
 const LEAST_PRIORITY: f64 = 1e-6;
 
 impl Claim {
+    /// What it can use; no bound, if that is more than it had.
+    fn can_use(&self) -> f64 {
+        self.usable.unwrap_or(f64::MAX)
+    }
+
     /// Up to where it takes part in the excess.
-    fn room_for_excess(&self) -> f64 {
-        let usable = if self.model.is_some() { f64::MAX } else { self.usable.unwrap_or(f64::MAX) };
-        usable.min(self.limit)
+    fn most_of_excess(&self) -> f64 {
+        if self.model.is_some() { self.limit } else { self.can_use().min(self.limit) }
     }
 }
 
@@ -98,22 +102,29 @@ pub(crate) fn arbitrate(claims: &[Claim], requests: &[Request], total: f64) -> D
     let all_fit = asked.iter().sum::<f64>() <= total && !anybody_is_hindered;
     let case = if all_fit { Case::Underload } else { Case::Overload };
     let base = match case {
-        Case::Underload => asked,
+        Case::Underload => requests.iter().map(|request| request.requests.min(request.unhurried)).collect(),
         Case::Overload => overload(claims, asked, &priorities, total),
     };
-    let add = |to: &[f64], most: fn(&Claim) -> f64| {
+    let deal_left = |to: &[f64], most: fn(&Claim) -> f64| {
         let rooms: Vec<f64> = claims.iter().zip(to).map(|(claim, has)| most(claim) - has).collect();
         let left = if anybody_is_hindered { 0.0 } else { total - to.iter().sum::<f64>() };
         deal(left, &rooms, &priorities)
     };
-    let excess = add(&base, Claim::room_for_excess);
-    let own: Vec<f64> = base.iter().zip(&excess).map(|(base, excess)| base + excess).collect();
-    let lent = add(&own, |claim| claim.limit);
+    let excess = match case {
+        Case::Underload => deal_left(&base, Claim::most_of_excess),
+        Case::Overload => deal_left(&base, |claim| claim.can_use().min(claim.limit)),
+    };
+    let mut given: Vec<f64> = base.iter().zip(&excess).map(|(base, excess)| base + excess).collect();
+    if case == Case::Underload {
+        step_down(claims, &mut given, total);
+    }
+    let spare = deal_left(&given, |claim| claim.limit);
+    let (own, lent) = (given, spare);
     let allotments = (0..claims.len()).map(|i| Allotment {
         own: own[i],
         lent: lent[i],
         bound_by: match case {
-            Case::Underload if excess[i] <= SAME => requests[i].bound_by,
+            Case::Underload if own[i] <= requests[i].requests + SAME => requests[i].bound_by,
             Case::Underload => reason(&claims[i], own[i], BoundBy::Request),
             Case::Overload if (own[i] - claims[i].had).abs() >= STEP * total - SAME => {
                 reason(&claims[i], own[i], BoundBy::StepLimit)
@@ -139,11 +150,27 @@ fn overload(claims: &[Claim], mut allotted: Vec<f64>, priorities: &[f64], total:
     allotted
 }
 
+/// Nobody falls by more than a step; what that takes, those that rise go without.
+fn step_down(claims: &[Claim], given: &mut [f64], total: f64) {
+    for (claim, given) in claims.iter().zip(&mut *given) {
+        *given = given.max((claim.had - STEP * total).min(claim.limit));
+    }
+    let rising = |claim: &Claim, given: f64| (given - claim.had).max(0.0);
+    let rise: f64 = claims.iter().zip(&*given).map(|(claim, given)| rising(claim, *given)).sum();
+    let above = given.iter().sum::<f64>() - total;
+    if above > 0.0 && rise > 0.0 {
+        let kept = (1.0 - above / rise).max(0.0);
+        for (claim, given) in claims.iter().zip(given) {
+            *given -= (1.0 - kept) * rising(claim, *given);
+        }
+    }
+}
+
 /// What an application in the program may get.
 fn range(claim: &Claim, model: Model, priority: f64, total: f64) -> Range {
     let step = STEP * total;
     let lower = (claim.had - step).max(claim.minimum).min(claim.limit);
-    let used = (claim.had + step).min(claim.usable.unwrap_or(f64::MAX));
+    let used = (claim.had + step).min(claim.can_use());
     let upper = if claim.is_hindered { total } else { used }.min(claim.limit).max(lower);
     let error =
         |amount: f64| priority * (1.0 - model.performance - model.slope * (amount - claim.had) / total);
