@@ -2,7 +2,7 @@
 //!
 //! A claim that is reproduced by a program cannot be read without the program. So the set-up and the paper's numbers
 //! are data, in a file that a reader of the paper understands; only what is to be computed from what was
-//! recorded is code, one file for each claim (`facade/`). Units are text, as in a gateway's configuration.
+//! recorded is code, one file for each claim (`facade/`, `maestro/`). Units are text, as in a gateway's configuration.
 //!
 //! A run can be repeated with one value changed ([`SweepSpec`]): the file is read again with that value in its place,
 //! so that everything in it can be varied without a word for it here.
@@ -14,8 +14,10 @@ mod resolve;
 mod slo;
 mod sweep;
 mod units;
+mod volume;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use serde::Deserialize;
 use weir_model::{Iops, QueueDepth, Span};
@@ -24,10 +26,11 @@ use crate::ArraySpec;
 
 pub use error::ExperimentError;
 pub use library::Library;
-pub use load::Load;
+pub use load::{Load, Loads};
 pub use resolve::{Resolved, resolve_curve, resolve_run};
 pub use sweep::NamedRun;
 pub use units::{Bytes, FromText, Text};
+pub use volume::{ChangeSpec, PhaseSpec, PointSpec, SloSpec, StepsSpec, TraceSpec, VolumeSpec};
 
 /// An experiment: one claim of a paper.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -89,93 +92,12 @@ pub struct EngineSpec {
     pub initial_depth: Option<u32>,
     /// When a request without a target is due.
     pub background_deadline: Option<Text<Span>>,
-}
-
-/// A volume and its load.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct VolumeSpec {
-    /// What it is promised.
-    pub slo: Option<SloSpec>,
-    /// The share of reads.
-    pub reads: Option<f64>,
-    /// Bytes of a request.
-    pub request: Option<Text<Bytes>>,
-    /// What its clients do, from when on.
-    #[serde(default)]
-    pub phases: Vec<PhaseSpec>,
-    /// After how long the phases begin anew.
-    pub repeat: Option<Text<Span>>,
-    /// Instead of phases: a rate that rises in steps.
-    pub steps: Option<StepsSpec>,
-    /// Instead of phases: a recorded load.
-    pub trace: Option<TraceSpec>,
-    /// From where to where on the array it lies, as shares of the whole; all of it, if it does not say. Volumes
-    /// may lie on top of each other: they store nothing, and the paper's loads are spread over the whole unit.
-    pub region: Option<[f64; 2]>,
-}
-
-/// A promise.
-#[derive(Clone, PartialEq, Debug)]
-pub enum SloSpec {
-    /// These points.
-    Points(Vec<PointSpec>),
-    /// The measured curve of this name.
-    Curve(String),
-}
-
-/// A point of a promise.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PointSpec {
-    /// Up to this rate,
-    pub up_to: Text<Iops>,
-    /// this latency for reads,
-    pub read: Text<Span>,
-    /// and this for writes.
-    pub write: Text<Span>,
-}
-
-/// What clients do from an instant on.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PhaseSpec {
-    /// From when on.
-    pub at: Text<Span>,
-    /// What.
-    pub load: Text<Load>,
-}
-
-/// A rate that rises in equal steps.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StepsSpec {
-    /// The first rate.
-    pub from: Text<Iops>,
-    /// The last.
-    pub to: Text<Iops>,
-    /// What lies between one and the next.
-    pub by: Text<Iops>,
-    /// How long each lasts.
-    pub each: Text<Span>,
-    /// How much longer the first one lasts: as long as the warm-up of the runs.
-    pub lead: Option<Text<Span>>,
-}
-
-/// A recorded load.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TraceSpec {
-    /// The file, within the folder of traces.
-    pub file: String,
-    /// How many times faster than it was recorded it is replayed.
-    pub speed: f64,
-    /// How much of the recording is left out at its beginning.
-    #[serde(default)]
-    pub skip: Option<Text<Span>>,
-    /// How long to wait before the first request.
-    #[serde(default)]
-    pub delay: Option<Text<Span>>,
+    /// How many requests may be at the array at a time, under Maestro's law.
+    pub total_concurrency: Option<NonZeroU32>,
+    /// How often Maestro's law decides.
+    pub control_interval: Option<Text<Span>>,
+    /// The window over which means are taken, with control and without.
+    pub slo_window: Option<Text<Span>>,
 }
 
 /// Latency against rate on an array of one's own, without control.
@@ -227,6 +149,8 @@ pub enum ControlSpec {
     None,
     /// Façade's.
     Facade,
+    /// Maestro's.
+    Maestro,
 }
 
 /// A disk that fails.
@@ -278,6 +202,12 @@ pub enum PlotKind {
     Rate,
     /// Latency over the value of a sweep, a line for each run.
     Sweep,
+    /// Normalised performance and allocation over time, a column for each run.
+    Performance,
+    /// The share of each port in what is allotted, over time, a column for each run.
+    Ports,
+    /// The share of the intervals with at most a latency, and with at most a throughput, a line for each run.
+    Cdf,
 }
 
 /// What the paper found, and what must be found here.

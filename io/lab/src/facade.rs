@@ -11,12 +11,10 @@ mod overhead;
 mod provisioning;
 mod slo;
 
-use crate::study::{Figure, Records};
+use crate::claims::Claim;
 
-/// What a claim computes.
-pub(crate) type Claim = fn(&Records) -> Vec<Figure>;
-
-const CLAIMS: [(&str, Claim); 8] = [
+/// The claims, by their ids.
+pub(crate) const CLAIMS: [(&str, Claim); 8] = [
     ("facade-slo", slo::study),
     ("facade-isolation-1", isolation_1::study),
     ("facade-isolation-2", isolation_2::study),
@@ -26,16 +24,6 @@ const CLAIMS: [(&str, Claim); 8] = [
     ("facade-overhead", overhead::study),
     ("facade-failure", failure::study),
 ];
-
-/// The claim of this id.
-pub(crate) fn claim(id: &str) -> Option<Claim> {
-    CLAIMS.iter().find(|(known, _)| *known == id).map(|(_, claim)| *claim)
-}
-
-/// The ids of all claims.
-pub(crate) fn ids() -> Vec<&'static str> {
-    CLAIMS.iter().map(|(id, _)| *id).collect()
-}
 
 #[cfg(test)]
 mod tests;

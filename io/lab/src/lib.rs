@@ -5,8 +5,10 @@
 
 mod array_file;
 pub mod check;
+mod claims;
 pub mod experiment;
 mod facade;
+mod maestro;
 pub mod plot;
 pub mod replay;
 pub mod report;

@@ -3,8 +3,11 @@
 //! What is drawn is collected first ([`Drawing`]) and painted then, so that the kinds of figures know nothing of pixels and
 //! the painting nothing of experiments. Every figure has the run without control in it.
 
+mod cdf;
 mod paint;
+mod performance;
 mod png;
+mod ports;
 mod rate;
 mod sweep;
 mod time;
@@ -71,6 +74,9 @@ pub fn plot(experiment: &Experiment, records: &Records, store: &Store) -> anyhow
         PlotKind::Time => time::drawing(experiment, records),
         PlotKind::Rate => rate::drawing(experiment, records),
         PlotKind::Sweep => sweep::drawing(experiment, records),
+        PlotKind::Performance => performance::drawing(experiment, records),
+        PlotKind::Ports => ports::drawing(experiment, records),
+        PlotKind::Cdf => cdf::drawing(experiment, records),
     };
     let svg = paint::svg(&drawing)?;
     let file = |extension: &str| store.of(&experiment.id, &format!("{}.{extension}", experiment.id));
@@ -94,16 +100,20 @@ fn pieces<'r>(
     from_us: u64,
     value: impl Fn(&Window) -> Option<f64>,
 ) -> Vec<Vec<(f64, f64)>> {
+    joined(windows.map(|window| (seconds(window.end_us - from_us), value(window))))
+}
+
+/// Points, a new piece wherever there is no value.
+fn joined(points: impl Iterator<Item = (f64, Option<f64>)>) -> Vec<Vec<(f64, f64)>> {
     let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
     let mut joined = false;
-    for window in windows {
-        let point = value(window).map(|value| (seconds(window.end_us - from_us), value));
-        match (point, joined) {
-            (Some(point), true) => pieces.last_mut().expect("one has begun").push(point),
-            (Some(point), false) => pieces.push(vec![point]),
+    for (x, value) in points {
+        match (value, joined) {
+            (Some(value), true) => pieces.last_mut().expect("one has begun").push((x, value)),
+            (Some(value), false) => pieces.push(vec![(x, value)]),
             (None, _) => {}
         }
-        joined = point.is_some();
+        joined = value.is_some();
     }
     pieces
 }

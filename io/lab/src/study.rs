@@ -1,5 +1,5 @@
 //! The second stage: from records to figures. What a word such as "attainment" means is said here, once for all
-//! claims; which figures a claim needs is said by the claim (`facade/`).
+//! claims; which figures a claim needs is said by the claim (`facade/`, `maestro/`).
 //!
 //! - A window is **active** if at least [`ACTIVE`] requests were answered in it, or some wait at its end.
 //! - **Attainment** is the share of active windows whose mean latency was at most their target, among those that had
@@ -9,15 +9,19 @@
 //! - **Work conservation** is what was answered of what is answered without control.
 //! - **Isolation** of a window is what was answered of what was offered, at most all.
 //!
+//! What is said of applications under Maestro's law, `y` above all, is in [`application`].
+//!
 //! A figure is a number with a name and a unit. One that cannot be computed has no value, and holds for nothing.
+
+pub mod application;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::Context;
 
+use crate::claims;
 use crate::experiment::Experiment;
-use crate::facade;
 use crate::run::{Curve, Record, Store, Verdict, Window, read_curves};
 
 /// From how many answers on a mean says something.
@@ -64,7 +68,7 @@ pub struct View<'r> {
 /// # Errors
 /// If a record is not there.
 pub fn study(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow::Result<Vec<Figures>> {
-    let claim = facade::claim(&experiment.id).context("an experiment without a claim")?;
+    let claim = claims::claim(&experiment.id).context("an experiment without a claim")?;
     let mut all = Vec::new();
     for &seed in seeds {
         let records = Records::read(experiment, seed, store)?;

@@ -11,6 +11,9 @@
 //!   **most** of it is what the application can use, as far as the step limit lets it fall there, and its operator's limit.
 //!   Without the first, an application that cannot use more and misses its target all the same would be given more and more, since its
 //!   error does not fall, and starve others: it is the paper's rule of utilisation, which it applies to requests only.
+//! - **Who is hindered** has all that it can use and falls short (`hindered.rs`): that is an overload too, and its range has
+//!   no such end. What it is allotted beyond its use stays empty. So there is nothing to be careful with, and the step limit does not
+//!   hold it back either: it holds those whose requests are taken out. And nothing is left to be dealt.
 //! - **Without a performance** an application is not in the program: it has no error. In an overload it goes down to
 //!   its minimum by a step at a time, and what it leaves is in the program's sum.
 //! - **The sum cannot be reached**, as all are at the upper ends of their ranges: they get these (the forerunner of the paper
@@ -37,6 +40,8 @@ pub(crate) struct Claim {
     pub(crate) had: f64,
     /// What it can use; `None`: more than it had.
     pub(crate) usable: Option<f64>,
+    /// Whether it falls short though it cannot use more.
+    pub(crate) is_hindered: bool,
     /// The least that it keeps.
     pub(crate) minimum: f64,
     /// The most that it may have, at least the minimum.
@@ -77,27 +82,49 @@ const SAME: f64 = 1e-6;
 /// The least priority, relative to the highest.
 const LEAST_PRIORITY: f64 = 1e-6;
 
+impl Claim {
+    /// What it can use; no bound, if that is more than it had.
+    fn can_use(&self) -> f64 {
+        self.usable.unwrap_or(f64::MAX)
+    }
+
+    /// Up to where it takes part in the excess.
+    fn most_of_excess(&self) -> f64 {
+        if self.model.is_some() { self.limit } else { self.can_use().min(self.limit) }
+    }
+}
+
 /// Decides about applications with these requests, where `total` is `C`. The sum is at most the total, if the minima are.
 pub(crate) fn arbitrate(claims: &[Claim], requests: &[Request], total: f64) -> Decision {
     let priorities = relative(claims);
     let asked: Vec<f64> = requests.iter().map(|request| request.requests).collect();
-    let case = if asked.iter().sum::<f64>() <= total { Case::Underload } else { Case::Overload };
+    let anybody_is_hindered = claims.iter().any(|claim| claim.is_hindered);
+    let all_fit = asked.iter().sum::<f64>() <= total && !anybody_is_hindered;
+    let case = if all_fit { Case::Underload } else { Case::Overload };
     let base = match case {
-        Case::Underload => asked,
+        Case::Underload => requests.iter().map(|request| request.requests.min(request.unhurried)).collect(),
         Case::Overload => overload(claims, asked, &priorities, total),
     };
-    let add = |to: &[f64], most: fn(&Claim) -> f64| {
+    let deal_left = |to: &[f64], most: fn(&Claim) -> f64| {
         let rooms: Vec<f64> = claims.iter().zip(to).map(|(claim, has)| most(claim) - has).collect();
-        deal(total - to.iter().sum::<f64>(), &rooms, &priorities)
+        let left = if anybody_is_hindered { 0.0 } else { total - to.iter().sum::<f64>() };
+        deal(left, &rooms, &priorities)
     };
-    let excess = add(&base, |claim| claim.usable.unwrap_or(f64::MAX).min(claim.limit));
-    let own: Vec<f64> = base.iter().zip(&excess).map(|(base, excess)| base + excess).collect();
-    let lent = add(&own, |claim| claim.limit);
+    let excess = match case {
+        Case::Underload => deal_left(&base, Claim::most_of_excess),
+        Case::Overload => deal_left(&base, |claim| claim.can_use().min(claim.limit)),
+    };
+    let mut given: Vec<f64> = base.iter().zip(&excess).map(|(base, excess)| base + excess).collect();
+    if case == Case::Underload {
+        step_down(claims, &mut given, total);
+    }
+    let spare = deal_left(&given, |claim| claim.limit);
+    let (own, lent) = (given, spare);
     let allotments = (0..claims.len()).map(|i| Allotment {
         own: own[i],
         lent: lent[i],
         bound_by: match case {
-            Case::Underload if excess[i] <= SAME => requests[i].bound_by,
+            Case::Underload if own[i] <= requests[i].requests + SAME => requests[i].bound_by,
             Case::Underload => reason(&claims[i], own[i], BoundBy::Request),
             Case::Overload if (own[i] - claims[i].had).abs() >= STEP * total - SAME => {
                 reason(&claims[i], own[i], BoundBy::StepLimit)
@@ -123,11 +150,28 @@ fn overload(claims: &[Claim], mut allotted: Vec<f64>, priorities: &[f64], total:
     allotted
 }
 
+/// Nobody falls by more than a step; what that takes, those that rise go without.
+fn step_down(claims: &[Claim], given: &mut [f64], total: f64) {
+    for (claim, given) in claims.iter().zip(&mut *given) {
+        *given = given.max((claim.had - STEP * total).min(claim.limit));
+    }
+    let rising = |claim: &Claim, given: f64| (given - claim.had).max(0.0);
+    let rise: f64 = claims.iter().zip(&*given).map(|(claim, given)| rising(claim, *given)).sum();
+    let above = given.iter().sum::<f64>() - total;
+    if above > 0.0 && rise > 0.0 {
+        let kept = (1.0 - above / rise).max(0.0);
+        for (claim, given) in claims.iter().zip(given) {
+            *given -= (1.0 - kept) * rising(claim, *given);
+        }
+    }
+}
+
 /// What an application in the program may get.
 fn range(claim: &Claim, model: Model, priority: f64, total: f64) -> Range {
     let step = STEP * total;
     let lower = (claim.had - step).max(claim.minimum).min(claim.limit);
-    let upper = (claim.had + step).min(claim.usable.unwrap_or(f64::MAX)).min(claim.limit).max(lower);
+    let used = (claim.had + step).min(claim.can_use());
+    let upper = if claim.is_hindered { total } else { used }.min(claim.limit).max(lower);
     let error =
         |amount: f64| priority * (1.0 - model.performance - model.slope * (amount - claim.had) / total);
     Range { lower, upper, error_at_lower: error(lower), error_at_upper: error(upper) }

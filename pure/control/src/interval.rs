@@ -12,6 +12,7 @@ use weir_model::Target;
 
 use crate::ApplicationObservation;
 use crate::arbiter::{Claim, Model};
+use crate::hindered::Hindered;
 use crate::shares::cut_to;
 use crate::slope::{Point, SlopeModel};
 use crate::usage::{Usage, amount};
@@ -22,6 +23,7 @@ pub(crate) struct Known {
     /// The target of which performance is a part: with another one, what was learnt says nothing.
     pub(crate) target: Option<Target>,
     pub(crate) model: SlopeModel,
+    pub(crate) hindered: Hindered,
     /// What it was given, in requests, before that was made whole.
     pub(crate) own: f64,
     /// What it was lent on top.
@@ -36,6 +38,7 @@ pub(crate) struct Interval {
     pub(crate) model: SlopeModel,
     /// `y`, as it was measured.
     pub(crate) measured: Option<f64>,
+    pub(crate) hindered: Hindered,
     /// `y`, at most [`PLENTY`].
     pub(crate) performance: Option<f64>,
     /// `U`, in requests. Of one that is new, and has not found room yet, zero.
@@ -77,12 +80,13 @@ impl Interval {
         };
         let is_evidence = usage.is_some_and(|usage| usage.is_evidence);
         let point = Point { had: bounds.map_or(minimum, sum), performance: performance.unwrap_or_default() };
-        let learnt = known.filter(|known| known.target == seen.objective.target).map(|known| known.model);
-        let mut model = learnt.unwrap_or_default();
+        let learnt = known.filter(|known| known.target == seen.objective.target);
+        let (mut model, hindered) = learnt.map(|known| (known.model, known.hindered)).unwrap_or_default();
         model.observe((is_evidence && performance.is_some()).then_some(point));
         Self {
             model,
             measured: measured.filter(|y| y.is_finite()),
+            hindered,
             performance,
             had: had.map_or(0.0, |had| had.max(minimum)),
             demand: seen.ports.iter().map(|port| amount(port.outstanding)).collect(),
@@ -95,13 +99,15 @@ impl Interval {
     }
 
     /// What the arbiter is to know, where `total` is `C`.
-    pub(crate) fn claim(&self, total: f64) -> Claim {
+    pub(crate) fn claim(&mut self, total: f64) -> Claim {
         let slope = self.model.slope(total).0;
+        let is_hindered = self.hindered.observe(self.had, self.usable, self.performance, total);
         Claim {
             priority: self.priority,
             model: self.performance.map(|performance| Model { performance, slope }),
             had: self.had,
             usable: self.usable,
+            is_hindered,
             minimum: self.minimum,
             limit: self.limit.min(total).max(self.minimum),
         }

@@ -6,6 +6,7 @@
 
 mod arbiter;
 mod depth_feedback;
+mod hindered;
 mod interval;
 mod maestro;
 mod observation;

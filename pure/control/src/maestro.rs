@@ -6,7 +6,8 @@
 //!
 //! **The law** is a chain, once in each control interval: what each application got of its target, `y`; by how much
 //! that grows with its allocation (`slope.rs`, equations 1 and 2) and how much it used (`usage.rs`); how much it asks for
-//! (`requirement.rs`, equation 3); what it gets beside the others (`arbiter.rs`, and the linear program in `program.rs`); at which
+//! (`requirement.rs`, equation 3); who cannot use more and falls
+//! short all the same (`hindered.rs`); what it gets beside the others (`arbiter.rs`, and the linear program in `program.rs`); at which
 //! ports (`port_allocator.rs`, equation 4). Where each differs from the paper stands there; what is known of an application from one
 //! interval to the next, and how one begins, in `interval.rs`.
 //!
@@ -136,7 +137,7 @@ impl Controller for Maestro {
         let mut intervals: Vec<Interval> =
             seen.applications.iter().map(|seen| Interval::of(seen, known.remove(&seen.id))).collect();
         make_room(&mut intervals, total);
-        let claims: Vec<Claim> = intervals.iter().map(|interval| interval.claim(total)).collect();
+        let claims: Vec<Claim> = intervals.iter_mut().map(|interval| interval.claim(total)).collect();
         let requests: Vec<Request> = claims.iter().map(|claim| Request::of(claim, total)).collect();
         let decision = arbitrate(&claims, &requests, total);
 
@@ -159,8 +160,11 @@ impl Controller for Maestro {
                 bound_by: given.bound_by,
             };
             applications.push(ApplicationSetting { ports: grants(seen, &granted), reasoning });
-            let (target, model) = (seen.objective.target, interval.model);
-            self.known.insert(seen.id, Known { target, model, own: given.own, lent: given.lent, granted });
+            let (target, model, hindered) = (seen.objective.target, interval.model, interval.hindered);
+            self.known.insert(
+                seen.id,
+                Known { target, model, hindered, own: given.own, lent: given.lent, granted },
+            );
         }
         ArraySetting { applications }
     }

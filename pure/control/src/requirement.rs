@@ -24,6 +24,8 @@ pub(crate) const STEP: f64 = 0.05;
 pub(crate) struct Request {
     /// `Û`, in requests.
     pub(crate) requests: f64,
+    /// The same without the step limit.
+    pub(crate) unhurried: f64,
     /// What cut it, if anything did.
     pub(crate) bound_by: BoundBy,
 }
@@ -35,8 +37,9 @@ impl Request {
         let wanted = claim
             .model
             .map_or(claim.minimum, |model| claim.had + total * (1.0 - model.performance) / model.slope);
-        let mut request = Self { requests: wanted, bound_by: BoundBy::Request };
+        let mut request = Self { requests: wanted, unhurried: 0.0, bound_by: BoundBy::Request };
         request.at_most(claim.usable.unwrap_or(f64::MAX), BoundBy::Use);
+        request.unhurried = request.requests.clamp(claim.minimum, claim.limit);
         request.at_most(claim.had + step, BoundBy::StepLimit);
         request.at_least(claim.had - step, BoundBy::StepLimit);
         request.at_least(claim.minimum, BoundBy::Minimum);
@@ -46,13 +49,13 @@ impl Request {
 
     fn at_most(&mut self, bound: f64, bound_by: BoundBy) {
         if self.requests > bound {
-            *self = Self { requests: bound, bound_by };
+            *self = Self { requests: bound, bound_by, ..*self };
         }
     }
 
     fn at_least(&mut self, bound: f64, bound_by: BoundBy) {
         if self.requests <= bound {
-            *self = Self { requests: bound, bound_by };
+            *self = Self { requests: bound, bound_by, ..*self };
         }
     }
 }
@@ -70,6 +73,7 @@ mod tests {
             model: Some(Model { performance, slope }),
             had: 20.0,
             usable: None,
+            is_hindered: false,
             minimum: 2.0,
             limit: TOTAL,
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use super::{Experiment, ExperimentError};
-use crate::facade;
+use crate::claims;
 
 /// The name and the text of a file under `experiments/`.
 macro_rules! embedded {
@@ -98,8 +98,8 @@ impl Experiment {
         if stem.is_some_and(|stem| stem != self.id) {
             return wrong("id".into(), &self.id, "the name of the file".into());
         }
-        if facade::claim(&self.id).is_none() {
-            return wrong("id".into(), &self.id, format!("one of {}", facade::ids().join(", ")));
+        if claims::claim(&self.id).is_none() {
+            return wrong("id".into(), &self.id, format!("one of {}", claims::ids().join(", ")));
         }
         for (name, curve) in &self.curve {
             if !self.array.contains_key(&curve.array) {

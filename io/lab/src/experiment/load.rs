@@ -1,9 +1,12 @@
-//! What the clients of a volume do, in a few words: `"200iops"`, `"2000 threads"`, `"idle"`.
+//! What the clients of a volume do, in a few words: `"200iops"`, `"2000 threads"`, `"idle"`; or a list of that, by port.
 
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
 use weir_model::{Iops, Span};
 use weir_sim::Arrivals;
 
-use super::units::FromText;
+use super::units::{FromText, Text};
 
 /// What clients do.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -32,5 +35,54 @@ impl FromText for Load {
             _ => return None,
         };
         Some(Self::Arrivals(arrivals))
+    }
+}
+
+/// What clients do at each port.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Loads {
+    /// The same at all of them.
+    Same(Load),
+    /// By port.
+    Each(Vec<Load>),
+}
+
+impl Loads {
+    /// That at a port, from zero; `None` if it says nothing of that port.
+    pub fn at(&self, port: usize) -> Option<Load> {
+        match self {
+            Self::Same(load) => Some(*load),
+            Self::Each(loads) => loads.get(port).copied(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Loads {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OneOrMany)
+    }
+}
+
+/// By hand, since a derived choice between the two forms says of either's mistakes only that neither fits.
+struct OneOrMany;
+
+impl<'de> Visitor<'de> for OneOrMany {
+    type Value = Loads;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, or a list of these, one for each port", Load::ACCEPTED)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Loads, E> {
+        let refused = || E::invalid_value(Unexpected::Str(text), &self);
+        Load::from_text(text).map(Loads::Same).ok_or_else(refused)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut texts: A) -> Result<Loads, A::Error> {
+        let mut loads = Vec::new();
+        while let Some(Text(load)) = texts.next_element::<Text<Load>>()? {
+            loads.push(load);
+        }
+        Ok(Loads::Each(loads))
     }
 }

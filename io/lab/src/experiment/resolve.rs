@@ -1,15 +1,17 @@
 //! From an experiment's file to what the simulator runs.
 
-use std::collections::BTreeMap;
+mod volume;
 
-use weir_engine::{Control, DepthFeedbackConfig, EngineConfig, VolumeConfig};
-use weir_model::{Iops, Slo, SloPoint, Span};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use weir_engine::{
+    Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, TotalConcurrency, VolumeConfig,
+};
+use weir_model::{Iops, Span};
 use weir_sim::{ArrayOptions, Fault, FaultKind, Locality, Phase, Scenario, VolumeScenario, Workload};
 
-use super::{
-    ControlSpec, CurveSpec, Experiment, ExperimentError, Load, RunSpec, SloSpec, StepsSpec, TraceSpec,
-    VolumeSpec,
-};
+use super::{ControlSpec, CurveSpec, Experiment, ExperimentError, RunSpec, TraceSpec};
 use crate::ArraySpecError;
 use crate::run::Curve;
 
@@ -43,7 +45,8 @@ pub fn resolve_run(
         if let Some(trace) = &spec.trace {
             traces.push((volumes.len(), trace.clone()));
         }
-        volumes.push(volume(experiment, name, array.size(), curves)?);
+        let first = volumes.len();
+        volumes.extend(volume::ports(experiment, name, first, array.size(), curves)?);
     }
     let faults = run.failures.iter().map(|failure| Fault {
         at: failure.at.0,
@@ -52,7 +55,7 @@ pub fn resolve_run(
     let scenario = Scenario {
         seed,
         duration: run.duration.0,
-        engine: engine(experiment, run.control),
+        engine: engine(experiment, run.control)?,
         array,
         volumes,
         faults: faults.collect(),
@@ -89,7 +92,7 @@ pub fn resolve_curve(
     Ok(Scenario {
         seed,
         duration: curve.warm_up.0 + curve.each.0,
-        engine: engine(experiment, ControlSpec::None),
+        engine: engine(experiment, ControlSpec::None)?,
         array,
         volumes: vec![volume],
         faults: Vec::new(),
@@ -109,7 +112,7 @@ fn array(experiment: &Experiment, name: &str) -> Result<ArrayOptions, Experiment
     experiment.array[name].options().map_err(wrong)
 }
 
-fn engine(experiment: &Experiment, control: ControlSpec) -> EngineConfig {
+fn engine(experiment: &Experiment, control: ControlSpec) -> Result<EngineConfig, ExperimentError> {
     let spec = &experiment.engine;
     let (law, pool) = (DepthFeedbackConfig::default(), EngineConfig::default());
     let law = DepthFeedbackConfig {
@@ -118,104 +121,21 @@ fn engine(experiment: &Experiment, control: ControlSpec) -> EngineConfig {
         initial_depth: spec.initial_depth().unwrap_or(law.initial_depth),
         ..law
     };
-    EngineConfig {
+    let missing = || {
+        let message = "accepted: a number above zero, where a run's control is \"maestro\"";
+        ExperimentError::at(&experiment.id, "engine.total_concurrency", message)
+    };
+    let maestro = |total: NonZeroU32| MaestroConfig {
+        interval: spec.control_interval.map_or(MaestroConfig::INTERVAL, |text| text.0),
+        total: TotalConcurrency::Fixed(total),
+    };
+    Ok(EngineConfig {
         control: match control {
             ControlSpec::None => Control::None,
             ControlSpec::Facade => Control::Facade(law),
+            ControlSpec::Maestro => Control::Maestro(maestro(spec.total_concurrency.ok_or_else(missing)?)),
         },
+        slo_window: spec.slo_window.map_or(pool.slo_window, |text| text.0),
         background_deadline: spec.background_deadline.map_or(pool.background_deadline, |text| text.0),
-        ..pool
-    }
-}
-
-fn volume(
-    experiment: &Experiment,
-    name: &str,
-    array_size: u64,
-    curves: &BTreeMap<String, Curve>,
-) -> Result<VolumeScenario, ExperimentError> {
-    let spec = &experiment.volume[name];
-    let wrong = |key: &str, message: String| {
-        ExperimentError::at(&experiment.id, format!("volume.{name}.{key}"), message)
-    };
-    let slo = match &spec.slo {
-        None => None,
-        Some(SloSpec::Points(points)) => {
-            let point =
-                |p: &super::PointSpec| SloPoint { up_to: p.up_to.0, read: p.read.0, write: p.write.0 };
-            Some(Slo::new(points.iter().map(point).collect()).map_err(|e| wrong("slo", e.to_string()))?)
-        }
-        Some(SloSpec::Curve(curve)) => {
-            let slo = curves[curve].slo();
-            Some(slo.ok_or_else(|| wrong("slo", format!("the curve {curve} has no rate that is reached")))?)
-        }
-    };
-    let [from, to] = spec.region.unwrap_or([0.0, 1.0]);
-    if !(0.0 <= from && from < to && to <= 1.0) {
-        let accepted = "accepted: two shares of the array, 0 <= from < to <= 1";
-        return Err(wrong("region", format!("found [{from}, {to}]; {accepted}")));
-    }
-    let start = share(array_size, from);
-    Ok(VolumeScenario {
-        name: name.to_owned(),
-        config: VolumeConfig { slo, ..VolumeConfig::default() },
-        start,
-        size: share(array_size, to) - start,
-        phases: phases(spec).map_err(|(key, message)| wrong(key, message))?,
-        repeat: spec.repeat.map(|text| text.0),
-        changes: Vec::new(),
     })
-}
-
-/// A share of so many bytes, in whole MiB.
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-// an array's size is far below 2^53 bytes, and a share is not negative
-fn share(size: u64, share: f64) -> u64 {
-    ((size as f64 * share) as u64) >> 20 << 20
-}
-
-fn phases(spec: &VolumeSpec) -> Result<Vec<Phase>, (&'static str, String)> {
-    if spec.trace.is_some() {
-        return Ok(Vec::new());
-    }
-    let missing = |key| (key, "accepted: a value, where there are phases or steps".to_owned());
-    let reads = spec.reads.ok_or_else(|| missing("reads"))?;
-    if !(0.0..=1.0).contains(&reads) {
-        return Err(("reads", format!("found {reads}; accepted: a share from 0 to 1")));
-    }
-    let request = spec.request.ok_or_else(|| missing("request"))?;
-    let phase = |at, load| {
-        let arrivals = match load {
-            Load::Idle => None,
-            Load::Arrivals(arrivals) => Some(arrivals),
-        };
-        let workload = arrivals.map(|arrivals| Workload {
-            arrivals,
-            reads,
-            sizes: vec![(request.0.0, 1.0)],
-            locality: Locality::Uniform,
-        });
-        Phase { at, workload }
-    };
-    Ok(match &spec.steps {
-        Some(steps) => steps
-            .rates()
-            .into_iter()
-            .scan((Span::ZERO, steps.lead.map_or(Span::ZERO, |text| text.0)), |(at, lead), rate| {
-                let begins = *at;
-                *at += steps.each.0 + std::mem::take(lead);
-                Some(phase(begins, Load::Arrivals(weir_sim::Arrivals::Poisson(rate))))
-            })
-            .collect(),
-        None => spec.phases.iter().map(|p| phase(p.at.0, p.load.0)).collect(),
-    })
-}
-
-impl StepsSpec {
-    /// The rates of the steps, rising.
-    pub fn rates(&self) -> Vec<Iops> {
-        let (from, to, by) = (self.from.0.get(), self.to.0.get(), self.by.0.get());
-        let steps = (0..).map(|step| from + by * f64::from(step));
-        steps.take_while(|rate| *rate <= to + by / 1e3).filter_map(Iops::new).collect()
-    }
 }

@@ -3,7 +3,9 @@
 //! A bare number would leave the unit to the reader's memory.
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
-use weir_model::{Iops, Span};
+use weir_model::{Iops, Span, Target};
+
+use crate::array_file::Rate;
 
 /// A value that is written as text.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -43,6 +45,17 @@ impl FromText for Iops {
 
     fn from_text(text: &str) -> Option<Self> {
         text.strip_suffix("iops")?.trim_end().parse().ok().and_then(Self::new)
+    }
+}
+
+impl FromText for Target {
+    const ACCEPTED: &str =
+        "a throughput such as \"20MB/s\", a rate such as \"200iops\" or a mean latency such as \"10ms\"";
+
+    fn from_text(text: &str) -> Option<Self> {
+        let throughput = || Rate::from_text(text).map(|rate| Self::Throughput(rate.0));
+        let latency = || Span::from_text(text).filter(|span| !span.is_zero()).map(Self::Latency);
+        throughput().or_else(|| Iops::from_text(text).map(Self::Rate)).or_else(latency)
     }
 }
 

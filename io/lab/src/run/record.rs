@@ -1,7 +1,7 @@
 //! What a run leaves: a file of JSON lines, the first of which says what it is.
 //!
-//! Every SLO window of every volume, the queue depth a few times a second, and for each volume what has to be counted
-//! request by request. A line for each request would answer every later question, and be ten thousand times as long.
+//! Every SLO window of every volume, the queue depth a few times a second, what each volume was granted whenever that changed
+//! and why, and for each volume what has to be counted request by request. A line for each request would answer every later question, and be ten thousand times as long.
 
 use std::fmt::Write;
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use weir_model::Span;
+use weir_engine::Reasoning;
+use weir_model::{Span, Target};
 
 use super::build::{commit, fingerprint, fnv1a};
 use crate::experiment::Resolved;
@@ -23,6 +24,10 @@ pub struct Record {
     pub windows: Vec<Vec<Window>>,
     /// The queue depth, in order of time.
     pub depths: Vec<DepthSample>,
+    /// The bounds of each volume, in order of time, whenever one changed.
+    pub bounds: Vec<Vec<Bound>>,
+    /// What Maestro's law decided about each volume, in order of time.
+    pub decisions: Vec<Vec<Decision>>,
     /// What was counted for each volume after the warm-up.
     pub totals: Vec<VolumeTotal>,
 }
@@ -36,8 +41,10 @@ pub struct Header {
     pub run: String,
     /// The seed.
     pub seed: u64,
-    /// The volumes, by their places.
+    /// The volumes, by their places; `name/0`, `name/1` and so on for one with several ports.
     pub volumes: Vec<String>,
+    /// What each is to get under Maestro's law.
+    pub targets: Vec<Option<Target>>,
     /// The value of the sweep that the run belongs to.
     pub value: Option<f64>,
     /// What is not judged at its beginning, in microseconds.
@@ -112,6 +119,24 @@ pub struct DepthSample {
     pub peak: u32,
 }
 
+/// How many requests a volume may have at the array from an instant on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Bound {
+    /// From when on, after the start of the run.
+    pub at_us: u64,
+    /// How many.
+    pub requests: u32,
+}
+
+/// A decision of Maestro's law about a volume.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Decision {
+    /// When, after the start of the run.
+    pub at_us: u64,
+    /// How the law came to it.
+    pub reasoning: Reasoning,
+}
+
 /// What was counted for a volume after the warm-up, request by request.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct VolumeTotal {
@@ -133,6 +158,8 @@ enum Line {
     Header(Header),
     Window(usize, Window),
     Depth(DepthSample),
+    Bound(usize, Bound),
+    Decision(usize, Decision),
     Total(VolumeTotal),
 }
 
@@ -147,6 +174,7 @@ impl Header {
             seed,
             volumes: scenario.volumes.iter().map(|volume| volume.name.clone()).collect(),
             value,
+            targets: scenario.volumes.iter().map(|volume| volume.config.objective.target).collect(),
             warm_up_us: resolved.warm_up.as_micros(),
             duration_us: scenario.duration.as_micros(),
             commit: commit().to_owned(),
@@ -195,6 +223,13 @@ impl Record {
                     windows.push(window);
                 }
                 Line::Depth(sample) => record.depths.push(sample),
+                Line::Bound(volume, bound) => {
+                    record.bounds.get_mut(volume).context("a bound of an unknown volume")?.push(bound);
+                }
+                Line::Decision(volume, decision) => {
+                    let decisions = record.decisions.get_mut(volume);
+                    decisions.context("a decision about an unknown volume")?.push(decision);
+                }
                 Line::Total(total) => record.totals.push(total),
             }
         }
@@ -207,8 +242,10 @@ impl Record {
 
     /// The record of a run in which nothing has happened yet.
     pub(crate) fn new(header: Header) -> Self {
-        let windows = vec![Vec::new(); header.volumes.len()];
-        Self { header, windows, depths: Vec::new(), totals: Vec::new() }
+        let volumes = header.volumes.len();
+        let windows = vec![Vec::new(); volumes];
+        let (bounds, decisions) = (vec![Vec::new(); volumes], vec![Vec::new(); volumes]);
+        Self { header, windows, depths: Vec::new(), bounds, decisions, totals: Vec::new() }
     }
 
     /// The file.
@@ -223,6 +260,12 @@ impl Record {
             windows.iter().for_each(|window| push(&Line::Window(volume, window.clone())));
         }
         self.depths.iter().for_each(|sample| push(&Line::Depth(*sample)));
+        for (volume, bounds) in self.bounds.iter().enumerate() {
+            bounds.iter().for_each(|bound| push(&Line::Bound(volume, *bound)));
+        }
+        for (volume, decisions) in self.decisions.iter().enumerate() {
+            decisions.iter().for_each(|decision| push(&Line::Decision(volume, *decision)));
+        }
         self.totals.iter().for_each(|total| push(&Line::Total(*total)));
         text
     }

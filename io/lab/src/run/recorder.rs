@@ -4,7 +4,7 @@ use weir_engine::{Event, WindowReport};
 use weir_model::{Direction, Instant, Span};
 use weir_sim::Observer;
 
-use super::record::{DepthSample, Header, Record, VolumeTotal, Window};
+use super::record::{Bound, Decision, DepthSample, Header, Record, VolumeTotal, Window};
 
 /// Over how long the queue depth is thinned.
 const DEPTH_EVERY: Span = Span::from_millis(200);
@@ -21,6 +21,8 @@ pub(crate) struct Recorder {
 #[derive(Clone, Default)]
 struct VolumeRecorder {
     windows: Vec<Window>,
+    bounds: Vec<Bound>,
+    decisions: Vec<Decision>,
     open: OpenWindow,
     total: Total,
 }
@@ -53,9 +55,15 @@ impl Recorder {
 
     /// The record.
     pub(crate) fn finish(self, header: Header) -> Record {
-        let (windows, totals) =
-            self.volumes.into_iter().map(|volume| (volume.windows, volume.total.finish())).unzip();
-        Record { header, windows, depths: self.depths, totals }
+        let mut record = Record::new(header);
+        record.depths = self.depths;
+        for (place, volume) in self.volumes.into_iter().enumerate() {
+            record.windows[place] = volume.windows;
+            record.bounds[place] = volume.bounds;
+            record.decisions[place] = volume.decisions;
+            record.totals.push(volume.total.finish());
+        }
+        record
     }
 
     fn on_depth(&mut self, now: Instant, depth: u32, peak: u32) {
@@ -86,7 +94,15 @@ impl Observer for Recorder {
                 volume.windows.push(volume.open.close(now, window));
             }
             Event::Controlled { depth, peak } => self.on_depth(now, depth.get(), *peak),
-            Event::Aborted { .. } | Event::Granted { .. } | Event::Allocated { .. } => {}
+            Event::Granted { volume, grant, .. } => {
+                let bound = Bound { at_us: since_start(now).as_micros(), requests: grant.concurrency.get() };
+                self.volumes[volume.0 as usize].bounds.push(bound);
+            }
+            Event::Allocated { volume, reasoning } => {
+                let decision = Decision { at_us: since_start(now).as_micros(), reasoning: *reasoning };
+                self.volumes[volume.0 as usize].decisions.push(decision);
+            }
+            Event::Aborted { .. } => {}
         }
     }
 }

@@ -12,6 +12,7 @@ pub(crate) fn header(volumes: &[&str]) -> Header {
         run: "run".to_owned(),
         seed: 1,
         volumes: volumes.iter().map(|name| (*name).to_owned()).collect(),
+        targets: vec![None; volumes.len()],
         value: None,
         warm_up_us: 0,
         duration_us: 60_000_000,
@@ -50,10 +51,9 @@ pub(crate) fn window(second: u64, offered: u64, completed: u64, mean_ms: u64) ->
 pub(crate) fn record(volumes: &[(&str, Vec<Window>)]) -> Record {
     let names: Vec<_> = volumes.iter().map(|(name, _)| *name).collect();
     Record {
-        header: header(&names),
         windows: volumes.iter().map(|(_, windows)| windows.clone()).collect(),
-        depths: Vec::new(),
         totals: vec![VolumeTotal::default(); volumes.len()],
+        ..Record::new(header(&names))
     }
 }
 

@@ -7,7 +7,7 @@ const TOTAL: f64 = 100.0;
 /// An application that uses all that it has.
 const fn claim(priority: f64, had: f64, performance: f64, slope: f64) -> Claim {
     let model = Some(Model { performance, slope });
-    Claim { priority, model, had, usable: None, minimum: 1.0, limit: TOTAL }
+    Claim { priority, model, had, usable: None, is_hindered: false, minimum: 1.0, limit: TOTAL }
 }
 
 fn decide(claims: &[Claim]) -> Decision {

@@ -91,11 +91,27 @@ fn who_was_promised_nothing_takes_nothing_from_those_who_were() {
 
 #[test]
 fn who_was_promised_nothing_gets_what_the_others_leave() {
-    let mut plant = plant(vec![rate(1000.0, 1.0, 10), client(None, 1.0, &[200])]);
+    let mut plant = plant(vec![rate(300.0, 1.0, 10), client(None, 1.0, &[200])]);
     let seen = plant.settle(60);
     let outcome = plant.interval();
-    assert!(seen[0] >= 0.3, "{seen:?}");
+    assert!(seen[0] >= 0.95, "{seen:?}");
     assert!(outcome.granted[1][0] >= TOTAL - 16, "{outcome:?}");
+}
+
+#[test]
+fn who_has_few_threads_reaches_its_target_beside_many() {
+    let clients = vec![rate(1200.0, 1.0, 25), rate(1500.0, 1.0, 100)];
+    let seen = plant(clients).settle(80);
+    assert!(seen.iter().all(|y| *y >= 1.0), "{seen:?}");
+}
+
+#[test]
+fn others_give_nothing_up_for_good_where_it_does_not_help() {
+    // Nobody else is there to slow the one thread down; it is its own.
+    let mut plant = plant(vec![rate(1000.0, 1.0, 1), rate(2000.0, 1.0, 20)]);
+    plant.servers = 1.0;
+    let seen = plant.settle(120);
+    assert!(seen[0] < 0.5 && seen[1] > 1.0, "{seen:?}");
 }
 
 #[test]

@@ -1,0 +1,35 @@
+//! Which figures each claim needs: a function for each, by the id of its experiment.
+
+use crate::study::{Figure, Records};
+use crate::{facade, maestro};
+
+/// What a claim computes.
+pub(crate) type Claim = fn(&Records) -> Vec<Figure>;
+
+/// The claim of this id.
+pub(crate) fn claim(id: &str) -> Option<Claim> {
+    all().find(|(known, _)| *known == id).map(|(_, claim)| claim)
+}
+
+/// The ids of all claims.
+pub(crate) fn ids() -> Vec<&'static str> {
+    all().map(|(id, _)| id).collect()
+}
+
+fn all() -> impl Iterator<Item = (&'static str, Claim)> {
+    facade::CLAIMS.into_iter().chain(maestro::CLAIMS)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::study::testing::records;
+
+    #[test]
+    fn without_records_no_figure_has_a_value_and_nothing_panics() {
+        for id in super::ids() {
+            let figures = super::claim(id).expect("a claim")(&records(Vec::new()));
+            let empty = figures.iter().all(|figure| figure.value.is_none());
+            assert!(!figures.is_empty() && empty, "{id}: {figures:?}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Who falls short though it has all the requests that it can use: what it lacks is not a larger allocation, but less beside it.
+//!
+//! A workload of 25 threads has 25 requests outstanding, whatever it is granted. How fast they are served depends on how many
+//! of others are at the array with them. The 80 % rule finds rightly that such an application cannot use more, so that all
+//! requests fit; and then the excess, given to the others, is what keeps it below its target. In the paper's figure 3 a
+//! workload like that meets its target beside one of 100 threads, which it could not if these were all let in.
+//!
+//! So an application that is **hindered** puts the array in overload, and its upper end in the program is not what it can use. What it is
+//! allotted beyond that stays empty, and the array is quieter by so much: the paper's program, which has no such end, does the
+//! same, and its slope "incorporates implicitly" what the others do. Nobody is quieted further than priorities say: as
+//! soon as the others' weighted errors are as large, the program gives them no less.
+//!
+//! **A margin.** It is hindered until it is a little above its target. At the target itself it would be let go by every second
+//! interval's noise, and the excess that is then let in takes some steps to be taken out again.
+//!
+//! **What does not help.** Something else than the others may hold it back: its own threads, a network. Then its performance does not grow while
+//! its allocation does, and it is given up for a while: [`REST`] intervals, after which it is tried again.
+
+/// Up to which performance an application counts as hindered.
+const CONTENT: f64 = 1.05;
+/// How far the allocation has to have grown before it is judged whether that helps, as a share of the total.
+const TRIED: f64 = 0.25;
+/// The least slope that is a help; see `slope.rs`.
+const HELPS: f64 = 0.1;
+/// How many intervals one that is not helped is left alone.
+const REST: u32 = 60;
+/// What a new interval counts in the mean of performance.
+const NEW: f64 = 0.25;
+
+/// What is known of an application's being hindered.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub(crate) struct Hindered {
+    trial: Option<Trial>,
+    /// How many intervals it is still left alone.
+    rest: u32,
+}
+
+/// Since it is hindered.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Trial {
+    /// What it had when it began.
+    had: f64,
+    /// Its performance then.
+    performance: f64,
+    /// Its performance now, as a mean.
+    now: f64,
+}
+
+impl Hindered {
+    /// Takes in the interval that ended, in which an application had `had` requests, could use so many and performed so, if
+    /// it did; whether the others are to be held back for it.
+    pub(crate) fn observe(
+        &mut self,
+        had: f64,
+        usable: Option<f64>,
+        performance: Option<f64>,
+        total: f64,
+    ) -> bool {
+        self.rest = self.rest.saturating_sub(1);
+        let short = performance.filter(|y| *y < CONTENT && usable.is_some() && self.rest == 0);
+        let Some(performance) = short else {
+            self.trial = None;
+            return false;
+        };
+        let trial = self.trial.get_or_insert(Trial { had, performance, now: performance });
+        trial.now += NEW * (performance - trial.now);
+        let grown = (had - trial.had) / total;
+        if grown >= TRIED && trial.now - trial.performance < HELPS * grown {
+            *self = Self { trial: None, rest: REST };
+        }
+        self.rest == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOTAL: f64 = 100.0;
+
+    #[test]
+    fn who_falls_short_and_cannot_use_more_is_hindered_until_it_is_a_little_above_its_target() {
+        let mut hindered = Hindered::default();
+        let mut observe = |usable, performance| hindered.observe(40.0, usable, performance, TOTAL);
+        assert!(observe(Some(30.0), Some(0.9)));
+        assert!(observe(Some(30.0), Some(1.01)));
+        assert!(!observe(Some(30.0), Some(1.06)));
+        assert!(!observe(None, Some(0.5)));
+        assert!(!observe(Some(30.0), None));
+    }
+
+    #[test]
+    fn who_is_not_helped_is_left_alone_for_a_while() {
+        let mut hindered = Hindered::default();
+        let mut observe = |had, performance| hindered.observe(had, Some(10.0), Some(performance), TOTAL);
+        assert!(observe(20.0, 0.5));
+        assert!(observe(40.0, 0.51));
+        assert!(!observe(46.0, 0.5));
+        let left_alone = (1..REST).filter(|_| !observe(20.0, 0.5)).count();
+        assert_eq!(left_alone, REST as usize - 1);
+        assert!(observe(20.0, 0.5));
+    }
+
+    #[test]
+    fn who_is_helped_goes_on() {
+        let mut hindered = Hindered::default();
+        let grows = |had: f64| 0.5 + 0.005 * (had - 20.0);
+        assert!((20..90).all(|had| {
+            let had = f64::from(had);
+            hindered.observe(had, Some(10.0), Some(grows(had)), TOTAL)
+        }));
+    }
+}
