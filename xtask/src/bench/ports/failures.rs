@@ -76,7 +76,7 @@ pub(super) fn measure(bed: &TestBed, progress: &mut Progress) -> anyhow::Result<
     let blocks = writers.into_iter().map(Writer::end).collect::<anyhow::Result<Vec<u64>>>()?;
     for (host, blocks) in blocks.iter().enumerate() {
         ensure!(*blocks > 0, "host {host} has flushed nothing");
-        verify(&site.uri_at_array("data"), host, *blocks)?;
+        verify(&site.uri_at_array(), host, *blocks)?;
     }
     let (bounds, sum) = site.grants()?;
     progress.advance(

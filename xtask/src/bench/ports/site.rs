@@ -29,8 +29,9 @@ pub(super) struct Volume {
     pub(super) target: &'static str,
 }
 
-/// The size of each volume.
-const VOLUME_GIB: u32 = 56;
+/// What the array exports: all of its disks. The volumes lie on top of each other, as the paper's loads are spread over all disks.
+const EXPORT: &str = "disks";
+const EXPORT_GIB: u32 = 230;
 
 /// A running site. What it has written goes with the test bed.
 pub(super) struct Site<'a> {
@@ -127,7 +128,7 @@ impl<'a> Site<'a> {
         );
         for Volume { name, .. } in &self.volumes {
             file += &format!(
-                "\n[volume.{name}]\npool = \"array\"\nbackend = \"nbd://{array}:{NBD_PORT}/{name}\"\n"
+                "\n[volume.{name}]\npool = \"array\"\nbackend = \"nbd://{array}:{NBD_PORT}/{EXPORT}\"\n"
             );
         }
         let number = self.recordings.len();
@@ -151,9 +152,9 @@ impl<'a> Site<'a> {
         format!("nbd://{}:{NBD_PORT}/{volume}", host_address(host))
     }
 
-    /// Where the array itself has a volume.
-    pub(super) fn uri_at_array(&self, volume: &str) -> String {
-        format!("nbd://127.0.0.1:{NBD_PORT}/{volume}")
+    /// Where the array itself has what the volumes are on.
+    pub(super) fn uri_at_array(&self) -> String {
+        format!("nbd://127.0.0.1:{NBD_PORT}/{EXPORT}")
     }
 
     /// Bytes that a volume has read and written, by gateway.
@@ -203,13 +204,11 @@ impl<'a> Site<'a> {
             "[listen]\nnbd = [\"0.0.0.0:{NBD_PORT}\"]\n\n[pool.array]\ncontrol = \"none\"\n\n{}",
             include_str!("array.toml")
         );
-        for Volume { name, .. } in &self.volumes {
-            let path = self.bed.images().join(format!("ports-{name}.img"));
-            file += &format!(
-                "\n[volume.{name}]\npool = \"array\"\nbackend = \"array:xp:{}\"\nsize = \"{VOLUME_GIB}GiB\"\n",
-                path.display()
-            );
-        }
+        let image = self.bed.images().join("ports.img");
+        file += &format!(
+            "\n[volume.{EXPORT}]\npool = \"array\"\nbackend = \"array:xp:{}\"\nsize = \"{EXPORT_GIB}GiB\"\n",
+            image.display()
+        );
         let path = self.write("array.toml", &file)?;
         let mut command = Command::new(self.bed.weir());
         command.arg("serve").arg(path);
