@@ -46,19 +46,19 @@ pub(super) fn measure(bed: &TestBed, progress: &mut Progress) -> anyhow::Result<
     thread::sleep(LASTS);
 
     site.kill_controller();
-    let before = flushed(&mut writers);
+    let before = flushed(&mut writers)?;
     thread::sleep(LASTS);
     let without_controller = now();
-    let went_on = went_on(&before, &flushed(&mut writers), &[]);
+    let went_on = went_on(&before, &flushed(&mut writers)?, &[]);
     site.start_controller()?;
     thread::sleep(LASTS);
     progress.advance(1, "failures: the controller was killed, and came back");
 
     site.kill_gateway(KILLED);
-    let before = flushed(&mut writers);
+    let before = flushed(&mut writers)?;
     thread::sleep(LASTS);
     let without_gateway = now();
-    let others_went_on = self::went_on(&before, &flushed(&mut writers), &[KILLED]);
+    let others_went_on = self::went_on(&before, &flushed(&mut writers)?, &[KILLED]);
     site.start_gateway(KILLED)?;
     thread::sleep(LASTS);
     progress.advance(1, "failures: a gateway was killed, and came back");
@@ -67,10 +67,10 @@ pub(super) fn measure(bed: &TestBed, progress: &mut Progress) -> anyhow::Result<
     thread::sleep(LASTS);
     let without_link = now();
     site.network().set_link(CUT, true)?;
-    let before = flushed(&mut writers);
+    let before = flushed(&mut writers)?;
     thread::sleep(2 * LASTS);
     let at_end = now();
-    let all_go_on = self::went_on(&before, &flushed(&mut writers), &[]);
+    let all_go_on = self::went_on(&before, &flushed(&mut writers)?, &[]);
     progress.advance(1, "failures: a link was cut, and joined again");
 
     let blocks = writers.into_iter().map(Writer::end).collect::<anyhow::Result<Vec<u64>>>()?;
@@ -133,7 +133,7 @@ fn rows(bounds: &[Bound], [controller, gateway, link, end]: [f64; 4], went_on: [
     ]
 }
 
-fn flushed(writers: &mut [Writer]) -> Vec<u64> {
+fn flushed(writers: &mut [Writer]) -> anyhow::Result<Vec<u64>> {
     writers.iter_mut().map(Writer::flushed).collect()
 }
 

@@ -52,14 +52,17 @@ pub(super) struct Writer {
     last: u64,
 }
 
+/// Debian's: the package of libnbd is for no other.
+const PYTHON: &str = "/usr/bin/python3";
+
 const WRITER: &str = include_str!("writer.py");
 
 impl Writer {
     /// # Errors
-    /// If python3 cannot be run.
+    /// If Python cannot be run.
     pub(super) fn start(host: usize, uri: &str) -> anyhow::Result<Self> {
-        let mut command = on_host(host, "python3");
-        command.args(["-c", WRITER, "write", uri, &host.to_string()]);
+        let mut command = on_host(host, PYTHON);
+        command.arg("-c").arg(script(&["write", uri, &host.to_string()]));
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().context("python3 cannot be run")?;
         let lines = BufReader::new(child.stdout.take().context("its output is a pipe")?).lines();
@@ -75,9 +78,14 @@ impl Writer {
     }
 
     /// How many blocks are flushed by now.
-    pub(super) fn flushed(&mut self) -> u64 {
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub(super) fn flushed(&mut self) -> anyhow::Result<u64> {
+        let ended = self.child.try_wait()?;
+        ensure!(ended.is_none(), "a writer has ended: {ended:?}");
         self.last = self.flushed.try_iter().last().unwrap_or(self.last);
-        self.last
+        Ok(self.last)
     }
 
     /// Ends it; how many blocks were flushed.
@@ -85,8 +93,7 @@ impl Writer {
     /// # Errors
     /// If it has ended before.
     pub(super) fn end(mut self) -> anyhow::Result<u64> {
-        let ended = self.child.try_wait()?;
-        ensure!(ended.is_none(), "a writer has ended: {ended:?}");
+        self.flushed()?;
         self.child.kill()?;
         self.child.wait()?;
         self.last = self.flushed.iter().last().unwrap_or(self.last);
@@ -100,13 +107,19 @@ impl Drop for Writer {
     }
 }
 
+/// The script with its arguments, which are text without quotes.
+fn script(arguments: &[&str]) -> String {
+    format!("arguments = {arguments:?}\n{WRITER}")
+}
+
 /// Whether `blocks` of the writer of a host are what it wrote.
 ///
 /// # Errors
 /// If they are not, or cannot be read.
 pub(super) fn verify(uri: &str, host: usize, blocks: u64) -> anyhow::Result<()> {
-    let mut child = Command::new("python3")
-        .args(["-c", WRITER, "verify", uri, &host.to_string(), &blocks.to_string()])
+    let mut child = Command::new(PYTHON)
+        .arg("-c")
+        .arg(script(&["verify", uri, &host.to_string(), &blocks.to_string()]))
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

@@ -1,7 +1,7 @@
 """Writes numbered blocks to a part of a volume and says how many are flushed, or reads them again.
 
 Each host has a part of its own. After an error, or when the connection is gone, it connects again and goes on with the first block
-that was not flushed: what it has said to be flushed must stay.
+that was not flushed: what it has said to be flushed must stay. `arguments` is set before.
 """
 
 import sys
@@ -53,7 +53,7 @@ def verify(uri, host, flushed):
             sys.exit(f"block {number} is not what was written: found {found[:32]!r}")
 
 
-if sys.argv[1] == "write":
-    write(sys.argv[2], int(sys.argv[3]))
+if arguments[0] == "write":
+    write(arguments[1], int(arguments[2]))
 else:
-    verify(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    verify(arguments[1], int(arguments[2]), int(arguments[3]))
