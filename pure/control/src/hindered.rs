@@ -93,7 +93,8 @@ mod tests {
     #[test]
     fn who_is_not_helped_is_left_alone_for_a_while() {
         let mut hindered = Hindered::default();
-        let mut observe = |others, performance| hindered.observe(others, Some(10.0), Some(performance), TOTAL);
+        let mut observe =
+            |others, performance| hindered.observe(others, Some(10.0), Some(performance), TOTAL);
         assert!(observe(80.0, 0.5));
         assert!(observe(70.0, 0.51));
         assert!(!observe(64.0, 0.5));

@@ -80,8 +80,7 @@ impl Interval {
         let is_evidence = usage.is_some_and(|usage| usage.is_evidence);
         let point = Point { had: bounds.map_or(minimum, sum), performance: performance.unwrap_or_default() };
         let learnt = known.filter(|known| known.target == seen.objective.target);
-        let (mut model, hindered) =
-            learnt.map(|known| (known.model, known.hindered)).unwrap_or_default();
+        let (mut model, hindered) = learnt.map(|known| (known.model, known.hindered)).unwrap_or_default();
         model.observe((is_evidence && performance.is_some()).then_some(point));
         Self {
             model,

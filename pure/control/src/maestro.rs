@@ -162,7 +162,10 @@ impl Controller for Maestro {
             };
             applications.push(ApplicationSetting { ports: grants(seen, &granted), reasoning });
             let (target, model, hindered) = (seen.objective.target, interval.model, interval.hindered);
-            self.known.insert(seen.id, Known { target, model, hindered, own: given.own, lent: given.lent, granted });
+            self.known.insert(
+                seen.id,
+                Known { target, model, hindered, own: given.own, lent: given.lent, granted },
+            );
         }
         ArraySetting { applications }
     }

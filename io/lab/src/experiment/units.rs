@@ -49,7 +49,8 @@ impl FromText for Iops {
 }
 
 impl FromText for Target {
-    const ACCEPTED: &str = "a throughput such as \"20MB/s\", a rate such as \"200iops\" or a mean latency such as \"10ms\"";
+    const ACCEPTED: &str =
+        "a throughput such as \"20MB/s\", a rate such as \"200iops\" or a mean latency such as \"10ms\"";
 
     fn from_text(text: &str) -> Option<Self> {
         let throughput = || Rate::from_text(text).map(|rate| Self::Throughput(rate.0));

@@ -3,7 +3,7 @@
 //! The allocation *follows* a burst if within five intervals it has gone most of its way: from where it was before the
 //! burst to where it is at the end of it, as the mean over all bursts; and back. Which is only said where that is a way at all.
 
-use super::{between, application};
+use super::{application, between};
 use crate::study::application::{Interval, performance, share_at_least};
 use crate::study::{Figure, Records, least, mean};
 
@@ -21,9 +21,8 @@ const LEVEL: usize = 3;
 pub(super) fn study(records: &Records) -> Vec<Figure> {
     let light = between(records, "maestro", "light", FROM, END);
     let turns = turns(records);
-    let level = |quiet: bool| {
-        mean(turns.iter().skip(usize::from(!quiet)).step_by(2).filter_map(|turn| level(turn)))
-    };
+    let level =
+        |quiet: bool| mean(turns.iter().skip(usize::from(!quiet)).step_by(2).filter_map(|turn| level(turn)));
     let (quiet, burst) = (level(true), level(false));
     let without = between(records, "none", "light", FROM, END);
     vec![

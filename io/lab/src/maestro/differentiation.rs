@@ -11,9 +11,7 @@ const END: f64 = 360.0;
 /// The figures of the claim.
 pub(super) fn study(records: &Records) -> Vec<Figure> {
     let settled = |run, volume, from: f64, to| between(records, run, volume, from + SETTLING, to);
-    let of = |volume| {
-        (settled("maestro", volume, 0.0, CHANGE), settled("maestro", volume, CHANGE, END))
-    };
+    let of = |volume| (settled("maestro", volume, 0.0, CHANGE), settled("maestro", volume, CHANGE, END));
     let ((light_before, light), (change_before, change)) = (of("light"), of("change"));
     let without = |volume| settled("none", volume, CHANGE, END);
     vec![

@@ -14,7 +14,8 @@ const INTERVAL: f64 = 2.0;
 
 /// The figures of the claim.
 pub(super) fn study(records: &Records) -> Vec<Figure> {
-    let of_phase = |number: usize| off_by(records, CHANGES[number - 1] + FOLLOWED, CHANGES[number], SHARES[number]);
+    let of_phase =
+        |number: usize| off_by(records, CHANGES[number - 1] + FOLLOWED, CHANGES[number], SHARES[number]);
     let (first, second) = (moved(records, "light1"), moved(records, "light2"));
     vec![
         Figure::new("share-off-1", off_by(records, SETTLING, CHANGES[0], SHARES[0])),

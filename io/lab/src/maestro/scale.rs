@@ -16,7 +16,8 @@ const COUNTS: [(usize, &str, [&str; 3]); 4] = [
 /// The figures of the claim.
 pub(super) fn study(records: &Records) -> Vec<Figure> {
     let of = |run, kind: &str, count: usize| {
-        let each = (1..=count / 2).map(|number| performance(&settled(records, run, &format!("{kind}{number:02}"))));
+        let each =
+            (1..=count / 2).map(|number| performance(&settled(records, run, &format!("{kind}{number:02}"))));
         each.collect::<Option<Vec<f64>>>().and_then(mean)
     };
     let mut figures = Vec::new();
@@ -24,7 +25,8 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     for (count, run, names) in COUNTS {
         let (high, low) = (of(run, "high", count), of(run, "low", count));
         let above = high.zip(low).map(|(high, low)| high - low);
-        figures.extend(names.into_iter().zip([high, low, above]).map(|(name, value)| Figure::new(name, value)));
+        figures
+            .extend(names.into_iter().zip([high, low, above]).map(|(name, value)| Figure::new(name, value)));
         let ratio = high.zip(low).filter(|(high, _)| *high < 1.0);
         ratios.push(ratio.map(|(high, low)| (1.0 - low) / (1.0 - high)));
     }

@@ -78,7 +78,10 @@ fn latency_ms(intervals: &[Interval]) -> Option<f64> {
 fn background(records: &Records) -> Vec<Figure> {
     let [with, without] = ["maestro", "none"].map(|run| intervals(records, run, "dp"));
     let met = |intervals: &[Interval]| {
-        percent(intervals.iter().filter(|interval| interval.throughput >= BACKGROUND).count(), intervals.len())
+        percent(
+            intervals.iter().filter(|interval| interval.throughput >= BACKGROUND).count(),
+            intervals.len(),
+        )
     };
     let [throughput_with, throughput_without] = [&with, &without].map(|intervals| throughput(intervals));
     vec![

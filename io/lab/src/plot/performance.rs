@@ -25,7 +25,8 @@ pub(super) fn drawing(experiment: &Experiment, records: &Records) -> Drawing {
     let mut panels = row("normalised performance", true, |interval| interval.performance);
     panels.extend(row("throughput (MB/s)", false, |interval| Some(interval.throughput / 1e6)));
     panels.extend(row("allocation (requests)", false, |interval| Some(interval.allocation)));
-    let key = |(colour, name): &(usize, &str)| Key { name: (*name).to_owned(), stroke: Stroke::whole(*colour) };
+    let key =
+        |(colour, name): &(usize, &str)| Key { name: (*name).to_owned(), stroke: Stroke::whole(*colour) };
     let legend = volumes.iter().map(key).collect();
     Drawing { title: experiment.id.clone(), legend, columns: runs.len().max(1), panels }
 }

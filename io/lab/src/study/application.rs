@@ -100,7 +100,8 @@ impl<'r> Application<'r> {
         let over = end - seconds(begins_us);
         let bytes: u64 = windows.iter().map(|window| window.bytes).sum();
         let answered: u64 = windows.iter().map(|window| window.completed).sum();
-        let spent_us = windows.iter().filter_map(|window| Some(float(window.mean_us?) * float(window.completed)));
+        let spent_us =
+            windows.iter().filter_map(|window| Some(float(window.mean_us?) * float(window.completed)));
         let latency_ms = (answered > 0).then(|| spent_us.sum::<f64>() / float(answered) / 1e3);
         let performance = match self.target() {
             None | Some(Target::Percentile(..)) => None,

@@ -22,9 +22,8 @@ pub(super) fn ports(
     curves: &BTreeMap<String, Curve>,
 ) -> Result<Vec<VolumeScenario>, ExperimentError> {
     let spec = &experiment.volume[name];
-    let wrong = |(key, message): Wrong| {
-        ExperimentError::at(&experiment.id, format!("volume.{name}.{key}"), message)
-    };
+    let wrong =
+        |(key, message): Wrong| ExperimentError::at(&experiment.id, format!("volume.{name}.{key}"), message);
     let [from, to] = region(spec).map_err(wrong)?;
     let start = share(array_size, from);
     let first = VolumeId(u32::try_from(first).expect("an experiment has few volumes"));
@@ -116,7 +115,8 @@ fn phases(spec: &VolumeSpec, port: usize) -> Result<Vec<Phase>, Wrong> {
         let load = |rate| Load::Arrivals(weir_sim::Arrivals::Poisson(rate));
         return Ok(begins.map(|(at, rate)| phase(at, load(rate), request.0.0)).collect());
     }
-    let few = || ("phases", format!("found no load for port {port}; accepted: one load, or one for each port"));
+    let few =
+        || ("phases", format!("found no load for port {port}; accepted: one load, or one for each port"));
     let of_port = spec.phases.iter().map(|p| {
         let bytes = p.request.unwrap_or(request).0.0;
         Ok(phase(p.at.0, p.load.at(port).ok_or_else(few)?, bytes))
