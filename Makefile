@@ -21,7 +21,7 @@ test:
 	$(MAKE) --no-print-directory lint doc
 	cargo test --workspace
 	cargo run --quiet --package weir -- sim swarm --seed $(SWARM_SEED) --runs 200
-	cargo run --release --quiet --package weir -- lab run 'facade-*' --seeds 1..3 --out target/lab-results
+	cargo run --release --quiet --package weir -- lab run '*' --seeds 1..3 --out target/lab-results
 
 bench:
 	@scripts/setup bench

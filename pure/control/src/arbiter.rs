@@ -88,6 +88,11 @@ impl Claim {
         self.usable.unwrap_or(f64::MAX)
     }
 
+    /// Whether it falls short and uses all that it has.
+    fn is_in_need(&self) -> bool {
+        self.usable.is_none() && self.model.is_some_and(|model| model.performance < 1.0)
+    }
+
     /// Up to where it takes part in the excess.
     fn most_of_excess(&self) -> f64 {
         if self.model.is_some() { self.limit } else { self.can_use().min(self.limit) }
@@ -116,7 +121,7 @@ pub(crate) fn arbitrate(claims: &[Claim], requests: &[Request], total: f64) -> D
     };
     let mut given: Vec<f64> = base.iter().zip(&excess).map(|(base, excess)| base + excess).collect();
     if case == Case::Underload {
-        step_down(claims, &mut given, total);
+        step_down(claims, requests, &mut given, total);
     }
     let spare = deal_left(&given, |claim| claim.limit);
     let (own, lent) = (given, spare);
@@ -150,19 +155,27 @@ fn overload(claims: &[Claim], mut allotted: Vec<f64>, priorities: &[f64], total:
     allotted
 }
 
-/// Nobody falls by more than a step; what that takes, those that rise go without.
-fn step_down(claims: &[Claim], given: &mut [f64], total: f64) {
+/// Nobody falls by more than a step, and those that rise go without what that takes. But what somebody does not use is there at
+/// once for those that fall short and use all that they have, up to what (3) says that they need.
+fn step_down(claims: &[Claim], requests: &[Request], given: &mut [f64], total: f64) {
+    let aims = given.to_vec();
     for (claim, given) in claims.iter().zip(&mut *given) {
         *given = given.max((claim.had - STEP * total).min(claim.limit));
     }
-    let rising = |claim: &Claim, given: f64| (given - claim.had).max(0.0);
-    let rise: f64 = claims.iter().zip(&*given).map(|(claim, given)| rising(claim, *given)).sum();
-    let above = given.iter().sum::<f64>() - total;
-    if above > 0.0 && rise > 0.0 {
-        let kept = (1.0 - above / rise).max(0.0);
-        for (claim, given) in claims.iter().zip(given) {
-            *given -= (1.0 - kept) * rising(claim, *given);
-        }
+    let above = |given: &[f64]| (given.iter().sum::<f64>() - total).max(0.0);
+    let rise = |i: usize, given: f64| (given - claims[i].had).max(0.0);
+    let need = |i: usize| if claims[i].is_in_need() { requests[i].unhurried } else { 0.0 };
+    take(above(given), given, |i, given| rise(i, given).min((given - need(i)).max(0.0)));
+    take(above(given), given, |i, given| (given - aims[i].max(claims[i].can_use())).max(0.0));
+    take(above(given), given, rise);
+}
+
+/// Takes `amount` from all in proportion to what each can give, and no more than that.
+fn take(amount: f64, from: &mut [f64], can_give: impl Fn(usize, f64) -> f64) {
+    let all: f64 = from.iter().enumerate().map(|(i, has)| can_give(i, *has)).sum();
+    if all > 0.0 {
+        let part = (amount / all).min(1.0);
+        from.iter_mut().enumerate().for_each(|(i, has)| *has -= part * can_give(i, *has));
     }
 }
 

@@ -14,12 +14,13 @@
 //! interval's noise, and the excess that is then let in takes some steps to be taken out again.
 //!
 //! **What does not help.** Something else than the others may hold it back: its own threads, a network. Then its performance does not grow while
-//! its allocation does, and it is given up for a while: [`REST`] intervals, after which it is tried again.
+//! the others have fewer and fewer requests at the array, and it is given up for a while: [`REST`] intervals, after which it is tried
+//! again. Its allocation would be the wrong measure: at first it grows by what nobody used.
 
 /// Up to which performance an application counts as hindered.
 const CONTENT: f64 = 1.05;
-/// How far the allocation has to have grown before it is judged whether that helps, as a share of the total.
-const TRIED: f64 = 0.25;
+/// By how much the others' use has to have fallen before it is judged whether that helps, as a share of the total.
+const TRIED: f64 = 0.15;
 /// The least slope that is a help; see `slope.rs`.
 const HELPS: f64 = 0.1;
 /// How many intervals one that is not helped is left alone.
@@ -38,8 +39,8 @@ pub(crate) struct Hindered {
 /// Since it is hindered.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Trial {
-    /// What it had when it began.
-    had: f64,
+    /// How many requests of others were at the array when it began.
+    others: f64,
     /// Its performance then.
     performance: f64,
     /// Its performance now, as a mean.
@@ -47,11 +48,11 @@ struct Trial {
 }
 
 impl Hindered {
-    /// Takes in the interval that ended, in which an application had `had` requests, could use so many and performed so, if
-    /// it did; whether the others are to be held back for it.
+    /// Takes in the interval that ended, in which so many requests of others were at the array, and an application could use so
+    /// many and performed so, if it did; whether the others are to be held back for it.
     pub(crate) fn observe(
         &mut self,
-        had: f64,
+        others: f64,
         usable: Option<f64>,
         performance: Option<f64>,
         total: f64,
@@ -62,10 +63,10 @@ impl Hindered {
             self.trial = None;
             return false;
         };
-        let trial = self.trial.get_or_insert(Trial { had, performance, now: performance });
+        let trial = self.trial.get_or_insert(Trial { others, performance, now: performance });
         trial.now += NEW * (performance - trial.now);
-        let grown = (had - trial.had) / total;
-        if grown >= TRIED && trial.now - trial.performance < HELPS * grown {
+        let quieter = (trial.others - others) / total;
+        if quieter >= TRIED && trial.now - trial.performance < HELPS * quieter {
             *self = Self { trial: None, rest: REST };
         }
         self.rest == 0
@@ -92,22 +93,23 @@ mod tests {
     #[test]
     fn who_is_not_helped_is_left_alone_for_a_while() {
         let mut hindered = Hindered::default();
-        let mut observe = |had, performance| hindered.observe(had, Some(10.0), Some(performance), TOTAL);
-        assert!(observe(20.0, 0.5));
-        assert!(observe(40.0, 0.51));
-        assert!(!observe(46.0, 0.5));
-        let left_alone = (1..REST).filter(|_| !observe(20.0, 0.5)).count();
+        let mut observe =
+            |others, performance| hindered.observe(others, Some(10.0), Some(performance), TOTAL);
+        assert!(observe(80.0, 0.5));
+        assert!(observe(70.0, 0.51));
+        assert!(!observe(64.0, 0.5));
+        let left_alone = (1..REST).filter(|_| !observe(80.0, 0.5)).count();
         assert_eq!(left_alone, REST as usize - 1);
-        assert!(observe(20.0, 0.5));
+        assert!(observe(80.0, 0.5));
     }
 
     #[test]
     fn who_is_helped_goes_on() {
         let mut hindered = Hindered::default();
-        let grows = |had: f64| 0.5 + 0.005 * (had - 20.0);
-        assert!((20..90).all(|had| {
-            let had = f64::from(had);
-            hindered.observe(had, Some(10.0), Some(grows(had)), TOTAL)
+        let grows = |others: f64| 0.5 + 0.005 * (80.0 - others);
+        assert!((10..80).rev().all(|others| {
+            let others = f64::from(others);
+            hindered.observe(others, Some(10.0), Some(grows(others)), TOTAL)
         }));
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Interval {
     pub(crate) had: f64,
     /// `d`, by port.
     pub(crate) demand: Vec<f64>,
+    /// How many requests it had at the array, as the mean.
+    pub(crate) used: f64,
     is_new: bool,
     usable: Option<f64>,
     priority: f64,
@@ -90,6 +92,7 @@ impl Interval {
             performance,
             had: had.map_or(0.0, |had| had.max(minimum)),
             demand: seen.ports.iter().map(|port| amount(port.outstanding)).collect(),
+            used: seen.ports.iter().map(|port| amount(port.at_device)).sum(),
             is_new: had.is_none(),
             usable,
             priority: seen.objective.priority.get(),
@@ -98,10 +101,10 @@ impl Interval {
         }
     }
 
-    /// What the arbiter is to know, where `total` is `C`.
-    pub(crate) fn claim(&mut self, total: f64) -> Claim {
+    /// What the arbiter is to know, where `total` is `C`, and `all` had so many requests at the array together.
+    pub(crate) fn claim(&mut self, all: f64, total: f64) -> Claim {
         let slope = self.model.slope(total).0;
-        let is_hindered = self.hindered.observe(self.had, self.usable, self.performance, total);
+        let is_hindered = self.hindered.observe(all - self.used, self.usable, self.performance, total);
         Claim {
             priority: self.priority,
             model: self.performance.map(|performance| Model { performance, slope }),

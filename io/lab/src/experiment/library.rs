@@ -30,6 +30,18 @@ const EMBEDDED: &[(&str, &str)] = &[
     embedded!("facade/facade-provisioning.toml"),
     embedded!("facade/facade-overhead.toml"),
     embedded!("facade/facade-failure.toml"),
+    embedded!("maestro/maestro-differentiation.toml"),
+    embedded!("maestro/maestro-metrics.toml"),
+    embedded!("maestro/maestro-priority.toml"),
+    embedded!("maestro/maestro-scale.toml"),
+    embedded!("maestro/maestro-bursts.toml"),
+    embedded!("maestro/maestro-ports.toml"),
+    embedded!("maestro/maestro-oltp.toml"),
+    embedded!("maestro/maestro-erp.toml"),
+    embedded!("maestro/maestro-two-traces.toml"),
+    embedded!("maestro/multiport-changing.toml"),
+    embedded!("maestro/multiport-metrics.toml"),
+    embedded!("maestro/multiport-priority.toml"),
 ];
 
 /// Experiments, in the order of the papers' tables.

@@ -19,7 +19,7 @@ fn message(from: &str, to: &str) -> String {
 #[test]
 fn every_experiment_of_the_program_can_be_read_and_its_runs_resolved() {
     let library = Library::embedded().unwrap();
-    assert_eq!(library.all().len(), 8);
+    assert_eq!(library.all().len(), 20);
     for experiment in library.all() {
         let curve = crate::run::Curve {
             seed: 1,

@@ -30,20 +30,50 @@ fn in_underload_requests_are_met_and_the_excess_goes_by_priority() {
 }
 
 #[test]
-fn the_excess_goes_to_those_that_can_use_it() {
+fn the_excess_of_who_has_a_target_and_cannot_use_it_stays_empty() {
     let content = Claim { usable: Some(42.0), ..claim(3.0, 40.0, 1.0, 2.0) };
     let decision = decide(&[content, claim(1.0, 40.0, 1.0, 2.0)]);
-    assert_eq!(own(&decision), [42.0, 58.0]);
-    assert_eq!(reasons(&decision), [BoundBy::Use, BoundBy::Request]);
+    assert_eq!(own(&decision), [55.0, 45.0]);
+}
+
+#[test]
+fn without_a_performance_nobody_gets_more_of_the_excess_than_it_can_use() {
+    let idle = Claim { model: None, usable: Some(5.0), ..claim(3.0, 2.0, 0.0, 1.0) };
+    assert_eq!(own(&decide(&[idle, claim(1.0, 40.0, 1.0, 2.0)])), [5.0, 95.0]);
 }
 
 #[test]
 fn what_nobody_can_use_is_lent() {
-    let content = Claim { usable: Some(20.0), ..claim(3.0, 20.0, 1.0, 2.0) };
-    let decision = decide(&[content, Claim { limit: 30.0, priority: 1.0, ..content }]);
+    let idle = Claim { model: None, usable: Some(20.0), ..claim(3.0, 20.0, 0.0, 1.0) };
+    let decision = decide(&[idle, Claim { limit: 30.0, priority: 1.0, ..idle }]);
     assert_eq!(own(&decision), [20.0, 20.0]);
     let lent: Vec<f64> = decision.allotments.iter().map(|given| given.lent.round()).collect();
     assert_eq!(lent, [50.0, 10.0]);
+}
+
+#[test]
+fn in_underload_nobody_falls_by_more_than_a_step_and_the_others_rise_by_no_more_than_that() {
+    let decision = decide(&[claim(1.0, 90.0, 1.5, 1.0), claim(9.0, 10.0, 1.5, 1.0)]);
+    assert_eq!((decision.case, own(&decision)), (Case::Underload, vec![85.0, 15.0]));
+}
+
+#[test]
+fn what_is_not_used_is_there_at_once_for_who_needs_it_up_to_its_need() {
+    let unused = Claim { usable: Some(10.0), ..claim(1.0, 90.0, 3.0, 1.0) };
+    let own_of = |performance| own(&decide(&[unused, claim(1.0, 10.0, performance, 1.0)]))[1];
+    assert!((own_of(0.8) - 30.0).abs() < 1e-6, "{}", own_of(0.8));
+    assert!((own_of(0.97) - 15.0).abs() < 1e-6, "{}", own_of(0.97));
+    assert!((own_of(1.1) - 15.0).abs() < 1e-6, "{}", own_of(1.1));
+}
+
+#[test]
+fn for_who_is_hindered_the_others_are_taken_from_by_a_step_and_nothing_is_dealt() {
+    let hindered = Claim { usable: Some(25.0), is_hindered: true, ..claim(1.0, 25.0, 0.6, 1.0) };
+    let decision = decide(&[hindered, claim(1.0, 50.0, 1.5, 1.0)]);
+    assert_eq!((decision.case, own(&decision)), (Case::Overload, vec![55.0, 45.0]));
+    let at_its_limit = decide(&[Claim { limit: 30.0, ..hindered }, claim(1.0, 50.0, 1.5, 1.0)]);
+    assert_eq!(own(&at_its_limit), [30.0, 55.0]);
+    assert!(at_its_limit.allotments.iter().all(|given| given.lent.abs() < 1e-6), "{at_its_limit:?}");
 }
 
 #[test]
@@ -77,13 +107,6 @@ fn without_a_performance_an_application_gives_way_by_a_step_at_a_time_and_never_
     let decision = decide(&[Claim { had: 3.0, ..greedy }, claim(1.0, 97.0, 0.5, 1.0)]);
     assert_eq!(own(&decision), [1.0, 99.0]);
     assert_eq!(reasons(&decision)[0], BoundBy::Minimum);
-}
-
-#[test]
-fn where_all_are_at_their_upper_ends_the_rest_is_excess() {
-    let content = |had| Claim { usable: Some(had), ..claim(1.0, had, 0.5, 1.0) };
-    let decision = decide(&[content(30.0), content(30.0), claim(1.0, 30.0, 0.5, 1.0)]);
-    assert_eq!(own(&decision), [30.0, 30.0, 40.0]);
 }
 
 #[test]

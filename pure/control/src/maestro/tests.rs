@@ -95,7 +95,7 @@ fn who_was_promised_nothing_gets_what_the_others_leave() {
     let seen = plant.settle(60);
     let outcome = plant.interval();
     assert!(seen[0] >= 0.95, "{seen:?}");
-    assert!(outcome.granted[1][0] >= TOTAL - 16, "{outcome:?}");
+    assert!(outcome.granted[1][0] >= TOTAL / 2 - 8, "{outcome:?}");
 }
 
 #[test]
@@ -107,11 +107,11 @@ fn who_has_few_threads_reaches_its_target_beside_many() {
 
 #[test]
 fn others_give_nothing_up_for_good_where_it_does_not_help() {
-    // Nobody else is there to slow the one thread down; it is its own.
-    let mut plant = plant(vec![rate(1000.0, 1.0, 1), rate(2000.0, 1.0, 20)]);
-    plant.servers = 1.0;
-    let seen = plant.settle(120);
-    assert!(seen[0] < 0.5 && seen[1] > 1.0, "{seen:?}");
+    // The array has a server for everybody: nobody is slowed down by others.
+    let mut plant = plant(vec![rate(1000.0, 1.0, 1), rate(500.0, 1.0, 20)]);
+    plant.servers = f64::from(TOTAL);
+    let seen = plant.settle(200);
+    assert!(seen[0] < 0.1 && seen[1] > 1.2, "{seen:?}");
 }
 
 #[test]
