@@ -10,7 +10,7 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 # Other random scenarios with every commit, the same ones with the same.
 SWARM_SEED := $(or $(shell git rev-parse --verify --quiet HEAD 2>/dev/null),1)
 
-.PHONY: run test bench bench-qos setup fmt lint doc clean
+.PHONY: run test bench bench-qos bench-ports setup fmt lint doc clean
 
 run:
 	@scripts/setup build
@@ -30,6 +30,10 @@ bench:
 bench-qos:
 	@scripts/setup bench
 	cargo xtask bench-qos $(ARGS)
+
+bench-ports:
+	@scripts/setup ports
+	cargo xtask bench-ports $(ARGS)
 
 setup:
 	@scripts/setup test

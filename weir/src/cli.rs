@@ -6,17 +6,22 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::config::{Config, check_report};
+use crate::config::{Source, check_report, controller_report};
 use crate::demo::DemoArguments;
+use crate::explain::ExplainArguments;
 use crate::failure::Failure;
 use crate::grants::GrantsArguments;
 use crate::lab::LabArguments;
 use crate::load::LoadArguments;
 use crate::record::RecordArguments;
 use crate::replay::ReplayArguments;
+use crate::set::SetArguments;
 use crate::sim::SimArguments;
 use crate::what_if::WhatIfArguments;
-use crate::{decisions, demo, grants, lab, load, record, replay, serve, sim, status, what_if};
+use crate::{
+    ask, controller, decisions, demo, explain, grants, lab, load, record, replay, serve, set, sim, status,
+    what_if,
+};
 
 /// Volumes with a guaranteed latency, on storage that is shared.
 #[derive(Parser, Debug)]
@@ -31,7 +36,7 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Print every value of a configuration file, and where it comes from
+    /// Print every value of a configuration file, of a gateway or a controller, and where it comes from
     Check {
         /// The configuration file
         file: PathBuf,
@@ -41,23 +46,32 @@ enum Verb {
         /// The configuration file
         file: PathBuf,
     },
+    /// Share an array out among the gateways that serve it, until stopped (SIGTERM); SIGHUP reloads the file
+    Controller {
+        /// The configuration file of the controller
+        file: PathBuf,
+    },
     /// Serve as `serve` does, and record what every pool was told and decided, to be replayed
     Record(RecordArguments),
     /// Print what a running server's volumes were promised and get
     Status {
-        /// Its configuration file, or the URL of its metrics address
-        #[arg(default_value = "http://127.0.0.1:9810")]
+        /// Its configuration file, the URL of its metrics address, or its control socket
+        #[arg(default_value = ask::USUAL_METRICS)]
         source: String,
     },
     /// The same, live, every second
     Top {
-        /// Its configuration file, or the URL of its metrics address
-        #[arg(default_value = "http://127.0.0.1:9810")]
+        /// Its configuration file, the URL of its metrics address, or its control socket
+        #[arg(default_value = ask::USUAL_METRICS)]
         source: String,
         /// Stop after so many tables
         #[arg(long)]
         times: Option<u64>,
     },
+    /// Change a target, a priority or a limit of what is served, without a reload
+    Set(SetArguments),
+    /// Print what was decided about a volume in the last control intervals, and why
+    Explain(ExplainArguments),
     /// Put a load on any NBD server, open or closed loop, and print what it got
     Load(LoadArguments),
     /// Replay a recorded load on a pool with a simulated array, or the decisions that `weir record` wrote
@@ -95,12 +109,20 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         .init();
     match cli.verb {
         Verb::Check { file } => {
-            let config = Config::load(&file).map_err(Failure::usage)?;
-            Ok(write!(std::io::stdout(), "{}", check_report(&config))?)
+            let source = Source::read(&file).map_err(Failure::usage)?;
+            let report = if source.is_of_controller() {
+                source.controller().map(|config| controller_report(&config))
+            } else {
+                source.config().map(|config| check_report(&config))
+            };
+            Ok(write!(std::io::stdout(), "{}", report.map_err(Failure::usage)?)?)
         }
         Verb::Serve { file } => on_runtime(serve::serve(&file, None)),
+        Verb::Controller { file } => on_runtime(controller::controller(&file)),
         Verb::Record(arguments) => on_runtime(record::record(arguments)),
-        Verb::Status { source } => status::status(&source),
+        Verb::Status { source } => on_runtime(status::status(&source)),
+        Verb::Set(arguments) => on_runtime(set::set(arguments)),
+        Verb::Explain(arguments) => on_runtime(explain::explain(arguments)),
         Verb::Top { source, times } => on_runtime(status::top(&source, times)),
         Verb::Replay(Replayed { decisions: Some(path), .. }) => decisions::replay_decisions(&path),
         Verb::Replay(Replayed { load, .. }) => {

@@ -6,8 +6,13 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use weir_backend::{BackendSpec, FaultEffect, FaultRule};
-use weir_engine::{Control, DepthFeedbackConfig, EngineConfig, VolumeConfig};
+use weir_cluster::{ClientSpec, ClusterError, Tls, TlsFiles};
+use weir_controller::Total;
+use weir_engine::{
+    Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, PortConfig, TotalConcurrency, VolumeConfig,
+};
 use weir_gateway::{Address, GatewaySpec, Limits, PoolSpec, VolumeSpec};
+use weir_model::Objective;
 
 use crate::config::{self, Config};
 
@@ -17,7 +22,8 @@ pub(crate) fn gateway_spec(config: &Config) -> GatewaySpec {
         .pools
         .iter()
         .map(|(name, pool)| {
-            (name.clone(), PoolSpec { engine: engine_config(pool), volumes: BTreeMap::new() })
+            let (engine, ports) = (engine_config(pool), port_names(config, pool));
+            (name.clone(), PoolSpec { engine, ports, volumes: BTreeMap::new() })
         })
         .collect();
     for (name, volume) in &config.volumes {
@@ -48,9 +54,29 @@ pub(crate) fn socket_address(address: &config::TcpAddress) -> io::Result<SocketA
     found.next().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
 }
 
+/// The listeners, if each is a port of the pool.
+fn port_names(config: &Config, pool: &config::Pool) -> Vec<String> {
+    match pool.ports.value {
+        config::Ports::One => Vec::new(),
+        config::Ports::Listeners => {
+            config.listen.nbd.iter().map(|address| address.value.to_string()).collect()
+        }
+    }
+}
+
 fn engine_config(pool: &config::Pool) -> EngineConfig {
     let control = match pool.control.value {
         config::Control::None => Control::None,
+        config::Control::Maestro if pool.controller.value.is_some() => {
+            Control::Port(PortConfig { interval: pool.control_interval.value })
+        }
+        config::Control::Maestro => Control::Maestro(MaestroConfig {
+            interval: pool.control_interval.value,
+            total: match pool.total_concurrency.value.requests() {
+                Some(requests) => TotalConcurrency::Fixed(requests),
+                None => TotalConcurrency::Auto,
+            },
+        }),
         config::Control::Facade => Control::Facade(DepthFeedbackConfig {
             period: pool.control_period.value,
             growth: pool.growth.value,
@@ -68,10 +94,11 @@ fn engine_config(pool: &config::Pool) -> EngineConfig {
 fn volume_spec(config: &Config, volume: &config::Volume) -> VolumeSpec {
     VolumeSpec {
         description: volume.description.value.clone().unwrap_or_default(),
-        backend: backend_spec(config, &volume.backend.value),
+        backend: backend_spec(config, volume),
         size: volume.size.value.map(|size| size.as_u64()),
         config: VolumeConfig {
             slo: volume.slo.value.clone(),
+            objective: Objective { target: volume.target.value, priority: volume.priority.value },
             concurrency: volume.max_concurrency.value,
             max_iops: volume.max_iops.value,
             max_bandwidth: volume.max_bandwidth.value,
@@ -81,8 +108,8 @@ fn volume_spec(config: &Config, volume: &config::Volume) -> VolumeSpec {
     }
 }
 
-fn backend_spec(config: &Config, backend: &config::BackendConfig) -> BackendSpec {
-    match backend {
+fn backend_spec(config: &Config, volume: &config::Volume) -> BackendSpec {
+    match &volume.backend.value {
         config::BackendConfig::File(path) => BackendSpec::File { path: path.clone() },
         config::BackendConfig::Memory => BackendSpec::Memory,
         config::BackendConfig::Station(name) => {
@@ -98,6 +125,9 @@ fn backend_spec(config: &Config, backend: &config::BackendConfig) -> BackendSpec
             array: Arc::clone(&config.arrays[name].options),
             path: path.clone(),
         },
+        config::BackendConfig::Upstream(target) => {
+            BackendSpec::Upstream { target: target.clone(), connections: volume.connections.value }
+        }
     }
 }
 
@@ -119,5 +149,57 @@ fn limits(limits: &config::Limits) -> Limits {
         bytes_in_flight: limits.bytes_in_flight.value.as_u64(),
         reply_timeout: limits.reply_timeout.value,
         shutdown_timeout: limits.shutdown_timeout.value,
+    }
+}
+
+/// Where the controllers of the pools are that have one, by pool, and what the gateway shows them.
+///
+/// # Errors
+/// If a file of `[cluster]` cannot be read.
+pub(crate) fn link_specs(config: &Config) -> Result<BTreeMap<String, ClientSpec>, ClusterError> {
+    let Some(cluster) = &config.cluster else { return Ok(BTreeMap::new()) };
+    let tls = Tls::read(tls_files(&cluster.tls))?;
+    let spec = |(name, pool): (&String, &config::Pool)| {
+        let spec = ClientSpec {
+            gateway: cluster.name.value.clone(),
+            controller: pool.controller.value.as_ref()?.to_string(),
+            tls: tls.clone(),
+            interval: pool.control_interval.value,
+        };
+        Some((name.clone(), spec))
+    };
+    Ok(config.pools.iter().filter_map(spec).collect())
+}
+
+/// What a controller is to share out.
+pub(crate) fn controller_config(config: &config::ControllerConfig) -> weir_controller::ControllerConfig {
+    weir_controller::ControllerConfig {
+        total: config.total_concurrency.value.requests().map_or(Total::Auto, Total::Fixed),
+        interval: config.control_interval.value,
+        gateways: config.gateways.clone(),
+    }
+}
+
+/// What its volumes are to get.
+pub(crate) fn volume_configs(
+    config: &config::ControllerConfig,
+) -> Vec<(String, weir_controller::VolumeConfig)> {
+    let volume = |volume: &config::ControlledVolume| weir_controller::VolumeConfig {
+        objective: Objective { target: volume.target.value, priority: volume.priority.value },
+        limits: weir_control::Limits {
+            concurrency: volume.max_concurrency.value,
+            max_iops: volume.max_iops.value,
+            max_bandwidth: volume.max_bandwidth.value,
+        },
+    };
+    config.volumes.iter().map(|(name, config)| (name.clone(), volume(config))).collect()
+}
+
+/// Where certificates and keys are.
+pub(crate) fn tls_files(tls: &config::TlsConfig) -> TlsFiles {
+    TlsFiles {
+        authority: tls.ca.value.clone(),
+        certificate: tls.certificate.value.clone(),
+        key: tls.key.value.clone(),
     }
 }

@@ -1,6 +1,6 @@
 //! How the program fails: by the operator's doing, or by the world's.
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -41,6 +41,15 @@ impl Failure {
                 eprintln!("weir: {error:#}");
                 ExitCode::FAILURE
             }
+        }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(message) => f.write_str(message),
+            Self::Runtime(error) => write!(f, "{error:#}"),
         }
     }
 }

@@ -1,19 +1,24 @@
 //! weir: storage quality of service. The one binary; see `cli.rs` for what it can do.
 
+mod ask;
 mod cli;
 mod compose;
 mod config;
+mod controller;
 mod decisions;
 mod demo;
+mod explain;
 mod failure;
 mod grants;
 mod lab;
 mod load;
+mod port_link;
 mod record;
 mod recording;
 mod replay;
 mod serve;
 mod server;
+mod set;
 mod sim;
 mod simulated_pool;
 mod status;

@@ -1,22 +1,30 @@
 //! A whole server: sockets, gateway and API, put together from a configuration.
 
+use std::collections::BTreeMap;
 use std::thread::available_parallelism;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, spawn_local};
-use weir_api::ApiListener;
+use weir_api::{ApiListener, Asked, ControlListener};
 use weir_gateway::{Gateway, GatewayError, Listener, Recorders, StatusProbe};
 
-use crate::compose::{gateway_spec, listen_address, socket_address};
-use crate::config::Config;
+use crate::compose::{gateway_spec, link_specs, listen_address, socket_address};
+use crate::config::{Config, Pool};
 use crate::failure::Failure;
+use crate::port_link;
 
 /// A server that serves.
 pub(crate) struct Server {
     config: Config,
     gateway: Gateway,
     api: Option<AbortHandle>,
+    control: Option<AbortHandle>,
+    /// Changes that somebody asks for at the control socket. One end is held here, so that there may always be another.
+    asked: (mpsc::Sender<Asked>, mpsc::Receiver<Asked>),
     addresses: Vec<String>,
+    /// By pool, its link to its controller.
+    links: BTreeMap<String, AbortHandle>,
 }
 
 impl Server {
@@ -38,6 +46,7 @@ impl Server {
             listeners.push(listener);
         }
         let api = bind_api(&config, &mut addresses).await?;
+        let control = bind_control(&config)?;
         let cores = available_parallelism().map_or(1, usize::from);
         let spec = gateway_spec(&config);
         let gateway = Gateway::start(spec, listeners, cores, recorders).await.map_err(start_failure)?;
@@ -50,7 +59,19 @@ impl Server {
             })
             .abort_handle()
         });
-        Ok(Self { config, gateway, api, addresses })
+        let asked = mpsc::channel(1);
+        let (probe, changes) = (gateway.probe(), asked.0.clone());
+        let control = control.map(|control| {
+            spawn_local(async move {
+                if let Err(error) = control.serve(probe, changes).await {
+                    tracing::error!(%error, "nothing can be changed any more");
+                }
+            })
+            .abort_handle()
+        });
+        let mut server = Self { config, gateway, api, control, asked, addresses, links: BTreeMap::new() };
+        server.link_pools()?;
+        Ok(server)
     }
 
     /// Where clients and scrapers find it, as text.
@@ -73,16 +94,54 @@ impl Server {
                 "listen: cannot change while serving; accepted: the same addresses, or a restart",
             ));
         }
+        let is_same = |name: &String, pool: &Pool| {
+            let served = self.config.pools.get(name);
+            served.is_none_or(|served| served.controller == pool.controller)
+        };
+        if config.cluster != self.config.cluster
+            || !config.pools.iter().all(|(name, pool)| is_same(name, pool))
+        {
+            return Err(Failure::usage(
+                "cluster, pool: who controls a pool, and what is shown to them, cannot change while serving; \
+                 accepted: the same, or a restart",
+            ));
+        }
         self.gateway.reload(gateway_spec(&config)).await.map_err(Failure::usage)?;
         self.config = config;
+        self.link_pools()
+    }
+
+    /// Joins the pools that have a controller to it, and leaves those that are gone.
+    fn link_pools(&mut self) -> Result<(), Failure> {
+        let specs = link_specs(&self.config).map_err(|error| Failure::usage(format!("cluster: {error}")))?;
+        self.links.retain(|pool, link| {
+            let stays = specs.contains_key(pool);
+            if !stays {
+                link.abort();
+            }
+            stays
+        });
+        for (pool, spec) in specs {
+            let Some(port) = self.gateway.port(&pool).filter(|_| !self.links.contains_key(&pool)) else {
+                continue;
+            };
+            let volumes = self.config.volumes.iter().filter(|(_, volume)| volume.pool.value == pool);
+            let volumes = volumes.map(|(name, _)| name.clone()).collect();
+            let link = port_link::link(pool.clone(), spec, volumes, port)
+                .map_err(|error| Failure::usage(format!("pool.{pool}.controller: {error}")))?;
+            self.links.insert(pool, spawn_local(link).abort_handle());
+        }
         Ok(())
+    }
+
+    /// The next change that somebody asks for at the control socket.
+    pub(crate) async fn next_asked(&mut self) -> Asked {
+        self.asked.1.recv().await.expect("a sender is held")
     }
 
     /// Stops: finishes what was accepted within its time, flushes, closes.
     pub(crate) async fn shutdown(self) {
-        if let Some(api) = self.api {
-            api.abort();
-        }
+        self.api.iter().chain(&self.control).chain(self.links.values()).for_each(AbortHandle::abort);
         for volume in self.gateway.shutdown().await {
             tracing::error!(volume, "did not finish in time");
         }
@@ -104,6 +163,12 @@ async fn bind_api(config: &Config, addresses: &mut Vec<String>) -> Result<Option
     let listener = ApiListener::bind(found).await.map_err(|error| wrong(&error))?;
     addresses.push(format!("http://{}/metrics", listener.local_address()?));
     Ok(Some(listener))
+}
+
+fn bind_control(config: &Config) -> Result<Option<ControlListener>, Failure> {
+    let Some(path) = &config.listen.control.value else { return Ok(None) };
+    let wrong = |error| Failure::usage(format!("listen.control: {error}"));
+    ControlListener::bind(path).map(Some).map_err(wrong)
 }
 
 /// Each connection is a descriptor, and the usual soft limit is 1,024, a leftover from `select(2)`.

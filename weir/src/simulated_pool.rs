@@ -28,7 +28,7 @@ pub(crate) struct SimulatedPool {
 /// If it is not all on one simulated array, or something of it cannot be simulated.
 pub(crate) fn simulated_pool(config: &Config, pool: &str) -> Result<SimulatedPool, Failure> {
     let spec = gateway_spec(config);
-    let PoolSpec { engine, volumes } = &spec.pools[pool];
+    let PoolSpec { engine, volumes, .. } = &spec.pools[pool];
     let mut array = None;
     for (name, volume) in volumes {
         let (array_name, options) = array_of(name, volume)?;
@@ -66,7 +66,10 @@ fn array_of<'a>(name: &str, volume: &'a VolumeSpec) -> Result<(&'a str, &'a Arra
     }
     match &volume.backend {
         BackendSpec::Array { name, array, .. } => Ok((name, array)),
-        BackendSpec::File { .. } | BackendSpec::Memory | BackendSpec::Station { .. } => {
+        BackendSpec::File { .. }
+        | BackendSpec::Memory
+        | BackendSpec::Station { .. }
+        | BackendSpec::Upstream { .. } => {
             let accepted =
                 "\"array:NAME:/path\", with a table [array.NAME], since the time of others is not modelled";
             Err(refuse(name, "backend", "a backend that is no simulated array", accepted))

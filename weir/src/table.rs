@@ -1,7 +1,13 @@
 //! The state of a gateway as a table for people.
 
+mod array;
+mod sharing;
+
 use comfy_table::{CellAlignment, Table, presets};
 use weir_gateway::{GatewayStatus, PoolStatus, VolumeStatus};
+
+pub(crate) use array::array;
+pub(crate) use sharing::explanation;
 
 const HEADER: [&str; 10] = [
     "volume",
@@ -16,11 +22,21 @@ const HEADER: [&str; 10] = [
     "depth now/peak/target",
 ];
 
-/// One row for each volume, from its last closed window.
+/// A table with a row for each volume, from its last closed window; and one for each pool whose requests are shared out.
 pub(crate) fn render(status: &GatewayStatus) -> String {
+    let (shared, others): (Vec<_>, Vec<_>) = status.pools.iter().partition(|pool| pool.sharing.is_some());
+    let mut tables = Vec::new();
+    if shared.is_empty() || others.iter().any(|pool| !pool.volumes.is_empty()) {
+        tables.push(volumes(&others));
+    }
+    tables.extend(shared.iter().filter_map(|pool| Some(sharing::pool(pool, pool.sharing.as_ref()?))));
+    tables.join("\n\n")
+}
+
+fn volumes(pools: &[&PoolStatus]) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(HEADER);
-    for pool in &status.pools {
+    for pool in pools {
         for volume in &pool.volumes {
             table.add_row(row(pool, volume));
         }

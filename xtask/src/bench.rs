@@ -1,4 +1,4 @@
-//! `cargo xtask bench` and `cargo xtask bench-qos`: what the project promises about speed, memory and guarantees, measured.
+//! `cargo xtask bench`, `bench-qos` and `bench-ports`: what the project promises about speed, memory and guarantees, measured.
 //!
 //! A figure of one machine at one time says little about another, so that every bar of a server is a ratio: the same client
 //! against two servers, in turn, in one run. Criterion alone would not do: it measures functions, not programs that talk
@@ -17,6 +17,7 @@ mod idle;
 mod images;
 mod interval;
 mod machine;
+mod ports;
 mod progress;
 mod qos;
 mod report;
@@ -121,6 +122,29 @@ pub(crate) fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let outcome = qos::measure(&bed, &cases, effort)?;
     let report =
         Report::new(occasion, outcome.rows(), serde_json::to_value(&outcome)?).with_table(outcome.table());
+    print!("{}", report.to_text());
+    keep(&report, &bed, arguments)
+}
+
+/// Several gateways before one array.
+///
+/// # Errors
+/// If something that is needed is missing or fails; a bar that is missed is no error.
+pub(crate) fn ports(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let effort = arguments.effort(Effort { rounds: 1, seconds: 2 });
+    let runs: Vec<_> = ports::RUNS.iter().filter(|(name, ..)| arguments.wants(name)).collect();
+    ensure!(!runs.is_empty(), none_wanted(ports::RUNS.iter().map(|(name, ..)| (*name).to_owned())));
+
+    let bed = TestBed::prepare(arguments.dir.as_deref())?;
+    let occasion = Occasion::read("ports", &bed, effort)?;
+    let mut progress = Progress::new(effort.rounds * runs.iter().map(|(_, steps, _)| steps).sum::<u32>());
+    let mut rows = Vec::new();
+    for _ in 0..effort.rounds {
+        for (_, _, run) in &runs {
+            rows.extend(run(&bed, &mut progress)?);
+        }
+    }
+    let report = Report::new(occasion, rows, serde_json::Value::Null);
     print!("{}", report.to_text());
     keep(&report, &bed, arguments)
 }

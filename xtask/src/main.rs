@@ -1,5 +1,5 @@
-//! The project's own chores, as a program: `cargo xtask tidy` holds the tree against its own rules, `cargo xtask bench`
-//! and `cargo xtask bench-qos` measure what it promises.
+//! The project's own chores, as a program: `cargo xtask tidy` holds the tree against its own rules, `cargo xtask bench`,
+//! `bench-qos` and `bench-ports` measure what it promises.
 //!
 //! A shell script would do until the first rule that has to know a comment from a string, or the first figure that has
 //! to be a ratio of two programs measured in turn; and no script has unit tests that show that each rule can fail.
@@ -26,6 +26,8 @@ enum Chore {
     Bench(bench::Arguments),
     /// Measure how well a volume is protected from a neighbour; see bench/README.md
     BenchQos(bench::Arguments),
+    /// Measure several gateways before one array, and break them; needs root; see bench/README.md
+    BenchPorts(bench::Arguments),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -33,5 +35,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Tidy => tidy::run(),
         Chore::Bench(arguments) => bench::speed(&arguments),
         Chore::BenchQos(arguments) => bench::qos(&arguments),
+        Chore::BenchPorts(arguments) => bench::ports(&arguments),
     }
 }

@@ -1,14 +1,25 @@
-//! What a running gateway tells over HTTP: `/metrics` for Prometheus, `/v1/status` for people's tools.
+//! What a running gateway tells and is told over HTTP.
 //!
-//! Both are made on request from one [`GatewayStatus`](weir_gateway::GatewayStatus), so that they can never
-//! disagree, and nothing is collected that nobody asked for.
+//! | where | what |
+//! |---|---|
+//! | `/metrics` | for Prometheus |
+//! | `/v1/status` | the state of all pools, for people's tools |
+//! | `/v1/volumes/NAME/intervals` | what was decided about a volume in the last control intervals, and why |
+//! | `/v1/changes` | POST: another target, priority or limit, in force until the configuration is read again |
+//!
+//! The first three are served at the metrics address, which asks nobody who they are. The control socket, a Unix socket
+//! that only the gateway's user can open, has the last three. All that is told is made on request from one
+//! [`GatewayStatus`](weir_gateway::GatewayStatus), so that it can never disagree, and nothing is collected that nobody asked for.
 
+mod array;
+mod client;
+mod control;
 mod metrics;
 
 use std::io;
 use std::net::SocketAddr;
 
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -17,8 +28,23 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use weir_gateway::StatusProbe;
 
+pub use array::{ArrayGateway, ArrayProbe, ArrayStatus, ArrayVolume};
+pub use client::{AskError, Server};
+pub use control::{Asked, Change, ControlListener};
+
 /// Where the status is found.
 pub const STATUS_PATH: &str = "/v1/status";
+
+/// Where changes go.
+pub const CHANGES_PATH: &str = "/v1/changes";
+
+/// Where the last control intervals of a volume are found.
+const INTERVALS_PATH: &str = "/v1/volumes/{volume}/intervals";
+
+/// Where the last control intervals of `volume` are found, whose name needs no escaping.
+pub fn intervals_path(volume: &str) -> String {
+    INTERVALS_PATH.replace("{volume}", volume)
+}
 
 /// The content type of the OpenMetrics text format, which Prometheus asks for.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -52,15 +78,27 @@ impl ApiListener {
         self.0.local_addr()
     }
 
-    /// Answers until the task is dropped.
+    /// Answers for a gateway until the task is dropped.
     ///
     /// # Errors
     /// Never in practice: errors of single connections are theirs.
     pub async fn serve(self, probe: StatusProbe) -> io::Result<()> {
-        let routes =
-            Router::new().route("/metrics", get(metrics)).route(STATUS_PATH, get(status)).with_state(probe);
+        let routes = reports().route("/metrics", get(metrics)).with_state(probe);
         axum::serve(self.0, routes).await
     }
+
+    /// Answers for a controller until the task is dropped.
+    ///
+    /// # Errors
+    /// Never in practice: errors of single connections are theirs.
+    pub async fn serve_array(self, probe: ArrayProbe) -> io::Result<()> {
+        axum::serve(self.0, array::reports(probe)).await
+    }
+}
+
+/// What is told wherever somebody asks.
+fn reports() -> Router<StatusProbe> {
+    Router::new().route(STATUS_PATH, get(status)).route(INTERVALS_PATH, get(intervals))
 }
 
 async fn metrics(State(probe): State<StatusProbe>) -> Response {
@@ -75,4 +113,14 @@ async fn metrics(State(probe): State<StatusProbe>) -> Response {
 
 async fn status(State(probe): State<StatusProbe>) -> Response {
     Json(probe.status().await).into_response()
+}
+
+async fn intervals(State(probe): State<StatusProbe>, Path(volume): Path<String>) -> Response {
+    match probe.explain(&volume).await {
+        Ok(explanation) => Json(explanation).into_response(),
+        Err(volumes) => {
+            let found = format!("volume {volume}: not served; accepted: {}", volumes.join(", "));
+            (StatusCode::NOT_FOUND, found).into_response()
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! The metrics, by name: counters, gauges and histograms, never a latency that was averaged beforehand.
 
+mod sharing;
+
 use std::fmt::{self, Error};
 
 use prometheus_client::collector::Collector;
@@ -29,7 +31,8 @@ impl Collector for StatusCollector {
         self.encode_latencies(&mut encoder)?;
         self.encode_targets(&mut encoder)?;
         self.encode_windows(&mut encoder)?;
-        self.encode_pools(&mut encoder)
+        self.encode_pools(&mut encoder)?;
+        sharing::encode(&self.0, &mut encoder)
     }
 }
 
@@ -125,9 +128,11 @@ impl StatusCollector {
     fn encode_pools(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
         type Gauge = fn(&PoolStatus) -> Option<u32>;
         let families: [(&str, &str, Gauge); 4] = [
-            ("pool_depth_target", "Bound on requests at the device; absent without control", |pool| {
-                pool.depth_target
-            }),
+            (
+                "pool_depth_target",
+                "Bound on the depth of the device's queue; absent if no law sets it",
+                |pool| pool.depth_target,
+            ),
             ("pool_in_flight", "Requests at the device now", |pool| Some(pool.in_flight)),
             ("pool_in_flight_peak", "Most requests at the device in the last control period", |pool| {
                 pool.in_flight_peak

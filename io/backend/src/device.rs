@@ -24,9 +24,9 @@ pub struct DeviceRequest {
     pub token: Token,
     /// What to do.
     pub kind: IoKind,
-    /// First byte; no alignment is asked for.
+    /// First byte; a multiple of [`Properties::minimum_block`].
     pub offset: u64,
-    /// Number of bytes; zero for a flush.
+    /// Number of bytes, a multiple of [`Properties::minimum_block`]; zero for a flush.
     pub length: u32,
     /// Force unit access: what the request changed is durable when it finishes.
     pub fua: bool,
@@ -68,9 +68,13 @@ pub struct Extent {
 pub struct Properties {
     /// Number of bytes.
     pub size: u64,
+    /// Whether all that would change it fails.
+    pub read_only: bool,
     /// Whether [`DeviceRequest::fast_zero`] is understood.
     pub fast_zero: bool,
-    /// The size, and the alignment, of the requests that cost least, in bytes. Any other is accepted.
+    /// Of what number of bytes offsets and lengths must be multiples: a power of two, to 64 KiB. Others fail.
+    pub minimum_block: u32,
+    /// The size, and the alignment, of the requests that cost least, in bytes.
     pub preferred_block: u32,
 }
 
@@ -89,6 +93,13 @@ pub trait BlockDevice: fmt::Debug {
     /// [`Ring`](crate::Ring) tells of the rest). To be asked again after each call of the device and of the ring.
     /// [`Instant::FAR_FUTURE`] for a device that waits for the ring.
     fn poll_timeout(&self) -> Option<Instant>;
+
+    /// Whether changes that were answered, and that no flush has made durable, may be lost since this was asked last. To be
+    /// asked after each [`poll_finished`](Self::poll_finished): everybody whose changes may be among them must have
+    /// one flush fail, or would take them for durable after the next.
+    fn take_loss(&mut self) -> bool {
+        false
+    }
 }
 
 impl DeviceRequest {

@@ -9,6 +9,8 @@ use rustix::io::Errno;
 use thiserror::Error;
 use weir_model::IoKind;
 
+use crate::ConnectError;
+
 /// A request that a device could not do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub struct BlockError {
@@ -169,6 +171,14 @@ pub enum OpenError {
         capacity: u64,
         /// The size asked for, in bytes.
         size: u64,
+    },
+    /// There is no way to another server.
+    #[error("{target}: {source}")]
+    Upstream {
+        /// Its address and the export, as they were given.
+        target: String,
+        /// What is in the way.
+        source: ConnectError,
     },
     /// The kernel gives no io_uring.
     #[error("cannot set up an io_uring: {0}")]

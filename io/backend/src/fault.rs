@@ -165,6 +165,10 @@ impl BlockDevice for Device {
         let due = self.faults.as_ref().and_then(|faults| faults.next_due());
         [due, self.inner.poll_timeout()].into_iter().flatten().min()
     }
+
+    fn take_loss(&mut self) -> bool {
+        self.inner.take_loss()
+    }
 }
 
 #[cfg(test)]

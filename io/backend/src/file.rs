@@ -42,7 +42,7 @@ impl FileDevice {
     /// What a file of `size` bytes is to a driver.
     pub(crate) fn properties_of(size: u64) -> Properties {
         let preferred_block = u32::try_from(DIRECT_BLOCK).expect("4096 fits");
-        Properties { size, fast_zero: true, preferred_block }
+        Properties { size, read_only: false, fast_zero: true, minimum_block: 1, preferred_block }
     }
 }
 

@@ -6,6 +6,7 @@
 //! | memory | sparse, gone when the process ends |
 //! | station | k servers with a constant service time, in real time: a slow shared disk that anyone can run |
 //! | array | a simulated disk array in real time; the bytes are in a sparse file |
+//! | upstream | an export of another NBD server |
 //!
 //! Each is a [`BlockDevice`]: requests go in with [`start`](BlockDevice::start), what has finished comes out,
 //! in any order, and nothing blocks. There is no future, no task and no channel for a request: at 80,000
@@ -22,7 +23,7 @@
 //! device.poll_finished(now, &mut finished);        // stations, arrays and delayed requests, when poll_timeout() says so
 //! device.start(now, request, &mut finished);       // any number
 //! ring.submit();                                   // one system call, if there is anything to submit
-//! ring.poll_finished(cx, &mut finished);           // files, those that `submit` finished at once included
+//! ring.poll_finished(cx, &mut finished);           // files and servers, what `submit` finished at once included
 //! ```
 
 mod array;
@@ -35,6 +36,7 @@ mod memory;
 mod open;
 mod ring;
 mod station;
+mod upstream;
 
 pub use array::{ARRAY_SEED, array_place};
 pub use buffer::{Buffer, BufferPool};
@@ -44,6 +46,7 @@ pub use fault::{Device, FaultEffect, FaultRule};
 pub use open::{Attach, BackendSpec, Opened, open};
 pub use ring::Ring;
 pub use rustix::io::Errno;
+pub use upstream::ConnectError;
 
 #[cfg(test)]
 mod rig;

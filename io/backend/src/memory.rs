@@ -157,7 +157,13 @@ fn pieces(offset: u64, length: u32) -> impl Iterator<Item = Piece> {
 
 impl BlockDevice for MemoryDevice {
     fn properties(&self) -> Properties {
-        Properties { size: self.bytes.len() as u64, fast_zero: true, preferred_block: 4096 }
+        Properties {
+            size: self.bytes.len() as u64,
+            read_only: false,
+            fast_zero: true,
+            minimum_block: 1,
+            preferred_block: 4096,
+        }
     }
 
     fn start(&mut self, _now: Instant, request: DeviceRequest, finished: &mut Vec<Finished>) {

@@ -9,12 +9,14 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use weir_model::Span;
+use weir_nbd::client::Target;
 use weir_sim::ArrayOptions;
 
 use crate::array::{ArrayDevice, SharedArray};
 use crate::file::{self, FileDevice, OpenFile};
 use crate::memory::MemoryDevice;
 use crate::station::{Station, StationDevice};
+use crate::upstream::{self, OpenUpstream};
 use crate::{BlockDevice, Device, FaultRule, OpenError, Properties, Ring};
 
 /// What a volume keeps its bytes on.
@@ -47,6 +49,13 @@ pub enum BackendSpec {
         /// The file with the volume's bytes.
         path: PathBuf,
     },
+    /// An export of another NBD server.
+    Upstream {
+        /// Where it is.
+        target: Target,
+        /// How many connections are made to a server that allows several.
+        connections: NonZeroU32,
+    },
 }
 
 /// A backend that is open and not yet in use. Can be sent to the thread that will drive it.
@@ -61,6 +70,7 @@ enum Backend {
     Memory(MemoryDevice),
     Station(StationKey, MemoryDevice),
     Array(ArrayKey, Box<OpenFile>),
+    Upstream(Box<OpenUpstream>),
 }
 
 type StationKey = (String, NonZeroU32, Span);
@@ -81,11 +91,15 @@ pub struct Attach {
 ///
 /// A file that is missing is created, sparse; one that is shorter is made longer; without a size it must exist,
 /// and has the size that it has. A block device may be larger than `size`; what is beyond is not touched. The
-/// others need a size, and one on an array must fit on it. A file is locked, so that no other volume or server can serve it too.
+/// others need a size, and one on an array must fit on it; but for another server, which says what it has. A file is locked, so
+/// that no other volume or server can serve it too. Another server is connected to, which takes some seconds at most.
 ///
 /// # Errors
 /// If the backend cannot be opened or locked, is no file, or its size does not fit, there or in the
-/// address space. Nothing was changed then.
+/// address space; or if the other server cannot be reached or refuses. Nothing was changed then.
+///
+/// # Panics
+/// If a size is given for what another server has.
 pub fn open(spec: &BackendSpec, size: Option<u64>) -> Result<Opened, OpenError> {
     let memory = |backend| {
         let size = size.filter(|size| *size > 0).ok_or(OpenError::SizeNeeded { backend })?;
@@ -101,6 +115,10 @@ pub fn open(spec: &BackendSpec, size: Option<u64>) -> Result<Opened, OpenError> 
             (name.clone(), Arc::clone(array)),
             Box::new(open_on_array(name, array, path, size)?),
         ),
+        BackendSpec::Upstream { target, connections } => {
+            assert_eq!(size, None, "the server says how large it is");
+            Backend::Upstream(Box::new(upstream::open(target, *connections)?))
+        }
     };
     Ok(Opened { backend })
 }
@@ -126,6 +144,7 @@ impl Opened {
         match &self.backend {
             Backend::File(file) | Backend::Array(_, file) => FileDevice::properties_of(file.size),
             Backend::Memory(memory) | Backend::Station(_, memory) => memory.properties(),
+            Backend::Upstream(upstream) => upstream.properties(),
         }
     }
 
@@ -150,6 +169,7 @@ impl Opened {
                 let (ring_file, kept) = shard.ring.add_kept(file.descriptors, file.abilities);
                 Box::new(ArrayDevice::new(shard.array(key), ring_file, kept, file.size))
             }
+            Backend::Upstream(upstream) => Box::new(upstream.attach(&shard.ring)),
         };
         Device::new(inner, faults)
     }

@@ -1,4 +1,5 @@
-//! One io_uring for each thread, through which all files of the thread are read and written.
+//! One io_uring for each thread, through which all files of the thread are read and written; and with it the sockets of
+//! other servers, so that a driver submits and looks for completions in one place.
 //!
 //! The kernel's own asynchronous interface, in the thread that parses the requests: a thread of its own for the
 //! ring costs two wake-ups a request, a pool of threads more than that. The ring's descriptor is polled through
@@ -17,9 +18,10 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 
+use crate::upstream::Link;
 use crate::{DeviceRequest, Finished, OpenError};
 
 mod extents;
@@ -35,7 +37,19 @@ use inner::Inner;
 ///
 /// Dropping the last handle waits for the kernel to be done with what is in flight, as closing a file would.
 #[derive(Clone)]
-pub struct Ring(Rc<RefCell<Inner>>);
+pub struct Ring(Rc<RefCell<Inner>>, Rc<RefCell<Links>>);
+
+/// The servers that the thread has connections to. They are polled like the ring itself, and not by tasks of their own: a
+/// task would have to be woken for each turn and to wake the driver in turn.
+#[derive(Default)]
+struct Links {
+    links: Vec<Weak<RefCell<Link>>>,
+    /// What is read from any socket; empty if there is none.
+    scratch: Vec<u8>,
+}
+
+/// Bytes read from a socket at a time: many small replies for each system call, and still within the cache of a core.
+const SCRATCH: usize = 128 << 10;
 
 /// Where requests that have finished go instead of to the ring's driver, until they are taken from there.
 pub(crate) type Kept = Rc<RefCell<Vec<Finished>>>;
@@ -56,18 +70,22 @@ impl Ring {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn new() -> Result<Self, OpenError> {
-        Inner::new().map(|inner| Self(Rc::new(RefCell::new(inner)))).map_err(OpenError::Ring)
+        let inner = Inner::new().map_err(OpenError::Ring)?;
+        Ok(Self(Rc::new(RefCell::new(inner)), Rc::default()))
     }
 
-    /// Hands all that was started to the kernel: one system call, none if nothing was. False if the kernel has no
+    /// Hands all that was started to the kernel: one system call for all files and one for each connection to a server,
+    /// none where nothing was. False if the kernel has no
     /// memory for it now: call it, or [`Ring::poll_finished`], again soon.
     pub fn submit(&self) -> bool {
+        self.1.borrow_mut().for_each(|link, _| link.send());
         self.0.borrow_mut().enter()
     }
 
-    /// Pushes the requests to any file of this ring that have finished, and has the task woken when more do.
+    /// Pushes the requests to any file or server of this ring that have finished, and has the task woken when more do.
     /// Belongs to one task at a time: of several that poll it only the last is woken.
     pub fn poll_finished(&self, cx: &mut Context<'_>, finished: &mut Vec<Finished>) {
+        self.1.borrow_mut().for_each(|link, scratch| link.poll(cx, scratch, finished));
         let inner = &mut *self.0.borrow_mut();
         inner.poll_questions(cx, finished);
         loop {
@@ -88,6 +106,13 @@ impl Ring {
         }
     }
 
+    /// Takes in the way to a server, until it is dropped.
+    pub(crate) fn add_link(&self, link: &Rc<RefCell<Link>>) {
+        let links = &mut *self.1.borrow_mut();
+        links.scratch.resize(SCRATCH, 0);
+        links.links.push(Rc::downgrade(link));
+    }
+
     /// Takes a file in.
     pub(crate) fn add(&self, descriptors: Descriptors, abilities: Abilities) -> RingFile {
         let key = self.0.borrow_mut().add(descriptors, abilities, None);
@@ -100,6 +125,18 @@ impl Ring {
         let kept = Kept::default();
         let key = self.0.borrow_mut().add(descriptors, abilities, Some(Rc::clone(&kept)));
         (RingFile { ring: self.clone(), key }, kept)
+    }
+}
+
+impl Links {
+    /// Calls `act` for each link that is still in use.
+    fn for_each(&mut self, mut act: impl FnMut(&mut Link, &mut [u8])) {
+        let scratch = &mut self.scratch;
+        self.links.retain(|link| {
+            let Some(link) = link.upgrade() else { return false };
+            act(&mut link.borrow_mut(), scratch);
+            true
+        });
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Connection {
     pub(crate) session: Session,
     pub(crate) pool: usize,
     pub(crate) volume: VolumeId,
+    /// What the volume is to the engine at the port that the connection came through.
+    pub(crate) port: VolumeId,
     pub(crate) phase: Phase,
     pub(crate) incoming: Incoming,
     /// Bytes that were read but not parsed, since a limit was reached in the middle of them.
@@ -40,6 +42,8 @@ pub(crate) struct Connection {
     pub(crate) reserve_used: u64,
     /// When the socket last took a byte, or had nothing to take.
     pub(crate) last_progress: Instant,
+    /// Something that it was answered may be lost, and it does not know: its next flush fails.
+    pub(crate) loss_untold: bool,
     /// A limit keeps it from reading on; it is woken when one of its replies is written.
     pub(crate) held_back: bool,
     /// In the list of connections whose output is flushed at the end of the turn.

@@ -29,11 +29,15 @@ impl ExportTable {
             name: name.to_owned(),
             description: description.to_owned(),
             size: properties.size,
-            read_only: false,
+            read_only: properties.read_only,
             fast_zero: properties.fast_zero,
             // All connections to a volume reach the same device: a flush on one covers the writes of all.
             multi_conn: true,
-            block: BlockSizes { minimum: 1, preferred: properties.preferred_block, maximum: LARGEST_REQUEST },
+            block: BlockSizes {
+                minimum: properties.minimum_block,
+                preferred: properties.preferred_block,
+                maximum: LARGEST_REQUEST,
+            },
         };
         self.exports.insert(name.to_owned(), (info, place));
     }

@@ -7,15 +7,18 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
-use weir_backend::{OpenError, Opened, open};
+use weir_backend::{BackendSpec, OpenError, Opened, open};
 use weir_clock::Clock;
 use weir_engine::Recorder;
+use weir_nbd::Exports;
 
 use crate::connection::Permit;
 use crate::exports::{ExportTable, LARGEST_REQUEST, Place};
 use crate::listen::Listener;
 use crate::negotiate::negotiate;
+use crate::port::Port;
 use crate::shard::{Command, NewVolume, ShardHandle};
+use crate::sharing::Explanation;
 use crate::spec::{GatewaySpec, Limits, PoolSpec, VolumeSpec};
 use crate::status::GatewayStatus;
 
@@ -86,6 +89,15 @@ pub enum GatewayError {
     },
     /// A reload asks for what only a restart can do.
     #[error(
+        "pool.{pool}.ports: cannot change while the pool is served; \
+         accepted: a pool of another name, or a restart"
+    )]
+    FixedPorts {
+        /// The pool.
+        pool: String,
+    },
+    /// A reload asks for what only a restart can do.
+    #[error(
         "volume.{volume}.{key}: cannot change while the volume is served; \
          accepted: a volume of another name, or a restart"
     )]
@@ -113,7 +125,7 @@ impl Gateway {
         cores: usize,
         recorders: Option<Recorders>,
     ) -> Result<Self, GatewayError> {
-        let opened = open_all(spec.volumes())?;
+        let opened = open_all(spec.volumes()).await?;
         let shards = match start_shards(&spec, cores) {
             Ok(shards) => shards,
             Err(error) => {
@@ -139,7 +151,8 @@ impl Gateway {
             recorders,
         };
         gateway.apply(spec, opened).await;
-        gateway.acceptors = listeners.into_iter().map(|listener| gateway.accept_on(listener)).collect();
+        let accept = |(number, listener)| gateway.accept_on(number, listener);
+        gateway.acceptors = listeners.into_iter().enumerate().map(accept).collect();
         Ok(gateway)
     }
 
@@ -150,13 +163,18 @@ impl Gateway {
     /// If a volume would have to move, or a new one cannot be opened; then nothing has changed.
     pub async fn reload(&mut self, spec: GatewaySpec) -> Result<(), GatewayError> {
         check_memory(&spec.limits, self.shards.len())?;
+        let ports_differ = |served: &PoolSpec, pool: &PoolSpec| served.ports != pool.ports;
+        for (name, pool) in &spec.pools {
+            if self.spec.pools.get(name).is_some_and(|served| ports_differ(served, pool)) {
+                return Err(GatewayError::FixedPorts { pool: name.clone() });
+            }
+        }
         for (pool, name, volume) in spec.volumes() {
             if let Some(key) = self.served(name).and_then(|served| fixed_key(served, (pool, volume))) {
                 return Err(GatewayError::Fixed { volume: name.to_owned(), key });
             }
         }
-        let new: Vec<_> = spec.volumes().filter(|(_, name, _)| self.served(name).is_none()).collect();
-        let opened = open_all(new.into_iter())?;
+        let opened = open_all(spec.volumes().filter(|(_, name, _)| self.served(name).is_none())).await?;
         self.apply(spec, opened).await;
         Ok(())
     }
@@ -170,6 +188,13 @@ impl Gateway {
     pub fn probe(&self) -> StatusProbe {
         let senders = self.shards.iter().map(ShardHandle::sender).collect();
         StatusProbe { senders, front: Arc::clone(&self.front) }
+    }
+
+    /// The way to the pool of this name, if a controller elsewhere decides about it.
+    pub fn port(&self, pool: &str) -> Option<Port> {
+        let is_port = matches!(self.spec.pools.get(pool)?.engine.control, weir_engine::Control::Port(_));
+        let place = &self.places[pool];
+        is_port.then(|| Port::new(self.shards[place.shard].sender(), place.pool))
     }
 
     /// Stops: accepts nothing more, finishes what was accepted within `limits.shutdown_timeout`, answers what is then
@@ -269,7 +294,8 @@ impl Gateway {
             let (answer, pool) = oneshot::channel();
             let recorder = self.recorders.as_mut().and_then(|recorders| recorders(name));
             let (name_of_pool, config) = (name.to_owned(), spec.engine);
-            self.shards[shard].send(Command::AddPool { name: name_of_pool, config, recorder, answer });
+            let ports = spec.ports.clone();
+            self.shards[shard].send(Command::AddPool { name: name_of_pool, config, ports, recorder, answer });
             let pool = pool.await.expect("a shard answers");
             self.places.insert(name.to_owned(), PoolPlace { shard, pool, volumes: BTreeMap::new() });
         }
@@ -336,7 +362,8 @@ impl Gateway {
         (0..self.shards.len()).min_by_key(pools_on).expect("a gateway has shards")
     }
 
-    fn accept_on(&self, listener: Listener) -> JoinHandle<()> {
+    /// Accepts clients on the listener of this number.
+    fn accept_on(&self, number: usize, listener: Listener) -> JoinHandle<()> {
         let front = Arc::clone(&self.front);
         let senders: Vec<_> = self.shards.iter().map(ShardHandle::sender).collect();
         tokio::task::spawn_local(async move {
@@ -352,7 +379,8 @@ impl Gateway {
                         tokio::task::spawn_local(async move {
                             let within =
                                 front.limits.read().expect("nothing panics with it").handshake_timeout;
-                            let done = negotiate(stream, peer, permit, &front.exports, within.into()).await;
+                            let done =
+                                negotiate(stream, peer, number, permit, &front.exports, within.into()).await;
                             if let Some((place, connection)) = done {
                                 let _ = senders[place.shard].send(Command::Connect(connection));
                             }
@@ -389,6 +417,22 @@ impl StatusProbe {
         let connections = Arc::strong_count(&self.front.connected) as u64 - 1;
         GatewayStatus { connections, pools }
     }
+
+    /// What was decided about a volume in the last control intervals.
+    ///
+    /// # Errors
+    /// If there is no such volume; then, those that there are.
+    pub async fn explain(&self, volume: &str) -> Result<Explanation, Vec<String>> {
+        let exports = Arc::clone(&self.front.exports.read().expect("nothing panics with the table"));
+        if let Some(Place { shard, pool, volume }) = exports.place(volume) {
+            let (answer, explained) = oneshot::channel();
+            let _ = self.senders[shard].send(Command::Explain { pool, volume, answer });
+            if let Ok(Some(explanation)) = explained.await {
+                return Ok(explanation);
+            }
+        }
+        Err(exports.names())
+    }
 }
 
 fn start_shards(spec: &GatewaySpec, cores: usize) -> Result<Vec<ShardHandle>, GatewayError> {
@@ -408,23 +452,29 @@ fn check_memory(limits: &Limits, shards: usize) -> Result<(), GatewayError> {
     if bytes / (shards as u64) < LEAST_BUDGET { Err(GatewayError::Memory { bytes, shards }) } else { Ok(()) }
 }
 
-/// Opens the backends of these volumes: all of them, or none.
-fn open_all<'a>(
+/// Opens the backends of these volumes: all of them, or none. On a thread of its own, since a disk or another server may
+/// take its time, and clients are let in meanwhile.
+async fn open_all<'a>(
     volumes: impl Iterator<Item = (&'a str, &'a str, &'a VolumeSpec)>,
 ) -> Result<BTreeMap<String, Opened>, GatewayError> {
-    let mut opened = BTreeMap::new();
-    for (_, name, volume) in volumes {
-        match open(&volume.backend, volume.size) {
-            Ok(backend) => {
-                opened.insert(name.to_owned(), backend);
-            }
-            Err(source) => {
-                opened.into_values().for_each(Opened::discard);
-                return Err(GatewayError::Open { volume: name.to_owned(), source });
+    let wanted: Vec<_> =
+        volumes.map(|(_, name, volume)| (name.to_owned(), volume.backend.clone(), volume.size)).collect();
+    let open_each = move || {
+        let mut opened = BTreeMap::new();
+        for (name, backend, size) in wanted {
+            match open(&backend, size) {
+                Ok(backend) => {
+                    opened.insert(name, backend);
+                }
+                Err(source) => {
+                    opened.into_values().for_each(Opened::discard);
+                    return Err(GatewayError::Open { volume: name, source });
+                }
             }
         }
-    }
-    Ok(opened)
+        Ok(opened)
+    };
+    tokio::task::spawn_blocking(open_each).await.expect("opening does not panic")
 }
 
 /// The key by which a volume differs that cannot change while it is served.
@@ -432,7 +482,14 @@ fn fixed_key(served: (&str, &VolumeSpec), wanted: (&str, &VolumeSpec)) -> Option
     if served.0 != wanted.0 {
         Some("pool")
     } else if served.1.backend != wanted.1.backend {
-        Some("backend")
+        match (&served.1.backend, &wanted.1.backend) {
+            (BackendSpec::Upstream { target: was, .. }, BackendSpec::Upstream { target: is, .. })
+                if was == is =>
+            {
+                Some("connections")
+            }
+            _ => Some("backend"),
+        }
     } else if served.1.size != wanted.1.size {
         Some("size")
     } else {

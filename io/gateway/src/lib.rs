@@ -21,17 +21,26 @@ mod gateway;
 mod listen;
 mod negotiate;
 mod output;
+mod port;
 mod reply;
 mod shard;
+mod sharing;
 mod spec;
 mod stats;
 mod status;
 mod stream;
+mod unix_socket;
 
 pub use gateway::{Gateway, GatewayError, Recorders, ShardError, StatusProbe};
 pub use listen::{Address, ListenError, Listener};
+pub use port::{Observations, Port, PortTerms};
+pub use sharing::{
+    AchievedStatus, DesiredStatus, Explanation, GrantStatus, IntervalStatus, PoolSharing, TargetStatus,
+    VolumeSharing,
+};
 pub use spec::{GatewaySpec, Limits, PoolSpec, VolumeSpec};
 pub use status::{
     BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, RequestCounters, StageLatencies,
     VolumeStatus, WindowCounters, WindowStatus,
 };
+pub use unix_socket::UnixSocket;

@@ -1,18 +1,17 @@
 //! Listening sockets: binding them without taking anything from a live server.
 
 use std::fmt;
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use socket2::TcpKeepalive;
 use thiserror::Error;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 
 use crate::stream::Stream;
+use crate::unix_socket::UnixSocket;
 
 /// Where clients connect to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,7 +32,7 @@ pub struct Listener {
 #[derive(Debug)]
 enum Bound {
     Tcp(TcpListener),
-    Unix { listener: UnixListener, inode: u64 },
+    Unix(UnixSocket),
 }
 
 /// Why an address cannot be listened on.
@@ -65,23 +64,20 @@ impl Listener {
     /// Outside a tokio runtime with I/O enabled.
     pub fn bind(address: Address) -> Result<Self, ListenError> {
         let socket = match &address {
-            Address::Tcp(tcp) => bind_tcp(*tcp),
-            Address::Unix(path) => {
-                clear_stale_socket(path)?;
-                bind_unix(path)
-            }
+            Address::Unix(path) => Bound::Unix(UnixSocket::bind(path)?),
+            Address::Tcp(tcp) => match bind_tcp(*tcp) {
+                Ok(socket) => socket,
+                Err(source) => return Err(ListenError::Refused { address, source }),
+            },
         };
-        match socket {
-            Ok(socket) => Ok(Self { address, socket }),
-            Err(source) => Err(ListenError::Refused { address, source }),
-        }
+        Ok(Self { address, socket })
     }
 
     /// The address that clients connect to, with the port that was taken if port 0 was asked for.
     pub fn local_address(&self) -> Address {
         match &self.socket {
             Bound::Tcp(listener) => listener.local_addr().map_or_else(|_| self.address.clone(), Address::Tcp),
-            Bound::Unix { .. } => self.address.clone(),
+            Bound::Unix(_) => self.address.clone(),
         }
     }
 
@@ -95,10 +91,7 @@ impl Listener {
                 socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive())?;
                 Ok((Stream::Tcp(stream), peer.to_string()))
             }
-            Bound::Unix { listener, .. } => {
-                let (stream, _) = listener.accept().await?;
-                Ok((Stream::Unix(stream), self.address.to_string()))
-            }
+            Bound::Unix(socket) => Ok((Stream::Unix(socket.accept().await?), self.address.to_string())),
         }
     }
 }
@@ -120,36 +113,6 @@ fn bind_tcp(address: SocketAddr) -> io::Result<Bound> {
     Ok(Bound::Tcp(TcpListener::from_std(socket.into())?))
 }
 
-fn bind_unix(path: &Path) -> io::Result<Bound> {
-    let listener = UnixListener::bind(path)?;
-    let inode = fs::metadata(path)?.ino();
-    Ok(Bound::Unix { listener, inode })
-}
-
-fn clear_stale_socket(path: &Path) -> Result<(), ListenError> {
-    let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
-    if !found.file_type().is_socket() {
-        return Err(ListenError::NotASocket(path.into()));
-    }
-    match std::os::unix::net::UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)
-            .map_err(|source| ListenError::Refused { address: Address::Unix(path.into()), source }),
-        // Connected, or refused for want of permission or backlog: somebody is there.
-        _ => Err(ListenError::TakenByLiveServer(path.into())),
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let (Address::Unix(path), Bound::Unix { inode, .. }) = (&self.address, &self.socket) {
-            // Another server may have replaced the path since; its socket is not ours to remove.
-            if fs::metadata(path).is_ok_and(|found| found.ino() == *inode) {
-                let _ = fs::remove_file(path);
-            }
-        }
-    }
-}
-
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -162,31 +125,6 @@ impl fmt::Display for Address {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn unix(path: &Path) -> Address {
-        Address::Unix(path.into())
-    }
-
-    #[tokio::test]
-    async fn a_socket_of_a_live_server_is_not_taken_and_one_of_a_dead_server_is() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("nbd.sock");
-        let live = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        assert!(matches!(Listener::bind(unix(&path)), Err(ListenError::TakenByLiveServer(_))));
-        drop(live); // leaves the path behind, as a killed server does
-        let listener = Listener::bind(unix(&path)).unwrap();
-        drop(listener);
-        assert!(!path.exists(), "a listener removes its path");
-    }
-
-    #[tokio::test]
-    async fn a_file_in_the_way_is_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("data");
-        fs::write(&path, "precious").unwrap();
-        assert!(matches!(Listener::bind(unix(&path)), Err(ListenError::NotASocket(_))));
-        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
-    }
 
     #[tokio::test]
     async fn a_port_in_use_is_refused_by_name() {

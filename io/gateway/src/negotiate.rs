@@ -19,6 +19,7 @@ const READ: usize = 4096;
 pub(crate) async fn negotiate(
     stream: Stream,
     peer: String,
+    listener: usize,
     permit: Permit,
     exports: &RwLock<Arc<ExportTable>>,
     within: Duration,
@@ -28,7 +29,7 @@ pub(crate) async fn negotiate(
         Ok(Ok(Some((place, session, rest, socket)))) => {
             tracing::debug!(peer, export = session.export.name, "connected");
             let Place { pool, volume, .. } = place;
-            Some((place, NewConnection { socket, peer, session, rest, pool, volume, permit }))
+            Some((place, NewConnection { socket, peer, session, rest, pool, volume, listener, permit }))
         }
         Ok(Ok(None)) => None,
         Ok(Err(error)) => {

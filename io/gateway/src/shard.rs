@@ -11,6 +11,8 @@
 //! | `turn` | the driver's turn: completions, dispatch, submission, replies |
 //! | `lifecycle` | connections come and go; volumes retire |
 //! | `command` | what the gateway's handle asks of a shard |
+//! | `ports` | where listeners are ports: several volumes of the engine that are one |
+//! | `explain` | what a law that shares out concurrency decided, and why |
 //! | `thread` | starts the thread and its tasks |
 
 use std::task::Waker;
@@ -18,7 +20,7 @@ use std::task::Waker;
 use slab::Slab;
 use weir_backend::{Attach, BlockDevice, BufferPool, Device, Finished, Ring, Token};
 use weir_clock::{Alarm, Clock};
-use weir_engine::Engine;
+use weir_engine::{Control, Engine, VolumeConfig, WindowReport};
 use weir_model::{Instant, IoId, Span, VolumeId};
 use weir_nbd::Command as NbdCommand;
 
@@ -29,10 +31,15 @@ use crate::spec::Limits;
 use crate::stats::VolumeStats;
 
 mod command;
+mod explain;
 mod lifecycle;
+mod port;
+mod ports;
 mod receive;
 mod thread;
 mod turn;
+
+use explain::Intervals;
 
 pub(crate) use command::{Command, NewConnection, NewVolume};
 pub use thread::ShardError;
@@ -74,9 +81,16 @@ pub(crate) struct Shard {
 /// A pool, its volumes and the requests in it.
 struct Pool {
     name: String,
+    control: Control,
     engine: Engine,
-    /// By `VolumeId`.
+    /// Who is told what was seen, if it is a port of an array.
+    observer: Option<tokio::sync::mpsc::Sender<crate::port::Observations>>,
+    /// The names of its ports, one for each listener; none if all listeners are one port.
+    ports: Vec<String>,
+    /// By `VolumeId`; a volume of the engine that is one more port of another is part of that one.
     volumes: Vec<Option<Volume>>,
+    /// By `VolumeId` of the engine: the volume that it is, or is one more port of.
+    first_ports: Vec<VolumeId>,
     /// The volumes whose device waits for some instant: most pools have none.
     timed: Vec<VolumeId>,
     /// How many volumes are on their way out.
@@ -95,8 +109,15 @@ struct Pool {
 struct Volume {
     name: String,
     device: Device,
+    /// The engine's volumes that it is, one for each port of the pool; the first has its number.
+    ports: Vec<VolumeId>,
     stats: VolumeStats,
-    has_slo: bool,
+    /// The windows of its ports that have ended; empty but for the moment in which they do.
+    closed: Vec<WindowReport>,
+    /// What it was promised, and its limits.
+    config: VolumeConfig,
+    /// The last control intervals of a law that shares out concurrency.
+    intervals: Intervals,
     /// In the pool's list of volumes whose device waits for some instant.
     timed: bool,
     /// Set once the volume is to be removed.

@@ -20,6 +20,9 @@ pub struct GatewaySpec {
 pub struct PoolSpec {
     /// The law and its periods.
     pub engine: EngineConfig,
+    /// The names of its ports, if each listener is one: as many as there are listeners, in their order. Empty: whichever
+    /// listener a request comes through, it comes through the same port.
+    pub ports: Vec<String>,
     /// The volumes by name; a name is unique in the whole gateway, since it is the name of an export.
     pub volumes: BTreeMap<String, VolumeSpec>,
 }

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sharing::{PoolSharing, VolumeSharing};
+
 /// Upper bounds of the exported latency buckets: powers of two from 8 us to 16.8 s, in microseconds; one bucket
 /// more has no upper bound.
 pub const BUCKET_BOUNDS_US: [u64; 22] = {
@@ -31,16 +33,18 @@ pub struct GatewayStatus {
 pub struct PoolStatus {
     /// Its name.
     pub name: String,
-    /// The law in force: `facade` or `none`.
+    /// The law in force, as in the configuration.
     pub control: String,
-    /// The bound on requests at the device; `None` without control.
+    /// The bound on the depth of the device's queue; `None` if no law sets it.
     pub depth_target: Option<u32>,
     /// Requests at the device now.
     pub in_flight: u32,
-    /// The highest number at the device in the last control period; `None` without control.
+    /// The highest number at the device in the last control period; `None` without one.
     pub in_flight_peak: Option<u32>,
     /// Requests that wait for their turn.
     pub queued: u32,
+    /// How the requests at the device are shared out; `None`: the law is another.
+    pub sharing: Option<PoolSharing>,
     /// In order of name.
     pub volumes: Vec<VolumeStatus>,
 }
@@ -64,6 +68,8 @@ pub struct VolumeStatus {
     pub windows: WindowCounters,
     /// The last window that closed.
     pub last_window: Option<WindowStatus>,
+    /// Its part of the requests at the device; `None`: nobody shares them out.
+    pub sharing: Option<VolumeSharing>,
 }
 
 /// Counters of one kind of request.

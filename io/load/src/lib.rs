@@ -35,7 +35,6 @@ mod slots;
 mod source;
 mod spec;
 mod supervise;
-mod target;
 mod workload;
 
 pub use arrivals::{Arrivals, Due, Pacer, Share};
@@ -45,4 +44,4 @@ pub use replay::{ReplayRequest, ReplaySpec, Replayed, replay};
 pub use report::{Latency, Report, Summary};
 pub use run::run;
 pub use spec::{Arrival, LoadSpec, Pace, Pattern, SpecError, Until};
-pub use target::{Address, Target, TargetError};
+pub use weir_nbd::client::{Address, Target, TargetError};

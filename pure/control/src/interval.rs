@@ -36,6 +36,8 @@ pub(crate) struct Known {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Interval {
     pub(crate) model: SlopeModel,
+    /// `y`, as it was measured.
+    pub(crate) measured: Option<f64>,
     pub(crate) hindered: Hindered,
     /// `y`, at most [`PLENTY`].
     pub(crate) performance: Option<f64>,
@@ -64,7 +66,8 @@ impl Interval {
         let granted = known.as_ref().map(|known| known.granted.as_slice());
         let bounds = reported.as_deref().or(granted).filter(|bounds| bounds.len() == seen.ports.len());
         let usage = bounds.map(|bounds| Usage::of(&seen.ports, bounds));
-        let performance = seen.performance().filter(|y| !y.is_nan()).map(|y| y.clamp(0.0, PLENTY));
+        let measured = seen.performance().filter(|y| !y.is_nan());
+        let performance = measured.map(|y| y.clamp(0.0, PLENTY));
         let minimum = f64::from(ports_of(seen));
         let usable = usage.and_then(|usage| usage.usable);
         let had = match &known {
@@ -84,6 +87,7 @@ impl Interval {
         model.observe((is_evidence && performance.is_some()).then_some(point));
         Self {
             model,
+            measured: measured.filter(|y| y.is_finite()),
             hindered,
             performance,
             had: had.map_or(0.0, |had| had.max(minimum)),

@@ -151,7 +151,7 @@ impl Controller for Maestro {
             let granted = to_ports(whole[i], &interval.demand);
             let (slope, fit) = interval.model.slope(total);
             let reasoning = Reasoning {
-                performance: interval.performance,
+                performance: interval.measured,
                 slope,
                 fit,
                 had: interval.had,

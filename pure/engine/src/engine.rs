@@ -116,11 +116,12 @@ impl Engine {
         self.config = config;
         let queued = self.scheduler.take_queued(now);
         (self.control, self.scheduler) = ControlLoop::new(now, config.control);
-        let shared = self.control.shares_concurrency();
+        let (shared, by_others) = (self.control.shares_concurrency(), self.control.is_port());
         for (id, volume) in self.volumes.iter_mut() {
             let at_device = self.requests.iter().filter(|r| r.volume == id && r.is_at_device()).count();
             volume.restart_period();
-            volume.set_shared(now, shared, u32::try_from(at_device).expect("requests are numbered by u32"));
+            let at_device = u32::try_from(at_device).expect("requests are numbered by u32");
+            volume.set_shared(now, shared, by_others, at_device);
             self.scheduler.set_volume(now, id, &volume.knobs(config.background_deadline));
         }
         for request in self.requests.iter().filter(|request| request.is_at_device()) {
@@ -146,7 +147,7 @@ impl Engine {
         let recorded = self.recorder.is_some().then(|| config.clone());
         let id = self.volumes.insert(Volume::new(now, config));
         let added = self.volumes.get_mut(id);
-        added.set_shared(now, self.control.shares_concurrency(), 0);
+        added.set_shared(now, self.control.shares_concurrency(), self.control.is_port(), 0);
         let knobs = added.knobs(self.config.background_deadline);
         self.scheduler.set_volume(now, id, &knobs);
         self.with_loop(|control, pool| control.on_volumes_changed(now, pool));

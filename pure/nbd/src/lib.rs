@@ -15,7 +15,7 @@
 //!    all others.
 //!
 //! Not spoken: TLS, the old style, extended headers, resizing. [`client`] is the other side, for a load
-//! generator.
+//! generator and a backend.
 //!
 //! The start of a session: greeting, `NBD_OPT_GO` without structured replies, and one read.
 //!

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use bytesize::ByteSize;
 use toml::de::DeValue;
-use weir_model::{Bandwidth, Iops, Span};
+use weir_model::{Bandwidth, Iops, Priority, Span};
 
 use super::units;
 
@@ -35,6 +35,14 @@ impl<T: 'static> Accepts<T> {
     /// Strings out of which `read` makes a value.
     pub(super) fn text(words: impl Into<String>, read: impl Fn(&str) -> Option<T> + 'static) -> Self {
         Self { read: Box::new(move |value| read(value.as_str()?)), words: words.into() }
+    }
+
+    /// Values of any type.
+    pub(super) fn value(
+        words: impl Into<String>,
+        read: impl Fn(&DeValue<'_>) -> Option<T> + 'static,
+    ) -> Self {
+        Self { read: Box::new(read), words: words.into() }
     }
 
     /// The same, read further: `then` may refuse or change what was read.
@@ -84,12 +92,29 @@ pub(super) fn whole(range: RangeInclusive<u64>) -> Accepts<u64> {
 
 /// A number above zero and not above one.
 pub(super) fn share() -> Accepts<f64> {
-    let read = |value: &DeValue<'_>| {
-        let text =
-            value.as_float().map_or_else(|| value.as_integer().map(|n| n.as_str()), |n| Some(n.as_str()))?;
-        text.parse().ok().filter(|n| *n > 0.0 && *n <= 1.0)
-    };
+    let read = |value: &DeValue<'_>| read_number(value).filter(|n| *n > 0.0 && *n <= 1.0);
     Accepts { read: Box::new(read), words: "a number above 0, at most 1, such as 0.1".to_owned() }
+}
+
+/// Requests a second, as a number or with their unit.
+pub(super) fn rate() -> Accepts<Iops> {
+    let read = |value: &DeValue<'_>| match value.as_str() {
+        Some(text) => units::read_iops(text),
+        None => read_number(value).and_then(Iops::new),
+    };
+    Accepts { read: Box::new(read), words: "a rate above zero such as 900 or \"900iops\"".to_owned() }
+}
+
+/// How much it counts that a volume gets its target.
+pub(super) fn priority() -> Accepts<Priority> {
+    let read = |value: &DeValue<'_>| read_number(value).and_then(Priority::new);
+    Accepts { read: Box::new(read), words: "a number above zero such as 4".to_owned() }
+}
+
+/// A whole number or one with a point; it may be infinite, or no number.
+fn read_number(value: &DeValue<'_>) -> Option<f64> {
+    let whole = || value.as_integer().map(|n| n.as_str());
+    value.as_float().map(|n| n.as_str()).or_else(whole)?.parse().ok()
 }
 
 /// The word `true`.

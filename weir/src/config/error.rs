@@ -25,7 +25,7 @@ enum Cause {
 /// One thing that is wrong, at one place of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Problem {
-    /// Counted from one.
+    /// Counted from one; zero if it is not in the file, but was set while serving.
     pub(super) line: usize,
     /// The full path, such as `volume.db.slo[1].read`; empty if the text is no TOML and there is no key.
     pub(super) key: String,
@@ -57,7 +57,10 @@ impl fmt::Display for ConfigError {
             Cause::Invalid(problems) => {
                 for (i, problem) in problems.iter().enumerate() {
                     let line_end = if i == 0 { "" } else { "\n" };
-                    write!(f, "{line_end}{path}:{problem}")?;
+                    match problem.line {
+                        0 => write!(f, "{line_end}{problem}")?,
+                        line => write!(f, "{line_end}{path}:{line}: {problem}")?,
+                    }
                 }
                 Ok(())
             }
@@ -68,6 +71,6 @@ impl fmt::Display for ConfigError {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let colon = if self.key.is_empty() { "" } else { ": " };
-        write!(f, "{}: {}{colon}found {}; accepted: {}", self.line, self.key, self.found, self.accepted)
+        write!(f, "{}{colon}found {}; accepted: {}", self.key, self.found, self.accepted)
     }
 }

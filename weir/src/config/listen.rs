@@ -1,4 +1,4 @@
-//! `[listen]`: where clients and scrapers find the gateway.
+//! `[listen]`: where clients, scrapers and operators find the gateway.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,18 +8,22 @@ use super::accepts::Accepts;
 use super::origin::Resolved;
 use super::reader::Section;
 
-pub(super) const KEYS: &[&str] = &["nbd", "metrics"];
+pub(super) const KEYS: &[&str] = &["nbd", "metrics", "control"];
 
 /// The longest path of a Unix socket: `sun_path` of unix(7) less its closing zero.
 const MOST_SOCKET_PATH: usize = 107;
 
-/// Where clients and scrapers find the gateway.
+const SOCKET: &str = "a Unix socket: \"unix:/path\" (absolute, at most 107 bytes)";
+
+/// Where clients, scrapers and operators find the gateway.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Listen {
     /// Where NBD clients connect; at least one, none twice.
     pub(crate) nbd: Vec<Resolved<Address>>,
     /// Where `/metrics` is served; without it, nowhere.
     pub(crate) metrics: Resolved<Option<TcpAddress>>,
+    /// The Unix socket where `weir set` is answered, by an absolute path; without it, nowhere.
+    pub(crate) control: Resolved<Option<PathBuf>>,
 }
 
 /// Something to listen on.
@@ -45,7 +49,11 @@ pub(super) fn resolve(root: &Section<'_>) -> Listen {
         if !root.has("listen") {
             root.refuse_found("listen", "nothing", "a table [listen] with the key nbd");
         }
-        return Listen { nbd: Vec::new(), metrics: Resolved::placeholder(None) };
+        return Listen {
+            nbd: Vec::new(),
+            metrics: Resolved::placeholder(None),
+            control: Resolved::placeholder(None),
+        };
     };
     let address = Accepts::text(
         "an address: \"host:port\", \"[::1]:port\" or \"unix:/path\" (absolute, at most 107 bytes)",
@@ -72,20 +80,36 @@ pub(super) fn resolve(root: &Section<'_>) -> Listen {
     if metrics.value.as_ref().is_some_and(taken) {
         section.refuse("metrics", "an address that is not in listen.nbd");
     }
-    Listen { nbd, metrics }
+    let control =
+        section.optional("control", &control_socket(), "nothing but a reload changes what is served");
+    if control
+        .value
+        .as_ref()
+        .is_some_and(|path| nbd.iter().any(|nbd| nbd.value == Address::Unix(path.clone())))
+    {
+        section.refuse("control", "a path that is not in listen.nbd");
+    }
+    Listen { nbd, metrics, control }
+}
+
+/// The path of a Unix socket.
+pub(super) fn control_socket() -> Accepts<PathBuf> {
+    Accepts::text(SOCKET, |text| text.strip_prefix("unix:").and_then(read_socket))
 }
 
 fn read_address(text: &str) -> Option<Address> {
     match text.strip_prefix("unix:") {
-        Some(path) => {
-            let fits = path.starts_with('/') && path.len() <= MOST_SOCKET_PATH && !path.contains('\0');
-            fits.then(|| Address::Unix(PathBuf::from(path)))
-        }
+        Some(path) => read_socket(path).map(Address::Unix),
         None => read_tcp(text).map(Address::Tcp),
     }
 }
 
-fn read_tcp(text: &str) -> Option<TcpAddress> {
+fn read_socket(path: &str) -> Option<PathBuf> {
+    let fits = path.starts_with('/') && path.len() <= MOST_SOCKET_PATH && !path.contains('\0');
+    fits.then(|| PathBuf::from(path))
+}
+
+pub(super) fn read_tcp(text: &str) -> Option<TcpAddress> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Some(TcpAddress { host: address.ip().to_string(), port: address.port() });
     }

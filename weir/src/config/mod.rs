@@ -11,10 +11,14 @@
 
 mod accepts;
 mod array;
+mod changes;
+mod cluster;
+mod controller;
 mod error;
 mod fault;
 mod limits;
 mod listen;
+mod objective;
 mod origin;
 mod pool;
 mod reader;
@@ -27,20 +31,23 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use array::Array;
-use error::ConfigError;
 use listen::Listen;
 use pool::Station;
 use reader::{Document, Section};
 
+pub(crate) use changes::Source;
+pub(crate) use cluster::Cluster;
+pub(crate) use controller::{ControlledVolume, ControllerConfig, TlsConfig};
+pub(crate) use error::ConfigError;
 pub(crate) use fault::{Fault, FaultEffect};
 pub(crate) use limits::Limits;
 pub(crate) use listen::{Address, TcpAddress};
-pub(crate) use pool::{Control, Pool};
-pub(crate) use report::check_report;
+pub(crate) use pool::{Control, Pool, Ports};
+pub(crate) use report::{check_report, controller_report};
 pub(crate) use volume::{BackendConfig, Volume};
 
 /// The tables of a file.
-const KEYS: &[&str] = &["listen", "limits", "pool", "volume", "station", "array"];
+const KEYS: &[&str] = &["listen", "cluster", "limits", "pool", "volume", "station", "array"];
 
 /// A valid configuration. Two are equal if they put the same in force, wherever that is written.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,6 +58,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// The pools, by name.
     pub(crate) pools: BTreeMap<String, Pool>,
+    /// Who the gateway is to controllers; there if a pool has one.
+    pub(crate) cluster: Option<Cluster>,
     /// The volumes, by name, which is also the name of the export. At least one; the pool of each is in
     /// `pools`, and its station or array, if it is on one, in `stations` or `arrays`.
     pub(crate) volumes: BTreeMap<String, Volume>,
@@ -66,8 +75,7 @@ impl Config {
     /// # Errors
     /// If it cannot be read, or anything in it is wrong; then every problem is named.
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, error))?;
-        Self::parse(path, &text)
+        Source::read(path)?.config()
     }
 
     /// Reads `text`; `path` is named in errors.
@@ -75,23 +83,20 @@ impl Config {
     /// # Errors
     /// If anything in it is wrong; then every problem is named.
     pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
-        let document = Document::new(text);
-        let config = document.parse().map(|table| resolve(&document, table.get_ref()));
-        match (config, document.into_problems()) {
-            (Some(config), problems) if problems.is_empty() => Ok(config),
-            (_, problems) => Err(ConfigError::invalid(path, problems)),
-        }
+        Source::of(path, text.to_owned()).config()
     }
 }
 
 /// Resolves every table. The result is only good if no problem was noted on the way.
 fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> Config {
     let root = Section::root(document, table, KEYS);
-    let pools = named(&root, "pool", pool::KEYS, pool::resolve_pool);
-    let stations = named(&root, "station", pool::STATION_KEYS, pool::resolve_station);
+    let pool_sections = root.named("pool", pool::KEYS);
+    let pools = resolve_each(&pool_sections, pool::resolve_pool);
+    let stations = resolve_each(&root.named("station", pool::STATION_KEYS), pool::resolve_station);
     let arrays = array::resolve(&root);
     let listen = listen::resolve(&root);
     let limits = limits::resolve(&root);
+    let cluster = cluster::resolve(&root, &pools);
     let sections = root.named("volume", volume::KEYS);
     let mut volumes = BTreeMap::new();
     for (name, section) in &sections {
@@ -104,22 +109,21 @@ fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> 
     if sections.is_empty() && !root.has("volume") {
         root.refuse_found("volume", "nothing", "at least one table [volume.NAME]");
     }
-    let config = Config { listen, limits, pools, volumes, stations, arrays };
+    let config = Config { listen, limits, cluster, pools, volumes, stations, arrays };
     rules::check_sharing(&sections, &config);
+    rules::check_totals(&pool_sections, &sections, &config);
     config
 }
 
-/// The tables `[key.NAME]`, by name.
-fn named<T>(
-    root: &Section<'_>,
-    key: &str,
-    keys: &'static [&'static str],
+/// What each of these tables says, by name.
+fn resolve_each<T>(
+    sections: &[(String, Section<'_>)],
     resolve: fn(&Section<'_>) -> T,
 ) -> BTreeMap<String, T> {
     let mut resolved = BTreeMap::new();
-    for (name, section) in root.named(key, keys) {
-        check_name(&section, &name);
-        resolved.insert(name, resolve(&section));
+    for (name, section) in sections {
+        check_name(section, name);
+        resolved.insert(name.clone(), resolve(section));
     }
     resolved
 }

@@ -22,8 +22,17 @@ pub(crate) enum Origin {
         /// The line of the value.
         line: usize,
     },
+    /// It was set while the file was served.
+    Set,
     /// It does not stand in the file; the value is what it is for this reason.
     Default(&'static str),
+}
+
+impl Origin {
+    /// The line, counted from one; zero is behind the file, where values stand that were set since.
+    pub(super) const fn at(line: usize) -> Self {
+        if line == 0 { Self::Set } else { Self::File { line } }
+    }
 }
 
 impl<T> Resolved<T> {
@@ -45,6 +54,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { line } => write!(f, "line {line}"),
+            Self::Set => f.write_str("set while serving"),
             Self::Default(reason) => write!(f, "default: {reason}"),
         }
     }

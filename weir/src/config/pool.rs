@@ -1,10 +1,13 @@
 //! `[pool.NAME]` and `[station.NAME]`: the devices that volumes share, and who decides what they see.
 
+use std::fmt;
 use std::num::NonZeroU32;
 
+use toml::de::DeValue;
 use weir_model::{QueueDepth, Span};
 
 use super::accepts::{self, Accepts};
+use super::listen::{TcpAddress, read_tcp};
 use super::origin::Resolved;
 use super::reader::Section;
 
@@ -16,16 +19,27 @@ pub(super) const KEYS: &[&str] = &[
     "max_depth",
     "slo_window",
     "background_deadline",
+    "total_concurrency",
+    "control_interval",
+    "controller",
+    "ports",
 ];
+
+pub(super) const TOTAL_KEYS: &[&str] = &["disks"];
 
 pub(super) const STATION_KEYS: &[&str] = &["servers", "service_time"];
 
-/// Settings of the law and of the deadline order: nothing to set where there is no control.
-const KEYS_OF_CONTROL: &[&str] =
-    &["control_period", "growth", "initial_depth", "max_depth", "background_deadline"];
+/// The settings of each law, and of the deadline order that one of them needs: nothing to set where another rules.
+const KEYS_OF_CONTROL: &[(Control, &[&str])] = &[
+    (Control::Facade, &["control_period", "growth", "initial_depth", "max_depth", "background_deadline"]),
+    (Control::Maestro, &["total_concurrency", "control_interval", "controller", "ports"]),
+];
 
 /// Device queues as they are: an array of hundreds of disks takes some thousand requests, nothing takes more.
 const MOST_DEPTH: u32 = 65_536;
+
+/// Requests that a disk takes at a time without its service suffering: the rule of Maestro's authors.
+const REQUESTS_PER_DISK: u32 = 4;
 
 /// Who decides what the device of a pool sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,10 +48,15 @@ pub(crate) enum Control {
     None,
     /// Deadline order, and a queue depth fed back from the latencies (Façade §3).
     Facade,
+    /// A bound for each volume on its requests at the device, by target and priority (Maestro §3.2).
+    Maestro,
 }
 
-const CONTROLS: &[(&str, Control)] =
-    &[(Control::Facade.name(), Control::Facade), (Control::None.name(), Control::None)];
+const CONTROLS: &[(&str, Control)] = &[
+    (Control::Facade.name(), Control::Facade),
+    (Control::Maestro.name(), Control::Maestro),
+    (Control::None.name(), Control::None),
+];
 
 impl Control {
     /// As it is written in the file.
@@ -45,6 +64,7 @@ impl Control {
         match self {
             Self::None => "none",
             Self::Facade => "facade",
+            Self::Maestro => "maestro",
         }
     }
 }
@@ -52,7 +72,7 @@ impl Control {
 /// Volumes that share a device, and are therefore scheduled together.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Pool {
-    /// Who decides. If nobody does, only `slo_window` of what follows is in force.
+    /// Who decides. `slo_window` is in force whoever does, and of the rest what is theirs.
     pub(crate) control: Resolved<Control>,
     /// How often the law sets the queue depth.
     pub(crate) control_period: Resolved<Span>,
@@ -66,6 +86,73 @@ pub(crate) struct Pool {
     pub(crate) slo_window: Resolved<Span>,
     /// The deadline of requests to volumes that have no SLO.
     pub(crate) background_deadline: Resolved<Span>,
+    /// Under Maestro's law: how many requests all volumes may have at the device together.
+    pub(crate) total_concurrency: Resolved<TotalConcurrency>,
+    /// Under Maestro's law: how often it shares them out.
+    pub(crate) control_interval: Resolved<Span>,
+    /// Under Maestro's law: who shares them out among several gateways, as a name or an address and a port; `None`: this one,
+    /// for itself.
+    pub(crate) controller: Resolved<Option<TcpAddress>>,
+    /// Under Maestro's law: through what requests come that have a bound of their own.
+    pub(crate) ports: Resolved<Ports>,
+}
+
+/// Through what requests come to a pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ports {
+    /// One port, whatever they listen on.
+    One,
+    /// Each address that is listened on is a port.
+    Listeners,
+}
+
+const PORTS: &[(&str, Ports)] =
+    &[(Ports::One.name(), Ports::One), (Ports::Listeners.name(), Ports::Listeners)];
+
+impl Ports {
+    /// As it is written in the file.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::One => "one",
+            Self::Listeners => "listeners",
+        }
+    }
+}
+
+/// How many requests a device is to have at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TotalConcurrency {
+    /// So many.
+    Requests(NonZeroU32),
+    /// As many as so many disks take.
+    Disks(NonZeroU32),
+    /// As many as make it no slower, found by probing.
+    Auto,
+}
+
+impl TotalConcurrency {
+    /// The number, if it is known beforehand.
+    pub(crate) fn requests(self) -> Option<NonZeroU32> {
+        match self {
+            Self::Requests(requests) => Some(requests),
+            Self::Disks(disks) => {
+                Some(disks.saturating_mul(const { NonZeroU32::new(REQUESTS_PER_DISK).unwrap() }))
+            }
+            Self::Auto => None,
+        }
+    }
+}
+
+impl fmt::Display for TotalConcurrency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, self.requests()) {
+            (Self::Disks(disks), Some(requests)) => {
+                write!(f, "{requests}, {REQUESTS_PER_DISK} for each of {disks} disks")
+            }
+            (_, Some(requests)) => requests.fmt(f),
+            (_, None) => f.write_str("auto, found by probing"),
+        }
+    }
 }
 
 /// A device made of servers in parallel, each of which takes a fixed time for a request.
@@ -84,10 +171,9 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
         Control::Facade,
         "guarantees are what a pool is for",
     );
-    if control.value == Control::None {
-        refuse_settings_of_control(section);
-    }
+    refuse_settings_of_others(section, control.value);
     let second = Span::from_secs(1);
+    let (total_concurrency, control_interval) = resolve_shares(section);
     let pool = Pool {
         control,
         control_period: section.or_default(
@@ -116,9 +202,21 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
             Span::from_secs(10),
             "behind every SLO, well before a client's timeout of 30s",
         ),
+        total_concurrency,
+        control_interval,
+        controller: section.optional("controller", &controller(), "the gateway has the device for itself"),
+        ports: section.or_default(
+            "ports",
+            &accepts::word(PORTS),
+            Ports::One,
+            "who is served through which address matters to few",
+        ),
     };
+    if pool.controller.value.is_some() {
+        refuse_settings_of_the_controller(section);
+    }
     let (initial, max) = (pool.initial_depth.value, pool.max_depth.value);
-    if initial > max {
+    if pool.control.value == Control::Facade && initial > max {
         let (key, accepted) = if section.has("initial_depth") {
             ("initial_depth", format!("at most max_depth, {max}"))
         } else {
@@ -127,6 +225,34 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
         section.refuse(key, &accepted);
     }
     pool
+}
+
+/// What is shared out among several gateways is not any single one's to say.
+fn refuse_settings_of_the_controller(section: &Section<'_>) {
+    for key in ["total_concurrency", "ports"].iter().filter(|key| section.has(key)) {
+        section.refuse_found(key, "a setting that the pool's controller has in its file", "nothing");
+    }
+}
+
+fn controller() -> Accepts<TcpAddress> {
+    Accepts::text("the address of a controller such as \"10.0.0.1:7700\"", read_tcp)
+}
+
+/// What is shared out by Maestro's law, and how often.
+pub(super) fn resolve_shares(section: &Section<'_>) -> (Resolved<TotalConcurrency>, Resolved<Span>) {
+    let total = section.or_default(
+        "total_concurrency",
+        &total_concurrency(),
+        TotalConcurrency::Auto,
+        "nobody can see how many disks are behind a file",
+    );
+    let interval = section.or_default(
+        "control_interval",
+        &accepts::duration(Span::from_millis(10)..=Span::from_secs(60)),
+        Span::from_secs(2),
+        "as in Maestro §3.2, whose authors gained nothing from shorter ones",
+    );
+    (total, interval)
 }
 
 pub(super) fn resolve_station(section: &Section<'_>) -> Station {
@@ -139,13 +265,30 @@ pub(super) fn resolve_station(section: &Section<'_>) -> Station {
     }
 }
 
-fn refuse_settings_of_control(section: &Section<'_>) {
-    for key in KEYS_OF_CONTROL {
-        if section.has(key) {
-            let found = "a setting of the control that control = \"none\" turns off";
-            section.refuse_found(key, found, "nothing, or control = \"facade\"");
+fn refuse_settings_of_others(section: &Section<'_>, control: Control) {
+    for (other, keys) in KEYS_OF_CONTROL.iter().filter(|(other, _)| *other != control) {
+        for key in keys.iter().filter(|key| section.has(key)) {
+            let other = format!("control = \"{}\"", other.name());
+            section.refuse_found(key, format!("a setting of {other}"), &format!("nothing, or {other}"));
         }
     }
+}
+
+fn total_concurrency() -> Accepts<TotalConcurrency> {
+    let words = format!(
+        "a number of requests from 1 to {MOST_DEPTH}, {{ disks = 40 }} for {REQUESTS_PER_DISK} a disk, or \"auto\""
+    );
+    let disks = accepts::count(MOST_DEPTH / REQUESTS_PER_DISK);
+    let requests = accepts::count(MOST_DEPTH);
+    Accepts::value(words, move |value| match value {
+        DeValue::String(text) => (text == "auto").then_some(TotalConcurrency::Auto),
+        DeValue::Table(table) => {
+            let known = table.keys().all(|key| TOTAL_KEYS.contains(&key.get_ref().as_ref()));
+            let number = table.get("disks").filter(|_| known)?;
+            disks.read(number.get_ref()).map(TotalConcurrency::Disks)
+        }
+        number => requests.read(number).map(TotalConcurrency::Requests),
+    })
 }
 
 fn depth() -> Accepts<QueueDepth> {

@@ -21,7 +21,10 @@ const MOST_SHOWN: usize = 60;
 
 /// The text of the file and the problems found in it so far.
 pub(super) struct Document<'t> {
+    /// The file, and behind it what was set since it was read.
     text: &'t str,
+    /// How much of it is the file.
+    file: usize,
     problems: RefCell<Vec<Problem>>,
 }
 
@@ -42,13 +45,13 @@ pub(super) struct Element<'d> {
 }
 
 impl<'t> Document<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
-        Self { text, problems: RefCell::default() }
+    pub(super) fn new(text: &'t str, file: usize) -> Self {
+        Self { text, file, problems: RefCell::default() }
     }
 
-    /// The tables of the text, or nothing and a problem if it is no TOML.
+    /// The tables of the file, or nothing and a problem if it is no TOML.
     pub(super) fn parse(&self) -> Option<Spanned<DeTable<'t>>> {
-        DeTable::parse(self.text).map_err(|error| self.note_syntax(&error)).ok()
+        DeTable::parse(&self.text[..self.file]).map_err(|error| self.note_syntax(&error)).ok()
     }
 
     /// What was found so far.
@@ -90,7 +93,11 @@ impl<'t> Document<'t> {
         }
     }
 
+    /// Counted from one; zero behind the file.
     fn line(&self, span: &Range<usize>) -> usize {
+        if span.start > self.file {
+            return 0;
+        }
         1 + self.text.bytes().take(span.start).filter(|byte| *byte == b'\n').count()
     }
 
@@ -215,23 +222,22 @@ impl<'d> Section<'d> {
 
     /// The values `key.NAME`, by name, whatever they are.
     pub(super) fn named_values(&self, key: &str) -> Vec<(String, Element<'d>)> {
-        let Some(value) = self.value(key) else { return Vec::new() };
-        let Some(table) = value.get_ref().as_table() else {
-            self.refuse(key, &format!("tables [{key}.NAME]"));
-            return Vec::new();
-        };
-        let path = |name: &str| join(&self.path_of(key), name);
-        let document = self.document;
-        let element = |name: &str, value| Element { document, value, path: path(name) };
-        table
-            .iter()
-            .map(|(name, value)| (name.get_ref().to_string(), element(name.get_ref(), value)))
-            .collect()
+        self.entries(key, &format!("tables [{key}.NAME]")).unwrap_or_default()
+    }
+
+    /// What stands in the table `key`, by name; nothing if it is missing. Anything that is no table is a problem.
+    pub(super) fn entries(&self, key: &str, accepted: &str) -> Option<Vec<(String, Element<'d>)>> {
+        let element = Element { document: self.document, value: self.value(key)?, path: self.path_of(key) };
+        let entries = element.entries();
+        if entries.is_none() {
+            self.refuse(key, accepted);
+        }
+        entries
     }
 
     /// A value that the table as a whole says.
     pub(super) fn resolved<T>(&self, value: T) -> Resolved<T> {
-        Resolved { value, origin: Origin::File { line: self.line } }
+        Resolved { value, origin: Origin::at(self.line) }
     }
 
     /// Notes that `key` does not accept the value that stands there.
@@ -267,6 +273,14 @@ impl<'d> Element<'d> {
     /// The element; nothing if it is not accepted, which is a problem.
     pub(super) fn read<T: 'static>(&self, accepts: &Accepts<T>) -> Option<Resolved<T>> {
         self.document.read(&self.path, self.value, accepts)
+    }
+
+    /// What stands in it by name, if it is a table.
+    pub(super) fn entries(&self) -> Option<Vec<(String, Self)>> {
+        let table = self.value.get_ref().as_table()?;
+        let (document, path) = (self.document, |name: &str| join(&self.path, name));
+        let entry = |name: &str, value| (name.to_owned(), Self { document, value, path: path(name) });
+        Some(table.iter().map(|(name, value)| entry(name.get_ref(), value)).collect())
     }
 
     /// The element as a table that accepts `keys`.
@@ -330,7 +344,7 @@ impl<'d> Document<'d> {
             scalar => {
                 let raw = self.text.get(value.span()).unwrap_or_default();
                 let value_as_text = scalar.as_str().unwrap_or(raw).to_owned();
-                let origin = Origin::File { line: self.line(&value.span()) };
+                let origin = Origin::at(self.line(&value.span()));
                 values.push((path.to_owned(), Resolved { value: value_as_text, origin }));
             }
         }
@@ -364,7 +378,7 @@ impl<'d> Document<'d> {
     ) -> Option<Resolved<T>> {
         let line = self.line(&value.span());
         if let Some(value) = accepts.read(value.get_ref()) {
-            return Some(Resolved { value, origin: Origin::File { line } });
+            return Some(Resolved { value, origin: Origin::at(line) });
         }
         self.note(line, path, self.show(value), accepts.words());
         None

@@ -1,13 +1,20 @@
 //! What `weir check` prints: every value in force, with its unit, and where it comes from.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use super::Config;
+use super::cluster::Cluster;
+use super::controller::{ControllerConfig, TLS_KEYS, TlsConfig};
+use weir_model::Bandwidth;
+
+use super::listen::Address;
+use super::objective::show_target;
 use super::origin::{Origin, Resolved};
 use super::pool::{Control, Pool};
 use super::reader::join;
 use super::units::{show_bandwidth, show_size, show_span};
-use super::volume::Volume;
+use super::volume::{BackendConfig, Volume};
 
 /// One value in force.
 struct Row {
@@ -18,11 +25,36 @@ struct Row {
 
 /// A table of every value in force, a line each: key, value, origin.
 pub(crate) fn check_report(config: &Config) -> String {
-    let rows = rows(config);
+    table(&rows(config))
+}
+
+/// The same, of the file of a controller.
+pub(crate) fn controller_report(config: &ControllerConfig) -> String {
+    let mut rows = Rows(Vec::new());
+    rows.push("controller.listen", &config.listen, ToString::to_string);
+    rows.push_optional("controller.status", &config.status, ToString::to_string);
+    rows.push_optional("controller.control", &config.control, |path| socket(path));
+    rows.push_tls("controller", &config.tls);
+    let pool = join("pool", &config.pool);
+    rows.push(&join(&pool, "total_concurrency"), &config.total_concurrency, ToString::to_string);
+    rows.push(&join(&pool, "control_interval"), &config.control_interval, |span| show_span(*span));
+    for (name, volume) in &config.volumes {
+        let table = join("volume", name);
+        rows.push_optional(&join(&table, "target"), &volume.target, |target| show_target(*target));
+        rows.push(&join(&table, "priority"), &volume.priority, |priority| priority.get().to_string());
+        let bandwidth = |rate: &Bandwidth| show_bandwidth(*rate);
+        rows.push_optional(&join(&table, "max_iops"), &volume.max_iops, ToString::to_string);
+        rows.push_optional(&join(&table, "max_bandwidth"), &volume.max_bandwidth, bandwidth);
+        rows.push_optional(&join(&table, "max_concurrency"), &volume.max_concurrency, ToString::to_string);
+    }
+    table(&rows.0)
+}
+
+fn table(rows: &[Row]) -> String {
     let key_width = rows.iter().map(|row| row.key.chars().count()).max().unwrap_or(0);
     let value_width = rows.iter().map(|row| row.value.chars().count()).max().unwrap_or(0);
     let mut report = String::new();
-    for Row { key, value, origin } in &rows {
+    for Row { key, value, origin } in rows {
         writeln!(report, "{key:key_width$}  {value:value_width$}  {origin}").expect("a String takes all");
     }
     report
@@ -34,7 +66,12 @@ fn rows(config: &Config) -> Vec<Row> {
         rows.push(&format!("listen.nbd[{i}]"), address, ToString::to_string);
     }
     rows.push_optional("listen.metrics", &config.listen.metrics, ToString::to_string);
+    rows.push_optional("listen.control", &config.listen.control, |path| socket(path));
     rows.push_limits(config);
+    if let Some(Cluster { name, tls }) = &config.cluster {
+        rows.push("cluster.name", name, Clone::clone);
+        rows.push_tls("cluster", tls);
+    }
     for (name, pool) in &config.pools {
         rows.push_pool(name, pool);
     }
@@ -47,10 +84,13 @@ fn rows(config: &Config) -> Vec<Row> {
         array.written.iter().for_each(|(key, value)| rows.push(key, value, Clone::clone));
     }
     for (name, volume) in &config.volumes {
-        let control = config.pools.get(&volume.pool.value).map(|pool| pool.control.value);
-        rows.push_volume(name, volume, control);
+        rows.push_volume(name, volume, config.pools.get(&volume.pool.value));
     }
     rows.0
+}
+
+fn socket(path: &Path) -> String {
+    Address::Unix(path.to_owned()).to_string()
 }
 
 struct Rows(Vec<Row>);
@@ -63,6 +103,12 @@ impl Rows {
 
     fn push_optional<T>(&mut self, key: &str, resolved: &Resolved<Option<T>>, show: impl Fn(&T) -> String) {
         self.push(key, resolved, |value| value.as_ref().map_or("-".to_owned(), &show));
+    }
+
+    fn push_tls(&mut self, table: &str, tls: &TlsConfig) {
+        for (key, file) in TLS_KEYS.iter().zip([&tls.ca, &tls.certificate, &tls.key]) {
+            self.push(&join(table, key), file, |path| path.display().to_string());
+        }
     }
 
     fn push_limits(&mut self, config: &Config) {
@@ -80,6 +126,14 @@ impl Rows {
         let table = join("pool", name);
         let key = |key| join(&table, key);
         self.push(&key("control"), &pool.control, |control| control.name().to_owned());
+        if let Some(controller) = &pool.controller.value {
+            self.push(&key("controller"), &pool.controller, |_| controller.to_string());
+            self.push(&key("control_interval"), &pool.control_interval, |span| show_span(*span));
+        } else if pool.control.value == Control::Maestro {
+            self.push(&key("total_concurrency"), &pool.total_concurrency, ToString::to_string);
+            self.push(&key("control_interval"), &pool.control_interval, |span| show_span(*span));
+            self.push(&key("ports"), &pool.ports, |ports| ports.name().to_owned());
+        }
         if pool.control.value == Control::Facade {
             self.push(&key("control_period"), &pool.control_period, |span| show_span(*span));
             self.push(&key("growth"), &pool.growth, ToString::to_string);
@@ -90,15 +144,27 @@ impl Rows {
         self.push(&key("slo_window"), &pool.slo_window, |span| show_span(*span));
     }
 
-    fn push_volume(&mut self, name: &str, volume: &Volume, control: Option<Control>) {
+    fn push_volume(&mut self, name: &str, volume: &Volume, pool: Option<&Pool>) {
+        let control = pool.map(|pool| pool.control.value);
+        let is_shared_elsewhere = pool.is_some_and(|pool| pool.controller.value.is_some());
         let table = join("volume", name);
         let key = |key| join(&table, key);
         self.push(&key("pool"), &volume.pool, Clone::clone);
         self.push(&key("backend"), &volume.backend, ToString::to_string);
         self.push_optional(&key("size"), &volume.size, |size| show_size(*size));
+        if let BackendConfig::Upstream(_) = volume.backend.value {
+            self.push(&key("connections"), &volume.connections, ToString::to_string);
+        }
         self.push_optional(&key("description"), &volume.description, Clone::clone);
-        self.push_slo(&key("slo"), volume, control);
-        if control == Some(Control::Facade) {
+        if is_shared_elsewhere {
+            // All that is promised and limited stands in the controller's file.
+        } else if control == Some(Control::Maestro) {
+            self.push_optional(&key("target"), &volume.target, |target| show_target(*target));
+            self.push(&key("priority"), &volume.priority, |priority| priority.get().to_string());
+        } else {
+            self.push_slo(&key("slo"), volume, control);
+        }
+        if control != Some(Control::None) && !is_shared_elsewhere {
             self.push_optional(&key("max_iops"), &volume.max_iops, ToString::to_string);
             self.push_optional(&key("max_bandwidth"), &volume.max_bandwidth, |rate| show_bandwidth(*rate));
             self.push_optional(&key("max_concurrency"), &volume.max_concurrency, ToString::to_string);

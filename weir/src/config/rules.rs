@@ -7,12 +7,15 @@ use std::path::{Path, PathBuf};
 use super::Config;
 use super::accepts::quoted;
 use super::array::Array;
-use super::pool::{Control, Pool, Station};
+use super::pool::{Control, Pool, Ports, Station};
 use super::reader::{Section, join};
 use super::volume::{BackendConfig, Volume};
 
 /// Caps are gates of the scheduler; without control there is none.
 const CAPS: [&str; 3] = ["max_iops", "max_bandwidth", "max_concurrency"];
+
+/// What only Maestro's law knows.
+const OBJECTIVE: [&str; 2] = ["target", "priority"];
 
 /// Holds a volume against its pool and its backend.
 pub(super) fn check_volume(
@@ -24,16 +27,10 @@ pub(super) fn check_volume(
 ) {
     match pools.get(&volume.pool.value) {
         None => section.refuse("pool", &one_of("pool", pools.keys())),
-        Some(pool) if pool.control.value == Control::None => {
-            for cap in CAPS.into_iter().filter(|cap| section.has(cap)) {
-                let found = format!(
-                    "a cap in pool \"{}\", whose control = \"none\" enforces none",
-                    volume.pool.value
-                );
-                section.refuse_found(cap, found, "nothing, or a pool with control = \"facade\"");
-            }
+        Some(pool) if pool.controller.value.is_some() => {
+            refuse_what_is_shared_out(section, &volume.pool.value)
         }
-        Some(_) => {}
+        Some(pool) => check_control(section, &volume.pool.value, pool.control.value),
     }
     match &volume.backend.value {
         BackendConfig::Station(name) if !stations.contains_key(name) => {
@@ -44,10 +41,108 @@ pub(super) fn check_volume(
         }
         _ => {}
     }
-    if !matches!(volume.backend.value, BackendConfig::File(_)) && !section.has("size") {
-        let found = format!("nothing, and backend \"{}\" has no size of its own", volume.backend.value);
-        section.refuse_found("size", found, "a size such as \"20GiB\"");
+    check_size(section, volume);
+    if section.has("connections") && !matches!(volume.backend.value, BackendConfig::Upstream(_)) {
+        let found = format!("a number of connections, and backend \"{}\" has none", volume.backend.value);
+        section.refuse_found("connections", found, "nothing, or a backend \"nbd://host:port/export\"");
     }
+}
+
+/// A file may go without a size, another server must, all others must have one.
+fn check_size(section: &Section<'_>, volume: &Volume) {
+    match (&volume.backend.value, section.has("size")) {
+        (BackendConfig::File(_), _) | (BackendConfig::Upstream(_), false) => {}
+        (BackendConfig::Upstream(_), true) => {
+            let found = format!("a size, and backend \"{}\" has its own", volume.backend.value);
+            section.refuse_found("size", found, "nothing");
+        }
+        (_, true) => {}
+        (_, false) => {
+            let found = format!("nothing, and backend \"{}\" has no size of its own", volume.backend.value);
+            section.refuse_found("size", found, "a size such as \"20GiB\"");
+        }
+    }
+}
+
+/// Refuses what the controller of an array says of a volume for all gateways: a limit of each for itself would be several
+/// times the limit.
+fn refuse_what_is_shared_out(section: &Section<'_>, pool: &str) {
+    for key in OBJECTIVE.iter().chain(&CAPS).chain(&["slo"]) {
+        if section.has(key) {
+            let found = format!("a setting of a volume in pool {pool:?}, which has a controller");
+            section.refuse_found(key, found, "nothing; it stands in the file of the controller, without slo");
+        }
+    }
+}
+
+/// Refuses what nobody would enforce under this control.
+fn check_control(section: &Section<'_>, pool: &str, control: Control) {
+    let refuse = |key: &str, what: &str, why: &str, accepted: &str| {
+        if section.has(key) {
+            let found = format!("{what} in pool {pool:?}, whose control = \"{}\" {why}", control.name());
+            section.refuse_found(key, found, accepted);
+        }
+    };
+    if control == Control::None {
+        for cap in CAPS {
+            refuse(
+                cap,
+                "a cap",
+                "enforces none",
+                "nothing, or a pool with control = \"facade\" or \"maestro\"",
+            );
+        }
+    }
+    if control == Control::Maestro {
+        refuse(
+            "slo",
+            "an slo",
+            "knows targets instead",
+            "nothing; give it a target, such as { latency = \"10ms\" }",
+        );
+    } else {
+        for key in OBJECTIVE {
+            refuse(key, &format!("a {key}"), "knows none", "nothing, or a pool with control = \"maestro\"");
+        }
+    }
+}
+
+/// Every volume needs one of the requests that its pool may have at the device, at each port, and may have as many.
+pub(super) fn check_totals(
+    pools: &[(String, Section<'_>)],
+    volumes: &[(String, Section<'_>)],
+    config: &Config,
+) {
+    for (name, section) in pools {
+        let pool = &config.pools[name];
+        let ports = match pool.ports.value {
+            Ports::One => 1,
+            Ports::Listeners => config.listen.nbd.len(),
+        };
+        let in_pool = |volume: &&Volume| volume.pool.value == *name;
+        let count = config.volumes.values().filter(in_pool).count();
+        let total = pool.total_concurrency.value.requests();
+        if let Some(total) = total.filter(|total| u64::from(total.get()) < (count * ports) as u64) {
+            let found = format!("{total} requests for {count} volumes{}", at(ports));
+            let accepted = format!("at least {}, one for each volume{}", count * ports, at_each(ports));
+            section.refuse_found("total_concurrency", found, &accepted);
+        }
+        for (volume, section) in volumes {
+            let volume = config.volumes.get(volume).filter(in_pool);
+            let limit = volume.and_then(|volume| volume.max_concurrency.value);
+            if limit.is_some_and(|limit| u64::from(limit.get()) < ports as u64) {
+                section.refuse("max_concurrency", &format!("at least {ports}, one{}", at_each(ports)));
+            }
+        }
+    }
+}
+
+fn at(ports: usize) -> String {
+    if ports > 1 { format!(" at {ports} ports") } else { String::new() }
+}
+
+fn at_each(ports: usize) -> &'static str {
+    if ports > 1 { " at each port" } else { "" }
 }
 
 /// Holds the volumes against each other: a station or an array has one pool, a file one volume, and an array room for
@@ -60,7 +155,7 @@ pub(super) fn check_sharing(sections: &[(String, Section<'_>)], config: &Config)
     for (name, section) in sections {
         let Some(volume) = config.volumes.get(name) else { continue };
         let (device, file) = match &volume.backend.value {
-            BackendConfig::Memory => (None, None),
+            BackendConfig::Memory | BackendConfig::Upstream(_) => (None, None),
             BackendConfig::File(path) => (None, Some(path)),
             BackendConfig::Station(station) => (Some(("station", station)), None),
             BackendConfig::Array(array, path) => (Some(("array", array)), Some(path)),

@@ -1,6 +1,8 @@
 //! What the module promises, from text to values, messages and the report.
 
 mod arrays;
+mod changes;
+mod maestro;
 mod problems;
 mod resolved;
 

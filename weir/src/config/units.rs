@@ -51,7 +51,7 @@ pub(super) fn read_bandwidth(text: &str) -> Option<Bandwidth> {
 }
 
 /// As [`read_span`] reads it, with nothing rounded away.
-pub(super) fn show_span(span: Span) -> String {
+pub(crate) fn show_span(span: Span) -> String {
     humantime::format_duration(Duration::from(span)).to_string()
 }
 

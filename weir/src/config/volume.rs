@@ -5,10 +5,12 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use bytesize::ByteSize;
-use weir_model::{Bandwidth, Iops, Slo, SloError, SloPoint, Span};
+use weir_load::Target;
+use weir_model::{Bandwidth, Iops, Priority, Slo, SloError, SloPoint, Span};
 
 use super::accepts::{self, Accepts};
 use super::fault::{self, Fault};
+use super::objective;
 use super::origin::{Origin, Resolved};
 use super::reader::{Element, Section};
 
@@ -16,8 +18,11 @@ pub(super) const KEYS: &[&str] = &[
     "pool",
     "backend",
     "size",
+    "connections",
     "description",
     "slo",
+    "target",
+    "priority",
     "max_iops",
     "max_bandwidth",
     "max_concurrency",
@@ -26,13 +31,20 @@ pub(super) const KEYS: &[&str] = &[
 
 pub(super) const SLO_KEYS: &[&str] = &["up_to", "read", "write"];
 
-const BACKENDS: &str = "\"file:/path\" (absolute), \"memory\", \"station:NAME\" or \"array:NAME:/path\"";
+const BACKENDS: &str = "\"file:/path\" (absolute), \"memory\", \"station:NAME\", \"array:NAME:/path\", \
+     \"nbd://host:port/export\" or \"nbd+unix:///export?socket=/path\"";
+
+/// Connections to a server that allows several.
+const CONNECTIONS: NonZeroU32 = NonZeroU32::new(4).expect("above zero");
 
 /// The longest string of the NBD protocol, the description of an export included.
 const MOST_DESCRIPTION: usize = 4096;
 
 /// An offset into a file is signed.
 const LARGEST: ByteSize = ByteSize::b(i64::MAX.cast_unsigned());
+
+/// Beyond what any server has cores for.
+const MOST_CONNECTIONS: u32 = 64;
 
 /// What clients see as a disk.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,14 +53,20 @@ pub(crate) struct Volume {
     pub(crate) pool: Resolved<String>,
     /// Where its bytes are.
     pub(crate) backend: Resolved<BackendConfig>,
-    /// Its size; only a file may go without, and then has the size that it has.
+    /// Its size; a file may go without, and then has the size that it has; another server has its own.
     pub(crate) size: Resolved<Option<ByteSize>>,
+    /// How many connections are made to another server that allows several.
+    pub(crate) connections: Resolved<NonZeroU32>,
     /// What clients are told about it.
     pub(crate) description: Resolved<Option<String>>,
     /// What it was promised.
     pub(crate) slo: Resolved<Option<Slo>>,
     /// Where each point of the SLO stands.
     pub(crate) slo_points: Vec<Resolved<()>>,
+    /// What it is to get under Maestro's law.
+    pub(crate) target: Resolved<Option<weir_model::Target>>,
+    /// How much it counts that it does.
+    pub(crate) priority: Resolved<Priority>,
     /// The request rate that it never exceeds.
     pub(crate) max_iops: Resolved<Option<Iops>>,
     /// The byte rate that it never exceeds.
@@ -70,6 +88,8 @@ pub(crate) enum BackendConfig {
     Station(String),
     /// A part of the simulated array of this name, with its bytes in this file; the path is absolute.
     Array(String, PathBuf),
+    /// An export of another NBD server.
+    Upstream(Target),
 }
 
 /// The volume; nothing if it has no pool or no backend, which is a problem.
@@ -79,16 +99,28 @@ pub(super) fn resolve(section: &Section<'_>) -> Option<Volume> {
     let pool = section.required("pool", &name);
     let backend = section.required("backend", &backend);
     let (slo, slo_points) = resolve_slo(section);
-    let volume = |pool, backend| Volume {
+    let volume = |pool, backend: Resolved<BackendConfig>| Volume {
         slo,
         slo_points,
         pool,
-        backend,
         size: section.optional(
             "size",
             &accepts::size(ByteSize::b(1)..=LARGEST),
-            "the size that the file has",
+            if let BackendConfig::Upstream(_) = backend.value {
+                "the size that the server has"
+            } else {
+                "the size that the file has"
+            },
         ),
+        connections: section.or_default(
+            "connections",
+            &accepts::count(MOST_CONNECTIONS),
+            CONNECTIONS,
+            "many servers work on each with threads of its own",
+        ),
+        backend,
+        target: objective::resolve_target(section),
+        priority: objective::resolve_priority(section),
         description: section.optional("description", &description(), "nothing to say"),
         max_iops: section.optional("max_iops", &accepts::iops(), "no cap"),
         max_bandwidth: section.optional("max_bandwidth", &accepts::bandwidth(), "no cap"),
@@ -115,6 +147,7 @@ impl BackendConfig {
                 Some(Self::Array(name.to_owned(), file_path(path)?))
             }
             Some(("station", name)) if !name.is_empty() => Some(Self::Station(name.to_owned())),
+            Some(("nbd" | "nbd+unix", _)) => text.parse().ok().map(Self::Upstream),
             None if text == "memory" => Some(Self::Memory),
             _ => None,
         }
@@ -128,6 +161,7 @@ impl fmt::Display for BackendConfig {
             Self::Memory => f.write_str("memory"),
             Self::Station(name) => write!(f, "station:{name}"),
             Self::Array(name, path) => write!(f, "array:{name}:{}", path.display()),
+            Self::Upstream(target) => target.fmt(f),
         }
     }
 }

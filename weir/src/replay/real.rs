@@ -45,15 +45,16 @@ pub(super) async fn against_own_gateway(plan: &Plan) -> Result<Outcome, Failure>
 /// If it cannot be reached, or the trace or the connection breaks off.
 pub(super) async fn against_server(plan: &Plan, server: &Target, file: &Path) -> Result<Outcome, Failure> {
     // Without an address to ask, there is nothing to tell about its SLO.
-    let asks = plan.config.listen.metrics.value.is_some();
+    let listen = &plan.config.listen;
+    let asks = listen.metrics.value.is_some() || listen.control.value.is_some();
     let source = file.display().to_string();
-    let ask = || -> Result<WindowCounters, Failure> {
-        let status = if asks { status::ask_once(&source)? } else { GatewayStatus::default() };
+    let ask = async || -> Result<WindowCounters, Failure> {
+        let status = if asks { status::ask_once(&source).await? } else { GatewayStatus::default() };
         Ok(windows(&status, &plan.volume).unwrap_or_default())
     };
-    let before = ask()?;
+    let before = ask().await?;
     let replayed = load(plan, server.clone()).await?;
-    Ok(outcome(replayed, ask()?, before))
+    Ok(outcome(replayed, ask().await?, before))
 }
 
 /// The pool of the volume and nothing else, on a socket and on files in `directory`: what is replayed writes, and
@@ -73,6 +74,7 @@ fn own_config(plan: &Plan, directory: &Path) -> Config {
         address.value = Address::Unix(directory.join("nbd.sock"));
     }
     config.listen.metrics.value = None;
+    config.listen.control.value = None;
     // In simulated time nothing stands between the trace and the engine either.
     config.limits.requests_per_connection.value = NonZeroU32::new(DEPTH).expect("above zero");
     config.limits.bytes_per_connection.value = config.limits.bytes_in_flight.value;

@@ -10,7 +10,7 @@ fn file_volume(scene: &Scene, control: &str, more: &str) -> Server {
 }
 
 /// Writes all over each job's own 16 MiB and reads everything back.
-fn fio(scene: &Scene, uri: &str, job: &str) {
+pub(crate) fn fio(scene: &Scene, uri: &str, job: &str) {
     let out = Program::new("fio")
         .args("--name=job --ioengine=nbd --size=16m --offset_increment=16m --thread --group_reporting")
         .args("--verify=crc32c --verify_fatal=1 --do_verify=1 --verify_state_save=0 --randrepeat=1 --output-format=json")
@@ -73,7 +73,7 @@ fn fio_verifies_what_it_wrote_through_the_tightest_of_limits() {
 }
 
 /// `qemu-io` with one command after the other. It says so itself if a pattern does not match.
-fn qemu_io(uri: &str, commands: &[&str]) {
+pub(crate) fn qemu_io(uri: &str, commands: &[&str]) {
     let mut program = Program::new("qemu-io").args("-f raw --cache=none");
     for command in commands {
         program = program.arg("-c").arg(command);

@@ -28,8 +28,14 @@ struct Pool {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Volume {
     name: String,
+    requests: Vec<Requests>,
     latency: [Stages; 2],
     windows: Windows,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Requests {
+    bytes: u64,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -94,6 +100,11 @@ impl Volume {
         met + missed + out_of_contract + idle
     }
 
+    /// Bytes of all requests that succeeded so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.requests.iter().map(|requests| requests.bytes).sum()
+    }
+
     /// What its reads were like since `before`.
     #[allow(clippy::cast_precision_loss)] // exact up to 2^53 requests
     pub(super) fn since(&self, before: &Self) -> GatewayView {
@@ -146,7 +157,9 @@ mod tests {
     fn status(counts: &[u64], sum_s: f64, met: u64) -> Status {
         let total = format!(r#"{{"total": {{"counts": {counts:?}, "sum_s": {sum_s}}}, "device": {{}}}}"#);
         let windows = format!(r#"{{"met": {met}, "missed": 1, "out_of_contract": 0, "idle": 2}}"#);
-        let volume = format!(r#"{{"name": "victim", "latency": [{total}, {total}], "windows": {windows}}}"#);
+        let volume = format!(
+            r#"{{"name": "victim", "requests": [], "latency": [{total}, {total}], "windows": {windows}}}"#
+        );
         serde_json::from_str(&format!(
             r#"{{"connections": 3, "pools": [{{"name": "p", "volumes": [{volume}]}}]}}"#
         ))

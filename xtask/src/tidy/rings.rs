@@ -13,6 +13,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("weir-sched", &["weir-model"]),
     ("weir-control", &["weir-model"]),
     ("weir-engine", &["weir-model", "weir-sched", "weir-control"]),
+    ("weir-controller", &["weir-model", "weir-control"]),
     ("weir-sim", &["weir-model", "weir-sched", "weir-control", "weir-engine"]),
     ("weir-nbd", &["weir-model"]),
     ("weir-iscsi", &["weir-model"]),

@@ -1,13 +1,16 @@
 //! What the gateway's handle asks of a shard. Commands are rare; requests never come this way.
 
+use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 use weir_backend::{FaultRule, Opened};
 use weir_engine::{Engine, EngineConfig, Recorder, VolumeConfig};
 use weir_model::VolumeId;
 use weir_nbd::Session;
 
-use super::{Pool, Shard, Volume};
+use super::{Intervals, Pool, Shard, Volume};
 use crate::connection::{ConnectionId, Permit};
+use crate::port::{Observations, PortTerms};
+use crate::sharing::{Explanation, VolumeSharing};
 use crate::spec::Limits;
 use crate::stats::VolumeStats;
 use crate::status::{PoolStatus, VolumeStatus};
@@ -22,6 +25,8 @@ pub(crate) struct NewConnection {
     pub(crate) rest: Vec<u8>,
     pub(crate) pool: usize,
     pub(crate) volume: VolumeId,
+    /// The number of the listener that it came through.
+    pub(crate) listener: usize,
     pub(crate) permit: Permit,
 }
 
@@ -39,6 +44,7 @@ pub(crate) enum Command {
     AddPool {
         name: String,
         config: EngineConfig,
+        ports: Vec<String>,
         recorder: Option<Box<dyn Recorder + Send>>,
         answer: oneshot::Sender<usize>,
     },
@@ -73,6 +79,22 @@ pub(crate) enum Command {
     Status {
         answer: oneshot::Sender<Vec<PoolStatus>>,
     },
+    Explain {
+        pool: usize,
+        volume: VolumeId,
+        answer: oneshot::Sender<Option<Explanation>>,
+    },
+    /// What is seen of a pool that is a port goes there from now on.
+    Observe {
+        pool: usize,
+        observations: Sender<Observations>,
+    },
+    /// `done` is sent when they are in force, and dropped if there is no such port.
+    ApplyTerms {
+        pool: usize,
+        terms: PortTerms,
+        done: oneshot::Sender<()>,
+    },
     /// The time for finishing what is queued is up.
     AbortQueued,
     /// The thread ends, and with it every connection.
@@ -84,14 +106,17 @@ impl Shard {
     pub(super) fn handle_command(&mut self, command: Command) -> Option<ConnectionId> {
         match command {
             Command::Connect(new) => return self.connect(new),
-            Command::AddPool { name, config, recorder, answer } => {
-                let _ = answer.send(self.add_pool(name, config, recorder));
+            Command::AddPool { name, config, ports, recorder, answer } => {
+                let _ = answer.send(self.add_pool(name, config, ports, recorder));
             }
             Command::SetPool { pool, config } => {
                 let now = self.clock.now();
-                self.pools[pool].engine.set_config(now, config);
-                self.pools[pool].in_flight_peak = None;
-                self.pools[pool].dirty = true;
+                let pool = &mut self.pools[pool];
+                pool.engine.set_config(now, config);
+                pool.control = config.control;
+                pool.forget_allocations();
+                pool.in_flight_peak = None;
+                pool.dirty = true;
             }
             Command::ClosePool { pool } => self.close_pool(pool),
             Command::AddVolume { pool, volume, answer } => {
@@ -108,6 +133,11 @@ impl Shard {
             Command::Status { answer } => {
                 let _ = answer.send(self.status());
             }
+            Command::Explain { pool, volume, answer } => {
+                let _ = answer.send(self.explain(pool, volume));
+            }
+            Command::Observe { pool, observations } => self.observe(pool, observations),
+            Command::ApplyTerms { pool, terms, done } => self.apply_terms(pool, &terms, done),
             Command::AbortQueued => self.abort_all_queued(),
             Command::Stop => {} // the loop that receives commands sees to it
         }
@@ -119,6 +149,7 @@ impl Shard {
         &mut self,
         name: String,
         config: EngineConfig,
+        ports: Vec<String>,
         recorder: Option<Box<dyn Recorder + Send>>,
     ) -> usize {
         let now = self.clock.now();
@@ -128,8 +159,12 @@ impl Shard {
         };
         self.pools.insert(Pool {
             name,
+            control: config.control,
             engine,
+            ports,
+            observer: None,
             volumes: Vec::new(),
+            first_ports: Vec::new(),
             timed: Vec::new(),
             retiring: 0,
             pending: Vec::new(),
@@ -150,33 +185,39 @@ impl Shard {
         let device = new.opened.attach(&mut self.attach, new.faults);
         let now = self.clock.now();
         let pool = &mut self.pools[pool];
-        let has_slo = new.config.slo.is_some();
-        let id = pool.engine.add_volume(now, new.config);
+        let id = pool.engine.add_volume(now, new.config.clone());
         let index = id.0 as usize;
         if pool.volumes.len() <= index {
             pool.volumes.resize_with(index + 1, || None);
         }
-        pool.volumes[index] = Some(Volume {
+        let ports = pool.add_ports(now, id);
+        let mut volume = Volume {
             name: new.name,
             device,
+            ports,
             stats: VolumeStats::new(),
-            has_slo,
+            closed: Vec::new(),
+            config: new.config,
+            intervals: Intervals::default(),
             timed: false,
             retiring: None,
             error_logged: None,
-        });
+        };
+        if volume.keeps_time() {
+            pool.timed.push(id);
+        }
+        pool.volumes[index] = Some(volume);
         id
     }
 
     fn set_volume(&mut self, pool: usize, volume: VolumeId, config: VolumeConfig, faults: Vec<FaultRule>) {
         let now = self.clock.now();
         let pool = &mut self.pools[pool];
-        let has_slo = config.slo.is_some();
-        pool.engine.set_volume(now, volume, config);
+        pool.engine.set_volume(now, volume, config.clone());
         pool.dirty = true;
         let id = volume;
         let volume = pool.volume(id);
-        volume.has_slo = has_slo;
+        volume.config = config;
         volume.device.set_faults(now, faults, &mut self.finished);
         if !volume.timed && volume.keeps_time() {
             pool.timed.push(id);
@@ -197,30 +238,36 @@ fn pool_status(pool: &Pool) -> PoolStatus {
         .filter_map(|id| {
             // One that is on its way out may have a successor of the same name already.
             let volume = pool.volumes[id.0 as usize].as_ref().filter(|volume| volume.retiring.is_none())?;
-            Some(volume_status(volume, pool.engine.target(id)))
+            Some(volume_status(volume, pool.engine.target(id), pool.sharing_of(id)))
         })
         .collect();
     volumes.sort_by(|a, b| a.name.cmp(&b.name));
     PoolStatus {
         name: pool.name.clone(),
-        control: if seen.depth_target.is_some() { "facade" } else { "none" }.to_owned(),
+        control: pool.control_name().to_owned(),
         depth_target: seen.depth_target.map(weir_model::QueueDepth::get),
         in_flight: seen.in_flight,
         in_flight_peak: pool.in_flight_peak,
         queued: seen.queued,
+        sharing: pool.sharing(),
         volumes,
     }
 }
 
-fn volume_status(volume: &Volume, target: Option<weir_model::Span>) -> VolumeStatus {
+fn volume_status(
+    volume: &Volume,
+    target: Option<weir_model::Span>,
+    sharing: Option<VolumeSharing>,
+) -> VolumeStatus {
     VolumeStatus {
         name: volume.name.clone(),
         size_bytes: weir_backend::BlockDevice::properties(&volume.device).size,
-        has_slo: volume.has_slo,
+        has_slo: volume.config.slo.is_some(),
         slo_target_us: target.map(weir_model::Span::as_micros),
         requests: volume.stats.requests(),
         latency: volume.stats.latency(),
         windows: volume.stats.windows(),
         last_window: volume.stats.last_window(),
+        sharing,
     }
 }

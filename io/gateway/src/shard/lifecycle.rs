@@ -21,6 +21,7 @@ impl Shard {
         if volume.retiring.is_some() || volume.name != new.session.export.name {
             return None;
         }
+        let port = volume.ports.get(new.listener).copied().unwrap_or(new.volume);
         let stream = match Stream::new(new.socket) {
             Ok(stream) => Rc::new(stream),
             Err(error) => {
@@ -40,6 +41,7 @@ impl Shard {
             session: new.session,
             pool: new.pool,
             volume: new.volume,
+            port,
             phase: Phase::Open,
             incoming: Incoming::START,
             backlog: new.rest,
@@ -48,6 +50,7 @@ impl Shard {
             bytes: 0,
             reserve_used: 0,
             last_progress: now,
+            loss_untold: false,
             held_back: false,
             touched: false,
             waker: None,
@@ -199,7 +202,7 @@ impl Shard {
                 continue;
             }
             for id in pool.volume_ids() {
-                let idle = pool.engine.outstanding(id) == 0;
+                let idle = pool.volumes[id.0 as usize].as_ref().is_some_and(|volume| pool.is_idle(volume));
                 let volume = pool.volume(id);
                 match &mut volume.retiring {
                     Some(retiring) if idle && !retiring.flushing => retiring.flushing = true,
@@ -231,7 +234,7 @@ impl Shard {
         if let Err(error) = result {
             tracing::error!(volume = ended.name, %error, "the last flush failed: unflushed writes may be lost");
         }
-        pool.engine.remove_volume(now, volume);
+        pool.remove_ports(now, &ended.ports);
         // The device goes before anybody is told, so that its file is free for the next server.
         drop(ended.device);
         tracing::info!(volume = ended.name, "no longer served");

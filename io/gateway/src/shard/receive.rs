@@ -222,7 +222,7 @@ impl Shard {
         let connection = &self.connections[key];
         let pool = &mut self.pools[connection.pool];
         let kind = command.kind.io_kind().expect("a disconnect is not submitted");
-        let (volume, offset, length) = (connection.volume, command.offset, command.length);
+        let (volume, offset, length) = (connection.port, command.offset, command.length);
         let id = pool.engine.handle_submit(now, Request { volume, kind, offset, length });
         let slot = id.slot as usize;
         if pool.pending.len() <= slot {

@@ -2,12 +2,14 @@
 
 use std::task::{Context, Poll};
 
-use weir_backend::{BlockDevice, BlockError, DeviceRequest, Finished};
+use slab::Slab;
+use weir_backend::{BlockDevice, BlockError, BlockErrorKind, DeviceRequest, Errno, Finished};
 use weir_engine::{Dispatch, Event};
 use weir_model::{Instant, Io, IoKind, Span, VolumeId};
 use weir_nbd::CommandKind;
 
 use super::{Named, Pending, Shard, named, request_token};
+use crate::connection::Connection;
 use crate::output::Reply;
 use crate::reply;
 use crate::stats::Answered;
@@ -18,6 +20,10 @@ const PASSES: usize = 2;
 
 /// Errors of one volume's device are logged no more often than this; the metrics count them all.
 const ERROR_LOG_PERIOD: Span = Span::from_secs(1);
+
+/// The answer to the first flush of a client that does not know of a loss.
+const LOSS: BlockError =
+    BlockError { kind: BlockErrorKind::Io, op: IoKind::Flush, offset: 0, length: 0, errno: Errno::IO };
 
 impl Shard {
     /// Does everything that can be done now. Never ready: the driver ends with its thread.
@@ -54,15 +60,19 @@ impl Shard {
 
     /// Tells engines and devices what time it is, where they asked for it.
     fn handle_timeouts(&mut self, now: Instant) {
-        for (_, pool) in &mut self.pools {
+        for (index, pool) in &mut self.pools {
             if pool.engine.poll_timeout().is_some_and(|due| due <= now) {
                 pool.engine.handle_timeout(now);
                 pool.dirty = true;
             }
             let (volumes, finished) = (&mut pool.volumes, &mut self.finished);
+            let connections = &mut self.connections;
             pool.timed.retain(|id| {
                 volumes[id.0 as usize].as_mut().is_some_and(|volume| {
                     volume.device.poll_finished(now, finished);
+                    if volume.device.take_loss() {
+                        note_loss(connections, index, *id);
+                    }
                     volume.keeps_time()
                 })
             });
@@ -97,11 +107,11 @@ impl Shard {
                     _ => pending.buffer.take(),
                 };
                 let request = device_request(index, &io, pending, buffer);
-                let volume =
-                    pool.volumes[io.volume.0 as usize].as_mut().expect("a volume with requests exists");
+                let first = pool.first_port(io.volume);
+                let volume = pool.volume(first);
                 volume.device.start(now, request, &mut self.finished);
                 if !volume.timed && volume.keeps_time() {
-                    pool.timed.push(io.volume);
+                    pool.timed.push(first);
                 }
             }
         }
@@ -120,9 +130,16 @@ impl Shard {
         self.finished = finished;
     }
 
-    fn handle_request_finished(&mut self, now: Instant, index: usize, slot: usize, done: Finished) {
+    fn handle_request_finished(&mut self, now: Instant, index: usize, slot: usize, mut done: Finished) {
+        let pending =
+            self.pools[index].pending[slot].take().expect("a device finishes only what it was given");
+        if pending.command.kind == CommandKind::Flush
+            && let Some(connection) = self.connection(pending.connection)
+            && std::mem::take(&mut connection.loss_untold)
+        {
+            done.result = done.result.and(Err(LOSS));
+        }
         let pool = &mut self.pools[index];
-        let pending = pool.pending[slot].take().expect("a device finishes only what it was given");
         pool.engine.handle_complete(now, pending.id, done.result.is_ok());
         pool.dirty = true;
         if let Err(error) = &done.result {
@@ -203,27 +220,38 @@ impl Shard {
     fn settle(&mut self) {
         for (_, pool) in &mut self.pools {
             while let Some(event) = pool.engine.poll_event() {
-                let stats = |volume: VolumeId| volume.0 as usize;
                 match event {
                     Event::Finished { volume, kind, length, ok, queued, device, total } => {
-                        if let Some(volume) = pool.volumes[stats(volume)].as_mut() {
+                        if let Some(volume) = pool.volume_at(volume) {
                             volume.stats.record(&Answered { kind, length, ok, queued, device, total });
                         }
                     }
                     Event::WindowClosed { volume, window } => {
-                        if let Some(volume) = pool.volumes[stats(volume)].as_mut() {
-                            volume.stats.close_window(&window);
+                        if let Some(volume) = pool.volume_at(volume) {
+                            volume.close_window(window);
                         }
                     }
                     Event::Controlled { peak, .. } => pool.in_flight_peak = Some(peak),
-                    Event::Aborted { .. } | Event::Granted { .. } | Event::Allocated { .. } => {}
+                    Event::Allocated { volume, reasoning } => {
+                        pool.note_allocation(self.clock.now(), volume, reasoning)
+                    }
+                    Event::Aborted { .. } | Event::Granted { .. } => {}
                 }
             }
+            pool.tell_observer();
         }
         self.flush_retiring();
         if let Some(key) = self.budget.poll_grantable() {
             self.connections[key].wake();
         }
+    }
+}
+
+/// What a client was answered may be lost: its next flush fails, so that it does not take it for durable. Each client is
+/// told by a flush of its own, and one that connects later has nothing to lose.
+fn note_loss(connections: &mut Slab<Connection>, pool: usize, volume: VolumeId) {
+    for (_, connection) in connections {
+        connection.loss_untold |= (connection.pool, connection.volume) == (pool, volume);
     }
 }
 

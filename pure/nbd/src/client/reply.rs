@@ -1,8 +1,8 @@
 //! Replies: from whatever a read returned to "this request was answered, so".
 //!
 //! A simple reply does not say how much data follows: the decoder asks the caller, who knows what the request with
-//! that cookie was. The data itself is skipped where it lies; only a header that the end of the input cuts in two is
-//! kept. A structured reply may come in many chunks, mixed with those of others: what has come of it is kept until the
+//! that cookie was. The data itself is skipped where it lies, or left to a caller who is told where it belongs; only a header that
+//! the end of the input cuts in two is kept. A structured reply may come in many chunks, mixed with those of others: what has come of it is kept until the
 //! last chunk, in a list that is searched from the front, as it nearly always is empty.
 
 use thiserror::Error;
@@ -30,6 +30,33 @@ pub struct Reply {
     pub cookie: u64,
     /// Zero for success, else the NBD error number (not the platform's).
     pub error: u32,
+}
+
+/// The next thing in the stream, for a caller who wants the data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Received {
+    /// The next `length` bytes of the stream are data of a read, from byte `start` of it on. They are the caller's to
+    /// take off, before it goes on decoding.
+    Data {
+        /// The cookie of the read.
+        cookie: u64,
+        /// Where in the read; `start + length` lies within it.
+        start: u32,
+        /// Number of bytes, above zero.
+        length: u32,
+    },
+    /// A part of a read is zeroes.
+    Zeroes {
+        /// The cookie of the read.
+        cookie: u64,
+        /// Where in the read; `start + length` lies within it.
+        start: u32,
+        /// Number of bytes, above zero.
+        length: u32,
+    },
+    /// A request was answered. The data of a read that succeeded came before: as many bytes as were asked for, though a
+    /// server may have sent some twice and others not at all.
+    Reply(Reply),
 }
 
 /// What the server did that no client could follow; the connection is of no use any more.
@@ -116,10 +143,27 @@ enum Head {
 /// What a message says about its reply.
 struct Part {
     cookie: u64,
-    data: u32,
+    content: Content,
     error: u32,
     last: bool,
     awaited: Awaited,
+}
+
+/// What a message carries of a read, and where in the read.
+#[derive(Clone, Copy)]
+enum Content {
+    None,
+    Data { start: u32, length: u32 },
+    Zeroes { start: u32, length: u32 },
+}
+
+impl Content {
+    const fn length(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Data { length, .. } | Self::Zeroes { length, .. } => length,
+        }
+    }
 }
 
 impl ReplyDecoder {
@@ -142,13 +186,8 @@ impl ReplyDecoder {
         mut awaited: impl FnMut(u64) -> Option<Awaited>,
     ) -> Result<Option<Reply>, ReplyError> {
         loop {
-            if self.skip > 0 {
-                let step = usize::try_from(self.skip).unwrap_or(usize::MAX).min(input.len());
-                *input = &input[step..];
-                self.skip -= step as u64;
-                if self.skip > 0 {
-                    return Ok(None);
-                }
+            if !self.skip(input) {
+                return Ok(None);
             }
             if let Some(reply) = self.after_skip.take() {
                 return Ok(Some(reply));
@@ -157,6 +196,47 @@ impl ReplyDecoder {
             self.skip = payload;
             self.after_skip = self.account(&part)?;
         }
+    }
+
+    /// As [`ReplyDecoder::next_reply`], but tells of the data of reads too, and leaves their bytes to the caller.
+    ///
+    /// # Errors
+    /// If the server violates the protocol; the decoder must not be used after that.
+    #[inline]
+    pub fn next_received(
+        &mut self,
+        input: &mut &[u8],
+        mut awaited: impl FnMut(u64) -> Option<Awaited>,
+    ) -> Result<Option<Received>, ReplyError> {
+        loop {
+            if !self.skip(input) {
+                return Ok(None);
+            }
+            if let Some(reply) = self.after_skip.take() {
+                return Ok(Some(Received::Reply(reply)));
+            }
+            let Some((payload, part)) = self.next_head(input, &mut awaited)? else { return Ok(None) };
+            self.after_skip = self.account(&part)?;
+            let cookie = part.cookie;
+            match part.content {
+                Content::Data { start, length } => return Ok(Some(Received::Data { cookie, start, length })),
+                Content::Zeroes { start, length } => {
+                    return Ok(Some(Received::Zeroes { cookie, start, length }));
+                }
+                Content::None => self.skip = payload,
+            }
+        }
+    }
+
+    /// Takes off what is to be skipped; false if there is more of it to come.
+    #[inline]
+    fn skip(&mut self, input: &mut &[u8]) -> bool {
+        if self.skip > 0 {
+            let step = usize::try_from(self.skip).unwrap_or(usize::MAX).min(input.len());
+            *input = &input[step..];
+            self.skip -= step as u64;
+        }
+        self.skip == 0
     }
 
     /// The next whole header: straight from the input, or put together from what was kept and the input.
@@ -195,7 +275,8 @@ impl ReplyDecoder {
     /// Adds a message to what has come of its reply; the reply, if that was the last of it.
     #[inline]
     fn account(&mut self, part: &Part) -> Result<Option<Reply>, ReplyError> {
-        let mut sum = Partial { cookie: part.cookie, data: u64::from(part.data), error: part.error };
+        let mut sum =
+            Partial { cookie: part.cookie, data: u64::from(part.content.length()), error: part.error };
         if !self.partial.is_empty()
             && let Some(index) = self.partial.iter().position(|partial| partial.cookie == part.cookie)
         {
@@ -244,9 +325,12 @@ fn parse_simple(
     if structured && awaited.data > 0 {
         return Err(ReplyError::SimpleReplyToRead);
     }
-    let data = if error == 0 { awaited.data } else { 0 };
-    let part = Part { cookie, data, error, last: true, awaited };
-    Ok(Head::Whole { head: SIMPLE_REPLY_LENGTH, payload: u64::from(data), part })
+    let content = match awaited.data {
+        length @ 1.. if error == 0 => Content::Data { start: 0, length },
+        _ => Content::None,
+    };
+    let part = Part { cookie, content, error, last: true, awaited };
+    Ok(Head::Whole { head: SIMPLE_REPLY_LENGTH, payload: u64::from(content.length()), part })
 }
 
 /// NBD protocol, "Structured reply chunk message" and "Structured reply types".
@@ -259,15 +343,14 @@ fn parse_chunk(bytes: &[u8], awaited: &mut impl FnMut(u64) -> Option<Awaited>) -
     let awaited = awaited(cookie).ok_or(ReplyError::UnknownCookie(cookie))?;
     let last = flags & chunk_flag::DONE != 0;
     let bad_length = ReplyError::BadChunkLength { kind, length };
-    let (fields, data, error) = match kind {
-        chunk_type::NONE if length == 0 && last => (0, 0, 0),
+    let (fields, content, error) = match kind {
+        chunk_type::NONE if length == 0 && last => (0, Content::None, 0),
         chunk_type::OFFSET_DATA if awaited.data > 0 => {
             let data = length.checked_sub(8).filter(|data| *data > 0).ok_or(bad_length)?;
             let Some(offset) = u64_at(bytes, CHUNK_HEADER_LENGTH) else {
                 return Ok(Head::Need(CHUNK_HEADER_LENGTH + 8));
             };
-            within(awaited, offset, data)?;
-            (8, data, 0)
+            (8, Content::Data { start: within(awaited, offset, data)?, length: data }, 0)
         }
         chunk_type::OFFSET_HOLE if awaited.data > 0 => {
             if length != 12 {
@@ -278,8 +361,7 @@ fn parse_chunk(bytes: &[u8], awaited: &mut impl FnMut(u64) -> Option<Awaited>) -
             else {
                 return Ok(Head::Need(CHUNK_HEADER_LENGTH + 12));
             };
-            within(awaited, offset, data)?;
-            (12, data, 0)
+            (12, Content::Zeroes { start: within(awaited, offset, data)?, length: data }, 0)
         }
         kind if kind & chunk_type::ERROR_BIT != 0 => {
             if !(6..=MAX_ERROR_PAYLOAD).contains(&length) {
@@ -296,7 +378,7 @@ fn parse_chunk(bytes: &[u8], awaited: &mut impl FnMut(u64) -> Option<Awaited>) -
             if error == 0 {
                 return Err(ReplyError::ErrorWithoutNumber);
             }
-            (6, 0, error)
+            (6, Content::None, error)
         }
         chunk_type::NONE => return Err(bad_length),
         _ => return Err(ReplyError::UnexpectedChunk(kind)),
@@ -305,15 +387,15 @@ fn parse_chunk(bytes: &[u8], awaited: &mut impl FnMut(u64) -> Option<Awaited>) -
     Ok(Head::Whole {
         head: CHUNK_HEADER_LENGTH + fields,
         payload,
-        part: Part { cookie, data, error, last, awaited },
+        part: Part { cookie, content, error, last, awaited },
     })
 }
 
-/// Checks that data lies within the read that it answers, and that there is some.
-fn within(awaited: Awaited, offset: u64, length: u32) -> Result<(), ReplyError> {
-    let start = offset.checked_sub(awaited.offset);
-    let fits = start.is_some_and(|start| u64::from(length) <= u64::from(awaited.data).saturating_sub(start));
-    if fits && length > 0 { Ok(()) } else { Err(ReplyError::OutsideOfRead { offset, length }) }
+/// Where in the read that it answers data lies, after a check that it does and that there is some.
+fn within(awaited: Awaited, offset: u64, length: u32) -> Result<u32, ReplyError> {
+    let start = offset.checked_sub(awaited.offset).and_then(|start| u32::try_from(start).ok());
+    let fits = |start: &u32| length > 0 && length <= awaited.data.saturating_sub(*start);
+    start.filter(fits).ok_or(ReplyError::OutsideOfRead { offset, length })
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

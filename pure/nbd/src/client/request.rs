@@ -4,9 +4,14 @@ use crate::wire::{self, REQUEST_LENGTH, command_flag};
 use crate::{Command, CommandKind};
 
 /// Appends the 28 bytes of a request to `out`; the payload of a write is the caller's to append.
+pub fn encode_request(out: &mut Vec<u8>, command: &Command) {
+    out.extend_from_slice(&request_header(command));
+}
+
+/// The 28 bytes of a request, without the payload of a write.
 ///
 /// Source: NBD protocol, "Request message".
-pub fn encode_request(out: &mut Vec<u8>, command: &Command) {
+pub fn request_header(command: &Command) -> [u8; REQUEST_LENGTH] {
     let flags = flag(command.fua, command_flag::FUA)
         | flag(command.no_hole, command_flag::NO_HOLE)
         | flag(command.dont_fragment, command_flag::DF)
@@ -19,7 +24,7 @@ pub fn encode_request(out: &mut Vec<u8>, command: &Command) {
     bytes[8..16].copy_from_slice(&command.cookie.to_be_bytes());
     bytes[16..24].copy_from_slice(&command.offset.to_be_bytes());
     bytes[24..28].copy_from_slice(&command.length.to_be_bytes());
-    out.extend_from_slice(&bytes);
+    bytes
 }
 
 const fn flag(set: bool, bit: u16) -> u16 {

@@ -100,7 +100,7 @@ fn an_array_has_one_pool_and_room_for_its_volumes_and_a_file_one_volume() {
         ),
         (
             volume("w", "a", "array:s:w", "1MiB"),
-            r#"16: volume.w.backend: found "array:s:w"; accepted: "file:/path" (absolute), "memory", "station:NAME" or "array:NAME:/path""#,
+            r#"16: volume.w.backend: found "array:s:w"; accepted: "file:/path" (absolute), "memory", "station:NAME", "array:NAME:/path", "nbd://host:port/export" or "nbd+unix:///export?socket=/path""#,
         ),
         (
             volume("w", "a", "array:s:/w", "1MiB").replace("size = \"1MiB\"\n", ""),

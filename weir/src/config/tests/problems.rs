@@ -52,7 +52,7 @@ fn an_unknown_key_gets_the_list_of_those_that_are_known() {
     assert_volume_lines(&[
         (
             "iops = 1\n",
-            "14: volume.v.iops: found an unknown key; accepted: pool, backend, size, description, slo, max_iops, max_bandwidth, max_concurrency, faults",
+            "14: volume.v.iops: found an unknown key; accepted: pool, backend, size, connections, description, slo, target, priority, max_iops, max_bandwidth, max_concurrency, faults",
         ),
         (
             "[volumes.v]\n",
@@ -72,7 +72,7 @@ fn an_unknown_key_gets_the_list_of_those_that_are_known() {
         ),
         (
             "[volume.v.w]\n",
-            "14: volume.v.w: found an unknown key; accepted: pool, backend, size, description, slo, max_iops, max_bandwidth, max_concurrency, faults",
+            "14: volume.v.w: found an unknown key; accepted: pool, backend, size, connections, description, slo, target, priority, max_iops, max_bandwidth, max_concurrency, faults",
         ),
     ]);
 }
@@ -118,7 +118,7 @@ fn a_value_of_the_wrong_type_gets_what_would_be_right() {
         ),
         (
             "[pool.b]\ncontrol = \"pid\"\n",
-            r#"15: pool.b.control: found "pid"; accepted: one of "facade", "none""#,
+            r#"15: pool.b.control: found "pid"; accepted: one of "facade", "maestro", "none""#,
         ),
         (
             "[limits]\nconnections = 2000000\n",
@@ -127,7 +127,7 @@ fn a_value_of_the_wrong_type_gets_what_would_be_right() {
     ]);
     assert_lines(&[(
         "[volume]\nv = 5\n",
-        "11: volume.v: found 5; accepted: a table with the keys pool, backend, size, description, slo, max_iops, max_bandwidth, max_concurrency, faults",
+        "11: volume.v: found 5; accepted: a table with the keys pool, backend, size, connections, description, slo, target, priority, max_iops, max_bandwidth, max_concurrency, faults",
     )]);
     assert_eq!(
         problems(&format!("volume = 5\n{HEAD}")),
@@ -211,7 +211,7 @@ fn a_volume_needs_a_pool_and_a_backend_that_are_there() {
         ),
         (
             &volume("a", ""),
-            r#"10: volume.v.backend: found nothing; accepted: "file:/path" (absolute), "memory", "station:NAME" or "array:NAME:/path""#,
+            r#"10: volume.v.backend: found nothing; accepted: "file:/path" (absolute), "memory", "station:NAME", "array:NAME:/path", "nbd://host:port/export" or "nbd+unix:///export?socket=/path""#,
         ),
         (
             &volume("b", "backend = \"memory\"\nsize = \"1MiB\"\n"),
@@ -231,11 +231,31 @@ fn a_volume_needs_a_pool_and_a_backend_that_are_there() {
         ),
         (
             &volume("a", "backend = \"file:db.img\"\n"),
-            r#"12: volume.v.backend: found "file:db.img"; accepted: "file:/path" (absolute), "memory", "station:NAME" or "array:NAME:/path""#,
+            r#"12: volume.v.backend: found "file:db.img"; accepted: "file:/path" (absolute), "memory", "station:NAME", "array:NAME:/path", "nbd://host:port/export" or "nbd+unix:///export?socket=/path""#,
+        ),
+        (
+            &volume("a", "backend = \"nbds://server/disk\"\n"),
+            r#"12: volume.v.backend: found "nbds://server/disk"; accepted: "file:/path" (absolute), "memory", "station:NAME", "array:NAME:/path", "nbd://host:port/export" or "nbd+unix:///export?socket=/path""#,
+        ),
+        (
+            &volume("a", "backend = \"nbd+unix:///disk\"\n"),
+            r#"12: volume.v.backend: found "nbd+unix:///disk"; accepted: "file:/path" (absolute), "memory", "station:NAME", "array:NAME:/path", "nbd://host:port/export" or "nbd+unix:///export?socket=/path""#,
+        ),
+        (
+            &volume("a", "backend = \"nbd://server/disk\"\nsize = \"1GiB\"\n"),
+            r#"13: volume.v.size: found a size, and backend "nbd://server/disk" has its own; accepted: nothing"#,
+        ),
+        (
+            &volume("a", "backend = \"nbd://server/disk\"\nconnections = 65\n"),
+            r#"13: volume.v.connections: found 65; accepted: a whole number from 1 to 64"#,
+        ),
+        (
+            &volume("a", "backend = \"memory\"\nsize = \"1MiB\"\nconnections = 2\n"),
+            r#"14: volume.v.connections: found a number of connections, and backend "memory" has none; accepted: nothing, or a backend "nbd://host:port/export""#,
         ),
         (
             &volume("a", "backend = \"memory:1\"\n"),
-            r#"12: volume.v.backend: found "memory:1"; accepted: "file:/path" (absolute), "memory", "station:NAME" or "array:NAME:/path""#,
+            r#"12: volume.v.backend: found "memory:1"; accepted: "file:/path" (absolute), "memory", "station:NAME", "array:NAME:/path", "nbd://host:port/export" or "nbd+unix:///export?socket=/path""#,
         ),
     ]);
 }
@@ -284,19 +304,19 @@ fn what_nobody_would_enforce_is_refused() {
     assert_lines(&[
         (
             &capped("max_iops = \"10iops\""),
-            r#"14: volume.v.max_iops: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade""#,
+            r#"14: volume.v.max_iops: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade" or "maestro""#,
         ),
         (
             &capped("max_bandwidth = \"1MiB/s\""),
-            r#"14: volume.v.max_bandwidth: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade""#,
+            r#"14: volume.v.max_bandwidth: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade" or "maestro""#,
         ),
         (
             &capped("max_concurrency = 1"),
-            r#"14: volume.v.max_concurrency: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade""#,
+            r#"14: volume.v.max_concurrency: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade" or "maestro""#,
         ),
         (
             &format!("{VOLUME}[pool.plain]\ncontrol = \"none\"\ngrowth = 0.1\n"),
-            r#"16: pool.plain.growth: found a setting of the control that control = "none" turns off; accepted: nothing, or control = "facade""#,
+            r#"16: pool.plain.growth: found a setting of control = "facade"; accepted: nothing, or control = "facade""#,
         ),
     ]);
 }

@@ -148,6 +148,7 @@ fn every_key_is_in_the_manual() {
         listen::KEYS,
         limits::KEYS,
         pool::KEYS,
+        pool::TOTAL_KEYS,
         pool::STATION_KEYS,
         volume::KEYS,
         volume::SLO_KEYS,
@@ -175,4 +176,22 @@ fn the_example_of_the_manual_is_valid() {
 fn a_file_that_cannot_be_read_is_named() {
     let error = Config::load(Path::new("nowhere/weir.toml")).unwrap_err().to_string();
     assert!(error.starts_with("nowhere/weir.toml: found No such file or directory"), "{error}");
+}
+
+#[test]
+fn a_volume_on_another_server_has_its_size_and_some_connections() {
+    let volume = "[volume.v]\npool = \"a\"\nbackend = \"nbd://[::1]:7000/db\"\n";
+    let report = report(&format!("[listen]\nnbd = [\"h:1\"]\n[pool.a]\n{volume}"));
+    let value = |key: &str| {
+        let line = report.lines().find(|line| line.starts_with(key)).expect("each key has a line");
+        line[key.len()..]
+            .split("  ")
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("|")
+    };
+    assert_eq!(value("volume.v.backend"), "nbd://[::1]:7000/db|line 6");
+    assert_eq!(value("volume.v.size"), "-|default: the size that the server has");
+    assert_eq!(value("volume.v.connections"), "4|default: many servers work on each with threads of its own");
 }

@@ -16,7 +16,7 @@ use weir_model::Span;
 
 pub(crate) use http::{get, status};
 pub(crate) use pattern::{block, bytes};
-pub(crate) use program::{Outcome, Program, python};
+pub(crate) use program::{Outcome, Program, Running, python};
 pub(crate) use raw::{Flags, RawClient, command, connect_silently, ends};
 pub(crate) use scene::Scene;
 pub(crate) use server::{Server, expect_refusal};

@@ -46,6 +46,16 @@ impl Scene {
         self.write("weir.toml", format!("{listen}{rest}"))
     }
 
+    /// As [`Scene::configure`], with a control socket, `control.sock`.
+    pub(crate) fn configure_controlled(&self, rest: &str) -> PathBuf {
+        self.configure(&format!("control = \"{}\"\n{rest}", self.control()))
+    }
+
+    /// The control socket of a server that has one, as an address.
+    pub(crate) fn control(&self) -> String {
+        format!("unix:{}", self.text("control.sock"))
+    }
+
     /// Writes a file.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.file(name);

@@ -88,7 +88,9 @@ impl Server {
     /// server said: `Ok` if it reloaded, else the lines of its refusal.
     pub(crate) fn reload(&self, text: &str) -> Result<(), String> {
         let before = std::fs::read_to_string(&self.config).expect("the configuration is there");
-        let listen: String = before.lines().take(3).map(|line| format!("{line}\n")).collect();
+        let is_next_table = |(i, line): &(usize, &str)| *i > 0 && line.starts_with('[');
+        let listen = before.lines().enumerate().take_while(|line| !is_next_table(line));
+        let listen: String = listen.map(|(_, line)| format!("{line}\n")).collect();
         std::fs::write(&self.config, format!("{listen}{text}")).expect("the configuration can be written");
         let (said, logged) = (self.said.length(), self.logged.length());
         self.signal(Signal::HUP);

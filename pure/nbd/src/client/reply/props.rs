@@ -44,6 +44,40 @@ fn run(structured: bool, pieces: &[&[u8]]) -> Result<Vec<Reply>, ReplyError> {
     Ok(replies)
 }
 
+/// As `run`, for a caller who takes the data off.
+fn receive(structured: bool, pieces: &[&[u8]]) -> Result<Vec<Received>, ReplyError> {
+    let mut decoder = ReplyDecoder::new(structured);
+    let mut received = Vec::new();
+    let mut data = 0;
+    for piece in pieces {
+        let mut input = *piece;
+        loop {
+            let taken = input.len().min(data);
+            data -= taken;
+            input = &input[taken..];
+            if data > 0 {
+                break;
+            }
+            let awaited = |cookie| {
+                (cookie < 2).then_some(Awaited { offset: 0, data: if cookie == 0 { 16 } else { 0 } })
+            };
+            let Some(next) = decoder.next_received(&mut input, awaited)? else { break };
+            match next {
+                Received::Data { start, length, .. } => {
+                    assert!(length > 0 && start + length <= 16, "it lies within the read");
+                    data = length as usize;
+                }
+                Received::Zeroes { start, length, .. } => {
+                    assert!(length > 0 && start + length <= 16, "it lies within the read");
+                }
+                Received::Reply(_) => {}
+            }
+            received.push(next);
+        }
+    }
+    Ok(received)
+}
+
 proptest! {
     #[test]
     fn no_bytes_panic_and_no_split_changes_what_they_mean(
@@ -56,5 +90,13 @@ proptest! {
         prop_assert_eq!(&run(structured, &[front, back]), &whole);
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         prop_assert_eq!(&run(structured, &single), &whole);
+        let with_data = receive(structured, &[&bytes]);
+        prop_assert_eq!(&receive(structured, &[front, back]), &with_data);
+        prop_assert_eq!(&receive(structured, &single), &with_data);
+        let replies = with_data.map(|received| {
+            let reply = |received| if let Received::Reply(reply) = received { Some(reply) } else { None };
+            received.into_iter().filter_map(reply).collect::<Vec<_>>()
+        });
+        prop_assert_eq!(replies, whole);
     }
 }

@@ -163,3 +163,50 @@ fn data_that_comes_twice_is_an_error() {
     let stream = [data_chunk(0, 8192, 4096), data_chunk(0, 8192, 1)].concat();
     assert_eq!(decode(true, &stream), Err(ReplyError::WrongAmount { found: 4097, asked: 4096 }));
 }
+
+/// What the caller is told, and the data that it takes off, of a stream that comes in pieces.
+fn receive(bytes: &[u8], piece: usize) -> (Vec<Received>, Vec<u8>) {
+    let mut decoder = ReplyDecoder::new(true);
+    let (mut received, mut data, mut left) = (Vec::new(), Vec::new(), 0);
+    for mut input in bytes.chunks(piece) {
+        loop {
+            let (taken, rest) = input.split_at(input.len().min(left));
+            data.extend_from_slice(taken);
+            left -= taken.len();
+            input = rest;
+            if left > 0 {
+                break;
+            }
+            let Some(next) = decoder.next_received(&mut input, awaited).unwrap() else { break };
+            if let Received::Data { length, .. } = next {
+                left = length as usize;
+            }
+            received.push(next);
+        }
+    }
+    assert_eq!(left, 0);
+    (received, data)
+}
+
+#[test]
+fn data_is_told_with_its_place_and_left_to_the_caller_however_the_stream_is_cut() {
+    let stream = [
+        hole_chunk(0, 8192, 1024),
+        simple(2, 0, 0),
+        data_chunk(0, 8192 + 1024, 3000),
+        error_chunk(2, chunk_flag::DONE, 5, "no"),
+        data_chunk(chunk_flag::DONE, 8192 + 4024, 72),
+    ]
+    .concat();
+    let expected = [
+        Received::Zeroes { cookie: 1, start: 0, length: 1024 },
+        Received::Reply(ok(2)),
+        Received::Data { cookie: 1, start: 1024, length: 3000 },
+        Received::Reply(Reply { cookie: 2, error: 5 }),
+        Received::Data { cookie: 1, start: 4024, length: 72 },
+        Received::Reply(ok(1)),
+    ];
+    for piece in [1, 7, 28, 1000, stream.len()] {
+        assert_eq!(receive(&stream, piece), (expected.to_vec(), vec![0x66; 3072]), "pieces of {piece}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Asks a running server: over TCP at its metrics address, or at its control socket.
+//!
+//! With the HTTP library that the server's side brings along, over one connection for each question: a client of the
+//! usual kind knows pools, redirects and proxies, and no Unix sockets.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::handshake;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+/// How long a server may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A server that can be asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Server {
+    /// At its metrics address: `host:port`, and what its paths begin with if something stands before it.
+    Http {
+        /// `host:port`.
+        authority: String,
+        /// Empty, or a path without a `/` at its end.
+        prefix: String,
+    },
+    /// At its control socket.
+    Unix(PathBuf),
+}
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub enum AskError {
+    /// Nobody is there, or not in time, or it is no HTTP.
+    #[error("{0}: no answer ({1}); is the server running?")]
+    NoAnswer(Server, String),
+    /// The server does not do what it is asked for, in its words.
+    #[error("{0}")]
+    Refused(String),
+    /// The answer is not one of weir.
+    #[error("{0}: the answer is none of weir: {1}")]
+    NotWeir(Server, String),
+}
+
+impl Server {
+    /// The server at `http://host:port` or `unix:/path`; `None` if the text is neither.
+    pub fn read(text: &str) -> Option<Self> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return Some(Self::Unix(path.into()));
+        }
+        let rest = text.strip_prefix("http://")?.trim_end_matches('/');
+        let (authority, prefix) = rest
+            .split_once('/')
+            .map_or((rest, String::new()), |(authority, prefix)| (authority, format!("/{prefix}")));
+        let port = if authority.ends_with(']') || !authority.contains(':') { ":80" } else { "" };
+        Some(Self::Http { authority: format!("{authority}{port}"), prefix })
+    }
+
+    /// What stands at `path`.
+    ///
+    /// # Errors
+    /// If there is no server that answers, or it refuses.
+    pub async fn get(&self, path: &str) -> Result<String, AskError> {
+        self.ask(Method::GET, path, String::new()).await
+    }
+
+    /// What the server says to `body`.
+    ///
+    /// # Errors
+    /// If there is no server that answers, or it refuses.
+    ///
+    /// # Panics
+    /// If `body` cannot be written as JSON.
+    pub async fn post(&self, path: &str, body: &impl Serialize) -> Result<String, AskError> {
+        let body = serde_json::to_string(body).expect("what is sent is plain data");
+        self.ask(Method::POST, path, body).await
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: String) -> Result<String, AskError> {
+        let asked = async {
+            match self {
+                Self::Http { authority, prefix } => {
+                    let stream = TcpStream::connect(authority).await.map_err(|error| error.to_string())?;
+                    ask(stream, method, authority, &format!("{prefix}{path}"), body).await
+                }
+                Self::Unix(socket) => {
+                    let stream = UnixStream::connect(socket).await.map_err(|error| error.to_string())?;
+                    ask(stream, method, "localhost", path, body).await
+                }
+            }
+        };
+        let answer = timeout(ANSWER_TIMEOUT, asked).await;
+        match answer.unwrap_or_else(|_| Err(format!("within {ANSWER_TIMEOUT:?}"))) {
+            Ok((true, text)) => Ok(text),
+            Ok((false, text)) if text.is_empty() => {
+                Err(AskError::NotWeir(self.clone(), "nothing is at this address".to_owned()))
+            }
+            Ok((false, text)) => Err(AskError::Refused(text)),
+            Err(error) => Err(AskError::NoAnswer(self.clone(), error)),
+        }
+    }
+}
+
+/// Whether the server could do it, and its words.
+async fn ask(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    method: Method,
+    host: &str,
+    path: &str,
+    body: String,
+) -> Result<(bool, String), String> {
+    let text = |error: &dyn fmt::Display| error.to_string();
+    let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| text(&error))?;
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(HOST, host)
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(body)))
+        .map_err(|error| text(&error))?;
+    let answer = async {
+        let answer = sender.send_request(request).await.map_err(|error| text(&error))?;
+        let done = answer.status().is_success();
+        let body = answer.into_body().collect().await.map_err(|error| text(&error))?.to_bytes();
+        Ok((done, String::from_utf8_lossy(&body).into_owned()))
+    };
+    // The connection moves only while it is polled; what the answer says of it is enough.
+    tokio::pin!(answer);
+    tokio::pin!(connection);
+    tokio::select! {
+        biased;
+        answer = &mut answer => answer,
+        _ = &mut connection => answer.await,
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http { authority, prefix } => write!(f, "http://{authority}{prefix}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_by_a_url_or_a_socket() {
+        let http = |authority: &str, prefix: &str| {
+            Some(Server::Http { authority: authority.to_owned(), prefix: prefix.to_owned() })
+        };
+        assert_eq!(Server::read("http://127.0.0.1:9810/"), http("127.0.0.1:9810", ""));
+        assert_eq!(Server::read("http://[::1]"), http("[::1]:80", ""));
+        assert_eq!(Server::read("http://gateway/weir"), http("gateway:80", "/weir"));
+        assert_eq!(Server::read("unix:/run/weir.sock"), Some(Server::Unix("/run/weir.sock".into())));
+        assert_eq!(Server::read("weir.toml"), None);
+    }
+}

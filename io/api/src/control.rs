@@ -1,0 +1,115 @@
+//! The control socket: where a running gateway is told what to change.
+//!
+//! HTTP over a Unix socket with the mode 0600, so that the kernel says who may, and no secret has to be kept anywhere. What a
+//! change means is not known here: it is handed to whoever owns the configuration, and their answer is handed back.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use serde::{Deserialize, Serialize};
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot};
+use weir_gateway::{ListenError, StatusProbe, UnixSocket};
+
+use crate::array::{self, ArrayProbe};
+use crate::{CHANGES_PATH, reports};
+
+/// What is to be changed of a table of the configuration.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// The table, such as `volume`.
+    pub table: String,
+    /// Which of them.
+    pub name: String,
+    /// Keys and the text of their values.
+    pub set: Vec<(String, String)>,
+}
+
+/// A change that somebody asks for, and the way back for the answer: what is now in force, or why nothing has changed.
+#[derive(Debug)]
+pub struct Asked {
+    /// The change.
+    pub change: Change,
+    /// The way back.
+    pub answer: oneshot::Sender<Result<String, String>>,
+}
+
+/// A bound control socket that answers nothing yet.
+#[derive(Debug)]
+pub struct ControlListener(UnixSocket);
+
+impl ControlListener {
+    /// Binds `path`. A socket that a dead server left behind is replaced; the path is removed when the listener is
+    /// dropped.
+    ///
+    /// # Errors
+    /// If the path is in use, not permitted, or taken by something else.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with I/O enabled.
+    pub fn bind(path: &Path) -> Result<Self, ListenError> {
+        UnixSocket::bind_private(path).map(Self)
+    }
+
+    /// Answers until the task is dropped; changes go to `changes`.
+    ///
+    /// # Errors
+    /// Never in practice: errors of single connections are theirs.
+    pub async fn serve(self, probe: StatusProbe, changes: mpsc::Sender<Asked>) -> io::Result<()> {
+        axum::serve(Accepting(self.0), reports().with_state(probe).merge(to_change(changes))).await
+    }
+
+    /// The same for a controller.
+    ///
+    /// # Errors
+    /// Never in practice: errors of single connections are theirs.
+    pub async fn serve_array(self, probe: ArrayProbe, changes: mpsc::Sender<Asked>) -> io::Result<()> {
+        axum::serve(Accepting(self.0), array::reports(probe).merge(to_change(changes))).await
+    }
+}
+
+fn to_change(changes: mpsc::Sender<Asked>) -> axum::Router {
+    axum::Router::new().route(CHANGES_PATH, post(change)).with_state(changes)
+}
+
+async fn change(State(changes): State<mpsc::Sender<Asked>>, Json(change): Json<Change>) -> Response {
+    let (answer, answered) = oneshot::channel();
+    let _ = changes.send(Asked { change, answer }).await;
+    match answered.await {
+        Ok(Ok(in_force)) => in_force.into_response(),
+        Ok(Err(refused)) => (StatusCode::UNPROCESSABLE_ENTITY, refused).into_response(),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the server is stopping").into_response(),
+    }
+}
+
+/// The socket as axum wants it.
+struct Accepting(UnixSocket);
+
+impl axum::serve::Listener for Accepting {
+    type Io = UnixStream;
+    type Addr = ();
+
+    async fn accept(&mut self) -> (UnixStream, ()) {
+        loop {
+            match self.0.accept().await {
+                Ok(stream) => return (stream, ()),
+                Err(error) => {
+                    // Out of descriptors, most likely: closing connections will free some.
+                    tracing::warn!(%error, "cannot accept a connection to the control socket");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! An export of another NBD server: weir as a shim before any server, or several gateways before one array.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `connect` | socket and handshake, where waiting harms nobody |
+//! | `abilities` | what the server said, checked |
+//! | `link` | the connections, and what happens when there are none |
+//! | `table` | what is not finished: requests, and their pieces on the wire |
+//! | `connection`, `socket` | bytes to a server, and from it |
+//!
+//! **Several connections** are made only if the server says that a flush on one covers what was answered on all
+//! (`NBD_FLAG_CAN_MULTI_CONN`); else there is one. A request takes the connection that is least busy.
+//!
+//! **A server that goes away.** What was not answered is kept and sent again, in its order, when the server is back. That
+//! is safe, as it may have been done or not: the client has been told neither, and what it may have in flight at the same time
+//! has no order among itself. A request waits fifteen seconds at most, then it fails with an I/O error; the server is tried
+//! on. If it comes back with another size or other abilities than clients were told of, it is refused. (NBD cannot
+//! fence: what a server had received before a connection broke, it may still do later. No client of it can help that.)
+//!
+//! **What was answered and not flushed** may be lost if the server had it in a volatile cache and died. The client would
+//! never know: its next flush would succeed, at a server that has nothing to flush. There are two ways out. To keep the
+//! data of such writes, and to write them again, looks kinder, but is wrong as soon as the server has other clients,
+//! which several gateways before one array are to each other: they may have written there since, and an old write would
+//! come on top of a newer one that was flushed. So the loss is told, as the kernel's `fsync` tells of one: the device says
+//! that there was a loss ([`take_loss`](BlockDevice::take_loss)), and its driver fails the next flush of *each client* that
+//! was connected then, once. Of each, since a client with several connections may flush on any of them, and
+//! another client's flush must not use up the message. Writes with FUA do not fail: they speak for themselves alone. Nobody can
+//! tell a server that was restarted from a network that was down for a moment, so both count as a loss, unless
+//! everything that was answered had been flushed.
+//!
+//! **What a server cannot do.** Without FUA, a write that asks for it is followed by a flush. Without flush, each
+//! write is sent with FUA; without both, nobody knows what is durable, and each loss of the server counts. Without write
+//! zeroes they are written; without trim and cache, which are advice, nothing is done. Reads and writes longer than the
+//! server takes are split. Its smallest block is told to weir's own clients, and requests that are not multiples of it are
+//! refused: to read, change and write back the rest would lose what another client writes there in between. Which parts
+//! are allocated is not asked: all are.
+
+use std::cell::RefCell;
+use std::num::NonZeroU32;
+use std::rc::Rc;
+
+use weir_model::Instant;
+use weir_nbd::client::Target;
+
+use crate::{BlockDevice, DeviceRequest, Finished, OpenError, Properties, Ring};
+
+mod abilities;
+mod connect;
+mod connection;
+mod link;
+mod socket;
+mod table;
+
+pub use connect::ConnectError;
+pub(crate) use link::Link;
+
+use connect::Established;
+
+/// A server that is connected to.
+#[derive(Debug)]
+pub(crate) struct OpenUpstream {
+    target: Target,
+    most: NonZeroU32,
+    established: Established,
+}
+
+/// An export of a server, on the thread that drives it.
+#[derive(Debug)]
+pub(crate) struct UpstreamDevice {
+    link: Rc<RefCell<Link>>,
+    properties: Properties,
+}
+
+/// Connects to an export, `most` times if the server allows that.
+pub(crate) fn open(target: &Target, most: NonZeroU32) -> Result<OpenUpstream, OpenError> {
+    let refused = |source| OpenError::Upstream { target: target.to_string(), source };
+    let established = connect::connect(target, most).map_err(refused)?;
+    let (upstream, connections) = (target.to_string(), established.connections.len());
+    tracing::info!(upstream, connections, size = established.abilities.size, "connected");
+    if !established.abilities.read_only && !established.abilities.flush {
+        let fua = established.abilities.fua;
+        tracing::warn!(
+            upstream,
+            fua,
+            "the server knows no flush; only it knows when a write without FUA is durable"
+        );
+    }
+    Ok(OpenUpstream { target: target.clone(), most, established })
+}
+
+impl OpenUpstream {
+    /// What the device will be.
+    pub(crate) fn properties(&self) -> Properties {
+        self.established.abilities.properties()
+    }
+
+    /// Makes the device, for the driver of `ring`.
+    pub(crate) fn attach(self, ring: &Ring) -> UpstreamDevice {
+        let properties = self.properties();
+        let link = Rc::new(RefCell::new(Link::new(self.target, self.most, self.established)));
+        ring.add_link(&link);
+        UpstreamDevice { link, properties }
+    }
+}
+
+impl BlockDevice for UpstreamDevice {
+    fn properties(&self) -> Properties {
+        self.properties
+    }
+
+    fn start(&mut self, now: Instant, request: DeviceRequest, finished: &mut Vec<Finished>) {
+        self.link.borrow_mut().start(now, request, finished);
+    }
+
+    fn poll_finished(&mut self, now: Instant, finished: &mut Vec<Finished>) {
+        self.link.borrow_mut().handle_time(now, finished);
+    }
+
+    /// Never `None`, since a server may go away at any time.
+    fn poll_timeout(&self) -> Option<Instant> {
+        Some(self.link.borrow().poll_timeout())
+    }
+
+    fn take_loss(&mut self) -> bool {
+        self.link.borrow_mut().take_loss()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! One connection: requests on their way to its socket, and replies on their way from it.
+//!
+//! What a turn of the driver has for a server is written with one call, headers and the data of writes where they lie.
+//! A read takes whatever the socket has: the rest of a payload straight to where it belongs, and what follows it into a
+//! buffer of the whole thread, which is looked through to its end. A large read is so copied for its first part only.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::task::{Context, Poll};
+
+use slab::Slab;
+use thiserror::Error;
+use weir_nbd::client::{Received, ReplyDecoder, ReplyError, request_header};
+use weir_nbd::{Command, CommandKind, REQUEST_LENGTH};
+
+use super::connect::Negotiated;
+use super::socket::Socket;
+use super::table::{Piece, Request, Table};
+
+/// Parts of one write to the socket: a turn's worth of requests.
+const SLICES: usize = 128;
+/// Reads of one turn; beyond them the others have theirs first.
+const READS: usize = 16;
+
+/// How a connection ended.
+#[derive(Debug, Error)]
+pub(super) enum Lost {
+    #[error("the server closed the connection")]
+    Closed,
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    #[error(transparent)]
+    Broken(#[from] io::Error),
+    #[error(transparent)]
+    Protocol(#[from] ReplyError),
+}
+
+/// A connection in the transmission phase.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// Its number at its server.
+    index: usize,
+    socket: Socket,
+    decoder: ReplyDecoder,
+    output: VecDeque<Outgoing>,
+    /// Bytes of the first of `output` that the socket has taken.
+    taken: usize,
+    /// Pieces that are not answered.
+    outstanding: usize,
+    filling: Option<Filling>,
+}
+
+/// A request on its way to the socket.
+#[derive(Debug)]
+struct Outgoing {
+    header: [u8; REQUEST_LENGTH],
+    data: Data,
+}
+
+/// What follows the header of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Data {
+    None,
+    /// A part of the buffer of a request.
+    Of {
+        request: usize,
+        start: u32,
+        length: u32,
+    },
+    Zeroes {
+        length: u32,
+    },
+}
+
+/// Data of a read that has yet to come.
+#[derive(Debug)]
+struct Filling {
+    cookie: u64,
+    start: u32,
+    length: u32,
+}
+
+impl Connection {
+    /// The connection of this number.
+    pub(super) fn new(index: usize, negotiated: Negotiated) -> io::Result<Self> {
+        Ok(Self {
+            index,
+            socket: Socket::new(negotiated.socket)?,
+            decoder: ReplyDecoder::new(negotiated.structured_replies),
+            output: VecDeque::new(),
+            taken: 0,
+            outstanding: 0,
+            filling: None,
+        })
+    }
+
+    /// Pieces that are not answered.
+    pub(super) const fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    /// Queues a request, the cookie of which is that of a piece for this connection.
+    pub(super) fn push(&mut self, command: &Command, data: Data) {
+        self.outstanding += 1;
+        self.output.push_back(Outgoing { header: request_header(command), data });
+    }
+
+    /// Writes as much as the socket takes.
+    pub(super) fn send(
+        &mut self,
+        cx: &mut Context<'_>,
+        requests: &Slab<Request>,
+        zeroes: &[u8],
+    ) -> Result<(), Lost> {
+        while !self.output.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let mut used = 0;
+            let mut skip = self.taken;
+            for outgoing in self.output.iter().take(SLICES / 2) {
+                for bytes in [&outgoing.header[..], outgoing.data.bytes(requests, zeroes)] {
+                    if skip < bytes.len() {
+                        slices[used] = IoSlice::new(&bytes[skip..]);
+                        used += 1;
+                    }
+                    skip = skip.saturating_sub(bytes.len());
+                }
+            }
+            match self.socket.poll_write(cx, &slices[..used]) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(0)) => return Err(Lost::Closed),
+                Poll::Ready(taken) => self.took(taken?),
+            }
+        }
+        Ok(())
+    }
+
+    fn took(&mut self, bytes: usize) {
+        self.taken += bytes;
+        while let Some(first) = self.output.front() {
+            let length = REQUEST_LENGTH + first.data.length();
+            if self.taken < length {
+                return;
+            }
+            self.taken -= length;
+            self.output.pop_front();
+        }
+    }
+
+    /// Reads what there is; pushes each piece that was answered, with the error of the protocol, zero for none.
+    pub(super) fn receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        scratch: &mut [u8],
+        table: &mut Table,
+        answered: &mut Vec<(Piece, u32)>,
+    ) -> Result<(), Lost> {
+        for _ in 0..READS {
+            let read = match &self.filling {
+                Some(Filling { cookie, start, length }) => {
+                    let data = table.data(*cookie, *start, *length);
+                    self.socket.poll_read(cx, &mut [IoSliceMut::new(data), IoSliceMut::new(scratch)])
+                }
+                None => self.socket.poll_read(cx, &mut [IoSliceMut::new(scratch)]),
+            };
+            let count = match read {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(0)) => return Err(Lost::Closed),
+                Poll::Ready(count) => count?,
+            };
+            let count = self.filled(count);
+            self.look_through(&scratch[..count], table, answered)?;
+        }
+        cx.waker().wake_by_ref();
+        Ok(())
+    }
+
+    /// Of `count` bytes the first went to where they belong; how many did not.
+    fn filled(&mut self, count: usize) -> usize {
+        let Some(filling) = &mut self.filling else { return count };
+        let left = filling.length as usize;
+        if count >= left {
+            self.filling = None;
+            return count - left;
+        }
+        let count = u32::try_from(count).expect("less than the length");
+        filling.start += count;
+        filling.length -= count;
+        0
+    }
+
+    fn look_through(
+        &mut self,
+        mut input: &[u8],
+        table: &mut Table,
+        answered: &mut Vec<(Piece, u32)>,
+    ) -> Result<(), Lost> {
+        if self.filling.is_some() {
+            return Ok(());
+        }
+        let index = self.index;
+        while let Some(received) =
+            self.decoder.next_received(&mut input, |cookie| table.awaited(index, cookie))?
+        {
+            match received {
+                Received::Data { cookie, start, length } => {
+                    let data = table.data(cookie, start, length);
+                    let here = input.len().min(data.len());
+                    data[..here].copy_from_slice(&input[..here]);
+                    input = &input[here..];
+                    let here = u32::try_from(here).expect("at most the length");
+                    if here < length {
+                        self.filling = Some(Filling { cookie, start: start + here, length: length - here });
+                        return Ok(());
+                    }
+                }
+                Received::Zeroes { cookie, start, length } => table.data(cookie, start, length).fill(0),
+                Received::Reply(reply) => {
+                    answered.push((table.remove_piece(reply.cookie), reply.error));
+                    self.outstanding -= 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more will be asked, if the socket takes that at once.
+    pub(super) fn disconnect(&self) {
+        if self.output.is_empty() {
+            let farewell = Command::new(CommandKind::Disconnect, 0, 0, 0);
+            self.socket.write_at_once(&request_header(&farewell));
+        }
+    }
+}
+
+impl Data {
+    fn length(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Of { length, .. } | Self::Zeroes { length } => length as usize,
+        }
+    }
+
+    fn bytes<'a>(self, requests: &'a Slab<Request>, zeroes: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::None => &[],
+            Self::Of { request, start, length } => {
+                &requests[request].buffer()[start as usize..][..length as usize]
+            }
+            Self::Zeroes { length } => &zeroes[..length as usize],
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! The way to a server: its connections while there are any, and what happens when there are none.
+//!
+//! See the header of `upstream` for what is promised and why. In here: requests come in by [`Link::start`], each turn
+//! sends by [`Link::send`] and looks for answers by [`Link::poll`]; [`Link::handle_time`] sees to what time brings. Any
+//! connection that breaks takes the others with it, since nobody knows then whether behind them is still the same
+//! server; and all that was not answered goes out again, in its order, once there are new ones.
+
+use std::num::NonZeroU32;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use rustix::io::Errno;
+use tokio::sync::oneshot;
+use weir_model::{Instant, IoKind, Span};
+use weir_nbd::client::{Awaited, Target};
+use weir_nbd::{Command, CommandKind, wire};
+
+use super::abilities::Abilities;
+use super::connect::{ConnectError, Established, connect};
+use super::connection::{Connection, Data, Lost};
+use super::table::{Piece, Table, changes};
+use crate::{Buffer, DeviceRequest, Extent, Finished};
+
+/// How long a request waits for a server that is away: half of the 30 s after which usual initiators give up.
+pub(super) const HELD_AT_MOST: Span = Span::from_secs(15);
+/// The pause after the second attempt to connect that failed in a row, and the longest.
+const FIRST_PAUSE: Span = Span::from_millis(100);
+const LONGEST_PAUSE: Span = Span::from_secs(2);
+/// Bytes of zeroes that are written at a time to a server that has no other way.
+const ZEROES: u32 = 1 << 20;
+
+/// A server, as its device and the thread's driver share it.
+#[derive(Debug)]
+pub(crate) struct Link {
+    target: Target,
+    /// Connections at most.
+    most: NonZeroU32,
+    pub(super) abilities: Abilities,
+    table: Table,
+    state: State,
+    /// When the driver last told the time.
+    now: Instant,
+    /// Of the driver.
+    waker: Waker,
+    /// Changes that were answered, and how many of these are durable for sure.
+    changes: u64,
+    durable: u64,
+    /// Changes that were answered may be lost, and the driver was not told.
+    lost: bool,
+    /// The pause before the next attempt to connect: none if the server has answered something since the last.
+    pause: Span,
+    zeroes: Option<Buffer>,
+    answered: Vec<(Piece, u32)>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Never empty.
+    Up(Vec<Connection>),
+    Down(Outage),
+}
+
+/// A time without connections.
+#[derive(Debug)]
+struct Outage {
+    attempt: Option<oneshot::Receiver<Result<Established, ConnectError>>>,
+    /// When there is to be an attempt, if there is none.
+    next_attempt: Instant,
+    /// When the first request gives up.
+    next_give_up: Instant,
+    /// Why the server was refused that answered last.
+    refused: String,
+}
+
+impl Link {
+    /// To the server at `target`. Belongs to the thread that it is made on.
+    pub(super) fn new(target: Target, most: NonZeroU32, established: Established) -> Self {
+        let outage = Outage {
+            attempt: None,
+            next_attempt: Instant::ORIGIN,
+            next_give_up: Instant::FAR_FUTURE,
+            refused: String::new(),
+        };
+        let mut link = Self {
+            target,
+            most,
+            abilities: established.abilities,
+            table: Table::default(),
+            state: State::Down(outage),
+            now: Instant::ORIGIN,
+            waker: Waker::noop().clone(),
+            changes: 0,
+            durable: 0,
+            lost: false,
+            pause: Span::ZERO,
+            zeroes: None,
+            answered: Vec::new(),
+        };
+        link.raise(established, &mut Vec::new()); // nothing was started that could finish
+        link
+    }
+
+    /// Starts a request that lies inside of the export.
+    pub(super) fn start(&mut self, now: Instant, request: DeviceRequest, finished: &mut Vec<Finished>) {
+        self.now = now;
+        let request = match self.answer(request) {
+            Ok(answer) => return finished.push(answer),
+            Err(request) => request,
+        };
+        let key = self.table.add(now, request);
+        match &mut self.state {
+            State::Up(_) => self.issue(key),
+            State::Down(outage) => {
+                let give_up = now + HELD_AT_MOST;
+                self.table.requests[key].give_up = give_up;
+                outage.next_give_up = outage.next_give_up.min(give_up);
+            }
+        }
+    }
+
+    /// Tells the time: what has waited for too long fails, and a connection is tried if it is time for that.
+    pub(super) fn handle_time(&mut self, now: Instant, finished: &mut Vec<Finished>) {
+        self.now = now;
+        let State::Down(outage) = &mut self.state else { return };
+        if outage.next_give_up <= now {
+            outage.next_give_up = Instant::FAR_FUTURE;
+            for key in self.table.in_order() {
+                let give_up = self.table.requests[key].give_up;
+                if give_up <= now {
+                    finished.push(self.table.requests.remove(key).inner.fail(Errno::TIMEDOUT));
+                } else {
+                    outage.next_give_up = outage.next_give_up.min(give_up);
+                }
+            }
+        }
+        if outage.attempt.is_none() && outage.next_attempt <= now {
+            let (send, receive) = oneshot::channel();
+            let (target, most) = (self.target.clone(), self.most);
+            let attempt = move || drop(send.send(connect(&target, most)));
+            match thread::Builder::new().name("weir-upstream".to_owned()).spawn(attempt) {
+                Ok(_) => outage.attempt = Some(receive),
+                Err(_) => outage.next_attempt = now + LONGEST_PAUSE, // the system is short of something
+            }
+            self.waker.wake_by_ref(); // for a turn that polls it
+        }
+    }
+
+    /// When [`Link::handle_time`] has something to do.
+    pub(super) fn poll_timeout(&self) -> Instant {
+        match &self.state {
+            State::Up(_) => Instant::FAR_FUTURE,
+            State::Down(Outage { attempt: None, next_attempt, next_give_up, .. }) => {
+                *next_attempt.min(next_give_up)
+            }
+            State::Down(outage) => outage.next_give_up,
+        }
+    }
+
+    /// Whether changes that were answered may be lost; says so once.
+    pub(super) fn take_loss(&mut self) -> bool {
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Looks for answers, and for connections; has the task woken when there are more.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, scratch: &mut [u8], finished: &mut Vec<Finished>) {
+        self.waker.clone_from(cx.waker());
+        if let State::Down(outage) = &mut self.state {
+            let Some(attempt) = &mut outage.attempt else { return };
+            let Poll::Ready(outcome) = Pin::new(attempt).poll(cx) else { return };
+            outage.attempt = None;
+            match outcome {
+                Ok(Ok(established)) => self.try_again_with(established, finished),
+                Ok(Err(error)) => self.note_failure(&error),
+                Err(_) => outage.next_attempt = self.now + LONGEST_PAUSE, // the thread has panicked
+            }
+        }
+        let State::Up(connections) = &mut self.state else { return };
+        let mut answered = std::mem::take(&mut self.answered);
+        let mut outcome = Ok(());
+        for connection in connections {
+            outcome = outcome.and(connection.receive(cx, scratch, &mut self.table, &mut answered));
+        }
+        for (piece, error) in answered.drain(..) {
+            if error == wire::error::SHUTDOWN {
+                outcome = outcome.and(Err(Lost::ShuttingDown));
+            } else {
+                self.handle_answer(&piece, error, finished);
+            }
+        }
+        self.answered = answered; // given back for its allocation
+        match outcome {
+            Ok(()) => self.send(),
+            Err(lost) => self.lose(&lost),
+        }
+    }
+
+    /// Hands all that was started to the sockets, as far as they take it.
+    pub(crate) fn send(&mut self) {
+        let State::Up(connections) = &mut self.state else { return };
+        let mut cx = Context::from_waker(&self.waker);
+        let zeroes = self.zeroes.as_deref().unwrap_or_default();
+        let outcome = connections
+            .iter_mut()
+            .try_for_each(|connection| connection.send(&mut cx, &self.table.requests, zeroes));
+        if let Err(lost) = outcome {
+            self.lose(&lost);
+        }
+    }
+
+    /// The answer to a request that need not go to the server; else the request.
+    fn answer(&self, request: DeviceRequest) -> Result<Finished, DeviceRequest> {
+        let can = &self.abilities;
+        let is_aligned = |number: u64| number.is_multiple_of(can.minimum.into());
+        let is_up = matches!(self.state, State::Up(_));
+        match request.kind {
+            _ if !is_aligned(request.offset) || !is_aligned(request.length.into()) => {
+                Ok(request.fail(Errno::INVAL))
+            }
+            kind if changes(kind) && can.read_only => Ok(request.fail(Errno::ROFS)),
+            IoKind::WriteZeroes if request.fast_zero && !can.fast_zero => Ok(request.fail(Errno::OPNOTSUPP)),
+            IoKind::Trim if !can.trim => Ok(request.succeed()),
+            IoKind::Cache if !can.cache => Ok(request.succeed()),
+            // Later if there is no connection: somebody may have to be told of a loss first.
+            IoKind::Flush if !can.flush && is_up => Ok(request.succeed()),
+            IoKind::BlockStatus => {
+                let all = vec![Extent::allocated(request.length.into())];
+                Ok(request.answer(all))
+            }
+            _ => Err(request),
+        }
+    }
+
+    /// Queues a request: all of its pieces.
+    fn issue(&mut self, key: usize) {
+        let can = self.abilities;
+        let request = &self.table.requests[key].inner;
+        let (kind, length, fua) = (request.kind, request.length, request.fua);
+        let by_hand = kind == IoKind::WriteZeroes && !can.write_zeroes;
+        let step = match kind {
+            IoKind::Read | IoKind::Write => can.maximum,
+            IoKind::WriteZeroes if by_hand => can.maximum.min(ZEROES),
+            _ => u32::MAX,
+        };
+        if by_hand && self.zeroes.is_none() {
+            self.zeroes = Some(Buffer::zeroed(ZEROES as usize));
+        }
+        let command = Command {
+            // Without a flush to ask for, whatever can be made durable at once is.
+            fua: changes(kind) && can.fua && (fua || !can.flush),
+            no_hole: request.no_hole && !by_hand,
+            fast_zero: request.fast_zero,
+            ..Command::new(command_kind(kind, by_hand), 0, request.offset, length)
+        };
+        if kind == IoKind::Flush {
+            return self.issue_flush(key);
+        }
+        let mut start = 0;
+        while start < length {
+            let part = step.min(length - start);
+            let data = match kind {
+                IoKind::Write => Data::Of { request: key, start, length: part },
+                _ if by_hand => Data::Zeroes { length: part },
+                _ => Data::None,
+            };
+            let offset = command.offset + u64::from(start);
+            self.issue_piece(key, start, Command { offset, length: part, ..command }, data, None);
+            start += part;
+        }
+    }
+
+    /// Queues a flush, for a request that is one or needs one, at a server that knows it.
+    fn issue_flush(&mut self, key: usize) {
+        let flush = Command::new(CommandKind::Flush, 0, 0, 0);
+        self.issue_piece(key, 0, flush, Data::None, Some(self.changes));
+    }
+
+    fn issue_piece(&mut self, key: usize, start: u32, command: Command, data: Data, covers: Option<u64>) {
+        let State::Up(connections) = &mut self.state else { unreachable!("only issued to connections") };
+        // The least busy one; of several the first, so that a few requests share one system call.
+        let index = (0..connections.len()).min_by_key(|index| connections[*index].outstanding());
+        let index = index.expect("there is one at least");
+        let awaits = if command.kind == CommandKind::Read { command.length } else { 0 };
+        let awaited = Awaited { offset: command.offset, data: awaits };
+        let cookie = self.table.add_piece(key, index, start, awaited, covers);
+        connections[index].push(&Command { cookie, ..command }, data);
+    }
+
+    /// A piece was answered, with this error of the protocol or with zero.
+    fn handle_answer(&mut self, piece: &Piece, error: u32, finished: &mut Vec<Finished>) {
+        self.pause = Span::ZERO;
+        if let Some(covers) = piece.covers.filter(|_| error == 0) {
+            self.durable = self.durable.max(covers);
+        }
+        let request = &mut self.table.requests[piece.request];
+        request.pieces -= 1;
+        if error != 0 {
+            request.error = request.error.or(Some(errno(error)));
+        }
+        if request.pieces > 0 {
+            return;
+        }
+        let can = &self.abilities;
+        let succeeded = request.error.is_none();
+        if succeeded && request.changes() {
+            let by_flush = request.inner.fua && !can.fua && can.flush;
+            if by_flush && !request.flushing {
+                request.flushing = true;
+                return self.issue_flush(piece.request);
+            }
+            if !by_flush && !(can.fua && (request.inner.fua || !can.flush)) {
+                self.changes += 1;
+            }
+        }
+        let request = self.table.requests.remove(piece.request);
+        finished.push(request.inner.finish(request.error.map_or(Ok(()), Err)));
+    }
+
+    /// The connections are gone.
+    fn lose(&mut self, why: &Lost) {
+        let now = self.now;
+        let unflushed = self.changes > self.durable;
+        self.lost |= unflushed;
+        self.durable = self.changes;
+        // One that nobody acknowledges has been kept waiting by that already.
+        let silent = matches!(why, Lost::Broken(error) if error.kind() == std::io::ErrorKind::TimedOut);
+        self.table.rewind(|request| if silent { request.started } else { now } + HELD_AT_MOST);
+        let give_ups = self.table.requests.iter().map(|(_, request)| request.give_up);
+        let outage = Outage {
+            attempt: None,
+            next_attempt: now + self.pause,
+            next_give_up: give_ups.min().unwrap_or(Instant::FAR_FUTURE),
+            refused: String::new(),
+        };
+        self.lengthen_pause();
+        self.state = State::Down(outage);
+        self.waker.wake_by_ref(); // for a turn that tells the time
+        let (upstream, unanswered) = (&self.target, self.table.requests.len());
+        if unflushed {
+            tracing::warn!(
+                %upstream, reason = %why, unanswered,
+                "lost the server; writes that were answered and not flushed may be lost: the next flush of each client fails"
+            );
+        } else {
+            tracing::warn!(%upstream, reason = %why, unanswered, "lost the server; nothing that was answered is lost");
+        }
+    }
+
+    /// Takes these connections, if they lead to what there was before.
+    fn try_again_with(&mut self, established: Established, finished: &mut Vec<Finished>) {
+        if let Some(how) = self.abilities.difference(&established.abilities) {
+            return self.note_failure(&ConnectError::Changed(how));
+        }
+        let connections = established.connections.len();
+        self.raise(established, finished);
+        if let State::Up(_) = self.state {
+            let (upstream, unanswered) = (&self.target, self.table.requests.len());
+            tracing::info!(%upstream, connections, unanswered, "the server is back");
+        }
+    }
+
+    /// Takes these connections, and sends all that was not answered.
+    fn raise(&mut self, established: Established, finished: &mut Vec<Finished>) {
+        let negotiated = established.connections.into_iter().enumerate();
+        match negotiated.map(|(index, negotiated)| Connection::new(index, negotiated)).collect() {
+            Ok(connections) => self.state = State::Up(connections),
+            Err(error) => return self.note_failure(&ConnectError::Unreachable(error)),
+        }
+        for key in self.table.in_order() {
+            if self.table.requests[key].inner.kind == IoKind::Flush && !self.abilities.flush {
+                finished.push(self.table.requests.remove(key).inner.succeed());
+            } else {
+                self.issue(key);
+            }
+        }
+        self.send();
+    }
+
+    /// There is still no connection.
+    fn note_failure(&mut self, why: &ConnectError) {
+        let State::Down(outage) = &mut self.state else { unreachable!("there is none while there is one") };
+        outage.next_attempt = self.now + self.pause;
+        let reason = why.to_string();
+        // That nobody is there yet is to be expected; a server that says no is not, and is told once.
+        if !matches!(why, ConnectError::Unreachable(_)) && outage.refused != reason {
+            tracing::warn!(upstream = %self.target, reason, "still without the server; trying on");
+            outage.refused = reason;
+        }
+        self.lengthen_pause();
+        self.waker.wake_by_ref(); // for a turn that sets the alarm
+    }
+
+    fn lengthen_pause(&mut self) {
+        self.pause = (self.pause + self.pause).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let State::Up(connections) = &self.state {
+            connections.iter().for_each(Connection::disconnect);
+        }
+    }
+}
+
+fn command_kind(kind: IoKind, by_hand: bool) -> CommandKind {
+    match kind {
+        IoKind::Read => CommandKind::Read,
+        IoKind::Write => CommandKind::Write,
+        IoKind::WriteZeroes if by_hand => CommandKind::Write,
+        IoKind::WriteZeroes => CommandKind::WriteZeroes,
+        IoKind::Trim => CommandKind::Trim,
+        IoKind::Cache => CommandKind::Cache,
+        IoKind::Flush => CommandKind::Flush,
+        IoKind::BlockStatus => CommandKind::BlockStatus,
+    }
+}
+
+/// The kernel's number for an error of the protocol.
+fn errno(error: u32) -> Errno {
+    match error {
+        wire::error::PERM => Errno::PERM,
+        wire::error::NOMEM => Errno::NOMEM,
+        wire::error::INVAL => Errno::INVAL,
+        wire::error::NOSPC => Errno::NOSPC,
+        wire::error::NOTSUP => Errno::OPNOTSUPP,
+        _ => Errno::IO,
+    }
+}

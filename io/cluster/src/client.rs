@@ -1,0 +1,352 @@
+//! A gateway's side: one stream to the controller, opened again whenever it ends.
+//!
+//! One task owns the [`Leaseholder`] and whatever there is of a stream. Whoever runs the engines takes from a [`Client`] what to put
+//! in force, which is only ever the newest, and says when it is. While there is no stream, leases run on: the engine falls
+//! back by itself when one is over, and the client says when the gateway has been alone for long enough for more.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Endpoint, Uri};
+use tonic::{Code, Status, Streaming};
+use weir_clock::Clock;
+use weir_control::PortObservation;
+use weir_controller::{Leaseholder, Report, Terms};
+use weir_model::Span;
+
+use crate::error::{ClusterError, line};
+use crate::proto::cluster_client::ClusterClient;
+use crate::proto::{FromController, FromGateway};
+use crate::tls::Tls;
+use crate::wire;
+
+/// What the task may be told before it takes it.
+const INBOX: usize = 16;
+/// Messages that wait for the stream to take them.
+const OUTBOX: usize = 16;
+/// The first wait after a stream has ended; doubled for each attempt that fails, up to an interval, as a lease is three.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+
+/// A gateway and its controller.
+#[derive(Clone, Debug)]
+pub struct ClientSpec {
+    /// The gateway's name: one of the names in its certificate, and in the controller's configuration.
+    pub gateway: String,
+    /// Where the controller is: a name or an address that its certificate names, a colon and a port.
+    pub controller: String,
+    /// What to show and whom to trust.
+    pub tls: Tls,
+    /// The control interval of the gateway's pool.
+    pub interval: Span,
+}
+
+/// A gateway's link to its controller, until it is dropped.
+#[derive(Debug)]
+pub struct Client {
+    inbox: mpsc::Sender<Inbox>,
+    terms: watch::Receiver<Option<Terms>>,
+    state: watch::Receiver<LinkState>,
+    task: JoinHandle<()>,
+}
+
+/// What a gateway is told.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Told {
+    /// To be put in force at the engine, and then to be said so: [`Client::applied`]. What was told before and is not in
+    /// force yet need not be.
+    Terms(Terms),
+    /// The link has changed.
+    Link(LinkState),
+}
+
+/// Whether there is a stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LinkState {
+    /// Not yet.
+    Connecting,
+    /// The controller has accepted the gateway.
+    Connected,
+    /// No more, or not at all; the client tries again.
+    Lost {
+        /// Why, in a line that names the controller.
+        why: String,
+    },
+}
+
+/// What the task is told.
+enum Inbox {
+    Report(Vec<(String, PortObservation)>),
+    Applied(Terms),
+}
+
+impl Client {
+    /// Begins to connect a gateway that serves `volumes`. Its time is that of `clock`.
+    ///
+    /// # Errors
+    /// If the controller's address is none, or the certificate is of no use. That the controller is not there is no error.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start(spec: ClientSpec, clock: Clock, volumes: Vec<String>) -> Result<Self, ClusterError> {
+        let endpoint = endpoint(&spec)?;
+        let (inbox, messages) = mpsc::channel(INBOX);
+        let (set_terms, terms) = watch::channel(None);
+        let (set_state, state) = watch::channel(LinkState::Connecting);
+        let link = Link {
+            clock,
+            endpoint,
+            volumes,
+            holder: Leaseholder::new(),
+            reports: 0,
+            wait: FIRST_WAIT,
+            longest_wait: Duration::from(spec.interval).max(FIRST_WAIT),
+            gateway: spec.gateway,
+            controller: spec.controller,
+            terms: set_terms,
+            state: set_state,
+        };
+        let task = tokio::spawn(link.run(messages));
+        Ok(Self { inbox, terms, state, task })
+    }
+
+    /// Waits for something new. May be given up and called again: nothing is lost.
+    ///
+    /// # Panics
+    /// If the client's task has panicked.
+    pub async fn next(&mut self) -> Told {
+        const GONE: &str = "the task lives as long as the client";
+        tokio::select! {
+            biased;
+            changed = self.terms.changed() => {
+                changed.expect(GONE);
+                Told::Terms(self.terms.borrow_and_update().clone().expect("never set to none"))
+            }
+            changed = self.state.changed() => {
+                changed.expect(GONE);
+                Told::Link(self.state.borrow_and_update().clone())
+            }
+        }
+    }
+
+    /// What all volumes of the gateway got in the control interval that ended. Told to the controller, if there is a stream.
+    pub async fn report(&self, volumes: Vec<(String, PortObservation)>) {
+        let _ = self.inbox.send(Inbox::Report(volumes)).await;
+    }
+
+    /// These terms are in force at the engine. Not to be said before they are, as others may be given what these cut.
+    pub async fn applied(&self, terms: Terms) {
+        let _ = self.inbox.send(Inbox::Applied(terms)).await;
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn endpoint(spec: &ClientSpec) -> Result<Endpoint, ClusterError> {
+    let address = |why: String| ClusterError::Address { address: spec.controller.clone(), why };
+    let uri: Uri = format!("https://{}", spec.controller).parse().map_err(|error| address(line(&error)))?;
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+    uri.port().ok_or_else(|| address("no port".to_owned()))?;
+    let interval = Duration::from(spec.interval);
+    let endpoint = Endpoint::from(uri)
+        .connect_timeout(interval.max(Duration::from_secs(1)))
+        .tcp_nodelay(true)
+        // Two of these are less than a lease.
+        .http2_keep_alive_interval(interval)
+        .keep_alive_timeout(interval);
+    spec.tls.client(endpoint, &host)
+}
+
+/// The task's state.
+struct Link {
+    clock: Clock,
+    endpoint: Endpoint,
+    gateway: String,
+    controller: String,
+    volumes: Vec<String>,
+    holder: Leaseholder,
+    /// How many were sent on this stream.
+    reports: u64,
+    wait: Duration,
+    longest_wait: Duration,
+    terms: watch::Sender<Option<Terms>>,
+    state: watch::Sender<LinkState>,
+}
+
+/// What there is of a stream.
+enum Stage {
+    /// Nothing; the time to wait.
+    Waiting(Pin<Box<dyn Future<Output = ()> + Send>>),
+    /// A connection is being made.
+    Connecting(Pin<Box<dyn Future<Output = Result<ClusterClient<tonic::transport::Channel>, Lost>> + Send>>),
+    /// The hello is sent.
+    Attaching(Up, Pin<Box<dyn Future<Output = Result<Streaming<FromController>, Lost>> + Send>>),
+    /// All of it.
+    Open(Up, Box<Streaming<FromController>>),
+}
+
+/// What goes up on a stream.
+type Up = mpsc::Sender<FromGateway>;
+
+/// Why a stream is over.
+type Lost = String;
+
+/// What happens next to a stream.
+enum Progress {
+    Retry,
+    Connected(ClusterClient<tonic::transport::Channel>),
+    Attached(Streaming<FromController>),
+    Grants(Box<FromController>),
+    Lost(Lost),
+}
+
+impl Stage {
+    /// Waits for what happens next. May be given up and called again.
+    async fn next(&mut self) -> Progress {
+        let progress = match self {
+            Self::Waiting(wait) => {
+                wait.await;
+                Ok(Progress::Retry)
+            }
+            Self::Connecting(connection) => connection.await.map(Progress::Connected),
+            Self::Attaching(_, stream) => stream.await.map(Progress::Attached),
+            Self::Open(_, stream) => match stream.message().await {
+                Ok(Some(grants)) => Ok(Progress::Grants(Box::new(grants))),
+                Ok(None) => Err("the stream has ended".to_owned()),
+                Err(status) => Err(said(&status)),
+            },
+        };
+        progress.unwrap_or_else(Progress::Lost)
+    }
+
+    const fn up(&self) -> Option<&Up> {
+        match self {
+            Self::Attaching(up, _) | Self::Open(up, _) => Some(up),
+            Self::Waiting(_) | Self::Connecting(_) => None,
+        }
+    }
+}
+
+impl Link {
+    async fn run(mut self, mut inbox: mpsc::Receiver<Inbox>) {
+        let mut stage = self.connect();
+        loop {
+            let now = self.clock.now();
+            let alone = self.holder.poll_timeout().map_or(Span::MAX, |at| at.saturating_since(now));
+            tokio::select! {
+                message = inbox.recv() => match message {
+                    Some(message) => self.handle(message, &mut stage),
+                    None => return,
+                },
+                progress = stage.next() => stage = self.proceed(stage, progress),
+                () = sleep(alone.into()) => {
+                    if let Some(terms) = self.holder.handle_timeout(self.clock.now()) {
+                        self.terms.send_replace(Some(terms));
+                    }
+                }
+            }
+        }
+    }
+
+    fn handle(&mut self, message: Inbox, stage: &mut Stage) {
+        let message = match message {
+            Inbox::Report(volumes) => {
+                self.volumes = volumes.iter().map(|(volume, _)| volume.clone()).collect();
+                stage.up().map(|_| {
+                    self.reports += 1;
+                    self.holder.handle_reported(self.clock.now(), self.reports);
+                    wire::report_to_wire(&Report { number: self.reports, volumes })
+                })
+            }
+            Inbox::Applied(terms) => self.holder.handle_applied(&terms).map(wire::acknowledged_to_wire),
+        };
+        if let (Some(message), Some(up)) = (message, stage.up())
+            && up.try_send(message).is_err()
+        {
+            *stage = self.lost("it takes no messages");
+        }
+    }
+
+    fn proceed(&mut self, stage: Stage, progress: Progress) -> Stage {
+        match (progress, stage) {
+            (Progress::Retry, _) => self.connect(),
+            (Progress::Connected(client), _) => self.attach(client),
+            (Progress::Attached(stream), Stage::Attaching(up, _)) => {
+                self.wait = FIRST_WAIT;
+                self.state.send_replace(LinkState::Connected);
+                Stage::Open(up, Box::new(stream))
+            }
+            (Progress::Grants(grants), stage) => match self.take(*grants) {
+                Ok(()) => stage,
+                Err(why) => self.lost(&why),
+            },
+            (Progress::Lost(why), _) => self.lost(&why),
+            (Progress::Attached(_), stage) => stage,
+        }
+    }
+
+    fn connect(&self) -> Stage {
+        let endpoint = self.endpoint.clone();
+        Stage::Connecting(Box::pin(async move {
+            let channel = endpoint.connect().await.map_err(|error| line(&error))?;
+            Ok(ClusterClient::new(channel)
+                .max_decoding_message_size(wire::MOST_BYTES)
+                .max_encoding_message_size(wire::MOST_BYTES))
+        }))
+    }
+
+    fn attach(&mut self, mut client: ClusterClient<tonic::transport::Channel>) -> Stage {
+        let hello = self.holder.hello(self.clock.now(), self.volumes.iter().cloned());
+        self.reports = 0;
+        let (up, messages) = mpsc::channel(OUTBOX);
+        up.try_send(wire::hello_to_wire(&self.gateway, &hello)).expect("it is empty");
+        let stream = async move {
+            let stream = client.attach(ReceiverStream::new(messages)).await;
+            stream.map(tonic::Response::into_inner).map_err(|status| said(&status))
+        };
+        Stage::Attaching(up, Box::pin(stream))
+    }
+
+    /// Hands on what was granted.
+    fn take(&mut self, grants: FromController) -> Result<(), Lost> {
+        if grants.version != wire::VERSION {
+            return Err(wire::other_version("it", grants.version));
+        }
+        let grants =
+            wire::grants(grants).map_err(|wrong| format!("it grants what makes no sense: {wrong}"))?;
+        let terms = self.holder.handle_grants(self.clock.now(), &grants);
+        self.terms.send_replace(Some(terms));
+        Ok(())
+    }
+
+    fn lost(&mut self, why: &str) -> Stage {
+        let why = format!("controller {}: {why}", self.controller);
+        self.state.send_if_modified(|state| {
+            let lost = LinkState::Lost { why };
+            let is_new = *state != lost;
+            *state = lost;
+            is_new
+        });
+        let wait = self.wait;
+        self.wait = (wait * 2).min(self.longest_wait);
+        Stage::Waiting(Box::pin(sleep(wait)))
+    }
+}
+
+/// What the controller said, or what happened to it.
+fn said(status: &Status) -> Lost {
+    match status.code() {
+        Code::FailedPrecondition | Code::PermissionDenied | Code::InvalidArgument => {
+            status.message().to_owned()
+        }
+        _ => line(status),
+    }
+}

@@ -1,0 +1,65 @@
+//! What an operator has to put right.
+
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why a controller or a gateway cannot talk to the other.
+#[derive(Debug, Error)]
+pub enum ClusterError {
+    /// A file of the TLS configuration cannot be read.
+    #[error("{what} {}: {source}", path.display())]
+    File {
+        /// What it should hold.
+        what: &'static str,
+        /// Where it should be.
+        path: PathBuf,
+        /// Why it cannot be read.
+        source: io::Error,
+    },
+    /// A file of the TLS configuration holds something else.
+    #[error("{what} {}: found no {pem} in it; accepted: PEM", path.display())]
+    Pem {
+        /// What it should hold.
+        what: &'static str,
+        /// Where it is.
+        path: PathBuf,
+        /// What was looked for.
+        pem: &'static str,
+    },
+    /// The files do not go together.
+    #[error("certificate {}: {why}", certificate.display())]
+    Tls {
+        /// The certificate.
+        certificate: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The controller's address is none.
+    #[error("controller {address}: {why}; accepted: a name or an address, a colon and a port")]
+    Address {
+        /// What was found.
+        address: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The socket to listen on is of no use.
+    #[error("cannot listen: {0}")]
+    Listen(#[from] io::Error),
+}
+
+/// An error and its causes in a line: tonic says "transport error", and what is wrong is three causes down.
+pub(crate) fn line(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !line.contains(&text) {
+            line = format!("{line}: {text}");
+        }
+        cause = error.source();
+    }
+    line
+}

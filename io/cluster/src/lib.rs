@@ -1,0 +1,50 @@
+//! A controller and its gateways across hosts: their messages by gRPC, over mutual TLS.
+//!
+//! What is said is decided in `weir-controller`; here it is carried. The gateway opens one stream and keeps opening it:
+//! observations and acknowledgements go up, grants come down. Both sides show a certificate of the operator's own
+//! authority, and a gateway may only say that it is somebody whom its certificate names.
+//!
+//! A controller's side is a [`Server`], which drives the state machine; a gateway's is a [`Client`]. Both run as tasks of the tokio
+//! runtime that they are started in.
+//!
+//! ```no_run
+//! # use weir_cluster::{Client, ClientSpec, ClusterError, Server, Tls, Told};
+//! # use {tokio::net::TcpListener, weir_clock::Clock, weir_controller::{Controller, VolumeConfig}};
+//! # async fn on_the_controllers_host(tls: Tls, controller: Controller) -> Result<(), ClusterError> {
+//! let listener = TcpListener::bind("0.0.0.0:10810").await?;
+//! let server = Server::start(listener, &tls, Clock::new(), controller)?;
+//! server.ask(|now, controller| controller.set_volume(now, "oltp", VolumeConfig::default())).await;
+//! let status = server.ask(|now, controller| controller.status(now)).await;
+//! # Ok(()) }
+//! # async fn on_a_gateways_host(spec: ClientSpec, clock: Clock) -> Result<(), ClusterError> {
+//! let mut client = Client::start(spec, clock, vec!["oltp".to_owned()])?;
+//! loop {
+//!     match client.next().await {
+//!         // Engine::set_fallback(now, terms.after); Engine::handle_grants(now, terms.until, terms.volumes); only then:
+//!         Told::Terms(terms) => client.applied(terms).await,
+//!         Told::Link(state) => println!("{state:?}"),
+//!     }
+//!     // And whenever Engine::poll_observation has something: client.report(volumes).await
+//! }
+//! # }
+//! ```
+
+mod client;
+mod error;
+mod identity;
+#[cfg(test)]
+mod loopback;
+mod server;
+mod tls;
+mod wire;
+
+/// As the build script makes it of `proto/cluster.proto`.
+#[allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all)]
+mod proto {
+    tonic::include_proto!("weir.cluster");
+}
+
+pub use client::{Client, ClientSpec, LinkState, Told};
+pub use error::ClusterError;
+pub use server::Server;
+pub use tls::{Tls, TlsFiles};

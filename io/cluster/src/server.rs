@@ -1,0 +1,322 @@
+//! The controller's side: gateways' streams around the one task that drives the state machine.
+//!
+//! A stream's task reads, checks and passes on; only the driver knows the controller, so that there is no lock. All queues
+//! are short: a gateway that sends faster than the driver takes waits in its socket, and one that does not
+//! take its grants is sent away, to come back when it can.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::server::{TcpConnectInfo, TcpIncoming, TlsConnectInfo};
+use tonic::{Request, Response, Status, Streaming};
+use weir_clock::Clock;
+use weir_controller::{Connection, Controller, Event, Hello, Refused, Report};
+use weir_model::Instant;
+
+use crate::error::ClusterError;
+use crate::proto::cluster_server::{Cluster, ClusterServer};
+use crate::proto::from_gateway::Message;
+use crate::proto::{FromController, FromGateway};
+use crate::tls::Tls;
+use crate::{identity, wire};
+
+/// Messages that wait for the driver, of all gateways together.
+const INBOX: usize = 64;
+/// Messages that wait for a gateway to take them.
+const OUTBOX: usize = 8;
+/// A gateway says who it is within this.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A controller that serves its gateways until it is dropped or stopped.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    inbox: mpsc::Sender<Inbox>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+/// What the driver is told.
+enum Inbox {
+    Attach {
+        name: String,
+        hello: Hello,
+        stream: Attached,
+        answer: oneshot::Sender<Result<Connection, Refused>>,
+    },
+    Report(Connection, Report),
+    Acknowledged(Connection, u64),
+    Detached(Connection),
+    Ask(Ask),
+}
+
+/// Something to be done with the controller.
+type Ask = Box<dyn FnOnce(Instant, &mut Controller) + Send>;
+
+/// A gateway's stream, as the driver has it: dropped, it ends.
+struct Attached {
+    grants: mpsc::Sender<Result<FromController, Status>>,
+    _reading: oneshot::Sender<()>,
+}
+
+impl Server {
+    /// Serves gateways on `listener`, with a controller whose time is that of `clock`.
+    ///
+    /// # Errors
+    /// If the certificate is of no use, or the listener is none.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start(
+        listener: TcpListener,
+        tls: &Tls,
+        clock: Clock,
+        controller: Controller,
+    ) -> Result<Self, ClusterError> {
+        let address = listener.local_addr()?;
+        let (inbox, messages) = mpsc::channel(INBOX);
+        let interval = Duration::from(controller.config().interval);
+        let mut server = tls
+            .server()?
+            // Two of these are less than a lease.
+            .http2_keepalive_interval(Some(interval))
+            .http2_keepalive_timeout(Some(interval))
+            .max_concurrent_streams(4);
+        let service = ClusterServer::new(Service { inbox: inbox.clone() })
+            .max_decoding_message_size(wire::MOST_BYTES)
+            .max_encoding_message_size(wire::MOST_BYTES);
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let serving = tokio::spawn(async move {
+            if let Err(error) = server.add_service(service).serve_with_incoming(incoming).await {
+                tracing::error!(error = crate::error::line(&error), "the controller serves no more");
+            }
+        });
+        let driving = tokio::spawn(Driver { clock, controller, streams: BTreeMap::new() }.run(messages));
+        Ok(Self { address, inbox, tasks: [serving, driving] })
+    }
+
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves no more; the address is free again. The gateways keep what they have until their leases are over.
+    pub async fn stop(mut self) {
+        for task in &mut self.tasks {
+            task.abort();
+            let _ = task.await;
+        }
+    }
+
+    /// Does something with the controller, such as to change a volume or to ask for its state.
+    ///
+    /// # Panics
+    /// If the driver has panicked.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(Instant, &mut Controller) -> T + Send + 'static,
+    ) -> T {
+        let (answer, answered) = oneshot::channel();
+        let ask = Box::new(move |now, controller: &mut Controller| {
+            let _ = answer.send(ask(now, controller));
+        });
+        let _ = self.inbox.send(Inbox::Ask(ask)).await;
+        answered.await.expect("the driver lives as long as the server")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// The one owner of the controller.
+struct Driver {
+    clock: Clock,
+    controller: Controller,
+    streams: BTreeMap<Connection, Attached>,
+}
+
+impl Driver {
+    async fn run(mut self, mut inbox: mpsc::Receiver<Inbox>) {
+        loop {
+            let wait = self.controller.poll_timeout().saturating_since(self.clock.now());
+            tokio::select! {
+                message = inbox.recv() => match message {
+                    Some(message) => self.handle(message),
+                    None => return,
+                },
+                () = sleep(wait.into()) => {}
+            }
+            self.controller.handle_timeout(self.clock.now());
+            self.drain();
+        }
+    }
+
+    fn handle(&mut self, message: Inbox) {
+        let now = self.clock.now();
+        match message {
+            Inbox::Attach { name, hello, stream, answer } => {
+                let attached = self.controller.handle_connected(now, &name, &hello);
+                if let Ok(connection) = attached {
+                    self.streams.insert(connection, stream);
+                }
+                if let Err(Ok(connection)) = answer.send(attached) {
+                    self.detach(now, connection); // gone before it was answered
+                }
+            }
+            Inbox::Report(connection, report) => self.controller.handle_report(now, connection, report),
+            Inbox::Acknowledged(connection, number) => {
+                self.controller.handle_acknowledged(now, connection, number);
+            }
+            Inbox::Detached(connection) => self.detach(now, connection),
+            Inbox::Ask(ask) => ask(now, &mut self.controller),
+        }
+    }
+
+    fn detach(&mut self, now: Instant, connection: Connection) {
+        self.streams.remove(&connection);
+        self.controller.handle_disconnected(now, connection);
+    }
+
+    fn drain(&mut self) {
+        let now = self.clock.now();
+        while let Some((connection, grants)) = self.controller.poll_grants(now) {
+            let message = wire::grants_to_wire(&grants);
+            let taken = self
+                .streams
+                .get(&connection)
+                .is_some_and(|stream| stream.grants.try_send(Ok(message)).is_ok());
+            if !taken {
+                self.detach(now, connection);
+            }
+        }
+        self.streams.retain(|connection, _| self.controller.is_connected(*connection));
+        while let Some(event) = self.controller.poll_event() {
+            log(&event);
+        }
+    }
+}
+
+fn log(event: &Event) {
+    match event {
+        Event::GatewayConnected { gateway, volumes } => {
+            tracing::info!(gateway, volumes, "a gateway has come")
+        }
+        Event::GatewayLost { gateway } => {
+            tracing::warn!(gateway, "a gateway is lost; its share is others' when its lease is over");
+        }
+        Event::VolumeUnknown { gateway, volume } => {
+            tracing::warn!(
+                gateway,
+                volume,
+                "no configuration of this volume: it is served, promised nothing"
+            );
+        }
+    }
+}
+
+/// What gateways call.
+struct Service {
+    inbox: mpsc::Sender<Inbox>,
+}
+
+#[tonic::async_trait]
+impl Cluster for Service {
+    type AttachStream = Pin<Box<dyn Stream<Item = Result<FromController, Status>> + Send>>;
+
+    async fn attach(
+        &self,
+        request: Request<Streaming<FromGateway>>,
+    ) -> Result<Response<Self::AttachStream>, Status> {
+        let peer = request.remote_addr().map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
+        let attached = self.begin(request).await;
+        attached.map(Response::new).inspect_err(|refusal| {
+            tracing::warn!(peer, "refused: {}", refusal.message());
+        })
+    }
+}
+
+impl Service {
+    async fn begin(
+        &self,
+        request: Request<Streaming<FromGateway>>,
+    ) -> Result<<Self as Cluster>::AttachStream, Status> {
+        let info = request.extensions().get::<TlsConnectInfo<TcpConnectInfo>>();
+        let certificates = info.and_then(TlsConnectInfo::peer_certs);
+        let mut messages = request.into_inner();
+        let first = timeout(HELLO_TIMEOUT, messages.message()).await;
+        let first = first.map_err(|_| Status::deadline_exceeded("no hello came in time"))??;
+        let Some(Message::Hello(hello)) = first.and_then(|first| first.message) else {
+            return Err(Status::failed_precondition("the first message is no hello"));
+        };
+        if hello.version != wire::VERSION {
+            let who = format!("gateway {:?}", hello.gateway);
+            return Err(Status::failed_precondition(wire::other_version(&who, hello.version)));
+        }
+        let name = hello.gateway.clone();
+        identity::check(&name, certificates.as_deref().map(Vec::as_slice))
+            .map_err(Status::permission_denied)?;
+        let hello = wire::hello(hello).map_err(Status::invalid_argument)?;
+        let (grants, outbox) = mpsc::channel(OUTBOX);
+        let (reading, read_on) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
+        let stream = Attached { grants, _reading: reading };
+        let stopping = |_| Status::unavailable("the controller stops");
+        let attach = Inbox::Attach { name, hello, stream, answer };
+        self.inbox.send(attach).await.map_err(|_| stopping(()))?;
+        let attached = answered.await.map_err(|_| stopping(()))?;
+        let connection = attached.map_err(|refused| Status::permission_denied(refused.to_string()))?;
+        tokio::spawn(read(connection, messages, read_on, self.inbox.clone()));
+        Ok(Box::pin(ReceiverStream::new(outbox)))
+    }
+}
+
+/// Passes on what a gateway sends, until its stream ends or the driver has left it.
+async fn read(
+    connection: Connection,
+    mut messages: Streaming<FromGateway>,
+    mut read_on: oneshot::Receiver<()>,
+    inbox: mpsc::Sender<Inbox>,
+) {
+    loop {
+        let message = tokio::select! {
+            message = messages.message() => message,
+            _ = &mut read_on => return,
+        };
+        let message = match message {
+            Ok(Some(FromGateway { message: Some(Message::Report(report)) })) => {
+                wire::report(report).map(|report| Inbox::Report(connection, report))
+            }
+            Ok(Some(FromGateway { message: Some(Message::Acknowledged(acknowledged)) })) => {
+                Ok(Inbox::Acknowledged(connection, acknowledged.number))
+            }
+            Ok(Some(_)) => Err("neither a report nor an acknowledgement".to_owned()),
+            Ok(None) => break,
+            Err(status) => {
+                tracing::debug!(error = status.message(), "a gateway's stream has ended");
+                break;
+            }
+        };
+        match message {
+            Ok(message) => {
+                if inbox.send(message).await.is_err() {
+                    return;
+                }
+            }
+            Err(wrong) => {
+                tracing::warn!(found = wrong, "a gateway has sent what it must not: its stream is ended");
+                break;
+            }
+        }
+    }
+    let _ = inbox.send(Inbox::Detached(connection)).await;
+}

@@ -1,0 +1,96 @@
+//! Certificates and keys, from files.
+//!
+//! They are parsed here once more than tonic does it, for it would name neither the file nor what is missing in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity, Server, ServerTlsConfig};
+
+use crate::error::{ClusterError, line};
+
+/// A handshake takes no longer.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Where certificates and keys are, as PEM.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TlsFiles {
+    /// The authority that has signed the certificates of the controller and of all gateways: the operator's own, as
+    /// everybody whom it has signed is trusted.
+    pub authority: PathBuf,
+    /// Our certificate, and those between it and the authority.
+    pub certificate: PathBuf,
+    /// The key of our certificate.
+    pub key: PathBuf,
+}
+
+/// What one side shows and what it trusts.
+#[derive(Clone)]
+pub struct Tls {
+    files: TlsFiles,
+    authority: Certificate,
+    identity: Identity,
+}
+
+impl Tls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// If one cannot be read, or holds something else.
+    pub fn read(files: TlsFiles) -> Result<Self, ClusterError> {
+        let authority = read("authority", &files.authority)?;
+        let certificate = read("certificate", &files.certificate)?;
+        let key = read("key", &files.key)?;
+        let certificates =
+            [("authority", &files.authority, &authority), ("certificate", &files.certificate, &certificate)];
+        for (what, path, pem) in certificates {
+            let found = CertificateDer::pem_slice_iter(pem).next().is_some_and(|found| found.is_ok());
+            found.then_some(()).ok_or_else(|| ClusterError::Pem {
+                what,
+                path: path.clone(),
+                pem: "certificate",
+            })?;
+        }
+        PrivateKeyDer::from_pem_slice(&key).map_err(|_| ClusterError::Pem {
+            what: "key",
+            path: files.key.clone(),
+            pem: "private key",
+        })?;
+        let (authority, identity) = (Certificate::from_pem(authority), Identity::from_pem(certificate, key));
+        Ok(Self { files, authority, identity })
+    }
+
+    /// A server that shows our certificate and wants one of the authority.
+    pub(crate) fn server(&self) -> Result<Server, ClusterError> {
+        let tls =
+            ServerTlsConfig::new().identity(self.identity.clone()).client_ca_root(self.authority.clone());
+        let tls = tls.timeout(HANDSHAKE_TIMEOUT);
+        Server::builder().tls_config(tls).map_err(|error| self.wrong(&error))
+    }
+
+    /// A client that shows our certificate and wants one of the authority, for `name`.
+    pub(crate) fn client(&self, endpoint: Endpoint, name: &str) -> Result<Endpoint, ClusterError> {
+        let tls =
+            ClientTlsConfig::new().identity(self.identity.clone()).ca_certificate(self.authority.clone());
+        let tls = tls.domain_name(name).timeout(HANDSHAKE_TIMEOUT);
+        endpoint.tls_config(tls).map_err(|error| self.wrong(&error))
+    }
+
+    fn wrong(&self, error: &tonic::transport::Error) -> ClusterError {
+        ClusterError::Tls { certificate: self.files.certificate.clone(), why: line(error) }
+    }
+}
+
+impl std::fmt::Debug for Tls {
+    /// The files, and never the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.files.fmt(f)
+    }
+}
+
+fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, ClusterError> {
+    fs::read(path).map_err(|source| ClusterError::File { what, path: path.to_owned(), source })
+}

@@ -1,0 +1,55 @@
+//! A pool that is one port of an array: what was seen goes to whoever controls the array, and what they decide comes back.
+//!
+//! Volumes are known here by their names, as they are the same at all gateways; the numbers of an engine are its own.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::mpsc::{Receiver, UnboundedSender, channel};
+use tokio::sync::oneshot;
+use weir_control::{Grant, PortObservation};
+use weir_model::Instant;
+
+use crate::shard::Command;
+
+/// What was seen of each volume in a control interval.
+pub type Observations = Vec<(String, PortObservation)>;
+
+/// What the volumes of a port may do.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PortTerms {
+    /// Until when `volumes` hold.
+    pub until: Instant,
+    /// What each volume may do until then.
+    pub volumes: BTreeMap<String, Grant>,
+    /// What each may do from then on; one that is not named, one request at a time.
+    pub after: BTreeMap<String, Grant>,
+}
+
+/// The way to a pool that is a port.
+#[derive(Debug)]
+pub struct Port {
+    shard: UnboundedSender<Command>,
+    pool: usize,
+    observations: Receiver<Observations>,
+}
+
+impl Port {
+    pub(crate) fn new(shard: UnboundedSender<Command>, pool: usize) -> Self {
+        // One that nobody has taken yet is not worth a second: the next one says more.
+        let (sender, observations) = channel(1);
+        let _ = shard.send(Command::Observe { pool, observations: sender });
+        Self { shard, pool, observations }
+    }
+
+    /// What was seen in the control interval that ends next; `None`: the pool is gone.
+    pub async fn next_observation(&mut self) -> Option<Observations> {
+        self.observations.recv().await
+    }
+
+    /// Puts terms in force. They are when this returns true; false: the pool is gone.
+    pub async fn apply(&self, terms: PortTerms) -> bool {
+        let (done, applied) = oneshot::channel();
+        let _ = self.shard.send(Command::ApplyTerms { pool: self.pool, terms, done });
+        applied.await.is_ok()
+    }
+}

@@ -1,0 +1,112 @@
+//! What a law that shares out concurrency decided about each volume in the last control intervals, and why.
+
+use std::collections::VecDeque;
+
+use weir_control::Case;
+use weir_engine::{Control, MaestroConfig, Reasoning, TotalConcurrency};
+use weir_model::{Instant, Objective, VolumeId};
+
+use super::{Pool, Shard};
+use crate::sharing::{Explanation, GrantStatus, IntervalStatus, PoolSharing, VolumeSharing, case_name};
+
+/// Intervals that are kept for each volume: a minute of the default ones.
+const KEPT: usize = 30;
+
+/// The last control intervals of a volume.
+#[derive(Default, Debug)]
+pub(super) struct Intervals(VecDeque<Interval>);
+
+#[derive(Debug)]
+struct Interval {
+    ended: Instant,
+    /// What was desired then.
+    objective: Objective,
+    reasoning: Reasoning,
+    /// What was granted for the next, at each port.
+    grants: Vec<GrantStatus>,
+}
+
+impl Intervals {
+    fn last(&self) -> Option<&Interval> {
+        self.0.back()
+    }
+
+    fn push(&mut self, interval: Interval) {
+        if self.0.len() == KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back(interval);
+    }
+}
+
+impl Shard {
+    /// The last control intervals of a volume; `None` if it is gone.
+    pub(super) fn explain(&self, pool: usize, id: VolumeId) -> Option<Explanation> {
+        let pool = self.pools.get(pool)?;
+        let volume = pool.volumes.get(id.0 as usize)?.as_ref()?;
+        let now = self.clock.now();
+        let status = |interval: &Interval| {
+            let age = now.saturating_since(interval.ended).as_secs_f64();
+            IntervalStatus::new(age, interval.objective, &interval.reasoning, interval.grants.clone())
+        };
+        Some(Explanation {
+            volume: volume.name.clone(),
+            pool: pool.name.clone(),
+            control: pool.control_name().to_owned(),
+            intervals: volume.intervals.0.iter().map(status).collect(),
+        })
+    }
+}
+
+impl Pool {
+    /// The law's name, as in the configuration.
+    pub(super) const fn control_name(&self) -> &'static str {
+        match self.control {
+            Control::None => "none",
+            Control::Facade(_) => "facade",
+            Control::Maestro(_) | Control::Port(_) => "maestro",
+        }
+    }
+
+    /// Whether a controller elsewhere decides.
+    pub(crate) const fn is_port(&self) -> bool {
+        matches!(self.control, Control::Port(_))
+    }
+
+    /// The law has decided about a volume.
+    pub(super) fn note_allocation(&mut self, now: Instant, id: VolumeId, reasoning: Reasoning) {
+        let Some(volume) = self.volumes[id.0 as usize].as_ref() else { return };
+        let (objective, grants) = (volume.config.objective, self.grants(volume));
+        self.volume(id).intervals.push(Interval { ended: now, objective, reasoning, grants });
+    }
+
+    /// Another law rules, or the same anew: what was decided before is its past no more.
+    pub(super) fn forget_allocations(&mut self) {
+        self.volumes.iter_mut().flatten().for_each(|volume| volume.intervals = Intervals::default());
+    }
+
+    /// How the requests at the device are shared out, if they are.
+    pub(super) fn sharing(&self) -> Option<PoolSharing> {
+        let is_probed = match self.control {
+            Control::Maestro(MaestroConfig { total, .. }) => total == TotalConcurrency::Auto,
+            Control::Port(_) => false,
+            Control::None | Control::Facade(_) => return None,
+        };
+        let last = self.volumes.iter().flatten().filter_map(|volume| volume.intervals.last());
+        let case: Option<Case> = last.max_by_key(|last| last.ended).map(|last| last.reasoning.case);
+        Some(PoolSharing {
+            total_concurrency: self.engine.snapshot().total_concurrency.map(u32::from),
+            is_probed,
+            case: case.map(|case| case_name(case).to_owned()),
+        })
+    }
+
+    /// What part of them a volume has.
+    pub(super) fn sharing_of(&self, id: VolumeId) -> Option<VolumeSharing> {
+        self.engine.grant(id)?;
+        let volume = self.volumes[id.0 as usize].as_ref()?;
+        let last = volume.intervals.last().map(|last| (last.objective, &last.reasoning));
+        let desired = (volume.config.objective, volume.config.limits());
+        Some(VolumeSharing::new(desired, self.grants(volume), last))
+    }
+}

@@ -1,0 +1,111 @@
+//! The ports of a pool whose listeners are one each: what the engine knows as several volumes is one to everybody else.
+//!
+//! To the engine each port of a volume is a volume of its own, with a bound of its own. The device, the counters and the
+//! client's view are the volume's, whatever listener a request came through.
+
+use weir_engine::{VolumeConfig, WindowReport};
+use weir_model::{Instant, Offered, Span, VolumeId};
+
+use super::{Pool, Volume};
+use crate::sharing::GrantStatus;
+
+impl Pool {
+    /// Adds to the engine what the volume is at the other ports; returns what it is at each, the first included.
+    pub(super) fn add_ports(&mut self, now: Instant, first: VolumeId) -> Vec<VolumeId> {
+        let other = VolumeConfig { port_of: Some(first), ..VolumeConfig::default() };
+        let others = self.ports.iter().skip(1).map(|_| self.engine.add_volume(now, other.clone()));
+        let ports: Vec<_> = [first].into_iter().chain(others).collect();
+        for port in &ports {
+            let index = port.0 as usize;
+            if self.first_ports.len() <= index {
+                self.first_ports.resize(index + 1, first);
+            }
+            self.first_ports[index] = first;
+        }
+        ports
+    }
+
+    /// Removes from the engine what the volume was at each port.
+    pub(super) fn remove_ports(&mut self, now: Instant, ports: &[VolumeId]) {
+        ports.iter().rev().for_each(|port| self.engine.remove_volume(now, *port));
+    }
+
+    /// The volume that the engine's volume is, or is one more port of.
+    pub(super) fn first_port(&self, port: VolumeId) -> VolumeId {
+        self.first_ports[port.0 as usize]
+    }
+
+    /// The same, unless it has gone.
+    pub(super) fn volume_at(&mut self, port: VolumeId) -> Option<&mut Volume> {
+        let first = self.first_port(port);
+        self.volumes[first.0 as usize].as_mut()
+    }
+
+    /// Whether nothing that came through any port is left to answer.
+    pub(super) fn is_idle(&self, volume: &Volume) -> bool {
+        volume.ports.iter().all(|port| self.engine.outstanding(*port) == 0)
+    }
+
+    /// What a volume may do at each port.
+    pub(super) fn grants(&self, volume: &Volume) -> Vec<GrantStatus> {
+        let name = |i: usize| self.ports.get(i).filter(|_| self.ports.len() > 1).cloned();
+        let granted = volume.ports.iter().enumerate();
+        granted.filter_map(|(i, port)| Some(GrantStatus::new(name(i), self.engine.grant(*port)?))).collect()
+    }
+}
+
+impl Volume {
+    /// A window of one of its ports has ended; they all end together.
+    pub(super) fn close_window(&mut self, report: WindowReport) {
+        self.closed.push(report);
+        if self.closed.len() >= self.ports.len() {
+            self.stats.close_window(&together(&self.closed));
+            self.closed.clear();
+        }
+    }
+}
+
+/// The windows of all ports of a volume as one. Only one port can have an SLO, which has the verdict.
+fn together(reports: &[WindowReport]) -> WindowReport {
+    let sum = |of: fn(&WindowReport) -> u64| reports.iter().map(of).sum::<u64>();
+    let completed = sum(|report| report.completed);
+    let spent: u128 = reports
+        .iter()
+        .filter_map(|report| Some(u128::from(report.mean_latency?.as_nanos()) * u128::from(report.completed)))
+        .sum();
+    let mean = spent.checked_div(u128::from(completed)).and_then(|mean| u64::try_from(mean).ok());
+    let first = reports[0];
+    WindowReport {
+        offered: Offered {
+            reads: sum(|report| report.offered.reads),
+            writes: sum(|report| report.offered.writes),
+            over: first.offered.over,
+        },
+        completed,
+        mean_latency: mean.map(Span::from_nanos),
+        ..first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_engine::Verdict;
+
+    use super::*;
+
+    #[test]
+    fn the_windows_of_two_ports_add_up_and_their_mean_is_that_of_all_requests() {
+        let window = |reads, completed, mean| WindowReport {
+            offered: Offered { reads, writes: 1, over: Span::from_secs(1) },
+            completed,
+            mean_latency: Some(Span::from_millis(mean)),
+            target: None,
+            verdict: Verdict::NoSlo,
+        };
+        let both = together(&[window(10, 9, 10), window(30, 1, 20)]);
+        assert_eq!((both.offered.total(), both.completed), (42, 10));
+        assert_eq!(both.mean_latency, Some(Span::from_millis(11)));
+        let idle = WindowReport { completed: 0, mean_latency: None, ..window(0, 0, 0) };
+        assert_eq!(together(&[idle, idle]).mean_latency, None);
+    }
+}

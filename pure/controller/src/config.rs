@@ -1,0 +1,45 @@
+//! What an operator says about an array that several gateways serve.
+
+use std::num::NonZeroU32;
+
+use weir_control::Limits;
+use weir_model::{Objective, Span};
+
+/// How many requests the gateways may have at the array at a time, together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Total {
+    /// So many. At least one for each volume at each gateway.
+    Fixed(NonZeroU32),
+    /// As many as are found to be good.
+    Auto,
+}
+
+/// An array and its gateways.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ControllerConfig {
+    /// What is shared out.
+    pub total: Total,
+    /// How often. A lease is three of these.
+    pub interval: Span,
+    /// The names of the gateways: no others are accepted, and a part of the array is left for each that is away.
+    pub gateways: Vec<String>,
+}
+
+/// A volume, whatever gateways it is reached through.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct VolumeConfig {
+    /// What it is to get.
+    pub objective: Objective,
+    /// What it is never to exceed.
+    pub limits: Limits,
+}
+
+/// In control intervals, how long a gateway may do what it was granted.
+const LEASE: u64 = 3;
+
+impl ControllerConfig {
+    /// How long a gateway may do what it was granted.
+    pub const fn lease(&self) -> Span {
+        self.interval.saturating_mul(LEASE)
+    }
+}

@@ -1,0 +1,435 @@
+//! The state machine: gateways come, report, acknowledge and go; time passes; grants go out.
+//!
+//! A gateway that comes is first sent back what it says that it holds. Once it has acknowledged that, it is known to
+//! listen, and takes part. A controller that starts anew does nothing else until all its gateways have come and
+//! acknowledged, or an interval has passed: so nobody's bound jumps because somebody else is a moment later.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use thiserror::Error;
+use weir_control::{Maestro, TotalProbe};
+use weir_model::{Instant, Span};
+
+use crate::amounts::{Amounts, Holding, VolumeKey};
+use crate::config::{ControllerConfig, Total, VolumeConfig};
+use crate::gateways::{Due, Gateway, Stream};
+use crate::ledger::{ALONE_AFTER, GatewayKey, GrantLedger, Sent};
+use crate::message::{Grants, Hello, Report, VolumeGrant};
+use crate::names::Names;
+use crate::record::{ArrayStatus, Event, GatewayStatus, History, Record};
+use crate::share;
+
+/// The controller of one array.
+#[derive(Debug)]
+pub struct Controller {
+    pub(crate) config: ControllerConfig,
+    pub(crate) names: Names,
+    pub(crate) gateway_names: Names,
+    pub(crate) volumes: BTreeMap<VolumeKey, VolumeConfig>,
+    pub(crate) gateways: BTreeMap<GatewayKey, Gateway>,
+    pub(crate) ledger: GrantLedger,
+    pub(crate) law: Maestro,
+    pub(crate) probe: TotalProbe,
+    pub(crate) total: u32,
+    pub(crate) history: History,
+    /// Volumes that were said to be unknown.
+    said: BTreeSet<VolumeKey>,
+    /// No grants but welcomes are sent.
+    recovering: bool,
+    next_step: Instant,
+    /// The longest of all leases that were ever granted.
+    longest_lease: Span,
+    connections: u64,
+    due: BTreeMap<GatewayKey, Due>,
+    events: VecDeque<Event>,
+}
+
+/// A stream of a gateway, of all that a controller ever had.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Connection(u64);
+
+/// Why a gateway is not accepted.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("gateway {name} is not configured at this controller; accepted: {accepted}")]
+pub struct Refused {
+    /// The gateway.
+    pub name: String,
+    /// Those that are.
+    pub accepted: String,
+}
+
+/// Configuration.
+impl Controller {
+    /// A controller that knows nothing yet of what its gateways hold. With the volumes by name.
+    pub fn new(
+        now: Instant,
+        config: ControllerConfig,
+        volumes: impl IntoIterator<Item = (String, VolumeConfig)>,
+    ) -> Self {
+        let mut controller = Self {
+            names: Names::default(),
+            gateway_names: Names::default(),
+            volumes: BTreeMap::new(),
+            gateways: BTreeMap::new(),
+            ledger: GrantLedger::new(),
+            law: Maestro::new(),
+            probe: TotalProbe::new(),
+            total: 0,
+            history: History::default(),
+            said: BTreeSet::new(),
+            recovering: true,
+            next_step: now + config.interval,
+            longest_lease: config.lease(),
+            connections: 0,
+            due: BTreeMap::new(),
+            events: VecDeque::new(),
+            config,
+        };
+        volumes.into_iter().for_each(|(name, volume)| controller.set_volume(now, &name, volume));
+        controller.adopt_total();
+        controller.adopt_gateways(now, now + controller.config.lease());
+        controller
+    }
+
+    /// Changes the total, the interval or the gateways. In force with the next control step.
+    pub fn set_config(&mut self, now: Instant, config: ControllerConfig) {
+        self.config = config;
+        self.longest_lease = self.longest_lease.max(self.config.lease());
+        self.next_step = self.next_step.min(now + self.config.interval);
+        self.adopt_total();
+        self.adopt_gateways(now, now);
+    }
+
+    /// Adds a volume, or changes one. In force with the next control step.
+    pub fn set_volume(&mut self, _now: Instant, name: &str, volume: VolumeConfig) {
+        let key = self.names.key(name);
+        self.ledger.set_limits(key, volume.limits.into());
+        self.volumes.insert(key, volume);
+        self.said.remove(&key);
+    }
+
+    /// Forgets what was configured of a volume. Gateways that serve it go on, promised nothing.
+    pub fn remove_volume(&mut self, _now: Instant, name: &str) {
+        if let Some(key) = self.names.known(name) {
+            self.ledger.set_limits(key, Amounts::UNLIMITED);
+            self.volumes.remove(&key);
+        }
+    }
+
+    fn adopt_total(&mut self) {
+        self.total = match self.config.total {
+            Total::Fixed(total) => total.get(),
+            Total::Auto => self.probe.total().get(),
+        };
+        self.ledger.set_total(self.total);
+    }
+
+    /// Gateways that are new may hold anything until `unknown_until`; those that are no longer named are sent away.
+    fn adopt_gateways(&mut self, now: Instant, unknown_until: Instant) {
+        self.gateways.values_mut().for_each(|gateway| gateway.configured = false);
+        for name in self.config.gateways.clone() {
+            let key = self.gateway_names.key(&name);
+            self.gateways.entry(key).or_default().configured = true;
+            if self.ledger.until(key).is_none() {
+                let fallback = self.fallback(self.volumes.keys().copied());
+                self.ledger.add(now, key, unknown_until, fallback);
+            }
+        }
+        for gateway in self.gateways.values_mut().filter(|gateway| !gateway.configured) {
+            gateway.stream = None;
+        }
+    }
+
+    /// The part that is always left for a gateway with these volumes.
+    pub(crate) fn fallback(&self, volumes: impl IntoIterator<Item = VolumeKey>) -> Holding {
+        let limits = volumes.into_iter().map(|volume| (volume, self.limits(volume)));
+        let total = matches!(self.config.total, Total::Fixed(_)).then_some(self.total);
+        let gateways = u32::try_from(self.config.gateways.len()).unwrap_or(u32::MAX);
+        share::fallback(total, gateways, limits)
+    }
+
+    pub(crate) fn limits(&self, volume: VolumeKey) -> Amounts {
+        self.volumes.get(&volume).map_or(Amounts::UNLIMITED, |config| config.limits.into())
+    }
+}
+
+/// From the world.
+impl Controller {
+    /// A gateway has opened a stream; if it had one, that is over. Its name was checked by whoever calls this.
+    ///
+    /// # Errors
+    /// If the configuration does not name it.
+    pub fn handle_connected(
+        &mut self,
+        now: Instant,
+        name: &str,
+        hello: &Hello,
+    ) -> Result<Connection, Refused> {
+        let known = self.gateway_names.known(name).filter(|key| self.gateways[key].configured);
+        let Some(key) = known else {
+            return Err(Refused { name: name.to_owned(), accepted: self.config.gateways.join(", ") });
+        };
+        let volumes: Vec<_> = hello.volumes.iter().map(|held| (self.names.key(&held.volume), held)).collect();
+        let grants: Holding = volumes.iter().map(|(volume, held)| (*volume, held.grant.into())).collect();
+        let fallback = volumes.iter().map(|(volume, held)| (*volume, held.fallback.into())).collect();
+        self.connections += 1;
+        let gateway = self.gateways.get_mut(&key).expect("found above");
+        gateway.volumes = grants.keys().copied().collect();
+        gateway.wanted = grants.clone();
+        gateway.target = grants.clone();
+        gateway.stream = Some(Stream {
+            connection: self.connections,
+            began: now,
+            heard: (0, now),
+            report: None,
+            held: grants.clone(),
+            left: hello.left,
+            confirmed: false,
+        });
+        let held = Sent { number: gateway.number, at: now, until: now + hello.left, grants, fallback };
+        self.ledger.connect(key, held);
+        self.due.insert(key, Due::Welcome);
+        self.events
+            .push_back(Event::GatewayConnected { gateway: name.to_owned(), volumes: hello.volumes.len() });
+        self.say_unknown(key);
+        Ok(Connection(self.connections))
+    }
+
+    /// A gateway tells what it saw; its lease is renewed at once. Of a stream that is over, nothing is believed.
+    pub fn handle_report(&mut self, now: Instant, connection: Connection, report: Report) {
+        let Some(key) = self.gateway_of(connection) else { return };
+        let seen: BTreeMap<_, _> =
+            report.volumes.into_iter().map(|(name, seen)| (self.names.key(&name), seen)).collect();
+        let volumes: BTreeSet<_> = seen.keys().copied().collect();
+        let gateway = self.gateways.get_mut(&key).expect("found above");
+        if gateway.volumes != volumes {
+            self.ledger.set_volumes(key, volumes.clone());
+            gateway.volumes = volumes;
+        }
+        if let Some(stream) = &mut gateway.stream {
+            stream.heard = (report.number, now);
+            stream.report = Some((now, seen));
+        }
+        if !self.recovering && self.takes_part(now, key) {
+            self.owe(key, Due::Renewal);
+        }
+        self.say_unknown(key);
+    }
+
+    /// What message `number` grants is in force at a gateway.
+    pub fn handle_acknowledged(&mut self, now: Instant, connection: Connection, number: u64) {
+        let Some(key) = self.gateway_of(connection) else { return };
+        if !self.ledger.acknowledge(key, number, self.config.lease()) {
+            return;
+        }
+        let stream = self.gateways.get_mut(&key).and_then(|gateway| gateway.stream.as_mut());
+        let first = stream.is_some_and(|stream| !std::mem::replace(&mut stream.confirmed, true));
+        if self.recovering {
+            if self.configured().all(|key| self.takes_part(now, key)) {
+                self.recover(now);
+            }
+        } else if first {
+            self.retarget(now);
+            self.owe(key, Due::Renewal);
+        } else {
+            let is_short = |key: &GatewayKey| self.gateways[key].is_short;
+            let short: Vec<_> = self.listening(now).into_iter().filter(is_short).collect();
+            short.into_iter().for_each(|key| self.owe(key, Due::Change));
+        }
+    }
+
+    /// A gateway's stream is over.
+    pub fn handle_disconnected(&mut self, _now: Instant, connection: Connection) {
+        let Some(key) = self.gateway_of(connection) else { return };
+        self.gateways.get_mut(&key).expect("found above").stream = None;
+        self.due.remove(&key);
+        let gateway = self.gateway_names.name(key).to_owned();
+        self.events.push_back(Event::GatewayLost { gateway });
+    }
+
+    /// The time of [`Controller::poll_timeout`] has come: a control step.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if now < self.next_step {
+            return;
+        }
+        self.next_step = (self.next_step + self.config.interval).max(now);
+        self.forget_removed(now);
+        self.recovering = false;
+        self.step(now);
+        self.owe_changes(now);
+    }
+
+    fn recover(&mut self, now: Instant) {
+        self.recovering = false;
+        self.retarget(now);
+        self.listening(now).into_iter().for_each(|key| self.owe(key, Due::Renewal));
+    }
+
+    fn owe_changes(&mut self, now: Instant) {
+        self.listening(now).into_iter().for_each(|key| self.owe(key, Due::Change));
+    }
+
+    fn forget_removed(&mut self, now: Instant) {
+        let over = |key: &GatewayKey| self.ledger.until(*key).is_none_or(|until| until <= now);
+        let removed: Vec<_> = self
+            .gateways
+            .iter()
+            .filter(|(key, gateway)| !gateway.configured && over(key))
+            .map(|(key, _)| *key)
+            .collect();
+        for key in removed {
+            self.gateways.remove(&key);
+            self.ledger.remove(key);
+        }
+    }
+
+    fn owe(&mut self, key: GatewayKey, due: Due) {
+        let owed = self.due.entry(key).or_insert(due);
+        *owed = due.max(*owed);
+    }
+
+    fn say_unknown(&mut self, key: GatewayKey) {
+        for volume in &self.gateways[&key].volumes {
+            if !self.volumes.contains_key(volume) && self.said.insert(*volume) {
+                let gateway = self.gateway_names.name(key).to_owned();
+                let volume = self.names.name(*volume).to_owned();
+                self.events.push_back(Event::VolumeUnknown { gateway, volume });
+            }
+        }
+    }
+}
+
+/// To the world.
+impl Controller {
+    /// A message to a gateway.
+    pub fn poll_grants(&mut self, now: Instant) -> Option<(Connection, Grants)> {
+        while let Some((key, due)) = self.due.pop_first() {
+            if let Some(grants) = self.grants(now, key, due) {
+                return Some(grants);
+            }
+        }
+        None
+    }
+
+    /// Something for the log.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`Controller::handle_timeout`].
+    pub const fn poll_timeout(&self) -> Instant {
+        self.next_step
+    }
+
+    fn grants(&mut self, now: Instant, key: GatewayKey, due: Due) -> Option<(Connection, Grants)> {
+        if self.ledger.is_behind(key) {
+            return None;
+        }
+        let gateway = self.gateways.get_mut(&key)?;
+        let stream = gateway.stream.as_ref()?;
+        let connection = Connection(stream.connection);
+        let (holding, (answers, heard), lease) = if due == Due::Welcome {
+            (stream.held.clone(), (0, stream.began), stream.left)
+        } else {
+            let permitted = self.ledger.permit(now, key, &gateway.target);
+            gateway.is_short = differ(&gateway.target, &permitted);
+            if due == Due::Change && !differ(&permitted, &self.ledger.told(now, key)) {
+                return None;
+            }
+            (permitted, stream.heard, self.config.lease())
+        };
+        gateway.number += 1;
+        let (number, volumes) = (gateway.number, gateway.volumes.clone());
+        let fallback = self.fallback(volumes);
+        let volume = |(volume, amounts): (&VolumeKey, &Amounts)| VolumeGrant {
+            volume: self.names.name(*volume).to_owned(),
+            grant: (*amounts).into(),
+            fallback: fallback.get(volume).copied().unwrap_or(Amounts::UNTOLD).into(),
+        };
+        let volumes = holding.iter().map(volume).collect();
+        self.ledger.record(key, Sent { number, at: now, until: heard + lease, grants: holding, fallback });
+        let alone_after = self.longest_lease.saturating_mul(ALONE_AFTER);
+        Some((connection, Grants { number, answers, lease, alone_after, volumes }))
+    }
+}
+
+/// What is asked.
+impl Controller {
+    /// Whether a stream is still one of this controller: not if its gateway has opened another, or was removed.
+    pub fn is_connected(&self, connection: Connection) -> bool {
+        self.gateway_of(connection).is_some()
+    }
+
+    /// The configuration in force.
+    pub const fn config(&self) -> &ControllerConfig {
+        &self.config
+    }
+
+    /// The volumes that are configured, in the order of their names.
+    pub fn volumes(&self) -> impl Iterator<Item = (&str, &VolumeConfig)> {
+        let mut volumes: Vec<_> =
+            self.volumes.iter().map(|(key, config)| (self.names.name(*key), config)).collect();
+        volumes.sort_unstable_by_key(|(name, _)| *name);
+        volumes.into_iter()
+    }
+
+    /// What was decided in the last intervals, the oldest first.
+    pub fn history(&self) -> impl DoubleEndedIterator<Item = &Record> {
+        self.history.iter()
+    }
+
+    /// The controller at a glance.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole, or infinite, which is said
+    pub fn status(&self, now: Instant) -> ArrayStatus {
+        let counted = self.ledger.count(now);
+        let requests = counted.requests();
+        let gateway = |(key, gateway): (&GatewayKey, &Gateway)| GatewayStatus {
+            gateway: self.gateway_names.name(*key).to_owned(),
+            connected: gateway.stream.is_some(),
+            reported: gateway
+                .stream
+                .as_ref()
+                .and_then(|stream| Some(now.saturating_since(stream.report.as_ref()?.0))),
+            held: counted.requests_of(*key) as u32,
+            volumes: self.named(self.ledger.told(now, *key)),
+        };
+        ArrayStatus {
+            total: self.total,
+            held: requests.is_finite().then_some(requests as u32),
+            gateways: self.gateways.iter().map(gateway).collect(),
+        }
+    }
+
+    fn named(&self, holding: Holding) -> Vec<(String, weir_control::Grant)> {
+        holding
+            .into_iter()
+            .map(|(volume, amounts)| (self.names.name(volume).to_owned(), amounts.into()))
+            .collect()
+    }
+
+    pub(crate) fn configured(&self) -> impl Iterator<Item = GatewayKey> {
+        self.gateways.iter().filter(|(_, gateway)| gateway.configured).map(|(key, _)| *key)
+    }
+
+    /// Whether a gateway has a stream on which it listens.
+    pub(crate) fn takes_part(&self, now: Instant, key: GatewayKey) -> bool {
+        let streams = self.gateways.get(&key).is_some_and(|gateway| gateway.stream.is_some());
+        streams && self.ledger.hears(now, key)
+    }
+
+    pub(crate) fn listening(&self, now: Instant) -> Vec<GatewayKey> {
+        self.gateways.keys().copied().filter(|key| self.takes_part(now, *key)).collect()
+    }
+
+    fn gateway_of(&self, connection: Connection) -> Option<GatewayKey> {
+        self.gateways.iter().find(|(_, gateway)| gateway.is(connection.0)).map(|(key, _)| *key)
+    }
+}
+
+/// Whether `new` is more or less than `old` of anything.
+fn differ(new: &Holding, old: &Holding) -> bool {
+    new.iter().any(|(volume, new)| {
+        let old = old.get(volume).copied().unwrap_or(Amounts::UNTOLD);
+        new.is_more_than(old) || old.is_more_than(*new)
+    })
+}

@@ -1,0 +1,168 @@
+//! The gateway's side of the protocol: what its volumes may do, and for how long.
+//!
+//! A gateway that hears no more from its controller takes two steps. When its lease ends, everything falls to the lesser
+//! of what it had and its fallback: what it had more is others' from then on, and a fallback that is more than it had is
+//! still lent to others, who may not know yet. Once it has been alone for so long that the leases of all others have
+//! ended or were renewed without that part, it takes its whole fallback. So no step raises a sum that nobody has counted.
+//!
+//! Its instants are those of the gateway's own clock. A lease counts from the *sending* of the report that it answers, so
+//! that it ends here no later than the controller thinks, however long messages were on their way.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU32;
+
+use weir_control::Grant;
+use weir_model::Instant;
+
+use crate::amounts::Amounts;
+use crate::message::{Grants, Held, Hello};
+
+/// Reports whose sending is remembered; grants that answer an older one have no lease.
+const REMEMBERED: usize = 16;
+
+/// What an engine does with a volume that it was told nothing about.
+pub const UNTOLD: Grant = Grant { concurrency: NonZeroU32::MIN, max_iops: None, max_bandwidth: None };
+
+/// What a gateway may do.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Leaseholder {
+    /// In force, then what was received since and not yet put in force.
+    terms: VecDeque<Terms>,
+    /// By number, when the last reports were sent.
+    sent: VecDeque<(u64, Instant)>,
+    /// Counts terms.
+    serial: u64,
+    /// The first terms of the stream that is open.
+    of_stream: u64,
+}
+
+/// What is to be put in force at a gateway's engine.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Terms {
+    serial: u64,
+    number: Option<u64>,
+    /// Until when `volumes` hold.
+    pub until: Instant,
+    /// What each volume may do until then.
+    pub volumes: BTreeMap<String, Grant>,
+    /// What each may do from then on, without another word.
+    pub after: BTreeMap<String, Grant>,
+    /// When `after` gives way to `fallback`; never, if these are the fallback.
+    pub alone_at: Instant,
+    /// The part that is always left for this gateway.
+    pub fallback: BTreeMap<String, Grant>,
+}
+
+impl Default for Leaseholder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Leaseholder {
+    /// A gateway that was told nothing yet.
+    pub fn new() -> Self {
+        Self { terms: VecDeque::from([Terms::untold()]), sent: VecDeque::new(), serial: 0, of_stream: 0 }
+    }
+
+    /// What to say first on a new stream, of these volumes. What is still on its way on an old one must never be
+    /// accepted any more.
+    pub fn hello(&mut self, now: Instant, volumes: impl IntoIterator<Item = String>) -> Hello {
+        self.sent = VecDeque::from([(0, now)]);
+        self.of_stream = self.serial + 1;
+        let until = self.terms.iter().map(|terms| terms.until).max().unwrap_or(now);
+        let held = |volume: String| {
+            let most = |of: &dyn Fn(&Terms) -> Grant| {
+                self.terms.iter().map(|terms| Amounts::from(of(terms))).fold(Amounts::NONE, Amounts::max)
+            };
+            let grant = most(&|terms| told(terms.in_force(now), &volume)).into();
+            let fallback = most(&|terms| told(&terms.fallback, &volume)).into();
+            Held { volume, grant, fallback }
+        };
+        Hello { volumes: volumes.into_iter().map(held).collect(), left: until.saturating_since(now) }
+    }
+
+    /// Report `number` is sent.
+    pub fn handle_reported(&mut self, now: Instant, number: u64) {
+        if self.sent.len() == REMEMBERED {
+            self.sent.pop_front();
+        }
+        self.sent.push_back((number, now));
+    }
+
+    /// Grants have come: the terms that are to be put in force, and then acknowledged.
+    pub fn handle_grants(&mut self, now: Instant, grants: &Grants) -> Terms {
+        let asked = self.sent.iter().find(|(number, _)| *number == grants.answers);
+        let least = |of: &crate::VolumeGrant| Amounts::from(of.grant).min(of.fallback.into()).into();
+        let by_volume = |of: &dyn Fn(&crate::VolumeGrant) -> Grant| {
+            grants.volumes.iter().map(|volume| (volume.volume.clone(), of(volume))).collect()
+        };
+        self.serial += 1;
+        let terms = Terms {
+            serial: self.serial,
+            number: Some(grants.number),
+            until: asked.map_or(now, |(_, sent)| *sent + grants.lease),
+            volumes: by_volume(&|volume| volume.grant),
+            after: by_volume(&least),
+            alone_at: now + grants.alone_after,
+            fallback: by_volume(&|volume| volume.fallback),
+        };
+        self.terms.push_back(terms.clone());
+        terms
+    }
+
+    /// Terms are in force at the engine: the number to acknowledge, if they came on the stream that is open.
+    pub fn handle_applied(&mut self, terms: &Terms) -> Option<u64> {
+        while self.terms.get(1).is_some_and(|next| next.serial <= terms.serial) {
+            self.terms.pop_front();
+        }
+        terms.number.filter(|_| terms.serial >= self.of_stream)
+    }
+
+    /// When to call [`Leaseholder::handle_timeout`].
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let terms = self.terms.back()?;
+        (terms.alone_at != Instant::FAR_FUTURE).then_some(terms.alone_at)
+    }
+
+    /// Time has passed: the terms to put in force, if the gateway has been alone for long enough for its whole fallback.
+    pub fn handle_timeout(&mut self, now: Instant) -> Option<Terms> {
+        let terms = self.terms.back().filter(|terms| terms.alone_at <= now)?;
+        let alone = Terms {
+            serial: terms.serial,
+            number: None,
+            until: now,
+            volumes: terms.fallback.clone(),
+            after: terms.fallback.clone(),
+            alone_at: Instant::FAR_FUTURE,
+            fallback: terms.fallback.clone(),
+        };
+        self.terms.clear(); // all came long ago, and are in force or were never put in force
+        self.terms.push_back(alone.clone());
+        Some(alone)
+    }
+}
+
+impl Terms {
+    fn untold() -> Self {
+        let nothing = BTreeMap::new;
+        Self {
+            serial: 0,
+            number: None,
+            until: Instant::ORIGIN,
+            volumes: nothing(),
+            after: nothing(),
+            alone_at: Instant::FAR_FUTURE,
+            fallback: nothing(),
+        }
+    }
+
+    /// What holds at `now`; a volume that is not named is [`UNTOLD`].
+    pub fn in_force(&self, now: Instant) -> &BTreeMap<String, Grant> {
+        if now < self.until { &self.volumes } else { &self.after }
+    }
+}
+
+fn told(volumes: &BTreeMap<String, Grant>, volume: &str) -> Grant {
+    volumes.get(volume).copied().unwrap_or(UNTOLD)
+}

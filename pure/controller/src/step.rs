@@ -1,0 +1,209 @@
+//! A control step: from what the gateways saw to what each is to hold.
+//!
+//! The law shares out what is not spoken for. A gateway that did not report in time keeps what it has, and is not raised;
+//! one that is away, or has not acknowledged anything for a lease, is left the most that it may hold now or come to
+//! hold. What the law wants is then made to fit, gateway by gateway, as others may have come or gone since.
+
+use std::num::NonZeroU32;
+
+use weir_control::{
+    ApplicationObservation, ArrayObservation, Controller as _, Grant, Limits, PortObservation,
+    ProbeObservation, Reasoning,
+};
+use weir_model::{Instant, Span};
+
+use crate::amounts::{Amounts, Holding, VolumeKey};
+use crate::config::Total;
+use crate::controller::Controller;
+use crate::ledger::GatewayKey;
+use crate::record::{Allocated, Record};
+use crate::share::{fit_rates, fit_requests};
+
+/// What is spoken for: requests in sum, and everything by volume.
+#[derive(Default)]
+struct Reserved {
+    requests: f64,
+    volumes: Holding,
+}
+
+impl Reserved {
+    fn add(&mut self, (requests, cells): (f64, Holding)) {
+        self.requests += requests;
+        for (volume, amounts) in cells {
+            let sum = self.volumes.entry(volume).or_insert(Amounts::NONE);
+            *sum = sum.plus(amounts);
+        }
+    }
+
+    /// What of `limits` is left of a volume.
+    fn leaves(&self, volume: VolumeKey, limits: Amounts) -> Amounts {
+        let kept = self.volumes.get(&volume).copied().unwrap_or(Amounts::NONE);
+        limits.zip(kept, |limit, kept| if limit.is_finite() { (limit - kept).max(0.0) } else { limit })
+    }
+}
+
+impl Controller {
+    /// The law, for the gateways that reported; then what each gateway is to hold.
+    pub(crate) fn step(&mut self, now: Instant) {
+        // A report may be half an interval late, as gateways and controller have clocks of their own.
+        let since = now - self.config.interval - Span::from_nanos(self.config.interval.as_nanos() / 2);
+        let mut reporting = self.listening(now);
+        reporting.retain(|key| self.gateways[key].report(since).is_some());
+        let seen = self.observations(&reporting, since);
+        if let Total::Auto = self.config.total {
+            self.probe(now, &seen);
+        }
+        let decided = self.decide(now, &reporting, seen);
+        self.retarget(now);
+        let volumes = decided.into_iter().map(|(volume, why)| self.allocated(volume, why)).collect();
+        self.history.push(Record { at: now, total: self.total, volumes });
+    }
+
+    /// By volume and gateway, what was seen.
+    fn observations(&self, reporting: &[GatewayKey], since: Instant) -> Seen {
+        let mut seen = Seen::new();
+        for key in reporting {
+            for (volume, observation) in self.gateways[key].report(since).into_iter().flatten() {
+                seen.entry(*volume).or_default().push((*key, observation.clone()));
+            }
+        }
+        seen
+    }
+
+    fn probe(&mut self, now: Instant, seen: &Seen) {
+        let mut sum = ProbeObservation { least: least(seen), ..ProbeObservation::default() };
+        for (_, port) in seen.values().flatten() {
+            sum.over = sum.over.max(port.over);
+            sum.answered += port.answered;
+            sum.answered_bytes += port.answered_bytes;
+            sum.at_device += port.at_device;
+        }
+        self.total = self.probe.step(now, &sum).get().max(sum.least);
+        self.ledger.set_total(self.total);
+    }
+
+    /// Asks the law, and writes down what it wants.
+    fn decide(&mut self, now: Instant, reporting: &[GatewayKey], seen: Seen) -> Vec<(VolumeKey, Reasoning)> {
+        if seen.is_empty() {
+            return Vec::new();
+        }
+        let reserved = self.reserved(now, reporting);
+        let total = whole(f64::from(self.total) - reserved.requests).max(least(&seen));
+        let (places, ports): (Vec<_>, Vec<_>) = seen
+            .into_iter()
+            .map(|(volume, at)| {
+                let (gateways, ports): (Vec<_>, Vec<_>) = at.into_iter().unzip();
+                ((volume, gateways), ports)
+            })
+            .unzip();
+        let application = |((volume, _), ports): (&(VolumeKey, Vec<_>), Vec<PortObservation>)| {
+            let config = self.volumes.get(volume).copied().unwrap_or_default();
+            let left = reserved.leaves(*volume, config.limits.into());
+            let limits = left_of(config.limits, left, ports.len());
+            ApplicationObservation { id: u64::from(*volume), objective: config.objective, limits, ports }
+        };
+        let total = NonZeroU32::new(total).unwrap_or(NonZeroU32::MIN);
+        let applications = places.iter().zip(ports).map(application).collect();
+        let setting = self.law.step(now, &ArrayObservation { total, applications });
+        let mut decided = Vec::new();
+        for ((volume, gateways), application) in places.into_iter().zip(setting.applications) {
+            for (key, grant) in gateways.iter().zip(application.ports) {
+                self.gateways.get_mut(key).expect("it reported").wanted.insert(volume, grant.into());
+            }
+            decided.push((volume, application.reasoning));
+        }
+        decided
+    }
+
+    /// What each gateway that listens is to hold: what is wanted, as far as it fits beside what is left for the others.
+    pub(crate) fn retarget(&mut self, now: Instant) {
+        let listening = self.listening(now);
+        let reserved = self.reserved(now, &listening);
+        // The parts that are always left for those that listen are theirs, whatever others may hold.
+        let mut own = Reserved::default();
+        for key in &listening {
+            let parts = self.fallback(self.gateways[key].volumes.iter().copied());
+            let gateway = self.gateways.get_mut(key).expect("it listens");
+            let target = |(volume, part): (&VolumeKey, &Amounts)| {
+                let wanted = gateway.wanted.get(volume).copied().unwrap_or(*part);
+                // A rate may have been unlimited until now.
+                (*volume, wanted.zip(*part, |wanted, part| if wanted.is_finite() { wanted } else { part }))
+            };
+            gateway.target = parts.iter().map(target).collect();
+            own.add((parts.values().map(|part| part.requests).sum(), parts));
+        }
+        for (volume, own) in &own.volumes {
+            let available = reserved.leaves(*volume, self.limits(*volume)).max(*own);
+            let mut cells: Vec<_> =
+                listening_targets(self, &listening).filter_map(|t| t.get_mut(volume)).collect();
+            fit_requests(available.requests, cells.iter_mut().map(|cell| &mut cell.requests));
+            fit_rates(available.iops, cells.iter_mut().map(|cell| &mut cell.iops));
+            fit_rates(available.bandwidth, cells.iter_mut().map(|cell| &mut cell.bandwidth));
+        }
+        let available = (f64::from(self.total) - reserved.requests).max(own.requests);
+        let cells = listening_targets(self, &listening).flat_map(Holding::values_mut);
+        fit_requests(available, cells.map(|cell| &mut cell.requests));
+    }
+
+    /// What is spoken for by gateways other than `sharing`.
+    fn reserved(&self, now: Instant, sharing: &[GatewayKey]) -> Reserved {
+        let mut reserved = Reserved::default();
+        for key in self.gateways.keys().filter(|key| !sharing.contains(key)) {
+            if self.takes_part(now, *key) {
+                let told = self.ledger.told(now, *key);
+                reserved.add((told.values().map(|amounts| amounts.requests).sum(), told));
+            } else {
+                reserved.add(self.ledger.reserved(now, *key));
+            }
+        }
+        reserved
+    }
+
+    fn allocated(&self, volume: VolumeKey, reasoning: Reasoning) -> Allocated {
+        let of = |(key, gateway): (&GatewayKey, &crate::gateways::Gateway)| {
+            gateway.stream.as_ref()?;
+            let target = gateway.target.get(&volume)?;
+            Some((self.gateway_names.name(*key).to_owned(), Grant::from(*target)))
+        };
+        Allocated {
+            volume: self.names.name(volume).to_owned(),
+            objective: self.volumes.get(&volume).copied().unwrap_or_default().objective,
+            reasoning,
+            split: self.gateways.iter().filter_map(of).collect(),
+        }
+    }
+}
+
+/// By volume, what its gateways saw.
+type Seen = std::collections::BTreeMap<VolumeKey, Vec<(GatewayKey, PortObservation)>>;
+
+/// One request for each volume at each gateway.
+fn least(seen: &Seen) -> u32 {
+    seen.values().map(|ports| u32::try_from(ports.len()).unwrap_or(u32::MAX)).fold(0, u32::saturating_add)
+}
+
+fn listening_targets<'a>(
+    controller: &'a mut Controller,
+    listening: &'a [GatewayKey],
+) -> impl Iterator<Item = &'a mut Holding> {
+    let gateways = controller.gateways.iter_mut().filter(|(key, _)| listening.contains(key));
+    gateways.map(|(_, gateway)| &mut gateway.target)
+}
+
+/// The limits of `limits`, as far as `left` leaves them for so many ports.
+fn left_of(limits: Limits, left: Amounts, ports: usize) -> Limits {
+    let ports = u32::try_from(ports).unwrap_or(u32::MAX);
+    let left = Grant::from(left);
+    Limits {
+        concurrency: limits
+            .concurrency
+            .map(|_| left.concurrency.max(NonZeroU32::new(ports).unwrap_or(NonZeroU32::MIN))),
+        max_iops: limits.max_iops.map(|limit| left.max_iops.unwrap_or(limit)),
+        max_bandwidth: limits.max_bandwidth.map(|limit| left.max_bandwidth.unwrap_or(limit)),
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates, which is what is meant
+fn whole(requests: f64) -> u32 {
+    requests as u32
+}

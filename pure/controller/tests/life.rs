@@ -1,0 +1,129 @@
+//! What happens when a controller or a gateway is lost, comes back, or is told something else.
+
+mod world;
+
+use weir_controller::Event;
+use weir_model::Span;
+use world::{BANDWIDTH, INTERVAL, IOPS, LEASE, STEP, World, priority};
+
+const SECOND: Span = Span::from_secs(1);
+
+fn settled(total: u32, gateways: usize) -> World {
+    let mut world = World::new(total, gateways, false);
+    world.run(SECOND);
+    world
+}
+
+fn bounds(world: &World) -> Vec<u32> {
+    (0..world.gateways.len()).map(|n| world.of(n)).collect()
+}
+
+#[test]
+fn what_there_is_is_shared_out() {
+    let world = settled(96, 4);
+    assert!(world.sum() > 60, "{:?}", bounds(&world));
+    let (_, iops, bandwidth) = world.held("limited");
+    assert!(iops > 0.99 * IOPS && bandwidth > BANDWIDTH - 10, "{iops} {bandwidth}");
+    assert_eq!(world.held("narrow").0, 9);
+}
+
+#[test]
+fn when_the_controller_is_lost_the_sum_is_at_most_half_the_total_after_a_lease() {
+    let mut world = settled(96, 4);
+    let before = bounds(&world);
+    world.stop_controller(STEP);
+    world.run(INTERVAL);
+    assert_eq!(bounds(&world), before, "the lease holds");
+    world.run(INTERVAL + INTERVAL);
+    assert!(world.sum() <= 48, "{:?}", bounds(&world));
+    for _ in 0..40 {
+        world.run(INTERVAL);
+        assert!(world.sum() <= 48);
+    }
+    assert_eq!(bounds(&world), [12; 4], "in the end everyone has the part that was left for it");
+}
+
+#[test]
+fn the_share_of_a_lost_gateway_goes_to_the_others_within_a_lease_and_two_intervals() {
+    let mut world = settled(96, 4);
+    let before = world.of(0);
+    world.cut(3, SECOND, STEP);
+    world.run(LEASE + INTERVAL + INTERVAL);
+    assert!(world.of(0) > before, "{:?}", bounds(&world));
+    assert!(world.sum() - world.of(3) >= 60, "{:?}", bounds(&world));
+    assert!(world.events.contains(&Event::GatewayLost { gateway: "gateway3".to_owned() }));
+    world.run(SECOND + LEASE);
+    assert_eq!(world.of(0), before, "and comes back with it: {:?}", bounds(&world));
+}
+
+#[test]
+fn a_restart_of_the_controller_moves_nobodys_bound() {
+    let mut world = settled(96, 4);
+    let before = bounds(&world);
+    world
+        .gateways
+        .iter_mut()
+        .enumerate()
+        .for_each(|(n, gateway)| gateway.backoff = STEP.saturating_mul(n as u64));
+    world.stop_controller(STEP);
+    world.run(STEP + STEP);
+    world.start_controller();
+    for _ in 0..100 {
+        world.run(STEP);
+        assert_eq!(bounds(&world), before);
+    }
+}
+
+#[test]
+fn a_controller_that_starts_while_a_gateway_is_away_raises_nobody_for_a_lease() {
+    let mut world = settled(96, 4);
+    let before = bounds(&world);
+    world.stop_controller(STEP);
+    world.gateways[3].backoff = SECOND;
+    world.run(STEP + STEP);
+    world.start_controller();
+    let lease_over = world.now + LEASE;
+    while world.now < lease_over {
+        world.run(STEP);
+        assert!(bounds(&world).iter().zip(&before).all(|(now, before)| now <= before));
+    }
+    world.run(INTERVAL + INTERVAL);
+    assert!(world.of(0) > before[0], "then its share is others': {:?}", bounds(&world));
+}
+
+#[test]
+fn a_change_of_configuration_is_in_force_within_an_interval() {
+    let mut world = settled(96, 4);
+    let round_trip = Span::from_millis(40);
+    world.set_total(48);
+    world.run_unchecked(INTERVAL + round_trip);
+    world.check();
+    world.set_volume("free", priority(4.0));
+    world.run(INTERVAL + round_trip);
+    let controller = world.controller.as_ref().expect("running");
+    let record = controller.history().next_back().expect("steps were made");
+    let free = record.volumes.iter().find(|allocated| allocated.volume == "free").expect("served");
+    assert_eq!(free.objective, priority(4.0).objective);
+    assert_eq!(free.total(), world.held("free").0);
+}
+
+#[test]
+fn a_volume_that_the_controller_does_not_know_is_served_and_said_once() {
+    let mut world = World::new(96, 4, false);
+    world.volumes.remove("free");
+    world.start_controller();
+    world.run(SECOND);
+    assert!(world.gateways.iter().all(|gateway| gateway.grant(world.now, "free").is_some()));
+    let unknown = world.events.iter().filter(|event| matches!(event, Event::VolumeUnknown { .. }));
+    assert_eq!(unknown.count(), 1);
+}
+
+#[test]
+fn a_gateway_that_is_not_configured_is_refused_by_name() {
+    let mut world = settled(96, 2);
+    let now = world.theirs();
+    let controller = world.controller.as_mut().expect("running");
+    let refused = controller.handle_connected(now, "stranger", &Default::default()).unwrap_err();
+    let line = "gateway stranger is not configured at this controller; accepted: gateway0, gateway1";
+    assert_eq!(refused.to_string(), line);
+}

@@ -1,0 +1,208 @@
+//! What was changed since the file was read: `weir set`.
+//!
+//! A change is a value more for a key of the file. The whole is read anew with it, by the code that reads a file, so that
+//! nothing can be set that could not have been written there, and what only several tables together can break is found
+//! too. The alternative, to change single values of what is in force, would be a second set of rules.
+
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::accepts::quoted;
+use super::error::{ConfigError, Problem};
+use super::reader::{Document, join};
+use super::{Config, ControllerConfig, resolve};
+
+/// What can be changed of each table while it is served.
+const CHANGEABLE: &[(&str, &[&str])] = &[
+    ("volume", &["target", "priority", "max_iops", "max_bandwidth", "max_concurrency"]),
+    ("pool", &["total_concurrency"]),
+];
+
+/// A configuration file as it was read, and what was changed since.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    path: PathBuf,
+    text: String,
+    /// At most one for each key.
+    changes: Vec<Change>,
+}
+
+/// Another value for a key than the file has.
+#[derive(Clone, Debug)]
+struct Change {
+    table: String,
+    name: String,
+    key: String,
+    /// As TOML, on one line; `None`: as if the key were not in the file.
+    value: Option<String>,
+}
+
+impl Source {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, error))?;
+        Ok(Self::of(path, text))
+    }
+
+    pub(super) fn of(path: &Path, text: String) -> Self {
+        Self { path: path.to_owned(), text, changes: Vec::new() }
+    }
+
+    /// The file that it comes from.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What all of it says.
+    ///
+    /// # Errors
+    /// If anything in it is wrong; then every problem is named.
+    pub(crate) fn config(&self) -> Result<Config, ConfigError> {
+        self.read_by(resolve)
+    }
+
+    /// The same, for the file of a controller.
+    ///
+    /// # Errors
+    /// If anything in it is wrong; then every problem is named.
+    pub(crate) fn controller(&self) -> Result<ControllerConfig, ConfigError> {
+        self.read_by(super::controller::resolve)
+    }
+
+    /// Whether it is the file of a controller, and not of a gateway.
+    pub(crate) fn is_of_controller(&self) -> bool {
+        DeTable::parse(&self.text).is_ok_and(|table| table.get_ref().contains_key("controller"))
+    }
+
+    fn read_by<T>(
+        &self,
+        resolve: impl for<'d> Fn(&'d Document<'d>, &'d DeTable<'d>) -> T,
+    ) -> Result<T, ConfigError> {
+        let lines = (0..).zip(&self.changes).filter_map(|(i, change): (usize, _)| {
+            change.value.as_ref().map(|value| format!("{} = {value}\n", label(i)))
+        });
+        let set: String = lines.collect();
+        // Parsed for itself, behind as much space as the file takes, so that places in it are places in both together.
+        let behind = " ".repeat(self.text.len() + 1) + &set;
+        let both = format!("{}\n{set}", self.text);
+        let document = Document::new(&both, self.text.len());
+        let config = document.parse().map(|mut table| {
+            let values = DeTable::parse(&behind).expect("each value was read before").into_inner();
+            self.apply(&document, table.get_mut(), values);
+            resolve(&document, &table.into_inner())
+        });
+        match (config, document.into_problems()) {
+            (Some(config), problems) if problems.is_empty() => Ok(config),
+            (_, problems) => Err(ConfigError::invalid(&self.path, problems)),
+        }
+    }
+
+    /// The same with other values for keys of the table `[table.name]`, as text: `none` takes the key away, and
+    /// `target.iops` stands for a target with this metric.
+    ///
+    /// # Errors
+    /// If one of them is no key that can be changed, or no value.
+    pub(crate) fn with(
+        &self,
+        table: &str,
+        name: &str,
+        set: &[(String, String)],
+    ) -> Result<Self, ConfigError> {
+        let changes = read_changes(table, name, set)
+            .map_err(|problem| ConfigError::invalid(&self.path, vec![problem]))?;
+        let mut changed = self.clone();
+        let is_same = |one: &Change, other: &Change| {
+            (&one.table, &one.name, &one.key) == (&other.table, &other.name, &other.key)
+        };
+        changed.changes.retain(|before| !changes.iter().any(|change| is_same(before, change)));
+        changed.changes.extend(changes);
+        Ok(changed)
+    }
+
+    /// Puts the values of the changes, by their labels, into the table of the file.
+    fn apply<'d>(&self, document: &Document<'_>, table: &mut DeTable<'d>, mut values: DeTable<'d>) {
+        for (i, change) in self.changes.iter().enumerate() {
+            let Change { table: kind, name, key, .. } = change;
+            let tables = table.get_mut(kind.as_str()).and_then(as_table);
+            let Some(tables) = tables else { continue };
+            let names = quoted(tables.keys().map(|name| name.get_ref().as_ref()));
+            let Some(found) = tables.get_mut(name.as_str()).and_then(as_table) else {
+                let found = format!("no such {kind}");
+                document.note(0, &join(kind, name), found, names);
+                continue;
+            };
+            found.remove(key.as_str());
+            if let Some(value) = values.remove(label(i).as_str()) {
+                found.insert(Spanned::new(value.span(), key.clone().into()), value);
+            }
+        }
+    }
+}
+
+/// The changes that `set` is, if each of its keys can be changed and has a value.
+fn read_changes(table: &str, name: &str, set: &[(String, String)]) -> Result<Vec<Change>, Problem> {
+    let Some((_, keys)) = CHANGEABLE.iter().find(|(changeable, _)| *changeable == table) else {
+        let tables = quoted(CHANGEABLE.iter().map(|(table, _)| table));
+        return Err(problem(table, "a table that cannot be changed while serving", tables));
+    };
+    let path = |key: &str| format!("{}.{key}", join(table, name));
+    let change = |key: &str, value| Change {
+        table: table.to_owned(),
+        name: name.to_owned(),
+        key: key.to_owned(),
+        value,
+    };
+    let mut changes = Vec::new();
+    let mut metrics = Vec::new();
+    for (i, (key, text)) in set.iter().enumerate() {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._".contains(&byte);
+        let top = key.split('.').next().unwrap_or_default();
+        if !key.bytes().all(plain) || !keys.contains(&top) || (top != key && top != "target") {
+            let found = "a key that cannot be changed while serving";
+            return Err(problem(&path(key), found, keys.join(", ")));
+        }
+        let is_again = |(other, _): &(String, String)| other == key || other == top;
+        if set[..i].iter().any(is_again) {
+            return Err(problem(&path(key), "a second time", "each key once"));
+        }
+        match key.strip_prefix("target.") {
+            Some(metric) => metrics.push(format!("{metric:?} = {}", value(&path(key), text)?)),
+            None if text == "none" => changes.push(change(key, None)),
+            None => changes.push(change(key, Some(value(&path(key), text)?))),
+        }
+    }
+    if !metrics.is_empty() {
+        changes.retain(|change| change.key != "target");
+        changes.push(change("target", Some(format!("{{ {} }}", metrics.join(", ")))));
+    }
+    Ok(changes)
+}
+
+/// The text as a value of TOML: what it is to TOML, or else a string.
+fn value(path: &str, text: &str) -> Result<String, Problem> {
+    if text.is_empty() || text.contains(char::is_control) {
+        return Err(problem(path, format!("{text:?}"), "a value, on one line"));
+    }
+    let assignment = format!("v = {text}");
+    let whole = "v = ".len()..assignment.len();
+    let parsed = DeTable::parse(&assignment).ok();
+    let is_value = parsed.is_some_and(|table| table.get_ref().get("v").is_some_and(|v| v.span() == whole));
+    Ok(if is_value { text.to_owned() } else { toml::Value::String(text.to_owned()).to_string() })
+}
+
+fn problem(key: &str, found: impl Into<String>, accepted: impl Into<String>) -> Problem {
+    Problem { line: 0, key: key.to_owned(), found: found.into(), accepted: accepted.into() }
+}
+
+fn label(i: usize) -> String {
+    format!("change{i}")
+}
+
+fn as_table<'v, 'd>(value: &'v mut Spanned<DeValue<'d>>) -> Option<&'v mut DeTable<'d>> {
+    if let DeValue::Table(table) = value.get_mut() { Some(table) } else { None }
+}

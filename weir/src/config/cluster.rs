@@ -1,0 +1,43 @@
+//! `[cluster]`: who the gateway is to the controllers of its pools.
+
+use std::collections::BTreeMap;
+
+use super::accepts::Accepts;
+use super::controller::TlsConfig;
+use super::is_name;
+use super::origin::Resolved;
+use super::pool::Pool;
+use super::reader::Section;
+
+const KEYS: &[&str] = &["name", "ca", "certificate", "key"];
+
+/// Who the gateway is.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Cluster {
+    /// Its name: one of the names in its certificate, and in the controllers' files.
+    pub(crate) name: Resolved<String>,
+    /// What it shows and whom it trusts.
+    pub(crate) tls: TlsConfig,
+}
+
+/// There if a pool has a controller, and only then.
+pub(super) fn resolve(root: &Section<'_>, pools: &BTreeMap<String, Pool>) -> Option<Cluster> {
+    let controlled = pools.iter().find(|(_, pool)| pool.controller.value.is_some());
+    if !root.has("cluster") {
+        if let Some((name, _)) = controlled {
+            let accepted = "a table [cluster] with name, ca, certificate and key";
+            root.refuse_found("cluster", format!("nothing, and pool {name:?} has a controller"), accepted);
+        }
+        return None;
+    }
+    let section = root.section("cluster", KEYS)?;
+    if controlled.is_none() {
+        let found = "who the gateway is to a controller, and no pool has one";
+        root.refuse_found("cluster", found, "nothing, or a pool with controller = \"host:port\"");
+    }
+    let name = Accepts::text("a name of the certificate, of A-Z a-z 0-9 . _ -", |text| {
+        is_name(text).then(|| text.to_owned())
+    });
+    let name = section.required("name", &name).unwrap_or_else(|| Resolved::placeholder(String::new()));
+    Some(Cluster { name, tls: TlsConfig::resolve(&section) })
+}

@@ -1,0 +1,213 @@
+//! The file of a controller: the array that several gateways serve, what is to be shared out, and who may ask for a part.
+//!
+//! Targets, priorities and limits stand here and nowhere else. If each gateway had its own, a change would have to reach all of
+//! them at once, and a limit would be enforced by each for itself.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use weir_model::{Bandwidth, Iops, Priority, Span, Target};
+
+use super::accepts::{self, Accepts};
+use super::listen::{self, TcpAddress};
+use super::origin::Resolved;
+use super::pool::{self, TotalConcurrency};
+use super::reader::{Document, Section};
+use super::{check_name, objective};
+
+const KEYS: &[&str] = &["controller", "gateway", "pool", "volume"];
+const CONTROLLER_KEYS: &[&str] = &["listen", "status", "control", "ca", "certificate", "key"];
+const GATEWAY_KEYS: &[&str] = &[];
+const POOL_KEYS: &[&str] = &["control", "total_concurrency", "control_interval"];
+const VOLUME_KEYS: &[&str] = &["pool", "target", "priority", "max_iops", "max_bandwidth", "max_concurrency"];
+
+/// Where a controller and its gateways have what they show each other, as PEM.
+pub(super) const TLS_KEYS: [&str; 3] = ["ca", "certificate", "key"];
+
+/// A valid configuration of a controller.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct ControllerConfig {
+    /// Where gateways find it.
+    pub(crate) listen: Resolved<TcpAddress>,
+    /// Where it tells about itself; without it, nowhere.
+    pub(crate) status: Resolved<Option<TcpAddress>>,
+    /// The Unix socket where `weir set` is answered; without it, nowhere.
+    pub(crate) control: Resolved<Option<PathBuf>>,
+    /// What it shows and whom it trusts.
+    pub(crate) tls: TlsConfig,
+    /// The names of its gateways, at least one.
+    pub(crate) gateways: Vec<String>,
+    /// The name of the pool that they share.
+    pub(crate) pool: String,
+    /// How many requests they may have at the array together.
+    pub(crate) total_concurrency: Resolved<TotalConcurrency>,
+    /// How often it is shared out.
+    pub(crate) control_interval: Resolved<Span>,
+    /// The volumes, by name.
+    pub(crate) volumes: BTreeMap<String, ControlledVolume>,
+}
+
+/// What one side of a connection between a controller and a gateway shows, and whom it trusts.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct TlsConfig {
+    /// The operator's own authority.
+    pub(crate) ca: Resolved<PathBuf>,
+    /// Our certificate.
+    pub(crate) certificate: Resolved<PathBuf>,
+    /// Its key.
+    pub(crate) key: Resolved<PathBuf>,
+}
+
+/// A volume, whatever gateways it is reached through.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct ControlledVolume {
+    /// What it is to get.
+    pub(crate) target: Resolved<Option<Target>>,
+    /// How much it counts that it does.
+    pub(crate) priority: Resolved<Priority>,
+    /// The request rate that it never exceeds, through all gateways together.
+    pub(crate) max_iops: Resolved<Option<Iops>>,
+    /// The byte rate, likewise.
+    pub(crate) max_bandwidth: Resolved<Option<Bandwidth>>,
+    /// The requests at the array at a time, likewise.
+    pub(crate) max_concurrency: Resolved<Option<NonZeroU32>>,
+}
+
+/// Resolves every table. The result is only good if no problem was noted on the way.
+pub(super) fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> ControllerConfig {
+    let root = Section::root(document, table, KEYS);
+    let (listen, status, control, tls) = resolve_controller(&root);
+    let gateways: Vec<String> = root
+        .named("gateway", GATEWAY_KEYS)
+        .into_iter()
+        .map(|(name, section)| {
+            check_name(&section, &name);
+            name
+        })
+        .collect();
+    if gateways.is_empty() {
+        root.refuse_found("gateway", "nothing", "a table [gateway.NAME] for each gateway");
+    }
+    let pools = root.named("pool", POOL_KEYS);
+    let (pool, total_concurrency, control_interval) = resolve_pool(&root, &pools);
+    let mut volumes = BTreeMap::new();
+    let sections = root.named("volume", VOLUME_KEYS);
+    for (name, section) in &sections {
+        check_name(section, name);
+        volumes.insert(name.clone(), resolve_volume(section, &pool, gateways.len()));
+    }
+    if sections.is_empty() {
+        root.refuse_found("volume", "nothing", "at least one table [volume.NAME]");
+    }
+    if let Some((_, section)) = pools.first() {
+        check_total(section, total_concurrency.value, volumes.len(), gateways.len());
+    }
+    ControllerConfig {
+        listen,
+        status,
+        control,
+        tls,
+        gateways,
+        pool,
+        total_concurrency,
+        control_interval,
+        volumes,
+    }
+}
+
+/// What `[controller]` says.
+type Own = (Resolved<TcpAddress>, Resolved<Option<TcpAddress>>, Resolved<Option<PathBuf>>, TlsConfig);
+
+fn resolve_controller(root: &Section<'_>) -> Own {
+    let Some(section) = root.section("controller", CONTROLLER_KEYS) else {
+        return (
+            Resolved::placeholder(TcpAddress { host: String::new(), port: 0 }),
+            Resolved::placeholder(None),
+            Resolved::placeholder(None),
+            TlsConfig::placeholder(),
+        );
+    };
+    let address = || Accepts::text("an address such as \"10.0.0.1:7700\"", listen::read_tcp);
+    let nowhere = Resolved::placeholder(TcpAddress { host: String::new(), port: 0 });
+    (
+        section.required("listen", &address()).unwrap_or(nowhere),
+        section.optional("status", &address(), "only the control socket, if there is one, tells its state"),
+        section.optional(
+            "control",
+            &listen::control_socket(),
+            "nothing but a reload changes what is shared out",
+        ),
+        TlsConfig::resolve(&section),
+    )
+}
+
+impl TlsConfig {
+    /// What a table with [`TLS_KEYS`] says.
+    pub(super) fn resolve(section: &Section<'_>) -> Self {
+        let file = |key: &str| {
+            let path = Accepts::text("the absolute path of a PEM file", |text| {
+                text.starts_with('/').then(|| PathBuf::from(text))
+            });
+            section.required(key, &path).unwrap_or_else(|| Resolved::placeholder(PathBuf::new()))
+        };
+        let [ca, certificate, key] = TLS_KEYS.map(file);
+        Self { ca, certificate, key }
+    }
+
+    fn placeholder() -> Self {
+        let none = || Resolved::placeholder(PathBuf::new());
+        Self { ca: none(), certificate: none(), key: none() }
+    }
+}
+
+fn resolve_pool(
+    root: &Section<'_>,
+    pools: &[(String, Section<'_>)],
+) -> (String, Resolved<TotalConcurrency>, Resolved<Span>) {
+    let [(name, section)] = pools else {
+        let found = if pools.is_empty() { "nothing".to_owned() } else { format!("{} tables", pools.len()) };
+        root.refuse_found("pool", found, "one table [pool.NAME]: a controller has one array");
+        return (
+            String::new(),
+            Resolved::placeholder(TotalConcurrency::Auto),
+            Resolved::placeholder(Span::from_secs(2)),
+        );
+    };
+    check_name(section, name);
+    let maestro = accepts::word(&[("maestro", ())]);
+    section.or_default("control", &maestro, (), "what a controller is for");
+    let (total, interval) = pool::resolve_shares(section);
+    (name.clone(), total, interval)
+}
+
+fn resolve_volume(section: &Section<'_>, pool: &str, gateways: usize) -> ControlledVolume {
+    let known = pool.to_owned();
+    let accepted = format!("{pool:?}, the pool of this controller");
+    let name = Accepts::text(accepted, move |text| (text == known).then_some(()));
+    section.required("pool", &name);
+    let volume = ControlledVolume {
+        target: objective::resolve_target(section),
+        priority: objective::resolve_priority(section),
+        max_iops: section.optional("max_iops", &accepts::iops(), "no cap"),
+        max_bandwidth: section.optional("max_bandwidth", &accepts::bandwidth(), "no cap"),
+        max_concurrency: section.optional("max_concurrency", &accepts::count(65_536), "no cap"),
+    };
+    if volume.max_concurrency.value.is_some_and(|limit| (limit.get() as usize) < gateways) {
+        section.refuse("max_concurrency", &format!("at least {gateways}, one for each gateway"));
+    }
+    volume
+}
+
+/// Each volume needs a request at each gateway, and so much is left for a gateway that is away: half an equal share.
+fn check_total(section: &Section<'_>, total: TotalConcurrency, volumes: usize, gateways: usize) {
+    let Some(total) = total.requests() else { return };
+    let least = 2 * volumes * gateways;
+    if (total.get() as usize) < least {
+        let found = format!("{total} requests for {volumes} volumes at {gateways} gateways");
+        let accepted = format!(
+            "at least {least}: two for each volume at each gateway, of which one is always left for it"
+        );
+        section.refuse_found("total_concurrency", found, &accepted);
+    }
+}

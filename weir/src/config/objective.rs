@@ -1,0 +1,85 @@
+//! `target` and `priority` of a volume: what it is to get under Maestro's law, and how much it counts that it does.
+
+use weir_model::{Percentile, Priority, Span, Target};
+
+use super::accepts;
+use super::origin::{Origin, Resolved};
+use super::reader::{Element, Section};
+use super::units;
+
+const TARGETS: &str = "a table with one metric: { latency = \"10ms\" }, { p95 = \"20ms\" } or another percentile, \
+                       { throughput = \"20MiB/s\" } or { iops = 900 }";
+
+const METRIC: &str = "latency, throughput, iops, or a percentile from p0.1 to p99.9, such as p95";
+
+/// What it is to get: one metric, and its value.
+pub(super) fn resolve_target(section: &Section<'_>) -> Resolved<Option<Target>> {
+    let none = Resolved {
+        value: None,
+        origin: Origin::Default("nothing is promised: it gets what the others leave, by priority"),
+    };
+    let Some(metrics) = section.entries("target", TARGETS) else { return none };
+    let metrics: Vec<_> = metrics.into_iter().map(unfold).collect();
+    match metrics.as_slice() {
+        [(name, element)] => resolve_metric(name, element).unwrap_or(none),
+        several => {
+            let names: Vec<_> = several.iter().map(|(name, _)| name.as_str()).collect();
+            let found = if names.is_empty() { "no metric".to_owned() } else { names.join(" and ") };
+            section.refuse_found("target", found, "exactly one metric");
+            none
+        }
+    }
+}
+
+/// How much it counts that it gets it.
+pub(super) fn resolve_priority(section: &Section<'_>) -> Resolved<Priority> {
+    section.or_default("priority", &accepts::priority(), Priority::default(), "as everybody")
+}
+
+/// To TOML, `p99.9 = "20ms"` without quotes around the key is a table `p99` with a key `9`.
+fn unfold((name, element): (String, Element<'_>)) -> (String, Element<'_>) {
+    let mut inner = element.entries().unwrap_or_default();
+    match inner.pop() {
+        Some((tenths, element)) if inner.is_empty() => (format!("{name}.{tenths}"), element),
+        _ => (name, element),
+    }
+}
+
+fn resolve_metric(name: &str, element: &Element<'_>) -> Option<Resolved<Option<Target>>> {
+    let latency = accepts::duration(Span::from_micros(1)..=Span::from_secs(3600));
+    let target = match name {
+        "latency" => latency.then(|span| Some(Target::Latency(span))),
+        "throughput" => accepts::bandwidth().then(|rate| Some(Target::Throughput(rate))),
+        "iops" => accepts::rate().then(|rate| Some(Target::Rate(rate))),
+        name => match percentile(name) {
+            Some(percentile) => latency.then(move |span| Some(Target::Percentile(percentile, span))),
+            None => {
+                element.refuse_found("an unknown metric", METRIC);
+                return None;
+            }
+        },
+    };
+    let Resolved { value, origin } = element.read(&target)?;
+    Some(Resolved { value: Some(value), origin })
+}
+
+/// The percentile of a name such as `p95` or `p99.9`.
+fn percentile(name: &str) -> Option<Percentile> {
+    let number = name.strip_prefix('p')?;
+    let (whole, tenth) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str, most: usize| {
+        (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let tenths = (digits(whole, 2) && digits(tenth, 1)).then(|| format!("{whole}{tenth}").parse().ok())??;
+    Percentile::from_tenths(tenths)
+}
+
+/// As it is written in the file.
+pub(super) fn show_target(target: Target) -> String {
+    match target {
+        Target::Latency(span) => format!("latency {}", units::show_span(span)),
+        Target::Percentile(percentile, span) => format!("{percentile} {}", units::show_span(span)),
+        Target::Throughput(rate) => format!("throughput {}", units::show_bandwidth(rate)),
+        Target::Rate(rate) => format!("iops {}", rate.get()),
+    }
+}

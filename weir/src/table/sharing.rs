@@ -1,0 +1,250 @@
+//! How the requests that an array takes are shared out, as tables for people: what is desired, in force and achieved, and
+//! how it came to that.
+
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
+use weir_gateway::{
+    Explanation, GrantStatus, IntervalStatus, PoolSharing, PoolStatus, TargetStatus, VolumeSharing,
+    VolumeStatus,
+};
+
+use super::{dash, latency};
+
+const VOLUMES: [&str; 11] = [
+    "volume",
+    "IO/s",
+    "MiB/s",
+    "mean",
+    "p99",
+    "desired",
+    "priority",
+    "effective",
+    "achieved",
+    "of target",
+    "why",
+];
+
+const INTERVALS: [&str; 13] = [
+    "ended",
+    "target",
+    "priority",
+    "measured",
+    "of target",
+    "slope",
+    "fit",
+    "had",
+    "asked",
+    "case",
+    "share",
+    "granted",
+    "bound by",
+];
+
+/// A pool in one line, and a row for each volume.
+pub(super) fn pool(pool: &PoolStatus, sharing: &PoolSharing) -> String {
+    let rows = pool.volumes.iter().filter_map(|volume| Some(row(volume, volume.sharing.as_ref()?)));
+    let last = VOLUMES.len() - 1;
+    let style = presets::UTF8_HORIZONTAL_ONLY;
+    let table = table(style, &VOLUMES, rows, |column| column == 0 || column == last);
+    format!("{}\n{table}", headline(pool, sharing))
+}
+
+/// A row for each of the last control intervals of a volume, or why there is none.
+pub(crate) fn explanation(explained: &Explanation) -> String {
+    let Explanation { volume, pool, control, intervals } = explained;
+    let which = format!("volume {volume} in pool {pool}");
+    if control != "maestro" {
+        return format!(
+            "{which}: there are no shares to explain where control = \"{control}\"; `weir status` shows what it gets"
+        );
+    }
+    if intervals.is_empty() {
+        return format!("{which}: its first control interval has not ended yet");
+    }
+    let has_ports = intervals.iter().any(|interval| interval.grants.len() > 1);
+    let ports = if has_ports { "; its share is dealt out to its ports" } else { "" };
+    let last = INTERVALS.len() - 1;
+    let table =
+        table(LIST, &INTERVALS, intervals.iter().map(interval), |column| [1, 6, 9, last].contains(&column));
+    format!("{which}, requests at a time at the device{ports}:\n{table}")
+}
+
+/// Without lines between the rows, of which there are many.
+const LIST: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('═').junction('═'));
+
+pub(super) fn table<const N: usize>(
+    style: TableStyle,
+    header: &[&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+    is_text: impl Fn(usize) -> bool,
+) -> Table {
+    let mut table = Table::new();
+    table.load_style(style).set_header(header).add_rows(rows);
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_cell_alignment(if is_text(i) { CellAlignment::Left } else { CellAlignment::Right });
+    }
+    table
+}
+
+fn headline(pool: &PoolStatus, sharing: &PoolSharing) -> String {
+    let total = match (sharing.total_concurrency, sharing.is_probed) {
+        (Some(total), true) => format!("at most {total} at the device (auto, found by probing)"),
+        (Some(total), false) => format!("at most {total} at the device"),
+        (None, _) => "at the device what its controller grants".to_owned(),
+    };
+    let case = sharing.case.as_deref().map(|case| format!("; {case}")).unwrap_or_default();
+    format!("pool {}: {total}, now {}, {} queued{case}", pool.name, pool.in_flight, pool.queued)
+}
+
+fn row(volume: &VolumeStatus, sharing: &VolumeSharing) -> [String; VOLUMES.len()] {
+    let window = volume.last_window.as_ref();
+    let VolumeSharing { desired, effective, achieved, reason } = sharing;
+    [
+        volume.name.clone(),
+        window.map_or(dash(), |window| format!("{:.0}", window.iops)),
+        window.map_or(dash(), |window| format!("{:.1}", mebibytes(window.bytes_per_s))),
+        window.and_then(|window| window.mean_us).map_or(dash(), latency),
+        window.and_then(|window| window.p99_us).map_or(dash(), super::whole_latency),
+        desired.target.as_ref().map_or(dash(), target),
+        desired.priority.to_string(),
+        grants(effective),
+        measured(desired.target.as_ref(), achieved.as_ref().map(|achieved| achieved.value)),
+        achieved.as_ref().map_or(dash(), |achieved| percent(achieved.percent)),
+        reason.clone().unwrap_or_default(),
+    ]
+}
+
+fn interval(interval: &IntervalStatus) -> [String; INTERVALS.len()] {
+    let achieved = interval.achieved.as_ref();
+    [
+        format!("{:.1} s ago", interval.age_s),
+        interval.target.as_ref().map_or(dash(), target),
+        interval.priority.to_string(),
+        measured(interval.target.as_ref(), achieved.map(|achieved| achieved.value)),
+        achieved.map_or(dash(), |achieved| percent(achieved.percent)),
+        format!("{:.2}", interval.slope),
+        fit(&interval.fit, interval.fit_value),
+        format!("{:.1}", interval.had),
+        format!("{:.1}", interval.requested),
+        interval.case.clone(),
+        format!("{:.1}", interval.allotted),
+        grants(&interval.grants),
+        interval.bound_by.replace('_', " "),
+    ]
+}
+
+/// What each port gets, the only one without its name.
+pub(super) fn grants(grants: &[GrantStatus]) -> String {
+    let of = |grant: &GrantStatus| {
+        let port = grant.port.as_ref().map(|port| format!("{port} ")).unwrap_or_default();
+        let rate = grant.max_iops.map(|rate| format!(", {rate:.0} IO/s")).unwrap_or_default();
+        #[allow(clippy::cast_precision_loss)] // rates far below 2^53
+        let bytes = |rate: u64| format!(", {:.1} MiB/s", mebibytes(rate as f64));
+        format!("{port}{}{rate}{}", grant.concurrency, grant.max_bytes_per_s.map(bytes).unwrap_or_default())
+    };
+    grants.iter().map(of).collect::<Vec<_>>().join(" + ")
+}
+
+pub(super) fn target(target: &TargetStatus) -> String {
+    format!("{} {}", target.metric, quantity(&target.unit, target.value))
+}
+
+pub(super) fn measured(target: Option<&TargetStatus>, value: Option<f64>) -> String {
+    target.zip(value).map_or(dash(), |(target, value)| quantity(&target.unit, value))
+}
+
+fn quantity(unit: &str, value: f64) -> String {
+    match unit {
+        "us" => latency(value),
+        "bytes_per_s" => format!("{:.1} MiB/s", mebibytes(value)),
+        _ => format!("{value:.0} IO/s"),
+    }
+}
+
+/// Whether a slope was found in the data, or why it is the default.
+fn fit(fit: &str, value: Option<f64>) -> String {
+    match (fit, value) {
+        ("regression", Some(r2)) => format!("R² {r2:.2}"),
+        ("poor", Some(r2)) => format!("default: R² {r2:.2}"),
+        ("out_of_bounds", Some(slope)) => format!("default: found {slope:.2}"),
+        _ => "default: no change".to_owned(),
+    }
+}
+
+pub(super) fn percent(percent: f64) -> String {
+    format!("{percent:.0} %")
+}
+
+fn mebibytes(bytes: f64) -> f64 {
+    bytes / (1024.0 * 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval_of(target: Option<TargetStatus>) -> IntervalStatus {
+        IntervalStatus {
+            age_s: 2.04,
+            target,
+            priority: 4.0,
+            achieved: Some(weir_gateway::AchievedStatus { value: 12_500.0, percent: 80.0 }),
+            slope: 0.75,
+            fit: "regression".to_owned(),
+            fit_value: Some(0.934),
+            had: 10.0,
+            requested: 12.5,
+            case: "overload".to_owned(),
+            allotted: 11.0,
+            bound_by: "step_limit".to_owned(),
+            grants: vec![
+                GrantStatus {
+                    port: Some("a".to_owned()),
+                    concurrency: 8,
+                    max_iops: Some(450.0),
+                    max_bytes_per_s: None,
+                },
+                GrantStatus {
+                    port: Some("b".to_owned()),
+                    concurrency: 3,
+                    max_iops: None,
+                    max_bytes_per_s: None,
+                },
+            ],
+        }
+    }
+
+    #[test]
+    fn an_interval_is_a_row_with_units() {
+        let target = TargetStatus { metric: "p95".to_owned(), value: 10_000.0, unit: "us".to_owned() };
+        assert_eq!(
+            interval(&interval_of(Some(target))),
+            [
+                "2.0 s ago",
+                "p95 10.00 ms",
+                "4",
+                "12.50 ms",
+                "80 %",
+                "0.75",
+                "R² 0.93",
+                "10.0",
+                "12.5",
+                "overload",
+                "11.0",
+                "a 8, 450 IO/s + b 3",
+                "step limit",
+            ]
+        );
+    }
+
+    #[test]
+    fn where_nothing_is_shared_out_one_line_says_so() {
+        let none = Explanation {
+            volume: "db".to_owned(),
+            pool: "p".to_owned(),
+            control: "facade".to_owned(),
+            intervals: Vec::new(),
+        };
+        let line = explanation(&none);
+        assert!(line.starts_with("volume db in pool p: ") && line.lines().count() == 1, "{line}");
+    }
+}
