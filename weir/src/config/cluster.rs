@@ -1,15 +1,12 @@
 //! `[cluster]`: who the gateway is to the controllers of its pools.
 
-use std::collections::BTreeMap;
-
 use super::accepts::Accepts;
 use super::controller::TlsConfig;
 use super::is_name;
 use super::origin::Resolved;
-use super::pool::Pool;
 use super::reader::Section;
 
-const KEYS: &[&str] = &["name", "ca", "certificate", "key"];
+pub(super) const KEYS: &[&str] = &["name", "ca", "certificate", "key"];
 
 /// Who the gateway is.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,8 +18,8 @@ pub(crate) struct Cluster {
 }
 
 /// There if a pool has a controller, and only then.
-pub(super) fn resolve(root: &Section<'_>, pools: &BTreeMap<String, Pool>) -> Option<Cluster> {
-    let controlled = pools.iter().find(|(_, pool)| pool.controller.value.is_some());
+pub(super) fn resolve(root: &Section<'_>, pools: &[(String, Section<'_>)]) -> Option<Cluster> {
+    let controlled = pools.iter().find(|(_, pool)| pool.has("controller"));
     if !root.has("cluster") {
         if let Some((name, _)) = controlled {
             let accepted = "a table [cluster] with name, ca, certificate and key";

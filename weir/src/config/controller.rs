@@ -16,8 +16,8 @@ use super::pool::{self, TotalConcurrency};
 use super::reader::{Document, Section};
 use super::{check_name, objective};
 
-const KEYS: &[&str] = &["controller", "gateway", "pool", "volume"];
-const CONTROLLER_KEYS: &[&str] = &["listen", "status", "control", "ca", "certificate", "key"];
+pub(super) const KEYS: &[&str] = &["controller", "gateway", "pool", "volume"];
+pub(super) const CONTROLLER_KEYS: &[&str] = &["listen", "status", "control", "ca", "certificate", "key"];
 const GATEWAY_KEYS: &[&str] = &[];
 const POOL_KEYS: &[&str] = &["control", "total_concurrency", "control_interval"];
 const VOLUME_KEYS: &[&str] = &["pool", "target", "priority", "max_iops", "max_bandwidth", "max_concurrency"];
@@ -121,6 +121,10 @@ type Own = (Resolved<TcpAddress>, Resolved<Option<TcpAddress>>, Resolved<Option<
 
 fn resolve_controller(root: &Section<'_>) -> Own {
     let Some(section) = root.section("controller", CONTROLLER_KEYS) else {
+        if !root.has("controller") {
+            let accepted = "a table [controller] with listen, ca, certificate and key";
+            root.refuse_found("controller", "nothing", accepted);
+        }
         return (
             Resolved::placeholder(TcpAddress { host: String::new(), port: 0 }),
             Resolved::placeholder(None),
@@ -184,7 +188,8 @@ fn resolve_pool(
 fn resolve_volume(section: &Section<'_>, pool: &str, gateways: usize) -> ControlledVolume {
     let known = pool.to_owned();
     let accepted = format!("{pool:?}, the pool of this controller");
-    let name = Accepts::text(accepted, move |text| (text == known).then_some(()));
+    // Without just one pool, that is what is wrong, and not each volume.
+    let name = Accepts::text(accepted, move |text| (known.is_empty() || text == known).then_some(()));
     section.required("pool", &name);
     let volume = ControlledVolume {
         target: objective::resolve_target(section),

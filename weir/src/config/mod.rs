@@ -96,7 +96,7 @@ fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> 
     let arrays = array::resolve(&root);
     let listen = listen::resolve(&root);
     let limits = limits::resolve(&root);
-    let cluster = cluster::resolve(&root, &pools);
+    let cluster = cluster::resolve(&root, &pool_sections);
     let sections = root.named("volume", volume::KEYS);
     let mut volumes = BTreeMap::new();
     for (name, section) in &sections {

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod changes;
+mod controller;
 mod maestro;
 mod problems;
 mod resolved;

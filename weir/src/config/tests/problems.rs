@@ -56,7 +56,7 @@ fn an_unknown_key_gets_the_list_of_those_that_are_known() {
         ),
         (
             "[volumes.v]\n",
-            "14: volumes: found an unknown key; accepted: listen, limits, pool, volume, station, array",
+            "14: volumes: found an unknown key; accepted: listen, cluster, limits, pool, volume, station, array",
         ),
         (
             "[limits]\nconnection = 1\n",

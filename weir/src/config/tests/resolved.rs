@@ -11,7 +11,7 @@ use super::super::fault::{Fault, FaultEffect};
 use super::super::listen::{Address, TcpAddress};
 use super::super::pool::Control;
 use super::super::volume::BackendConfig;
-use super::super::{Config, KEYS, fault, limits, listen, pool, volume};
+use super::super::{Config, KEYS, cluster, controller, fault, limits, listen, pool, volume};
 use super::{EXAMPLE, parse, report};
 
 /// Every key, none at its default.
@@ -145,6 +145,9 @@ fn every_key_is_in_the_manual() {
     let manual = std::fs::read_to_string(manual).unwrap();
     let keys = [
         KEYS,
+        cluster::KEYS,
+        controller::KEYS,
+        controller::CONTROLLER_KEYS,
         listen::KEYS,
         limits::KEYS,
         pool::KEYS,
