@@ -1,6 +1,6 @@
 //! Who gets how much of the array: the arbiter of Maestro §3.2.2.
 //!
-//! **Underload**: all requests fit. Each is met, and the excess goes to those that can use it, in proportion to priority.
+//! **Underload**: all requests fit. Each is met, and the excess goes by priority to all, beside what (3) says that each needs.
 //!
 //! **Overload**: they do not. A linear program finds the allocations in which the weighted errors `p_i (1 - f_i(u_i))` are as
 //! close together as possible, each within a step of what was there before, and with the sum of what there is (`program.rs`).
@@ -16,12 +16,18 @@
 //!   hold it back either: it holds those whose requests are taken out. And nothing is left to be dealt.
 //! - **Without a performance** an application is not in the program: it has no error. In an overload it goes down to
 //!   its minimum by a step at a time, and what it leaves is in the program's sum.
-//! - **The sum cannot be reached**, as all are at the upper ends of their ranges: they get these (the forerunner of the paper
-//!   makes it the sum, `min(1, sum (c + l))`), and what is left is excess, dealt as in underload.
+//! - **Who cannot use its part of the excess** keeps it empty, if it has a target: the array is quieter by so much, as in the paper. Given to
+//!   others instead it is what takes a recorded load, content at the time, below its target, and the two go up and down around that for ever.
+//!   The price is throughput that a volume without a target could have had; who thinks that too high gives it a higher priority.
+//! - **The excess is beside the need**, and not beside what the step limit let a request fall to. By the letter of the paper, who is above its target
+//!   asks for a step less in each interval and gets by priority what all have left so: the highest priority ends up with nearly
+//!   everything though nobody needs it, and the next burst of the others finds one request. The step limit holds for what comes out: nobody
+//!   falls by more, and those that rise go without it. What is not used at all is at once there for who falls short and
+//!   fills what it has, up to its need by (3).
 //! - **The sum is less than all the lower ends**, after the total fell or somebody came: the total wins over the step limit, and everybody is cut
 //!   to the same part of what it has above its minimum.
-//! - **What nobody can use** is lent, in proportion to priority up to the limits: at the next burst it is there at once, and not a step at
-//!   a time. It is taken back at once, too: as long as it is not used it is no part of what an application had.
+//! - **What nobody can use or keep** is lent, in proportion to priority up to the limits: at the next burst it is there at once, and not
+//!   a step at a time. It is taken back at once, too: as long as it is not used it is no part of what an application had.
 //! - **Priorities** count relative to the highest; more than a million to one is no other than a million to one.
 
 use crate::program::{self, Range};
