@@ -45,7 +45,7 @@ impl Array {
             (self.authority.issue(&self.scene, self.host), self.host, self.scene.control());
         let own = format!(
             "[controller]\nlisten = \"{host}:0\"\nstatus = \"{host}:0\"\ncontrol = \"{control}\"\n{tls}\
-             [gateway.a]\n[gateway.b]\n[pool.p]\ntotal_concurrency = {TOTAL}\ncontrol_interval = \"100ms\"\n",
+             [gateway.a]\n[gateway.b]\n[pool.p]\ntotal_concurrency = {TOTAL}\ncontrol_interval = \"500ms\"\n",
         );
         let text = format!("{own}{VOLUMES}");
         self.scene.write("controller.toml", &text);
@@ -134,7 +134,7 @@ impl Gateway {
         let volume =
             |name| format!("[volume.{name}]\npool = \"p\"\nbackend = \"station:s\"\nsize = \"16MiB\"\n");
         format!(
-            "[cluster]\nname = \"{name}\"\n{tls}[pool.p]\ncontrol = \"maestro\"\ncontrol_interval = \"100ms\"\n\
+            "[cluster]\nname = \"{name}\"\n{tls}[pool.p]\ncontrol = \"maestro\"\ncontrol_interval = \"500ms\"\n\
              controller = \"{}\"\n[station.s]\nservers = 4\nservice_time = \"500us\"\n{}{}",
             controller.server.tcp,
             volume("v"),
@@ -186,7 +186,7 @@ fn what_a_controller_grants_is_what_its_gateways_obey() {
     controller.wait_for_an_interval("v", "it was measured", |last| last["achieved"].is_object());
     let Outcome { code, out, log } = controller.set("volume v target.p95=900us priority=8");
     assert_eq!((code, log.as_str()), (Some(0), ""), "{out}");
-    assert!(out.contains("is in force within 100ms, until ") && out.contains("controller.toml"), "{out}");
+    assert!(out.contains("is in force within 500ms, until ") && out.contains("controller.toml"), "{out}");
     assert_eq!(controller.desired("v")["priority"], 8.0);
     controller.wait_for_an_interval("v", "a percentile is measured through both gateways", |last| {
         last["priority"] == 8.0 && last["target"]["metric"] == "p95" && last["achieved"].is_object()
