@@ -31,7 +31,7 @@ pub(crate) struct GrantsArguments {
 }
 
 /// Something that a recording says about what its volumes may do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Change {
     at: Instant,
     /// Which of the recordings.
@@ -39,10 +39,13 @@ struct Change {
     what: What,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum What {
     Granted(VolumeId, Grant, GrantedBy),
     Removed(VolumeId),
+    /// A lease is over: from then on nothing goes to the device with what was granted, however late the gateway comes to say so. What
+    /// each volume falls back to; one that is not here, to one request.
+    Lapsed(BTreeMap<VolumeId, u32>),
     /// The recording ends, and with it what its volumes may do.
     Ended,
 }
@@ -69,10 +72,21 @@ pub(crate) fn grants(arguments: &GrantsArguments) -> Result<(), Failure> {
 
 fn read(file: &Path, recording: usize, changes: &mut Vec<Change>) -> Result<(), weir_recording::ReadError> {
     let mut reader = Reader::open(file)?;
-    let mut last = Instant::ORIGIN;
+    let (mut last, mut until, mut fallback) = (Instant::ORIGIN, None, BTreeMap::new());
     while let Some((at, entry)) = reader.next_entry()? {
         last = at;
+        if let Some(over) = until.take_if(|until| *until <= at) {
+            changes.push(Change { at: over, recording, what: What::Lapsed(fallback.clone()) });
+        }
         let what = match entry {
+            Entry::Granted { grants, .. } => {
+                until = Some(grants.until).filter(|until| *until > at).or(until);
+                continue;
+            }
+            Entry::FallbackSet { volumes } => {
+                fallback = volumes.into_iter().map(|(id, grant)| (id, grant.concurrency.get())).collect();
+                continue;
+            }
             Entry::Reported(Event::Granted { volume, grant, by }) => What::Granted(volume, grant, by),
             Entry::VolumeRemoved { id } => What::Removed(id),
             _ => continue,
@@ -114,6 +128,11 @@ fn check(changes: &[Change], total: NonZeroU32) -> Result<(), Failure> {
                     bounds.insert((*recording, *volume), grant.concurrency.get());
                 }
                 What::Removed(volume) => drop(bounds.remove(&(*recording, *volume))),
+                What::Lapsed(fallback) => {
+                    for ((_, volume), bound) in bounds.iter_mut().filter(|((of, _), _)| of == recording) {
+                        *bound = fallback.get(volume).copied().unwrap_or(1);
+                    }
+                }
                 What::Ended => bounds.retain(|(of, _), _| of != recording),
             }
         }
@@ -139,7 +158,7 @@ fn check(changes: &[Change], total: NonZeroU32) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    const fn change(millis: u64, recording: usize, what: What) -> Change {
+    fn change(millis: u64, recording: usize, what: What) -> Change {
         Change { at: Instant::from_nanos(millis * 1_000_000), recording, what }
     }
 
@@ -168,6 +187,16 @@ mod tests {
         assert!(!exceeds(&moved(10, 10), 10));
         assert!(!exceeds(&moved(10, 11), 10));
         assert!(exceeds(&moved(11, 10), 10));
+    }
+
+    #[test]
+    fn what_was_granted_ends_with_its_lease_however_late_the_gateway_says_so() {
+        let lapsed = |fallback: u32| {
+            let fallback = BTreeMap::from([(VolumeId(0), fallback)]);
+            [change(0, 0, granted(6)), change(5, 0, What::Lapsed(fallback)), change(6, 1, granted(6))]
+        };
+        assert!(!exceeds(&lapsed(4), 10));
+        assert!(exceeds(&lapsed(5), 10));
     }
 
     #[test]

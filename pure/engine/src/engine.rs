@@ -301,6 +301,10 @@ impl Engine {
     ///
     /// An instant in the answer needs no timer of its own: [`Engine::poll_timeout`] knows it.
     pub fn poll_dispatch(&mut self, now: Instant) -> Dispatch {
+        let reported = self.events.len();
+        if self.control.granted_until().is_some_and(|until| until <= now) {
+            self.with_loop(|control, pool| control.port().end_lease(now, pool));
+        }
         let dispatch = self.scheduler.poll_dispatch(now);
         match dispatch {
             Dispatch::Issue(io) => {
@@ -314,7 +318,8 @@ impl Engine {
             Dispatch::AtDepth { recheck } => self.wake = recheck,
             Dispatch::Idle => self.wake = None,
         }
-        self.record(now, 0, |_| Entry::Dispatched(Answer::from(dispatch)));
+        let caused = self.events.len() - reported;
+        self.record(now, caused, |_| Entry::Dispatched(Answer::from(dispatch)));
         dispatch
     }
 

@@ -167,3 +167,12 @@ fn a_change_of_law_keeps_what_is_at_the_device_and_waits() {
     engine.set_config(at(2002), EngineConfig::default());
     assert_eq!(issued(&mut engine, at(2002)).len(), 3);
 }
+
+#[test]
+fn a_driver_that_was_held_up_issues_nothing_with_a_lease_that_is_over() {
+    let mut engine = Engine::new(at(0), port());
+    let volume = engine.add_volume(at(0), VolumeConfig::default());
+    engine.handle_grants(at(0), Grants { until: at(500), volumes: vec![(volume, concurrency(8))] });
+    submit(&mut engine, at(600), volume, 5);
+    assert_eq!(issued(&mut engine, at(600)).len(), 1, "before anybody said that time has passed");
+}

@@ -43,14 +43,20 @@ impl PortLoop {
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant, pool: &mut Pool<'_>) {
-        if self.until.is_some_and(|until| until <= now) {
-            self.until = None;
-            self.fall_back(now, pool);
-        }
+        self.end_lease(now, pool);
         if self.tick.serve(now) {
             let requests = pool.requests;
             let usage = pool.volumes.iter_mut().map(|(id, volume)| (id, volume.take_usage(now, requests)));
             self.observed = Some(usage.collect());
+        }
+    }
+
+    /// Falls back if the lease is over. Also asked before each request that goes to the device: a driver that was held up, and
+    /// finds much to do when it goes on, must not do it with what others have by then.
+    pub(crate) fn end_lease(&mut self, now: Instant, pool: &mut Pool<'_>) {
+        if self.until.is_some_and(|until| until <= now) {
+            self.until = None;
+            self.fall_back(now, pool);
         }
     }
 
