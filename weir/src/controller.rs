@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;
-use weir_api::{ApiListener, ArrayProbe, Asked, ControlListener};
+use weir_api::{ApiListener, ArrayProbe, Asked, ControlListener, STATUS_PATH};
 use weir_clock::Clock;
 use weir_cluster::{Server, Tls};
 use weir_controller::Controller;
@@ -22,6 +22,8 @@ use crate::set;
 struct Running {
     config: ControllerConfig,
     server: Arc<Server>,
+    /// Where gateways find it, and where it tells about itself.
+    addresses: Vec<String>,
     /// Changes that somebody asks for at the control socket. One end is held here, so that there may always be another.
     asked: (mpsc::Sender<Asked>, mpsc::Receiver<Asked>),
 }
@@ -38,8 +40,8 @@ pub(crate) async fn controller(file: &Path) -> Result<(), Failure> {
     let mut source = Source::read(file).map_err(Failure::usage)?;
     let config = source.controller().map_err(Failure::usage)?;
     let mut running = Running::start(config).await.map_err(|failure| failure.in_file(file))?;
-    let (gateways, address) = (running.config.gateways.len(), running.server.address());
-    println!("weir: sharing out pool {} among {gateways} gateway(s) on {address}", running.config.pool);
+    let (pool, gateways) = (&running.config.pool, running.config.gateways.len());
+    println!("weir: sharing out pool {pool} among {gateways} gateway(s) on {}", running.addresses.join(", "));
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
@@ -78,8 +80,10 @@ impl Running {
         let server = Server::start(listener, &tls, clock, controller);
         let server = Arc::new(server.map_err(|error| wrong("listen", &error))?);
         let asked = mpsc::channel(1);
+        let mut addresses = vec![server.address().to_string()];
         let probe = ArrayProbe::new(Arc::clone(&server), config.pool.clone());
         if let Some(status) = status {
+            addresses.push(format!("http://{}{STATUS_PATH}", status.local_address()?));
             let probe = probe.clone();
             spawn_local(async move {
                 if let Err(error) = status.serve_array(probe).await {
@@ -95,7 +99,7 @@ impl Running {
                 }
             });
         }
-        Ok(Self { config, server, asked })
+        Ok(Self { config, server, addresses, asked })
     }
 
     /// Changes to another configuration; gateways stay connected.

@@ -4,6 +4,7 @@
 //! in force, which is only ever the newest, and says when it is. While there is no stream, leases run on: the engine falls
 //! back by itself when one is over, and the client says when the gateway has been alone for long enough for more.
 
+use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -31,6 +32,11 @@ const INBOX: usize = 16;
 const OUTBOX: usize = 16;
 /// The first wait after a stream has ended; doubled for each attempt that fails, up to an interval, as a lease is three.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
+
+/// What happens to whose certificate the controller does not trust: it says so in the connection's handshake, which the
+/// gateway has left by then, and is seen here as one of many errors of a broken connection.
+const NOT_ACCEPTED: &str = "the connection ended before the gateway was accepted; \
+    either the controller does not trust its certificate, or it has just stopped";
 
 /// A gateway and its controller.
 #[derive(Clone, Debug)]
@@ -310,7 +316,10 @@ impl Link {
         up.try_send(wire::hello_to_wire(&self.gateway, &hello)).expect("it is empty");
         let stream = async move {
             let stream = client.attach(ReceiverStream::new(messages)).await;
-            stream.map(tonic::Response::into_inner).map_err(|status| said(&status))
+            stream.map(tonic::Response::into_inner).map_err(|status| match status.source() {
+                Some(_) => NOT_ACCEPTED.to_owned(),
+                None => said(&status),
+            })
         };
         Stage::Attaching(up, Box::pin(stream))
     }
@@ -347,6 +356,6 @@ fn said(status: &Status) -> Lost {
         Code::FailedPrecondition | Code::PermissionDenied | Code::InvalidArgument => {
             status.message().to_owned()
         }
-        _ => line(status),
+        _ => format!("the stream has ended: {}", status.message()),
     }
 }

@@ -49,7 +49,13 @@ fn unknown_keys_are_refused_with_those_that_are_known() {
         "an unknown key",
         "pool, backend, size",
     );
-    refused_key(&scene, &format!("{good}[pools.q]\n"), "pools", "an unknown key", "listen, limits, pool");
+    refused_key(
+        &scene,
+        &format!("{good}[pools.q]\n"),
+        "pools",
+        "an unknown key",
+        "listen, cluster, limits, pool",
+    );
     let misspelt = good.replace("[pool.p]", "[pool.p]\ncontroll = \"none\"");
     refused_key(&scene, &misspelt, "pool.p.controll", "an unknown key", "control,");
 }

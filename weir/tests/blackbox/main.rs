@@ -10,6 +10,7 @@ mod bad_input;
 mod block_status;
 mod copying;
 mod crash;
+mod gateways;
 mod harness;
 mod listing;
 mod maestro;

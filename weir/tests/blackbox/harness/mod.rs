@@ -1,5 +1,6 @@
 //! What the tests stand on: servers, client programs, and a client that speaks the bare protocol.
 
+mod authority;
 mod http;
 mod pattern;
 mod program;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use weir_clock::Clock;
 use weir_model::Span;
 
+pub(crate) use authority::Authority;
 pub(crate) use http::{get, status};
 pub(crate) use pattern::{block, bytes};
 pub(crate) use program::{Outcome, Program, Running, python};

@@ -1,4 +1,4 @@
-//! A `weir serve`, or a `weir record`, of its own for a test.
+//! A `weir serve`, `weir record` or `weir controller` of its own for a test.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(crate) struct Server {
     pub(crate) tcp: String,
     /// Path of the Unix socket.
     pub(crate) socket: String,
-    /// URL of the metrics.
+    /// URL of the metrics; of a controller, of its status.
     pub(crate) metrics: String,
 }
 
@@ -28,7 +28,7 @@ impl Server {
     /// # Panics
     /// If it does not.
     pub(crate) fn start(config: &Path) -> Self {
-        Self::launch(config, Command::new(env!("CARGO_BIN_EXE_weir")).arg("serve").arg(config))
+        Self::launch(config, Command::new(env!("CARGO_BIN_EXE_weir")).arg("serve").arg(config), "serving")
     }
 
     /// Starts a server that records into the directory `out`, and waits until it serves.
@@ -37,10 +37,19 @@ impl Server {
     /// If it does not.
     pub(crate) fn record(config: &Path, out: &Path) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-        Self::launch(config, command.arg("record").arg(config).arg("--out").arg(out))
+        Self::launch(config, command.arg("record").arg(config).arg("--out").arg(out), "serving")
     }
 
-    fn launch(config: &Path, command: &mut Command) -> Self {
+    /// Starts a controller and waits until gateways can find it.
+    ///
+    /// # Panics
+    /// If they cannot.
+    pub(crate) fn controller(config: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        Self::launch(config, command.arg("controller").arg(config), "sharing out")
+    }
+
+    fn launch(config: &Path, command: &mut Command, started: &str) -> Self {
         let mut child = command
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
@@ -50,7 +59,7 @@ impl Server {
             .expect("the binary under test runs");
         let said = Transcript::of(child.stdout.take().expect("piped"));
         let logged = Transcript::of(child.stderr.take().expect("piped"));
-        let Some(line) = said.wait_for(0, "weir: serving") else {
+        let Some(line) = said.wait_for(0, &format!("weir: {started}")) else {
             let _ = child.wait();
             panic!("the server did not start:\n{}", logged.to_end());
         };

@@ -23,7 +23,15 @@ impl Load {
     pub(super) fn start(host: usize, uri: &str, threads: u32) -> anyhow::Result<Self> {
         let mut command = on_host(host, "fio");
         command.args(["--name=load", "--ioengine=nbd", "--rw=randrw", "--rwmixread=90", "--bs=16k"]);
-        command.args(["--norandommap", "--randrepeat=0", "--time_based", "--runtime=1h", "--eta=never"]);
+        // A thread dies with its process, which a process of fio's does not.
+        command.args([
+            "--thread",
+            "--norandommap",
+            "--randrepeat=0",
+            "--time_based",
+            "--runtime=1h",
+            "--eta=never",
+        ]);
         command.arg(format!("--uri={uri}")).arg(format!("--iodepth={threads}"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(Self { child: command.spawn().context("fio cannot be run")? })

@@ -1,0 +1,42 @@
+//! An operator's own authority, whose certificates a controller and its gateways show each other.
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+use super::Scene;
+
+/// An authority that signs whatever a test wants.
+pub(crate) struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    /// The certificate of whom those trust to whom this one gives certificates.
+    trusted: String,
+}
+
+impl Authority {
+    /// A new one, which nobody trusts yet.
+    pub(crate) fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let trusted = issuer.pem();
+        Self { issuer, trusted }
+    }
+
+    /// Those whom this one signs trust `other`.
+    pub(crate) fn trusting(self, other: &Self) -> Self {
+        Self { trusted: other.trusted.clone(), ..self }
+    }
+
+    /// Writes what somebody needs who is known by `name`, a name or an address. Returns the keys
+    /// of the configuration that say where it is.
+    pub(crate) fn issue(&self, scene: &Scene, name: &str) -> String {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let files =
+            [("ca", self.trusted.clone()), ("certificate", certificate.pem()), ("key", key.serialize_pem())];
+        let line = |(key, pem): (&str, String)| {
+            format!("{key} = \"{}\"\n", scene.write(&format!("{key}.pem"), pem).display())
+        };
+        files.into_iter().map(line).collect()
+    }
+}
