@@ -24,7 +24,9 @@ pub(super) fn drawing(experiment: &Experiment, records: &Records) -> Drawing {
     };
     let mut panels = row("normalised performance", true, |interval| interval.performance);
     panels.extend(row("throughput (MB/s)", false, |interval| Some(interval.throughput / 1e6)));
-    panels.extend(row("allocation (requests)", false, |interval| Some(interval.allocation)));
+    panels.extend(row("allocation (requests)", false, |interval| {
+        (interval.allocation > 0.0).then_some(interval.allocation)
+    }));
     let key =
         |(colour, name): &(usize, &str)| Key { name: (*name).to_owned(), stroke: Stroke::whole(*colour) };
     let legend = volumes.iter().map(key).collect();
