@@ -5,6 +5,7 @@
 
 mod certificates;
 mod failures;
+mod limit;
 mod loads;
 mod moving;
 mod network;
@@ -23,9 +24,10 @@ const TOTAL: u32 = 112;
 type Run = fn(&TestBed, &mut Progress) -> anyhow::Result<Vec<Row>>;
 
 /// All of them.
-pub(super) const RUNS: [(&str, u32, Run); 3] = [
+pub(super) const RUNS: [(&str, u32, Run); 4] = [
     ("priority", priority::STEPS, priority::measure),
     ("ports", moving::STEPS, moving::measure),
+    ("limit", limit::STEPS, limit::measure),
     ("failures", failures::STEPS, failures::measure),
 ];
 

@@ -25,7 +25,7 @@ const CONTROLLER_PORT: u16 = 7700;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Volume {
     pub(super) name: &'static str,
-    /// As it stands in the controller's file.
+    /// As it stands in the controller's file, with the lines that follow it.
     pub(super) target: &'static str,
 }
 
