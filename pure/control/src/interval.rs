@@ -50,7 +50,7 @@ pub(crate) struct Interval {
     is_new: bool,
     usable: Option<f64>,
     priority: f64,
-    minimum: f64,
+    pub(crate) minimum: f64,
     limit: f64,
 }
 
@@ -101,10 +101,12 @@ impl Interval {
         }
     }
 
-    /// What the arbiter is to know, where `total` is `C`, and `all` had so many requests at the array together.
-    pub(crate) fn claim(&mut self, all: f64, total: f64) -> Claim {
+    /// What the arbiter is to know, where `total` is `C`, and all applications had `used` requests at the array together and keep
+    /// at least `least`.
+    pub(crate) fn claim(&mut self, used: f64, least: f64, total: f64) -> Claim {
+        let (others, least) = (used - self.used, least - self.minimum);
         let slope = self.model.slope(total).0;
-        let is_hindered = self.hindered.observe(all - self.used, self.usable, self.performance, total);
+        let is_hindered = self.hindered.observe(others, least, self.usable, self.performance, total);
         Claim {
             priority: self.priority,
             model: self.performance.map(|performance| Model { performance, slope }),

@@ -137,8 +137,10 @@ impl Controller for Maestro {
         let mut intervals: Vec<Interval> =
             seen.applications.iter().map(|seen| Interval::of(seen, known.remove(&seen.id))).collect();
         make_room(&mut intervals, total);
-        let used = intervals.iter().map(|interval| interval.used).sum();
-        let claims: Vec<Claim> = intervals.iter_mut().map(|interval| interval.claim(used, total)).collect();
+        let sum = |of: fn(&Interval) -> f64| intervals.iter().map(of).sum::<f64>();
+        let (used, least) = (sum(|interval| interval.used), sum(|interval| interval.minimum));
+        let claims: Vec<Claim> =
+            intervals.iter_mut().map(|interval| interval.claim(used, least, total)).collect();
         let requests: Vec<Request> = claims.iter().map(|claim| Request::of(claim, total)).collect();
         let decision = arbitrate(&claims, &requests, total);
 
