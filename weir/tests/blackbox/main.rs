@@ -12,6 +12,8 @@ mod copying;
 mod crash;
 mod gateways;
 mod harness;
+#[path = "../hostile/mod.rs"]
+mod hostile;
 mod listing;
 mod maestro;
 mod memory;
