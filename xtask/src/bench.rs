@@ -55,6 +55,9 @@ pub(crate) struct Arguments {
     /// Only the cases with this text in their name, such as file, tcp or read-4k-d32; results are not kept
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Another build of the program, such as that of the commit before: only the two are compared
+    #[arg(long, value_name = "PROGRAM")]
+    against: Option<PathBuf>,
     /// Where the files go that are served, some GiB; they are kept for the next run [default: target/bench]
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -75,15 +78,18 @@ struct Effort {
 /// If something that is needed is missing or fails; a bar that is missed is no error.
 pub(crate) fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let effort = arguments.effort(Effort { rounds: 4, seconds: 2 });
-    let versus: Vec<_> = cases::all().into_iter().filter(|case| arguments.wants(&case.name())).collect();
-    let idle = arguments.wants(idle::NAME);
-    let functions: Vec<_> = FUNCTIONS.iter().filter(|benchmark| arguments.wants(benchmark.name)).collect();
+    let is_of_builds = arguments.against.is_some();
+    let all = if is_of_builds { cases::against_other_build() } else { cases::all() };
+    let versus: Vec<_> = all.iter().filter(|case| arguments.wants(&case.name())).cloned().collect();
+    let idle = !is_of_builds && arguments.wants(idle::NAME);
+    let wants = |benchmark: &&Benchmark| !is_of_builds && arguments.wants(benchmark.name);
+    let functions: Vec<_> = FUNCTIONS.iter().filter(wants).collect();
     let alone = [idle::NAME].into_iter().chain(FUNCTIONS.iter().map(|benchmark| benchmark.name));
-    let names = cases::all().into_iter().map(|case| case.name()).chain(alone.map(str::to_owned));
+    let names = all.iter().map(|case| case.name()).chain(alone.map(str::to_owned));
     ensure!(!versus.is_empty() || idle || !functions.is_empty(), none_wanted(names));
 
-    let bed = TestBed::prepare(arguments.dir.as_deref())?;
-    let occasion = Occasion::read("bench", &bed, effort)?;
+    let bed = TestBed::prepare(arguments.dir.as_deref(), arguments.against.as_deref())?;
+    let occasion = Occasion::read(if is_of_builds { "builds" } else { "bench" }, &bed, effort)?;
     for case in versus.iter().filter(|case| case.store == Store::File) {
         servers::write_images(&bed, case.rival)?;
     }
@@ -113,11 +119,12 @@ pub(crate) fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// If something that is needed is missing or fails; a bar that is missed is no error.
 pub(crate) fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    arguments.refuse_other_build()?;
     let effort = arguments.effort(Effort { rounds: 3, seconds: 15 });
     let cases: Vec<_> = qos::CASES.iter().filter(|case| arguments.wants(case.name)).collect();
     ensure!(!cases.is_empty(), none_wanted(qos::CASES.iter().map(|case| case.name.to_owned())));
 
-    let bed = TestBed::prepare(arguments.dir.as_deref())?;
+    let bed = TestBed::prepare(arguments.dir.as_deref(), None)?;
     let occasion = Occasion::read("qos", &bed, effort)?;
     let outcome = qos::measure(&bed, &cases, effort)?;
     let report =
@@ -131,11 +138,12 @@ pub(crate) fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// If something that is needed is missing or fails; a bar that is missed is no error.
 pub(crate) fn ports(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    arguments.refuse_other_build()?;
     let effort = arguments.effort(Effort { rounds: 1, seconds: 2 });
     let runs: Vec<_> = ports::RUNS.iter().filter(|(name, ..)| arguments.wants(name)).collect();
     ensure!(!runs.is_empty(), none_wanted(ports::RUNS.iter().map(|(name, ..)| (*name).to_owned())));
 
-    let bed = TestBed::prepare(arguments.dir.as_deref())?;
+    let bed = TestBed::prepare(arguments.dir.as_deref(), None)?;
     let occasion = Occasion::read("ports", &bed, effort)?;
     let mut progress = Progress::new(effort.rounds * runs.iter().map(|(_, steps, _)| steps).sum::<u32>());
     let mut rows = Vec::new();
@@ -155,6 +163,12 @@ impl Arguments {
             rounds: self.rounds.unwrap_or(default.rounds),
             seconds: self.seconds.unwrap_or(default.seconds),
         }
+    }
+
+    /// Ends what cannot compare two builds.
+    fn refuse_other_build(&self) -> anyhow::Result<()> {
+        ensure!(self.against.is_none(), "--against: found another build; accepted: by `bench` alone");
+        Ok(())
     }
 
     fn wants(&self, name: &str) -> bool {

@@ -19,15 +19,20 @@ pub(super) struct TestBed {
     /// Not beside the files: the path of a socket has at most 107 bytes.
     scratch: TempDir,
     weir: PathBuf,
+    other_build: Option<PathBuf>,
     cores: Cores,
 }
 
 impl TestBed {
-    /// Builds the program and makes the directories. `images`: where the files that are served go.
+    /// Builds the program and makes the directories. `images`: where the files that are served go; `other_build`: another
+    /// build of the program to compare it with.
     ///
     /// # Errors
     /// If the build fails, or a directory cannot be made.
-    pub(super) fn prepare(images: Option<&Path>) -> anyhow::Result<Self> {
+    pub(super) fn prepare(images: Option<&Path>, other_build: Option<&Path>) -> anyhow::Result<Self> {
+        let other_build = other_build
+            .map(|path| path.canonicalize().with_context(|| path.display().to_string()))
+            .transpose()?;
         let metadata = MetadataCommand::new().no_deps().exec().context("cargo metadata")?;
         let target = metadata.target_directory.as_std_path();
         let images = images.map_or_else(|| target.join("bench"), Path::to_path_buf);
@@ -45,6 +50,7 @@ impl TestBed {
                 .tempdir()
                 .context("a directory for sockets")?,
             weir: build()?,
+            other_build,
             cores,
         })
     }
@@ -75,6 +81,14 @@ impl TestBed {
     /// The program.
     pub(super) fn weir(&self) -> &Path {
         &self.weir
+    }
+
+    /// The other build of it.
+    ///
+    /// # Errors
+    /// If none was named.
+    pub(super) fn other_build(&self) -> anyhow::Result<&Path> {
+        self.other_build.as_deref().context("another build is named by --against")
     }
 
     /// Where each end runs.

@@ -27,6 +27,8 @@ pub(super) enum Rival {
     WeirWithoutControl,
     QemuNbd,
     Nbdkit,
+    /// Another build of the same program, in the same configuration: what a change costs.
+    OtherBuild,
 }
 
 /// Where the bytes are.
@@ -152,6 +154,26 @@ fn price_of_control() -> impl Iterator<Item = Case> {
     })
 }
 
+/// The same load on two builds: a change may cost 2 % of the rate and of the CPU time for each request.
+pub(super) fn against_other_build() -> Vec<Case> {
+    let loads = [
+        (Store::File, Client::Fio, Access::Read, 32, Transport::Unix),
+        (Store::File, Client::Fio, Access::Write, 32, Transport::Unix),
+        (Store::Memory, Client::WeirLoad, Access::Read, 1, Transport::Unix),
+        (Store::Memory, Client::WeirLoad, Access::Read, 128, Transport::Unix),
+        (Store::Memory, Client::WeirLoad, Access::Write, 128, Transport::Unix),
+        (Store::Memory, Client::WeirLoad, Access::Read, 32, Transport::Tcp),
+    ];
+    let case = |(store, client, access, depth, transport)| Case {
+        rival: Rival::OtherBuild,
+        store,
+        transport,
+        load: Load { client, access, kib: 4, depth },
+        bars: Bars { rate: Some(Bar::AtLeast(0.98)), cpu: Some(Bar::AtMost(1.02)), ..Bars::default() },
+    };
+    loads.map(case).to_vec()
+}
+
 impl Case {
     /// Such as `file-read-4k-d32-unix-qemu-nbd`.
     pub(super) fn name(&self) -> String {
@@ -162,7 +184,7 @@ impl Case {
     /// How often it is measured: twice as often where a few percent decide.
     pub(super) fn rounds(&self, usual: u32) -> u32 {
         match self.rival {
-            Rival::WeirWithoutControl => 2 * usual,
+            Rival::WeirWithoutControl | Rival::OtherBuild => 2 * usual,
             Rival::QemuNbd | Rival::Nbdkit => usual,
         }
     }
@@ -190,6 +212,7 @@ impl fmt::Display for Rival {
             Self::WeirWithoutControl => "without-control",
             Self::QemuNbd => "qemu-nbd",
             Self::Nbdkit => "nbdkit",
+            Self::OtherBuild => "other-build",
         })
     }
 }
@@ -229,11 +252,12 @@ mod tests {
 
     #[test]
     fn each_case_has_a_name_of_its_own_and_a_bar() {
-        let names: BTreeSet<String> = all().iter().map(Case::name).collect();
-        assert_eq!(names.len(), all().len());
+        let cases = || all().into_iter().chain(against_other_build());
+        let names: BTreeSet<String> = cases().map(|case| case.name()).collect();
+        assert_eq!(names.len(), cases().count());
         assert!(names.contains("file-read-4k-d32-unix-qemu-nbd"));
         assert!(names.contains("memory-read-4k-d128-unix-without-control"));
-        for case in all() {
+        for case in cases() {
             let Bars { rate, cpu, extra_cpu_us, p50 } = case.bars;
             assert!([rate, cpu, extra_cpu_us, p50].iter().any(Option::is_some), "{}", case.name());
         }

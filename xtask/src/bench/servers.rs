@@ -50,12 +50,7 @@ impl Server {
     /// # Errors
     /// If it does not start.
     pub(super) fn weir(bed: &TestBed, store: Store, transport: Transport) -> anyhow::Result<Self> {
-        weir_alone(
-            bed,
-            "weir",
-            &format!("control = \"facade\"\n{}", volume(bed, store, WEIR_IMAGE, EASY_SLO)?),
-            transport,
-        )
+        weir_alone(bed, bed.weir(), "weir", &controlled(bed, store, WEIR_IMAGE)?, transport)
     }
 
     /// What it is compared with.
@@ -71,7 +66,12 @@ impl Server {
         match (rival, store) {
             (Rival::WeirWithoutControl, _) => {
                 let volume = volume(bed, store, rival.image(), "")?;
-                weir_alone(bed, "without", &format!("control = \"none\"\n{volume}"), transport)
+                let rest = format!("control = \"none\"\n{volume}");
+                weir_alone(bed, bed.weir(), "without", &rest, transport)
+            }
+            (Rival::OtherBuild, _) => {
+                let rest = controlled(bed, store, rival.image())?;
+                weir_alone(bed, bed.other_build()?, "other", &rest, transport)
             }
             (Rival::QemuNbd, Store::File) => qemu_nbd(bed, &bed.image(rival.image())?, transport),
             (Rival::QemuNbd, Store::Memory) => bail!("qemu-nbd serves no memory"),
@@ -95,7 +95,7 @@ impl Server {
         pools: &str,
         export: &'static str,
     ) -> anyhow::Result<Self> {
-        start_weir(bed, name, pools, Transport::Unix, export)
+        start_weir(bed, bed.weir(), name, pools, Transport::Unix, export)
     }
 
     /// Where a client finds the export.
@@ -152,6 +152,7 @@ impl Rival {
             Self::WeirWithoutControl => "without.img",
             Self::QemuNbd => "qemu.img",
             Self::Nbdkit => "nbdkit.img",
+            Self::OtherBuild => "other.img",
         }
     }
 }
@@ -178,12 +179,24 @@ fn volume(bed: &TestBed, store: Store, image: &str, slo: &str) -> anyhow::Result
     Ok(format!("[volume.v]\npool = \"p\"\n{backend}\n{slo}\n"))
 }
 
-fn weir_alone(bed: &TestBed, name: &str, rest: &str, transport: Transport) -> anyhow::Result<Server> {
-    start_weir(bed, name, &format!("[pool.p]\n{rest}"), transport, "v")
+/// A pool under control, and a volume with an SLO in it.
+fn controlled(bed: &TestBed, store: Store, image: &str) -> anyhow::Result<String> {
+    Ok(format!("control = \"facade\"\n{}", volume(bed, store, image, EASY_SLO)?))
+}
+
+fn weir_alone(
+    bed: &TestBed,
+    program: &Path,
+    name: &str,
+    rest: &str,
+    transport: Transport,
+) -> anyhow::Result<Server> {
+    start_weir(bed, program, name, &format!("[pool.p]\n{rest}"), transport, "v")
 }
 
 fn start_weir(
     bed: &TestBed,
+    program: &Path,
     name: &str,
     pools: &str,
     transport: Transport,
@@ -198,7 +211,7 @@ fn start_weir(
     let file = bed.scratch(&format!("{name}.toml"));
     let config = format!("[listen]\nnbd = [\"{listen}\"]\nmetrics = \"{metrics}\"\n\n{pools}");
     fs::write(&file, config).with_context(|| file.display().to_string())?;
-    let mut command = bed.cores().command(End::Server, bed.weir());
+    let mut command = bed.cores().command(End::Server, program);
     command.arg("serve").arg(&file);
     let mut server = start(bed, name, command, address, export)?;
     server.metrics = Some(metrics);
