@@ -100,6 +100,11 @@ pub trait BlockDevice: fmt::Debug {
     fn take_loss(&mut self) -> bool {
         false
     }
+
+    /// Nobody waits for this request any more: its client has gone, or the server ends. It finishes all the same. A device
+    /// that does it in several steps leaves out those that it has not begun, and it then fails with `ECANCELED`; a device
+    /// that does it in one goes on as if nothing had been said.
+    fn abandon(&mut self, _token: Token) {}
 }
 
 impl DeviceRequest {

@@ -10,7 +10,7 @@ use std::num::NonZeroU64;
 use rustix::io::Errno;
 use weir_model::{Instant, IoKind, Span};
 
-use crate::{BlockDevice, DeviceRequest, Finished, Properties};
+use crate::{BlockDevice, DeviceRequest, Finished, Properties, Token};
 
 /// What shall go wrong, and when.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -168,6 +168,11 @@ impl BlockDevice for Device {
 
     fn take_loss(&mut self) -> bool {
         self.inner.take_loss()
+    }
+
+    /// What is delayed or stalled here stays so, as the rules say.
+    fn abandon(&mut self, token: Token) {
+        self.inner.abandon(token);
     }
 }
 

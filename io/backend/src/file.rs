@@ -20,7 +20,7 @@
 use weir_model::Instant;
 
 use crate::ring::{DIRECT_BLOCK, RingFile};
-use crate::{BlockDevice, DeviceRequest, Finished, Properties};
+use crate::{BlockDevice, DeviceRequest, Finished, Properties, Token};
 
 mod opening;
 
@@ -59,6 +59,10 @@ impl BlockDevice for FileDevice {
 
     fn poll_timeout(&self) -> Option<Instant> {
         None
+    }
+
+    fn abandon(&mut self, token: Token) {
+        self.file.abandon(token);
     }
 }
 

@@ -22,7 +22,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 
 use crate::upstream::Link;
-use crate::{DeviceRequest, Finished, OpenError};
+use crate::{DeviceRequest, Finished, OpenError, Token};
 
 mod extents;
 mod inner;
@@ -152,6 +152,11 @@ impl RingFile {
     /// Starts a request that lies inside of the file.
     pub(crate) fn start(&self, request: DeviceRequest, finished: &mut Vec<Finished>) {
         self.ring.0.borrow_mut().start(self.key, request, finished);
+    }
+
+    /// Nobody waits for this request: see [`BlockDevice::abandon`](crate::BlockDevice::abandon).
+    pub(crate) fn abandon(&self, token: Token) {
+        self.ring.0.borrow_mut().abandon(self.key, token);
     }
 }
 

@@ -42,7 +42,7 @@ use std::rc::Rc;
 use weir_model::Instant;
 use weir_nbd::client::Target;
 
-use crate::{BlockDevice, DeviceRequest, Finished, OpenError, Properties, Ring};
+use crate::{BlockDevice, DeviceRequest, Finished, OpenError, Properties, Ring, Token};
 
 mod abilities;
 mod connect;
@@ -123,6 +123,10 @@ impl BlockDevice for UpstreamDevice {
 
     fn take_loss(&mut self) -> bool {
         self.link.borrow_mut().take_loss()
+    }
+
+    fn abandon(&mut self, token: Token) {
+        self.link.borrow_mut().abandon(token);
     }
 }
 

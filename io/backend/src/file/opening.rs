@@ -6,7 +6,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{Advice, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat};
@@ -24,7 +24,6 @@ pub(crate) struct OpenFile {
     pub(crate) abilities: Abilities,
     /// In bytes, above zero.
     pub(crate) size: u64,
-    path: PathBuf,
     before: Before,
 }
 
@@ -57,7 +56,7 @@ impl OpenFile {
     pub(crate) fn discard(self) {
         // Nobody is left to tell of a failure: the start-up has failed already, and says why.
         let _ = match self.before {
-            Before::Nothing => fs::remove_file(&self.path),
+            Before::Nothing => fs::remove_file(&self.descriptors.path),
             Before::Shorter(size) => ftruncate(&*self.descriptors.buffered, size).map_err(io::Error::from),
             Before::Same => Ok(()),
         };
@@ -128,7 +127,9 @@ fn take(path: &Path, file: impl AsFd) -> Result<(), OpenError> {
 
 /// The size that a regular file is to have.
 fn file_size(path: &Path, file: &OwnedFd, wanted: Option<u64>) -> Result<(u64, Before), OpenError> {
-    let found = u64::try_from(stat(path, file)?.st_size).expect("no file has a negative size");
+    let found = stat(path, file)?.st_size;
+    let found =
+        u64::try_from(found).map_err(|error| refused(path, "find its size", io::Error::other(error)))?;
     match wanted.unwrap_or(found) {
         size if size < found => Err(OpenError::FileLarger { path: path.to_owned(), found, size }),
         0 => Err(OpenError::Empty { path: path.to_owned() }),
@@ -162,9 +163,16 @@ fn finish(
     } else {
         tracing::info!(path = %path.display(), "no direct I/O here; requests go through the page cache");
     }
-    let abilities = Abilities { direct: direct.is_some(), block_device, punch_hole: true, zero_range: true };
-    let descriptors = Descriptors { buffered: Arc::new(buffered), direct, lock };
-    Ok(OpenFile { descriptors, abilities, size, path: path.to_owned(), before })
+    let abilities = Abilities {
+        direct: direct.is_some(),
+        block_device,
+        punch_hole: true,
+        zero_range: true,
+        size,
+        end: size,
+    };
+    let descriptors = Descriptors { buffered: Arc::new(buffered), direct, lock, path: path.to_owned() };
+    Ok(OpenFile { descriptors, abilities, size, before })
 }
 
 /// A descriptor for direct I/O, if the file allows that in blocks of 4096. Some file systems refuse the flag,

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use weir_model::IoKind;
 
 use crate::rig::{Rig, command, pattern, read, write};
-use crate::{Device, DeviceRequest, Extent};
+use crate::{Device, DeviceRequest, Errno, Extent};
 
 const SIZE: u64 = 1 << 20;
 
@@ -99,17 +99,62 @@ async fn zeroes_of_any_range_change_no_neighbour() {
     assert!(rig.bytes(&mut device, 0, 1 << 20).await == model);
 }
 
+fn cut_off(rig: &Rig, size: u64) {
+    std::fs::OpenOptions::new().write(true).open(rig.path("disk")).unwrap().set_len(size).unwrap();
+}
+
 #[tokio::test]
-async fn a_file_that_was_cut_off_reads_as_zeroes_beyond_its_end() {
-    let (rig, mut device) = rig_with_data().await;
-    std::fs::OpenOptions::new().write(true).open(rig.path("disk")).unwrap().set_len(6000).unwrap();
-    for (offset, length) in [(4096, 8192), (4000, 5000), (SIZE - 4096, 4096)] {
-        let mut model = pattern(1, 1 << 20);
-        model[6000..].fill(0);
-        let first = usize::try_from(offset).unwrap();
-        let bytes = rig.bytes(&mut device, offset, length).await;
-        assert!(bytes == model[first..first + length as usize], "{length} bytes at {offset}");
+async fn a_file_that_was_cut_off_has_no_zeroes_beyond_its_end_but_errors() {
+    let beyond = [(4096, 8192), (4000, 5000), (SIZE - 4096, 4096), (SIZE - 1, 1)];
+    for (offset, length) in beyond {
+        let requests = [
+            (read(offset, length), true),
+            (command(IoKind::BlockStatus, offset, length), true),
+            (command(IoKind::WriteZeroes, offset, length), true),
+            (command(IoKind::Trim, offset, length), true),
+            (command(IoKind::Flush, 0, 0), true),
+            (write(offset, &vec![1; length as usize]), false),
+        ];
+        for (request, notices) in requests {
+            let (rig, mut device) = rig_with_data().await;
+            cut_off(&rig, 6000);
+            if !notices {
+                let noticed = rig.run(&mut device, read(SIZE - 1, 1)).await.result.unwrap_err();
+                assert_eq!(noticed.errno, Errno::IO);
+            }
+            let what = format!("{:?} of {length} bytes at {offset}", request.kind);
+            let failed = rig.run(&mut device, request).await.result.expect_err(&what);
+            assert_eq!(failed.errno, Errno::IO, "{what}");
+            let left = rig.bytes(&mut device, 0, 6000).await;
+            assert!(left == pattern(1, 1 << 20)[..6000], "after a {what}");
+            assert_eq!(std::fs::metadata(rig.path("disk")).unwrap().len(), 6000);
+        }
     }
+}
+
+#[tokio::test]
+async fn what_was_cut_off_stays_lost_when_the_file_has_grown_again() {
+    let (rig, mut device) = rig_with_data().await;
+    cut_off(&rig, 6000);
+    assert!(rig.run(&mut device, command(IoKind::Flush, 0, 0)).await.result.is_err());
+    cut_off(&rig, SIZE);
+    assert!(rig.run(&mut device, read(8192, 4096)).await.result.is_err());
+    assert!(rig.run(&mut device, command(IoKind::Flush, 0, 0)).await.result.is_err(), "whoever asks");
+    drop(device);
+    let mut rig = rig;
+    let mut device = rig.file("disk", SIZE);
+    assert!(rig.bytes(&mut device, 8192, 4096).await == [0; 4096], "somebody has opened it as it is");
+}
+
+#[tokio::test]
+async fn a_sparse_file_is_whole() {
+    let mut rig = Rig::new();
+    let mut device = rig.file("disk", 1 << 40);
+    assert!(rig.bytes(&mut device, (1 << 40) - 4096, 4096).await == [0; 4096]);
+    assert!(rig.bytes(&mut device, (1 << 39) - 1, 3).await == [0; 3]);
+    let all = rig.extents(&mut device, 1 << 39, u32::MAX).await;
+    assert_eq!(all, [Extent::unallocated(u32::MAX.into())]);
+    rig.ok(&mut device, command(IoKind::Flush, 0, 0)).await;
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use crate::{DeviceRequest, Extent, Finished};
 pub(super) struct Question {
     /// `None` once answered.
     request: Option<DeviceRequest>,
-    answer: JoinHandle<Vec<Extent>>,
+    answer: JoinHandle<Result<Vec<Extent>, Errno>>,
 }
 
 impl Question {
@@ -36,15 +36,17 @@ impl Question {
     pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Finished> {
         let answer = std::task::ready!(Pin::new(&mut self.answer).poll(cx));
         let request = self.request.take().expect("polled until it was answered, and not again");
-        let all = || vec![Extent::allocated(u64::from(request.length))];
-        let extents = answer.unwrap_or_else(|_| all()); // the runtime is shutting down; this is always true enough
-        Poll::Ready(request.answer(extents))
+        Poll::Ready(match answer {
+            Ok(Ok(extents)) => request.answer(extents),
+            Ok(Err(errno)) => request.fail(errno),
+            Err(_) => request.fail(Errno::IO), // the runtime is shutting down
+        })
     }
 }
 
 /// The extents from `offset` on, [`MAX_EXTENTS`] at most. A file system that cannot tell has everything
-/// allocated.
-fn extents(file: impl AsFd, offset: u64, length: u64) -> Vec<Extent> {
+/// allocated. A file that ends before the range does was cut off: what is not there is no hole.
+fn extents(file: impl AsFd, offset: u64, length: u64) -> Result<Vec<Extent>, Errno> {
     let mut extents = Vec::new();
     let end = offset + length;
     let mut at = offset;
@@ -61,5 +63,9 @@ fn extents(file: impl AsFd, offset: u64, length: u64) -> Vec<Extent> {
         extents.push(if hole { Extent::unallocated(length) } else { Extent::allocated(length) });
         at = until;
     }
-    extents
+    // Only now, so that nobody can cut it off between the two.
+    if seek(&file, SeekFrom::End(0)).is_ok_and(|size| size < end) {
+        return Err(Errno::IO);
+    }
+    Ok(extents)
 }

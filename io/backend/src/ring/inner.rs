@@ -1,25 +1,27 @@
 //! The ring itself: files, slots, submission and completion. All that is unsafe about io_uring is in here.
 #![allow(unsafe_code)] // the kernel is handed memory that it reads and writes later
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use io_uring::{IoUring, opcode, squeue, types};
-use rustix::fs::Advice;
+use rustix::fs::{Advice, AtFlags, StatxFlags, statx};
 use rustix::io::{Errno, ReadWriteFlags};
 use slab::Slab;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use weir_model::IoKind;
 
 use super::Kept;
 use super::extents::Question;
 use super::operation::{Abilities, Beginning, Operation, Step, ZEROES};
-use crate::{Buffer, DeviceRequest, Finished};
+use crate::{Buffer, DeviceRequest, Finished, Token};
 
 /// Room for the requests of one turn; a turn with more enters the kernel more than once.
 const SUBMISSIONS: u32 = 512;
@@ -42,6 +44,8 @@ pub(crate) struct Descriptors {
     /// ended: a descriptor that is registered would keep the file locked until then, and a server that is
     /// started again out.
     pub(crate) lock: OwnedFd,
+    /// Where it was opened, for the log.
+    pub(crate) path: PathBuf,
 }
 
 struct File {
@@ -89,6 +93,8 @@ pub(super) struct Inner {
     capacity: usize,
     /// What zeroes are written from.
     zeroes: Option<Buffer>,
+    /// The slots of requests that may write zeroes for long, by file and token: those that can end before they are done.
+    fills: BTreeMap<(usize, Token), usize>,
     /// Each with where its answer goes, if not to the driver.
     questions: Vec<(Question, Option<Kept>)>,
     /// Questions that wait for a thread.
@@ -123,6 +129,7 @@ impl Inner {
             in_flight: 0,
             capacity,
             zeroes: None,
+            fills: BTreeMap::new(),
             questions: Vec::new(),
             unasked: VecDeque::new(),
             waker: None,
@@ -173,13 +180,18 @@ impl Inner {
             return;
         }
         if let Target::Registered(types::Fixed(place)) = file.buffered {
-            // Until then the kernel keeps the file open. It fails only for a place outside of the table.
-            self.set_place(place, [-1, -1]).expect("the place was registered");
+            // Until then the kernel keeps the file open; but not its lock, and the next file takes the place.
+            if let Err(error) = self.set_place(place, [-1, -1]) {
+                tracing::warn!(path = %file.descriptors.path.display(), %error, "the kernel keeps the file open");
+            }
         }
         self.files.remove(key);
     }
 
     pub(super) fn start(&mut self, file: usize, request: DeviceRequest, finished: &mut Vec<Finished>) {
+        if matches!(request.kind, IoKind::Trim | IoKind::WriteZeroes | IoKind::BlockStatus) {
+            self.files[file].look_for_end(); // the kernel would find nothing amiss beyond it
+        }
         match Operation::begin(request, &self.files[file].abilities) {
             Beginning::AtOnce(done) => finished.push(done),
             Beginning::AskExtents(request) => self.ask(file, request),
@@ -190,6 +202,13 @@ impl Inner {
                     self.waiting.push_back(key);
                 }
             }
+        }
+    }
+
+    /// Nobody waits for a request of this file.
+    pub(super) fn abandon(&mut self, file: usize, token: Token) {
+        if let Some(key) = self.fills.get(&(file, token)) {
+            self.slots[*key].operation.abandon();
         }
     }
 
@@ -244,6 +263,10 @@ impl Inner {
             }
         }
         self.in_flight += 1;
+        let Slot { file, operation } = &self.slots[key];
+        if operation.is_long() {
+            self.fills.insert((*file, operation.request.token), key);
+        }
         true
     }
 
@@ -273,7 +296,15 @@ impl Inner {
         while let Some((key, result)) = self.next_completion() {
             let slot = &mut self.slots[key];
             let file = &mut self.files[slot.file];
-            match slot.operation.advance(result, &mut file.abilities) {
+            if slot.operation.raises_doubt(result) {
+                file.look_for_end();
+            }
+            let was_whole = !file.abilities.is_cut_off();
+            let outcome = slot.operation.advance(result, &mut file.abilities);
+            if was_whole {
+                file.tell_if_cut_off();
+            }
+            match outcome {
                 Some(outcome) => self.finish(key, outcome, finished),
                 None => {
                     if !self.issue(key) {
@@ -300,6 +331,9 @@ impl Inner {
 
     fn finish(&mut self, key: usize, outcome: Result<(), Errno>, finished: &mut Vec<Finished>) {
         let slot = self.slots.remove(key);
+        if !self.fills.is_empty() {
+            self.fills.remove(&(slot.file, slot.operation.request.token));
+        }
         let file = &mut self.files[slot.file];
         give(slot.operation.request.finish(outcome), file.kept.as_ref(), finished);
         file.in_use -= 1;
@@ -309,6 +343,35 @@ impl Inner {
     /// Ready if the ring's descriptor said that there are completions; forgets that it said so.
     pub(super) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.ring.poll_read_ready(cx).map(|guard| guard.expect("the runtime is gone").clear_ready())
+    }
+}
+
+impl File {
+    /// Looks whether a regular file is as long as what is served of it. Asks nobody but this kernel, so that it does not wait
+    /// for a file system on the network. (A block device has no length here; that its end has moved, reads tell.)
+    fn look_for_end(&mut self) {
+        let was_whole = !self.abilities.is_cut_off();
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        if !self.abilities.block_device
+            && let Ok(found) = statx(&*self.descriptors.buffered, "", flags, StatxFlags::SIZE)
+        {
+            self.abilities.end = self.abilities.end.min(found.stx_size);
+        }
+        if was_whole {
+            self.tell_if_cut_off();
+        }
+    }
+
+    /// To be called once it may have turned out, and not again after that.
+    fn tell_if_cut_off(&self) {
+        let Abilities { size, end, .. } = self.abilities;
+        if self.abilities.is_cut_off() {
+            tracing::error!(
+                path = %self.descriptors.path.display(), size, end,
+                "the file was cut off while it was served, and what lay beyond its end is lost; requests that reach there, and \
+                 all flushes, fail until the volume is removed and served again"
+            );
+        }
     }
 }
 

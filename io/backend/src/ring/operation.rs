@@ -3,6 +3,12 @@
 //! Most requests are one step. A short transfer takes another for the rest; zeroes that the file system cannot
 //! make are written; trims and zeroes that must be durable are followed by `fdatasync`. Nothing here talks to
 //! the kernel, so that each turn can be tested without one.
+//!
+//! **A file that is cut off while it is served** has lost what lay beyond its new end. The kernel answers a read there
+//! with no bytes and no error. To make zeroes of these would tell the client that nothing is amiss, so the read fails. What
+//! was noticed once is remembered: from then on every request fails that reaches beyond the end, and every flush, as data
+//! that was answered and not flushed may have been there. Writes fail there too: the file would grow again, with a
+//! hole before the write that reads as zeroes. The file has to be opened again after somebody has seen to it.
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -14,6 +20,9 @@ use crate::{DeviceRequest, Extent, Finished};
 pub(crate) const DIRECT_BLOCK: u64 = 4096;
 /// The most zeroes written in one step, in bytes.
 pub(super) const ZEROES: u32 = 1 << 20;
+/// How often in a row the kernel may ask for a step to be tried again, before it fails. It does so if a signal came or if it
+/// is short of something, and that passes; a driver that obeys a device without end would do nothing else.
+const TRIES: u32 = 64;
 
 /// What a file can do. What it is said to be able to and turns out not to is struck off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +35,10 @@ pub(crate) struct Abilities {
     pub(crate) punch_hole: bool,
     /// It can zero a range and keep it allocated.
     pub(crate) zero_range: bool,
+    /// The bytes of it that are served.
+    pub(crate) size: u64,
+    /// Where it ends: at its size, unless it turned out to have been cut off.
+    pub(crate) end: u64,
 }
 
 /// A request under way.
@@ -35,6 +48,10 @@ pub(super) struct Operation {
     stage: Stage,
     /// Bytes transferred or zeroed so far.
     done: u32,
+    /// How often in a row it was to be tried again.
+    tries: u32,
+    /// Nobody waits for it.
+    abandoned: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,8 +97,15 @@ pub(super) enum Step {
 }
 
 impl Operation {
-    /// Decides where a request starts that lies inside of the file.
+    /// Decides where a request starts that lies inside of what is served.
     pub(super) fn begin(request: DeviceRequest, file: &Abilities) -> Beginning {
+        let is_lost = match request.kind {
+            IoKind::Flush => file.is_cut_off(),
+            _ => request.end().is_none_or(|end| end > file.end),
+        };
+        if is_lost {
+            return Beginning::AtOnce(request.fail(Errno::IO));
+        }
         let aligned = is_aligned(request.offset, request.length);
         let stage = match request.kind {
             IoKind::Read | IoKind::Write => Stage::Transfer,
@@ -107,7 +131,26 @@ impl Operation {
             }
             IoKind::WriteZeroes => Stage::Fill,
         };
-        Beginning::Kernel(Self { request, stage, done: 0 })
+        Beginning::Kernel(Self { request, stage, done: 0, tries: 0, abandoned: false })
+    }
+
+    /// Whether it writes more zeroes than one step can.
+    pub(super) fn is_long(&self) -> bool {
+        self.stage == Stage::Fill && self.request.length > ZEROES
+    }
+
+    /// Nobody waits for it: no further zeroes are written.
+    pub(super) fn abandon(&mut self) {
+        self.abandoned = true;
+    }
+
+    /// Whether this outcome of a step makes it worth a look whether the file was cut off.
+    pub(super) fn raises_doubt(&self, result: Result<u32, Errno>) -> bool {
+        match (self.request.kind, result) {
+            (IoKind::Read, Ok(bytes)) => bytes == 0,
+            (IoKind::Flush, Ok(_)) => true,
+            _ => false,
+        }
     }
 
     /// The next step.
@@ -153,17 +196,22 @@ impl Operation {
         result: Result<u32, Errno>,
         file: &mut Abilities,
     ) -> Option<Result<(), Errno>> {
+        if let Err(Errno::INTR | Errno::AGAIN) = result
+            && self.tries < TRIES
+        {
+            self.tries += 1;
+            return None;
+        }
+        self.tries = 0;
         match (self.stage, result) {
-            (_, Err(Errno::INTR | Errno::AGAIN)) => None,
             (Stage::Advise, _) => Some(Ok(())),
             (Stage::Allocate, Err(Errno::OPNOTSUPP | Errno::NOSYS)) => self.do_without(file),
             (_, Err(errno)) => Some(Err(errno)),
-            (Stage::Transfer, Ok(0)) => Some(self.end_of_file()),
-            (Stage::Fill, Ok(0)) => Some(Err(Errno::IO)),
+            (Stage::Transfer | Stage::Fill, Ok(0)) => Some(Err(self.end_of_file(file))),
             (Stage::Transfer | Stage::Fill, Ok(bytes)) => {
                 self.done += bytes;
                 if self.done < self.request.length {
-                    None
+                    (self.stage == Stage::Fill && self.abandoned).then_some(Err(Errno::CANCELED))
                 } else if self.stage == Stage::Fill {
                     self.make_durable()
                 } else {
@@ -171,6 +219,9 @@ impl Operation {
                 }
             }
             (Stage::Allocate, Ok(_)) => self.make_durable(),
+            (Stage::Sync, Ok(_)) if self.request.kind == IoKind::Flush && file.is_cut_off() => {
+                Some(Err(Errno::IO))
+            }
             (Stage::Sync, Ok(_)) => Some(Ok(())),
         }
     }
@@ -197,20 +248,21 @@ impl Operation {
         }
     }
 
-    /// Someone cut the file off. What is not there reads as zeroes, as it did when it was there and not
-    /// written; this also keeps what the buffer held before from the reader. A write has nowhere to go.
-    fn end_of_file(&mut self) -> Result<(), Errno> {
-        match (self.request.kind, &mut self.request.buffer) {
-            (IoKind::Read, Some(buffer)) => {
-                buffer[self.done as usize..].fill(0);
-                Ok(())
-            }
-            _ => Err(Errno::IO),
+    /// Nothing was transferred. If that was a read, somebody has cut the file off, here or before.
+    fn end_of_file(&self, file: &mut Abilities) -> Errno {
+        if self.request.kind == IoKind::Read {
+            file.end = file.end.min(self.request.offset + u64::from(self.done));
         }
+        Errno::IO
     }
 }
 
 impl Abilities {
+    /// Whether it turned out to be shorter than what is served of it.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.end < self.size
+    }
+
     fn zeroes_fast(&self, no_hole: bool) -> bool {
         if no_hole { self.zero_range } else { self.punch_hole }
     }

@@ -8,14 +8,13 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll};
 
-use slab::Slab;
 use thiserror::Error;
 use weir_nbd::client::{Received, ReplyDecoder, ReplyError, request_header};
 use weir_nbd::{Command, CommandKind, REQUEST_LENGTH};
 
 use super::connect::Negotiated;
 use super::socket::Socket;
-use super::table::{Piece, Request, Table};
+use super::table::{Piece, Table};
 
 /// Parts of one write to the socket: a turn's worth of requests.
 const SLICES: usize = 128;
@@ -33,6 +32,8 @@ pub(super) enum Lost {
     Broken(#[from] io::Error),
     #[error(transparent)]
     Protocol(#[from] ReplyError),
+    #[error("the server answered cookie {0:#018x} before it had taken all of that request")]
+    TooEarly(u64),
 }
 
 /// A connection in the transmission phase.
@@ -53,6 +54,7 @@ pub(super) struct Connection {
 /// A request on its way to the socket.
 #[derive(Debug)]
 struct Outgoing {
+    cookie: u64,
     header: [u8; REQUEST_LENGTH],
     data: Data,
 }
@@ -102,14 +104,14 @@ impl Connection {
     /// Queues a request, the cookie of which is that of a piece for this connection.
     pub(super) fn push(&mut self, command: &Command, data: Data) {
         self.outstanding += 1;
-        self.output.push_back(Outgoing { header: request_header(command), data });
+        self.output.push_back(Outgoing { cookie: command.cookie, header: request_header(command), data });
     }
 
     /// Writes as much as the socket takes.
     pub(super) fn send(
         &mut self,
         cx: &mut Context<'_>,
-        requests: &Slab<Request>,
+        table: &mut Table,
         zeroes: &[u8],
     ) -> Result<(), Lost> {
         while !self.output.is_empty() {
@@ -117,7 +119,7 @@ impl Connection {
             let mut used = 0;
             let mut skip = self.taken;
             for outgoing in self.output.iter().take(SLICES / 2) {
-                for bytes in [&outgoing.header[..], outgoing.data.bytes(requests, zeroes)] {
+                for bytes in [&outgoing.header[..], outgoing.data.bytes(table, zeroes)] {
                     if skip < bytes.len() {
                         slices[used] = IoSlice::new(&bytes[skip..]);
                         used += 1;
@@ -128,13 +130,13 @@ impl Connection {
             match self.socket.poll_write(cx, &slices[..used]) {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(Ok(0)) => return Err(Lost::Closed),
-                Poll::Ready(taken) => self.took(taken?),
+                Poll::Ready(taken) => self.took(taken?, table),
             }
         }
         Ok(())
     }
 
-    fn took(&mut self, bytes: usize) {
+    fn took(&mut self, bytes: usize, table: &mut Table) {
         self.taken += bytes;
         while let Some(first) = self.output.front() {
             let length = REQUEST_LENGTH + first.data.length();
@@ -142,6 +144,7 @@ impl Connection {
                 return;
             }
             self.taken -= length;
+            table.note_sent(first.cookie);
             self.output.pop_front();
         }
     }
@@ -198,8 +201,14 @@ impl Connection {
             return Ok(());
         }
         let index = self.index;
-        while let Some(received) =
-            self.decoder.next_received(&mut input, |cookie| table.awaited(index, cookie))?
+        let judge = |error, table: &Table| match error {
+            ReplyError::UnknownCookie(cookie) if table.is_unsent(index, cookie) => Lost::TooEarly(cookie),
+            error => Lost::Protocol(error),
+        };
+        while let Some(received) = self
+            .decoder
+            .next_received(&mut input, |cookie| table.awaited(index, cookie))
+            .map_err(|error| judge(error, table))?
         {
             match received {
                 Received::Data { cookie, start, length } => {
@@ -240,13 +249,14 @@ impl Data {
         }
     }
 
-    fn bytes<'a>(self, requests: &'a Slab<Request>, zeroes: &'a [u8]) -> &'a [u8] {
+    fn bytes<'a>(self, table: &'a Table, zeroes: &'a [u8]) -> &'a [u8] {
         match self {
             Self::None => &[],
-            Self::Of { request, start, length } => {
-                &requests[request].buffer()[start as usize..][..length as usize]
-            }
+            Self::Of { request, start, length } => table.payload(request, start, length),
             Self::Zeroes { length } => &zeroes[..length as usize],
         }
     }
 }
+
+#[cfg(test)]
+mod props;

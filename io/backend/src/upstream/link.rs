@@ -20,13 +20,16 @@ use super::abilities::Abilities;
 use super::connect::{ConnectError, Established, connect};
 use super::connection::{Connection, Data, Lost};
 use super::table::{Piece, Table, changes};
-use crate::{Buffer, DeviceRequest, Extent, Finished};
+use crate::{Buffer, DeviceRequest, Extent, Finished, Token};
 
 /// How long a request waits for a server that is away: half of the 30 s after which usual initiators give up.
 pub(super) const HELD_AT_MOST: Span = Span::from_secs(15);
 /// The pause after the second attempt to connect that failed in a row, and the longest.
 const FIRST_PAUSE: Span = Span::from_millis(100);
-const LONGEST_PAUSE: Span = Span::from_secs(2);
+pub(super) const LONGEST_PAUSE: Span = Span::from_secs(2);
+/// How long there have to be connections for the pauses to begin anew. A server that lets weir in, answers once and
+/// breaks off costs so no more attempts, threads and lines of the log than one that is away.
+const LASTED: Span = LONGEST_PAUSE;
 /// Bytes of zeroes that are written at a time to a server that has no other way.
 const ZEROES: u32 = 1 << 20;
 
@@ -48,8 +51,10 @@ pub(crate) struct Link {
     durable: u64,
     /// Changes that were answered may be lost, and the driver was not told.
     lost: bool,
-    /// The pause before the next attempt to connect: none if the server has answered something since the last.
+    /// The pause before the next attempt to connect.
     pause: Span,
+    /// Since when there are connections, if there are.
+    raised: Instant,
     zeroes: Option<Buffer>,
     answered: Vec<(Piece, u32)>,
 }
@@ -94,6 +99,7 @@ impl Link {
             durable: 0,
             lost: false,
             pause: Span::ZERO,
+            raised: Instant::ORIGIN,
             zeroes: None,
             answered: Vec::new(),
         };
@@ -113,9 +119,19 @@ impl Link {
             State::Up(_) => self.issue(key),
             State::Down(outage) => {
                 let give_up = now + HELD_AT_MOST;
-                self.table.requests[key].give_up = give_up;
+                self.table.hold(key, give_up);
                 outage.next_give_up = outage.next_give_up.min(give_up);
             }
+        }
+    }
+
+    /// Nobody waits for a request: it ends after the pieces that are under way, or at once if there is no connection.
+    pub(super) fn abandon(&mut self, token: Token) {
+        let Some(request) = self.table.abandon(token) else { return };
+        if let State::Down(outage) = &mut self.state {
+            request.give_up = Instant::ORIGIN;
+            outage.next_give_up = Instant::ORIGIN;
+            self.waker.wake_by_ref(); // for a turn that tells the time
         }
     }
 
@@ -128,7 +144,7 @@ impl Link {
             for key in self.table.in_order() {
                 let give_up = self.table.requests[key].give_up;
                 if give_up <= now {
-                    finished.push(self.table.requests.remove(key).inner.fail(Errno::TIMEDOUT));
+                    finished.push(self.table.remove(key).inner.fail(Errno::TIMEDOUT));
                 } else {
                     outage.next_give_up = outage.next_give_up.min(give_up);
                 }
@@ -200,9 +216,9 @@ impl Link {
         let State::Up(connections) = &mut self.state else { return };
         let mut cx = Context::from_waker(&self.waker);
         let zeroes = self.zeroes.as_deref().unwrap_or_default();
-        let outcome = connections
-            .iter_mut()
-            .try_for_each(|connection| connection.send(&mut cx, &self.table.requests, zeroes));
+        let table = &mut self.table;
+        let outcome =
+            connections.iter_mut().try_for_each(|connection| connection.send(&mut cx, table, zeroes));
         if let Err(lost) = outcome {
             self.lose(&lost);
         }
@@ -231,13 +247,14 @@ impl Link {
         }
     }
 
-    /// Queues a request: all of its pieces.
+    /// Queues pieces of a request: as many as may be under way.
     fn issue(&mut self, key: usize) {
         let can = self.abilities;
         let request = &self.table.requests[key].inner;
-        let (kind, length, fua) = (request.kind, request.length, request.fua);
+        let (kind, fua) = (request.kind, request.fua);
         let by_hand = kind == IoKind::WriteZeroes && !can.write_zeroes;
-        let step = match kind {
+        let longest = match kind {
+            IoKind::Flush => return self.issue_flush(key),
             IoKind::Read | IoKind::Write => can.maximum,
             IoKind::WriteZeroes if by_hand => can.maximum.min(ZEROES),
             _ => u32::MAX,
@@ -250,22 +267,16 @@ impl Link {
             fua: changes(kind) && can.fua && (fua || !can.flush),
             no_hole: request.no_hole && !by_hand,
             fast_zero: request.fast_zero,
-            ..Command::new(command_kind(kind, by_hand), 0, request.offset, length)
+            ..Command::new(command_kind(kind, by_hand), 0, request.offset, request.length)
         };
-        if kind == IoKind::Flush {
-            return self.issue_flush(key);
-        }
-        let mut start = 0;
-        while start < length {
-            let part = step.min(length - start);
+        while let Some((start, length)) = self.table.next_part(key, longest) {
             let data = match kind {
-                IoKind::Write => Data::Of { request: key, start, length: part },
-                _ if by_hand => Data::Zeroes { length: part },
+                IoKind::Write => Data::Of { request: key, start, length },
+                _ if by_hand => Data::Zeroes { length },
                 _ => Data::None,
             };
             let offset = command.offset + u64::from(start);
-            self.issue_piece(key, start, Command { offset, length: part, ..command }, data, None);
-            start += part;
+            self.issue_piece(key, start, Command { offset, length, ..command }, data, None);
         }
     }
 
@@ -288,7 +299,6 @@ impl Link {
 
     /// A piece was answered, with this error of the protocol or with zero.
     fn handle_answer(&mut self, piece: &Piece, error: u32, finished: &mut Vec<Finished>) {
-        self.pause = Span::ZERO;
         if let Some(covers) = piece.covers.filter(|_| error == 0) {
             self.durable = self.durable.max(covers);
         }
@@ -297,12 +307,15 @@ impl Link {
         if error != 0 {
             request.error = request.error.or(Some(errno(error)));
         }
+        if request.has_more() {
+            return self.issue(piece.request);
+        }
         if request.pieces > 0 {
             return;
         }
         let can = &self.abilities;
-        let succeeded = request.error.is_none();
-        if succeeded && request.changes() {
+        let outcome = request.outcome();
+        if outcome.is_ok() && request.changes() {
             let by_flush = request.inner.fua && !can.fua && can.flush;
             if by_flush && !request.flushing {
                 request.flushing = true;
@@ -312,8 +325,7 @@ impl Link {
                 self.changes += 1;
             }
         }
-        let request = self.table.requests.remove(piece.request);
-        finished.push(request.inner.finish(request.error.map_or(Ok(()), Err)));
+        finished.push(self.table.remove(piece.request).inner.finish(outcome));
     }
 
     /// The connections are gone.
@@ -326,6 +338,9 @@ impl Link {
         let silent = matches!(why, Lost::Broken(error) if error.kind() == std::io::ErrorKind::TimedOut);
         self.table.rewind(|request| if silent { request.started } else { now } + HELD_AT_MOST);
         let give_ups = self.table.requests.iter().map(|(_, request)| request.give_up);
+        if now.saturating_since(self.raised) >= LASTED {
+            self.pause = Span::ZERO;
+        }
         let outage = Outage {
             attempt: None,
             next_attempt: now + self.pause,
@@ -363,12 +378,15 @@ impl Link {
     fn raise(&mut self, established: Established, finished: &mut Vec<Finished>) {
         let negotiated = established.connections.into_iter().enumerate();
         match negotiated.map(|(index, negotiated)| Connection::new(index, negotiated)).collect() {
-            Ok(connections) => self.state = State::Up(connections),
+            Ok(connections) => {
+                self.state = State::Up(connections);
+                self.raised = self.now;
+            }
             Err(error) => return self.note_failure(&ConnectError::Unreachable(error)),
         }
         for key in self.table.in_order() {
             if self.table.requests[key].inner.kind == IoKind::Flush && !self.abilities.flush {
-                finished.push(self.table.requests.remove(key).inner.succeed());
+                finished.push(self.table.remove(key).inner.succeed());
             } else {
                 self.issue(key);
             }

@@ -3,13 +3,28 @@
 //! A server takes no more than so many bytes at a time, and a client of weir may ask for more; so that one request may be
 //! several on the wire, on any connection. A piece is known by its cookie, which holds its place in the table and a
 //! number that changes with each use of the place: an answer that comes twice, or on another connection, finds nothing.
+//!
+//! **Pieces are made as those before them are answered.** A client's 28 bytes may ask for 4 GiB of zeroes, which a server
+//! without that command gets in pieces of 1 MiB. Made all at once, these would be memory that nobody is charged for,
+//! and work that goes on after the client has left.
+//!
+//! **A request stays until each of its pieces was sent and answered.** What is on its way to a socket refers to the
+//! request's buffer, so a server that answers a piece before it was sent has broken the protocol: see
+//! [`Table::awaited`].
+
+use std::collections::BTreeMap;
 
 use rustix::io::Errno;
 use slab::Slab;
 use weir_model::{Instant, IoKind};
 use weir_nbd::client::Awaited;
 
-use crate::{Buffer, DeviceRequest};
+use crate::{DeviceRequest, Token};
+
+/// The most pieces of one request that are under way at a time. One is in the server's hands, one waits behind it, and two
+/// are on their way to it and back, so that the server is not idle between them. It is also the default number of
+/// connections: each of them can carry one.
+pub(super) const PIECES: u32 = 4;
 
 /// A request of the driver that is not finished.
 #[derive(Debug)]
@@ -20,12 +35,16 @@ pub(super) struct Request {
     pub(super) started: Instant,
     /// When it fails if there is no connection then. Set when it has to wait for one, and never moved.
     pub(super) give_up: Instant,
+    /// Bytes of its range, from the first on, for which pieces were made.
+    issued: u32,
     /// Pieces whose answer was not handled.
     pub(super) pieces: u32,
     /// Of the first piece that failed.
     pub(super) error: Option<Errno>,
     /// It was answered, and a flush follows, as the server has no FUA.
     pub(super) flushing: bool,
+    /// Nobody waits for it: no further pieces are made.
+    abandoned: bool,
 }
 
 /// A request of the wire that is not answered.
@@ -41,8 +60,8 @@ pub(super) struct Piece {
     pub(super) connection: usize,
     /// For a flush: how many changes had been answered when it was sent.
     pub(super) covers: Option<u64>,
-    /// Some of its data has come.
-    pub(super) touched: bool,
+    /// The socket has taken all of it, so that the server may have.
+    sent: bool,
     serial: u32,
 }
 
@@ -51,6 +70,9 @@ pub(super) struct Piece {
 pub(super) struct Table {
     pub(super) requests: Slab<Request>,
     pieces: Slab<Piece>,
+    /// By token: the requests that can end before they are done, if nobody waits for them. These are those that have pieces
+    /// to come, and those that wait for a server that is away. Most are done without being here.
+    long: BTreeMap<Token, usize>,
     next_number: u64,
     next_serial: u32,
 }
@@ -64,10 +86,54 @@ impl Table {
             number: self.next_number,
             started: now,
             give_up: Instant::FAR_FUTURE,
+            issued: 0,
             pieces: 0,
             error: None,
             flushing: false,
+            abandoned: false,
         })
+    }
+
+    /// Takes out a request that is finished.
+    pub(super) fn remove(&mut self, request: usize) -> Request {
+        let request = self.requests.remove(request);
+        if !self.long.is_empty() {
+            self.long.remove(&request.inner.token);
+        }
+        request
+    }
+
+    /// The next part of a request that is to be a piece of at most `longest` bytes: its first byte, counted from the
+    /// request's, and its length. `None` if there is none, or if enough are under way.
+    pub(super) fn next_part(&mut self, request: usize, longest: u32) -> Option<(u32, u32)> {
+        let key = request;
+        let request = &mut self.requests[key];
+        if !request.has_more() {
+            return None;
+        }
+        if request.pieces >= PIECES {
+            self.long.insert(request.inner.token, key);
+            return None;
+        }
+        let start = request.issued;
+        let length = longest.min(request.inner.length - start);
+        request.issued += length;
+        Some((start, length))
+    }
+
+    /// Notes that nobody waits for a request. Says whether it can end before it is done.
+    pub(super) fn abandon(&mut self, token: Token) -> Option<&mut Request> {
+        let request = &mut self.requests[*self.long.get(&token)?];
+        request.abandoned = true;
+        Some(request)
+    }
+
+    /// Notes that a request waits for a server that is away, `give_up` at the latest.
+    pub(super) fn hold(&mut self, request: usize, give_up: Instant) {
+        let key = request;
+        let request = &mut self.requests[key];
+        request.give_up = give_up;
+        self.long.insert(request.inner.token, key);
     }
 
     /// Takes in a piece of a request that will be sent on `connection`; its cookie.
@@ -83,14 +149,29 @@ impl Table {
         self.next_serial = self.next_serial.wrapping_add(1);
         let serial = self.next_serial;
         let key =
-            self.pieces.insert(Piece { request, start, awaited, connection, covers, touched: false, serial });
+            self.pieces.insert(Piece { request, start, awaited, connection, covers, sent: false, serial });
         u64::from(serial) << 32 | key as u64
     }
 
-    /// What the piece of this cookie waits for, if there is one on this connection.
+    /// What the piece of this cookie waits for, if there is one on this connection, and all of it was sent. Until then no
+    /// answer can be true, and one that were believed would end a request whose data is still on its way.
     pub(super) fn awaited(&self, connection: usize, cookie: u64) -> Option<Awaited> {
+        self.piece(connection, cookie).filter(|piece| piece.sent).map(|piece| piece.awaited)
+    }
+
+    /// Whether there is a piece of this cookie on this connection that was not sent, or not all of it.
+    pub(super) fn is_unsent(&self, connection: usize, cookie: u64) -> bool {
+        self.piece(connection, cookie).is_some_and(|piece| !piece.sent)
+    }
+
+    fn piece(&self, connection: usize, cookie: u64) -> Option<&Piece> {
         let piece = self.pieces.get(key(cookie))?;
-        (u64::from(piece.serial) == cookie >> 32 && piece.connection == connection).then_some(piece.awaited)
+        (u64::from(piece.serial) == cookie >> 32 && piece.connection == connection).then_some(piece)
+    }
+
+    /// Notes that the socket has taken the last byte of the piece of this cookie.
+    pub(super) fn note_sent(&mut self, cookie: u64) {
+        self.pieces[key(cookie)].sent = true;
     }
 
     /// Takes out a piece that [`Table::awaited`] knows.
@@ -99,28 +180,32 @@ impl Table {
     }
 
     /// The part of a read's buffer that belongs to `length` bytes of a piece that [`Table::awaited`] knows, from byte
-    /// `start` of it on.
-    ///
-    /// The buffer holds somebody else's bytes, and a server may send some twice and others never. So unless all come at
-    /// once, it is filled with zeroes before the first do.
+    /// `start` of it on. They lie within the piece.
     pub(super) fn data(&mut self, cookie: u64, start: u32, length: u32) -> &mut [u8] {
-        let piece = &mut self.pieces[key(cookie)];
-        let buffer = self.requests[piece.request].inner.buffer.as_mut().expect("a read has a buffer");
-        let all = &mut buffer[piece.start as usize..][..piece.awaited.data as usize];
-        if !std::mem::replace(&mut piece.touched, true) && length < piece.awaited.data {
-            all.fill(0);
-        }
-        &mut all[start as usize..][..length as usize]
+        let piece = &self.pieces[key(cookie)];
+        let buffer = self.requests[piece.request].inner.buffer.as_mut();
+        let buffer = buffer.expect("only the pieces of reads await data, and a read has a buffer");
+        &mut buffer[piece.start as usize..][start as usize..][..length as usize]
+    }
+
+    /// The bytes of a write that go with a piece, which is not answered.
+    pub(super) fn payload(&self, request: usize, start: u32, length: u32) -> &[u8] {
+        let buffer = self.requests[request].inner.buffer.as_ref();
+        let buffer = buffer.expect("`Device::start` has seen the buffer of each write");
+        &buffer[start as usize..][..length as usize]
     }
 
     /// Forgets all pieces: each request is to be sent again from its start, if there is a connection before it gives up.
     pub(super) fn rewind(&mut self, give_up: impl Fn(&Request) -> Instant) {
         self.pieces.clear();
-        for (_, request) in &mut self.requests {
+        for (key, request) in &mut self.requests {
+            request.issued = 0;
             request.pieces = 0;
             request.error = None;
             request.flushing = false;
-            request.give_up = request.give_up.min(give_up(request));
+            let give_up = if request.abandoned { Instant::ORIGIN } else { give_up(request) };
+            request.give_up = request.give_up.min(give_up);
+            self.long.insert(request.inner.token, key);
         }
     }
 
@@ -138,9 +223,18 @@ impl Request {
         changes(self.inner.kind)
     }
 
-    /// The data of a write.
-    pub(super) fn buffer(&self) -> &Buffer {
-        self.inner.buffer.as_ref().expect("checked by `Device::start`")
+    /// Whether there are pieces of it to come.
+    pub(super) fn has_more(&self) -> bool {
+        self.issued < self.inner.length && self.error.is_none() && !self.abandoned
+    }
+
+    /// How it ended, after its last piece.
+    pub(super) fn outcome(&self) -> Result<(), Errno> {
+        match self.error {
+            Some(errno) => Err(errno),
+            None if self.issued < self.inner.length => Err(Errno::CANCELED), // nobody waited for the rest
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! What a device on another server promises, held against servers of every kind.
 
 use std::future::poll_fn;
+use std::io::Read;
+use std::sync::mpsc::channel;
 
 use weir_model::{IoKind, Span};
 use weir_nbd::wire::{command, command_flag, error, transmission_flag as flag};
 
-use super::link::HELD_AT_MOST;
+use super::link::{HELD_AT_MOST, LONGEST_PAUSE};
 use super::*;
 use crate::rig::{Rig, command as ask, pattern, read, write};
 use crate::{Attach, BackendSpec, BlockErrorKind, Device, Errno, Token};
@@ -43,14 +45,30 @@ fn at_first(act: impl Fn(&Asked) -> Act + Send + 'static) -> impl FnMut(&Asked) 
     move |asked| if std::mem::replace(&mut seen, true) { Act::Serve } else { act(asked) }
 }
 
-/// Drives the device at this instant until `count` requests have finished.
-async fn drive(rig: &Rig, device: &mut Device, now: Instant, finished: &mut Vec<Finished>, count: usize) {
+/// Drives the device until `count` requests have finished, from this instant on: time goes on in the pauses between
+/// attempts to connect, and else stands still. Returns when that was.
+async fn drive(
+    rig: &Rig,
+    device: &mut Device,
+    mut now: Instant,
+    finished: &mut Vec<Finished>,
+    count: usize,
+) -> Instant {
     poll_fn(|cx| {
         device.poll_finished(now, finished);
         rig.shard.ring.poll_finished(cx, finished);
-        if finished.len() < count { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+        if finished.len() >= count {
+            return std::task::Poll::Ready(());
+        }
+        let due = device.poll_timeout().expect("it may always go away");
+        if now < due && due <= now + LONGEST_PAUSE {
+            now = due;
+            cx.waker().wake_by_ref();
+        }
+        std::task::Poll::Pending
     })
     .await;
+    now
 }
 
 async fn run(rig: &Rig, device: &mut Device, request: DeviceRequest) -> Finished {
@@ -366,8 +384,12 @@ async fn no_bytes_of_a_server_do_more_than_end_the_connection() {
         };
         Act::LastWords([&head[..], &asked.cookie.to_be_bytes(), &noise].concat())
     });
+    let mut now = START;
     for _ in 0..200 {
-        let done = run(&rig, &mut device, read(0, 512)).await;
+        let mut finished = Vec::new();
+        device.start(now, read(0, 512), &mut finished);
+        now = drive(&rig, &mut device, now, &mut finished, 1).await;
+        let done = finished.remove(0);
         assert_eq!((done.result, &done.buffer.unwrap()[..]), (Ok(()), &[9; 512][..]));
     }
 }
@@ -383,15 +405,144 @@ async fn a_reply_that_comes_twice_answers_nobody_else() {
 }
 
 #[tokio::test]
-async fn bytes_that_a_server_leaves_out_are_zeroes_and_nobody_elses() {
+async fn a_read_that_a_server_answers_with_one_half_twice_is_asked_again() {
     let mut rig = Rig::new();
     let offer = Offer { structured: true, ..Offer::default() };
-    let (_fake, mut device) = serve(&mut rig, offer, |asked| {
-        let half = |last| chunk(asked.cookie, last, asked.offset, &[5; 512]);
-        Act::Say([half(false), half(true)].concat())
+    let (fake, mut device) = serve(&mut rig, offer, |asked| {
+        let half = |last, at| chunk(asked.cookie, last, asked.offset + at, &[5; 512]);
+        let second = if asked.connection == 0 { 0 } else { 512 };
+        Act::Say([half(false, 0), half(true, second)].concat())
     });
-    let bytes = rig.bytes(&mut device, 4096, 1024).await;
-    assert_eq!(bytes, [[5; 512], [0; 512]].concat());
+    let done = run(&rig, &mut device, read(4096, 1024)).await;
+    assert_eq!((done.result, &done.buffer.unwrap()[..]), (Ok(()), &[5; 1024][..]));
+    assert_eq!(fake.log().len(), 2);
+}
+
+#[tokio::test]
+async fn an_answer_to_a_write_that_was_not_taken_is_not_believed_and_sends_nobody_elses_data() {
+    let mut rig = Rig::new();
+    let too_early = |asked: &Asked| Act::TooEarly(reply(asked.cookie, 0, &[]));
+    let offer = Offer { size: 32 << 20, ..Offer::default() };
+    let (fake, mut device) = serve(&mut rig, offer, at_first(too_early));
+    let mut finished = Vec::new();
+    device.start(START, write(0, &[0xaa; 8 << 20]), &mut finished);
+    run_until_down(&rig, &mut device).await;
+    // It would take the place of the first, had that been answered.
+    let other = DeviceRequest { token: Token(1), ..write(16 << 20, &[0xbb; 8 << 20]) };
+    device.start(START, other, &mut finished);
+    drive(&rig, &mut device, START, &mut finished, 2).await;
+    assert!(finished.iter().all(|done| done.result.is_ok()));
+    let mut left = Vec::new();
+    let mut socket = fake.left.lock().unwrap().take().expect("one was answered too early");
+    socket.read_to_end(&mut left).unwrap();
+    assert!(left.len() < 8 << 20 && left.iter().all(|byte| *byte == 0xaa));
+    let bytes = fake.bytes.lock().unwrap();
+    assert!(bytes[..8 << 20].iter().all(|byte| *byte == 0xaa), "it was sent again");
+    assert!(bytes[16 << 20..24 << 20].iter().all(|byte| *byte == 0xbb));
+}
+
+#[tokio::test]
+async fn zeroes_that_nobody_waits_for_any_more_end_after_the_few_pieces_that_are_under_way() {
+    let mut rig = Rig::new();
+    let offer = Offer { size: 64 << 20, flags: flag::HAS_FLAGS | flag::SEND_FLUSH, ..Offer::default() };
+    let ((say, heard), (allow, allowed)) = (channel(), channel());
+    let mut cookies = Vec::new();
+    let (fake, mut device) = serve(&mut rig, offer, move |asked| {
+        if asked.command != command::WRITE {
+            return Act::Serve;
+        }
+        cookies.push(asked.cookie);
+        if cookies.len() < 4 {
+            return Act::Keep;
+        }
+        say.send(()).unwrap();
+        allowed.recv().unwrap();
+        Act::Say(cookies.drain(..).flat_map(|cookie| reply(cookie, 0, &[])).collect())
+    });
+    let mut finished = Vec::new();
+    let zeroes = || ask(IoKind::WriteZeroes, 0, 64 << 20);
+    device.start(START, DeviceRequest { token: Token(7), ..zeroes() }, &mut finished);
+    let send_until_heard = poll_fn(|cx| {
+        rig.shard.ring.poll_finished(cx, &mut finished);
+        cx.waker().wake_by_ref();
+        if heard.try_recv().is_ok() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    });
+    send_until_heard.await;
+    device.abandon(Token(6)); // there is none
+    device.abandon(Token(7));
+    allow.send(()).unwrap();
+    drive(&rig, &mut device, START, &mut finished, 1).await;
+    assert_eq!(finished.remove(0).result.unwrap_err().errno, Errno::CANCELED);
+    rig.ok(&mut device, flush()).await;
+    let mib = 1 << 20;
+    let pieces = (0..4).map(|n| (command::WRITE, 0, n * u64::from(mib), mib));
+    assert!(fake.log().into_iter().eq(pieces.chain([(command::FLUSH, 0, 0, 0)])), "{:?}", fake.log());
+    // And those that somebody waits for are all written.
+    drop(allow);
+    fake.bytes.lock().unwrap().fill(9);
+    let (fake, mut device) = serve_again(&mut rig, &fake);
+    rig.ok(&mut device, zeroes()).await;
+    assert_eq!(fake.log().len(), 64);
+    assert!(fake.bytes.lock().unwrap().iter().all(|byte| *byte == 0));
+}
+
+/// A server that is like `fake` and does what it is asked, with a volume on it.
+fn serve_again(rig: &mut Rig, fake: &Fake) -> (Fake, Device) {
+    let offer = fake.offer.lock().unwrap().clone();
+    let again = Fake::new(rig.path("another"), offer, |_| Act::Serve);
+    *again.bytes.lock().unwrap() = fake.bytes.lock().unwrap().clone();
+    let device = attach(&again, &mut rig.shard, 4);
+    (again, device)
+}
+
+#[tokio::test]
+async fn a_request_of_which_one_piece_failed_asks_for_no_more() {
+    let mut rig = Rig::new();
+    let offer = Offer { block: Some([512, 4096, 512]), ..Offer::default() };
+    let (fake, mut device) = serve(&mut rig, offer, at_first(|_| Act::Fail(error::NOSPC)));
+    let failed = rig.run(&mut device, write(0, &pattern(1, 512 * 100))).await.result.unwrap_err();
+    assert_eq!(failed.errno, Errno::NOSPC);
+    assert_eq!(fake.log().len(), 4);
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_does_not_wait_for_a_server_that_is_away() {
+    let mut rig = Rig::new();
+    let (fake, mut device) = serve(&mut rig, Offer::default(), |_| Act::HangUp);
+    std::fs::remove_file(&fake.path).unwrap();
+    let mut finished = Vec::new();
+    device.start(START, read(0, 512), &mut finished);
+    run_until_down(&rig, &mut device).await;
+    for token in 1..4 {
+        device.start(START, DeviceRequest { token: Token(token), ..flush() }, &mut finished);
+    }
+    [0, 2].into_iter().for_each(|token| device.abandon(Token(token)));
+    assert!(device.poll_timeout().unwrap() <= START);
+    device.poll_finished(START, &mut finished);
+    assert_eq!(finished.iter().map(|done| done.token.0).collect::<Vec<_>>(), [0, 2]);
+}
+
+#[tokio::test]
+async fn a_server_that_answers_once_and_breaks_off_is_tried_again_after_growing_pauses() {
+    let mut rig = Rig::new();
+    let mut last = usize::MAX;
+    let (_fake, mut device) = serve(&mut rig, Offer::default(), move |asked| {
+        let is_first = std::mem::replace(&mut last, asked.connection) != asked.connection;
+        if is_first { Act::Serve } else { Act::HangUp }
+    });
+    let mut now = START;
+    for _ in 0..6 {
+        let mut finished = Vec::new();
+        device.start(now, read(0, 512), &mut finished);
+        now = drive(&rig, &mut device, now, &mut finished, 1).await;
+        assert_eq!(finished[0].result, Ok(()));
+    }
+    assert_eq!(now, START + Span::from_millis(100 + 200 + 400 + 800));
+    // One that has lasted begins anew.
+    now = now + LONGEST_PAUSE;
+    let mut finished = Vec::new();
+    device.start(now, read(0, 512), &mut finished);
+    assert_eq!(drive(&rig, &mut device, now, &mut finished, 1).await, now);
 }
 
 #[tokio::test]

@@ -12,8 +12,10 @@ use crate::wire::{self, client_flag, handshake_flag, info, option, option_reply}
 /// The longest reply to an option that is accepted: an export's name and a text for people at their longest, with
 /// room for what a future reply may add.
 const MAX_OPTION_REPLY: u32 = 64 * 1024;
-/// How many replies to one option are accepted, and so how many names of exports are kept at most.
+/// How many replies to one option are accepted.
 const MAX_REPLIES: u32 = 10_000;
+/// Bytes of names of exports that are kept to be told: as many as there is sense in reading.
+const MAX_NAMES: usize = 4096;
 /// First eight bytes after the magic of a server that only speaks the old style, without options.
 const OLD_STYLE_MAGIC: u64 = 0x0000_4202_8186_1253;
 
@@ -30,7 +32,9 @@ pub struct ClientHandshake {
     structured: bool,
     size_and_flags: Option<(u64, u16)>,
     block: Option<BlockSizes>,
+    /// Those that are told, and how many were left out.
     names: Vec<String>,
+    more_names: u32,
     replies: u32,
 }
 
@@ -89,12 +93,14 @@ pub enum HandshakeError {
     #[error("the server greets with {0:#018x} where IHAVEOPT is expected")]
     UnknownStyle(u64),
     /// There is no such export.
-    #[error("there is no export {wanted:?}; {}", existing(.names.as_deref()))]
+    #[error("there is no export {wanted:?}; {}", existing(.names.as_deref(), *.more))]
     UnknownExport {
         /// The name that was asked for.
         wanted: String,
-        /// Those that there are, if the server tells.
+        /// Those that there are, if the server tells: the first few thousand bytes of them.
         names: Option<Vec<String>>,
+        /// How many there are besides.
+        more: u32,
     },
     /// The server does not let us in.
     #[error("the server refuses to serve export {wanted:?}: {}", refusal(*.reply, .message))]
@@ -103,7 +109,7 @@ pub enum HandshakeError {
         wanted: String,
         /// The type of the server's reply.
         reply: u32,
-        /// What the server says about it; may be empty.
+        /// What the server says about it, on one line; may be empty.
         message: String,
     },
     /// A reply that makes no sense.
@@ -138,6 +144,7 @@ impl ClientHandshake {
             size_and_flags: None,
             block: None,
             names: Vec::new(),
+            more_names: 0,
             replies: 0,
         })
     }
@@ -272,7 +279,7 @@ impl ClientHandshake {
             option_reply::ERR_UNKNOWN => self.ask(option::LIST, &[], Step::List),
             kind if kind & option_reply::ERROR_BIT != 0 => {
                 self.abort();
-                let message = String::from_utf8_lossy(data).into_owned();
+                let message = one_line(data);
                 return Err(HandshakeError::Refused { wanted: self.name.clone(), reply: kind, message });
             }
             _ => {
@@ -310,7 +317,12 @@ impl ClientHandshake {
             let mut fields = Fields(data);
             let name = fields.u32().and_then(|length| fields.take(length as usize));
             let name = name.ok_or(HandshakeError::BadReply("an entry of the list of exports cut short"))?;
-            self.names.push(String::from_utf8_lossy(name).into_owned());
+            let kept: usize = self.names.iter().map(|name| name.len() + 1).sum();
+            if kept + name.len() < MAX_NAMES && self.more_names == 0 {
+                self.names.push(String::from_utf8_lossy(name).into_owned());
+            } else {
+                self.more_names += 1;
+            }
             return Ok(Progress::Step);
         }
         self.abort();
@@ -319,7 +331,7 @@ impl ClientHandshake {
     }
 
     fn unknown_export(&self, names: Option<Vec<String>>) -> HandshakeError {
-        HandshakeError::UnknownExport { wanted: self.name.clone(), names }
+        HandshakeError::UnknownExport { wanted: self.name.clone(), names, more: self.more_names }
     }
 
     fn ready(&mut self) -> Result<Progress, HandshakeError> {
@@ -402,15 +414,25 @@ fn length_of(data: &[u8]) -> u32 {
     u32::try_from(data.len()).expect("a name has at most 4,096 bytes")
 }
 
-fn existing(names: Option<&[String]>) -> String {
-    match names {
-        None => "the server does not tell which there are".to_owned(),
-        Some([]) => "the server has none".to_owned(),
-        Some(names) => {
-            let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
-            format!("the server has {}", quoted.join(", "))
+fn existing(names: Option<&[String]>, more: u32) -> String {
+    match (names, more) {
+        (None, _) => "the server does not tell which there are".to_owned(),
+        (Some([]), 0) => "the server has none".to_owned(),
+        (Some(names), more) => {
+            let mut all: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+            if more > 0 {
+                all.push(format!("{more} more"));
+            }
+            format!("the server has {}", all.join(", "))
         }
     }
+}
+
+/// What a server says to people, as a part of a line: no longer than the protocol allows, and without what would make
+/// other lines of it.
+fn one_line(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text.get(..wire::MAX_STRING).unwrap_or(text));
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn refusal(reply: u32, message: &str) -> String {

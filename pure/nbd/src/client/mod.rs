@@ -6,6 +6,7 @@
 //! and [`ReplyDecoder`] walks over whatever a read returned, copies at most a header that is cut in two, and allocates
 //! nothing for a reply that comes in one piece. It skips the data, or tells where in which read they belong.
 
+mod coverage;
 mod handshake;
 mod reply;
 mod request;

@@ -3,16 +3,19 @@
 //! A simple reply does not say how much data follows: the decoder asks the caller, who knows what the request with
 //! that cookie was. The data itself is skipped where it lies, or left to a caller who is told where it belongs; only a header that
 //! the end of the input cuts in two is kept. A structured reply may come in many chunks, mixed with those of others: what has come of it is kept until the
-//! last chunk, in a list that is searched from the front, as it nearly always is empty.
+//! last chunk, in a list that nearly always is empty. It is in the order of the cookies, so that a server that leaves many
+//! replies half-said does not make each further chunk a long search.
 
 use thiserror::Error;
 
+use super::coverage::{Coverage, Misplaced};
 use crate::wire::{self, CHUNK_HEADER_LENGTH, SIMPLE_REPLY_LENGTH, chunk_flag, chunk_type};
 
 /// The longest part of a message that has to be understood: a chunk header, then an offset and the size of a hole.
 const LONGEST_HEAD: usize = CHUNK_HEADER_LENGTH + 12;
-/// Bound on what an error chunk may carry: 4,096 bytes of text (NBD protocol, "Conventions") and its own fields.
-const MAX_ERROR_PAYLOAD: u32 = 4096 + 14;
+/// Bounds on what an error chunk may carry: a text (NBD protocol, "Conventions"), and with it its own fields.
+const MAX_ERROR_TEXT: u32 = 4096;
+const MAX_ERROR_PAYLOAD: u32 = MAX_ERROR_TEXT + 14;
 
 /// What the reply to a request must carry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,8 +57,7 @@ pub enum Received {
         /// Number of bytes, above zero.
         length: u32,
     },
-    /// A request was answered. The data of a read that succeeded came before: as many bytes as were asked for, though a
-    /// server may have sent some twice and others not at all.
+    /// A request was answered. The data of a read that succeeded came before, each byte of it once.
     Reply(Reply),
 }
 
@@ -94,14 +96,25 @@ pub enum ReplyError {
         /// Number of bytes.
         length: u32,
     },
-    /// A last chunk before all of the data, or more data than was asked for.
+    /// A last chunk before all of the data.
     #[error("the server sent {found} bytes in the chunks of a read of {asked}")]
-    WrongAmount {
+    TooLittle {
         /// What came.
-        found: u64,
+        found: u32,
         /// What was asked for.
         asked: u32,
     },
+    /// Data of which some has come before.
+    #[error("the server sent {length} bytes at {offset}, some of which it had sent before")]
+    SentTwice {
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        length: u32,
+    },
+    /// Chunks with more gaps between them than are kept track of.
+    #[error("the server sent the chunks of one read in too many separate places")]
+    Scattered,
     /// A chunk that says that it is an error and does not say which.
     #[error("the server sent an error chunk with error 0")]
     ErrorWithoutNumber,
@@ -117,15 +130,15 @@ pub struct ReplyDecoder {
     /// Bytes of payload still to be skipped, and the reply that is complete once they are.
     skip: u64,
     after_skip: Option<Reply>,
-    /// Replies of which chunks have come and the last has not.
+    /// Replies of which chunks have come and the last has not, by cookie.
     partial: Vec<Partial>,
 }
 
 /// What has come of a structured reply so far.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Partial {
     cookie: u64,
-    data: u64,
+    data: Coverage,
     error: u32,
 }
 
@@ -275,25 +288,43 @@ impl ReplyDecoder {
     /// Adds a message to what has come of its reply; the reply, if that was the last of it.
     #[inline]
     fn account(&mut self, part: &Part) -> Result<Option<Reply>, ReplyError> {
-        let mut sum =
-            Partial { cookie: part.cookie, data: u64::from(part.content.length()), error: part.error };
-        if !self.partial.is_empty()
-            && let Some(index) = self.partial.iter().position(|partial| partial.cookie == part.cookie)
-        {
-            let before = self.partial.swap_remove(index);
-            sum.data += before.data;
-            sum.error = if before.error == 0 { part.error } else { before.error };
+        let cookie = part.cookie;
+        let place = self.partial.binary_search_by_key(&cookie, |partial| partial.cookie);
+        let mut new = Partial { cookie, data: Coverage::default(), error: 0 };
+        let sum = place.ok().and_then(|place| self.partial.get_mut(place)).unwrap_or(&mut new);
+        sum.add(part)?;
+        if !part.last {
+            if let Err(place) = place {
+                self.partial.insert(place, new);
+            }
+            return Ok(None);
         }
-        let asked = part.awaited.data;
-        let short = part.last && sum.error == 0 && sum.data < u64::from(asked);
-        if short || sum.data > u64::from(asked) {
-            return Err(ReplyError::WrongAmount { found: sum.data, asked });
+        let (found, asked, error) = (sum.data.bytes(), part.awaited.data, sum.error);
+        if error == 0 && found < asked {
+            return Err(ReplyError::TooLittle { found, asked });
         }
-        if part.last {
-            return Ok(Some(Reply { cookie: sum.cookie, error: sum.error }));
+        if let Ok(place) = place {
+            self.partial.remove(place);
         }
-        self.partial.push(sum);
-        Ok(None)
+        Ok(Some(Reply { cookie, error }))
+    }
+}
+
+impl Partial {
+    #[inline]
+    fn add(&mut self, part: &Part) -> Result<(), ReplyError> {
+        if self.error == 0 {
+            self.error = part.error;
+        }
+        let (Content::Data { start, length } | Content::Zeroes { start, length }) = part.content else {
+            return Ok(());
+        };
+        self.data.add(start, length).map_err(|misplaced| match misplaced {
+            Misplaced::Twice => {
+                ReplyError::SentTwice { offset: part.awaited.offset + u64::from(start), length }
+            }
+            Misplaced::Scattered => ReplyError::Scattered,
+        })
     }
 }
 
@@ -372,7 +403,7 @@ fn parse_chunk(bytes: &[u8], awaited: &mut impl FnMut(u64) -> Option<Awaited>) -
             else {
                 return Ok(Head::Need(CHUNK_HEADER_LENGTH + 6));
             };
-            if u32::from(text) > length - 6 {
+            if u32::from(text) > (length - 6).min(MAX_ERROR_TEXT) {
                 return Err(bad_length);
             }
             if error == 0 {

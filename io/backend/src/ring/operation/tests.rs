@@ -3,7 +3,14 @@
 use super::*;
 use crate::rig::{command, read, write};
 
-const FILE: Abilities = Abilities { direct: true, block_device: false, punch_hole: true, zero_range: true };
+const FILE: Abilities = Abilities {
+    direct: true,
+    block_device: false,
+    punch_hole: true,
+    zero_range: true,
+    size: 1 << 40,
+    end: 1 << 40,
+};
 const DISK: Abilities = Abilities { block_device: true, ..FILE };
 const NEITHER: Abilities = Abilities { punch_hole: false, zero_range: false, ..FILE };
 
@@ -60,13 +67,61 @@ fn what_was_interrupted_is_done_again() {
 }
 
 #[test]
-fn a_read_past_the_end_of_a_file_that_was_cut_off_is_filled_with_zeroes() {
+fn a_step_that_is_never_done_is_not_tried_for_ever() {
     let mut file = FILE;
-    let mut operation = begin(read(0, 100), &file);
+    let mut operation = begin(read(0, 8192), &file);
+    for _ in 0..TRIES {
+        assert_eq!(operation.advance(Err(Errno::AGAIN), &mut file), None);
+    }
+    assert_eq!(operation.advance(Ok(4096), &mut file), None, "what goes on may take its time");
+    for _ in 0..TRIES {
+        assert_eq!(operation.advance(Err(Errno::AGAIN), &mut file), None);
+    }
+    assert_eq!(operation.advance(Err(Errno::AGAIN), &mut file), Some(Err(Errno::AGAIN)));
+}
+
+#[test]
+fn a_read_past_the_end_of_a_file_that_was_cut_off_fails_and_so_does_all_that_reaches_there() {
+    let mut file = FILE;
+    let mut operation = begin(read(4096, 100), &file);
     assert_eq!(operation.advance(Ok(60), &mut file), None);
-    assert_eq!(operation.advance(Ok(0), &mut file), Some(Ok(())));
-    let buffer = operation.request.buffer.unwrap();
-    assert_eq!((&buffer[..60], &buffer[60..]), (&[0xee; 60][..], &[0; 40][..]));
+    assert!(operation.raises_doubt(Ok(0)) && !operation.raises_doubt(Ok(40)));
+    assert_eq!(operation.advance(Ok(0), &mut file), Some(Err(Errno::IO)));
+    assert_eq!(file, Abilities { end: 4156, ..FILE });
+    let fails = |request| assert_eq!(at_once(request, &file).result.unwrap_err().errno, Errno::IO);
+    fails(read(4100, 100));
+    fails(write(4156, &[1]));
+    for kind in [IoKind::Trim, IoKind::WriteZeroes, IoKind::BlockStatus, IoKind::Cache] {
+        fails(command(kind, 4096, 61));
+    }
+    fails(command(IoKind::Flush, 0, 0));
+    begin(read(4096, 60), &file);
+    begin(write(0, &[1; 4096]), &file);
+}
+
+#[test]
+fn a_flush_of_a_file_that_was_cut_off_meanwhile_fails() {
+    let mut file = FILE;
+    let flush = begin(command(IoKind::Flush, 0, 0), &file);
+    assert!(flush.raises_doubt(Ok(0)));
+    for (end, outcome) in [(FILE.size, Ok(())), (FILE.size - 1, Err(Errno::IO))] {
+        file.end = end;
+        let mut flush = begin(command(IoKind::Flush, 0, 0), &FILE);
+        assert_eq!(flush.advance(Ok(0), &mut file), Some(outcome));
+    }
+}
+
+#[test]
+fn zeroes_that_nobody_waits_for_are_written_no_further() {
+    let mut file = NEITHER;
+    let mut operation = begin(command(IoKind::WriteZeroes, 0, 3 * ZEROES), &file);
+    assert!(operation.is_long());
+    assert_eq!(operation.advance(Ok(ZEROES), &mut file), None);
+    operation.abandon();
+    assert_eq!(operation.advance(Ok(ZEROES), &mut file), Some(Err(Errno::CANCELED)));
+    let mut last = begin(command(IoKind::WriteZeroes, 0, ZEROES), &file);
+    last.abandon();
+    assert_eq!(last.advance(Ok(ZEROES), &mut file), Some(Ok(())));
 }
 
 #[test]

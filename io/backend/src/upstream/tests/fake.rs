@@ -53,6 +53,8 @@ pub(super) enum Act {
     Say(Vec<u8>),
     /// Instead of a reply, and nothing after it.
     LastWords(Vec<u8>),
+    /// Instead of a reply, before the data of a write was taken. Nothing more is read: see [`Fake::left`].
+    TooEarly(Vec<u8>),
     HangUp,
     Keep,
 }
@@ -65,6 +67,8 @@ pub(super) struct Fake {
     pub(super) offer: Arc<Mutex<Offer>>,
     pub(super) asked: Arc<Mutex<Vec<Asked>>>,
     pub(super) bytes: Arc<Mutex<Vec<u8>>>,
+    /// The last connection that was answered too early, with all that was not read of it.
+    pub(super) left: Arc<Mutex<Option<UnixStream>>>,
 }
 
 impl Fake {
@@ -77,16 +81,23 @@ impl Fake {
         let listener = UnixListener::bind(&path).unwrap();
         let bytes = Arc::new(Mutex::new(vec![0; offer.size]));
         let (offer, asked) = (Arc::new(Mutex::new(offer)), Arc::new(Mutex::new(Vec::new())));
-        let fake =
-            Self { path, offer: Arc::clone(&offer), asked: Arc::clone(&asked), bytes: Arc::clone(&bytes) };
+        let left = Arc::new(Mutex::new(None));
+        let fake = Self {
+            path,
+            offer: Arc::clone(&offer),
+            asked: Arc::clone(&asked),
+            bytes: Arc::clone(&bytes),
+            left: Arc::clone(&left),
+        };
         let decide: Arc<Mutex<Decide>> = Arc::new(Mutex::new(Box::new(decide)));
         thread::spawn(move || {
             for (connection, socket) in listener.incoming().enumerate() {
                 let offer = offer.lock().unwrap().clone();
                 let (asked, bytes, decide) = (Arc::clone(&asked), Arc::clone(&bytes), Arc::clone(&decide));
+                let left = Arc::clone(&left);
                 thread::spawn(move || {
                     let mut session =
-                        Session { connection, socket: socket.unwrap(), offer, asked, bytes, decide };
+                        Session { connection, socket: socket.unwrap(), offer, asked, bytes, left, decide };
                     session.shake_hands().and_then(|()| session.serve())
                 });
             }
@@ -107,6 +118,7 @@ struct Session {
     offer: Offer,
     asked: Arc<Mutex<Vec<Asked>>>,
     bytes: Arc<Mutex<Vec<u8>>>,
+    left: Arc<Mutex<Option<UnixStream>>>,
     decide: Arc<Mutex<Decide>>,
 }
 
@@ -159,9 +171,13 @@ impl Session {
             if asked.command == command::DISC {
                 return Ok(());
             }
-            let data = if asked.command == command::WRITE { self.bytes(asked.length)? } else { Vec::new() };
             self.asked.lock().unwrap().push(asked);
             let act = (*self.decide.lock().unwrap())(&asked);
+            if let Act::TooEarly(bytes) = act {
+                *self.left.lock().unwrap() = Some(self.socket.try_clone()?);
+                return self.socket.write_all(&bytes);
+            }
+            let data = if asked.command == command::WRITE { self.bytes(asked.length)? } else { Vec::new() };
             match act {
                 Act::Serve => {
                     let data = self.execute(&asked, &data);
@@ -171,7 +187,7 @@ impl Session {
                 Act::Say(bytes) => self.socket.write_all(&bytes)?,
                 Act::LastWords(bytes) => return self.socket.write_all(&bytes),
                 Act::HangUp => return Ok(()),
-                Act::Keep => {}
+                Act::Keep | Act::TooEarly(_) => {}
             }
         }
     }

@@ -143,6 +143,23 @@ fn an_unknown_export_is_reported_also_if_the_server_does_not_list() {
 }
 
 #[test]
+fn of_a_long_list_of_exports_the_first_are_told_and_the_others_counted() {
+    let mut messages = vec![greeting(3), answer(option::GO, option_reply::ERR_UNKNOWN, b"")];
+    messages.extend((0..5000).map(|n| list_entry(&format!("{n:0100}"))));
+    messages.push(answer(option::LIST, option_reply::ACK, &[]));
+    let text = converse(false, &messages).0.unwrap_err().to_string();
+    assert!(text.len() < 5000 && text.ends_with(", 4960 more"), "{text}");
+}
+
+#[test]
+fn what_a_server_says_to_people_stays_on_one_line_and_within_bounds() {
+    let text = [&b"no\n\x1b[2Jweir: all is well"[..], &[b'x'; 10_000]].concat();
+    let refused = answer(option::GO, option_reply::ERR_POLICY, &text);
+    let told = converse(false, &[greeting(3), refused]).0.unwrap_err().to_string();
+    assert!(!told.contains(char::is_control) && told.len() < 4300, "{told}");
+}
+
+#[test]
 fn what_is_no_nbd_server_is_called_so() {
     let (last, ..) = converse(false, &[b"HTTP/1.1 400 Bad".to_vec()]);
     assert!(last.unwrap_err().to_string().starts_with("this is no NBD server"));

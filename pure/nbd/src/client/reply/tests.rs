@@ -150,8 +150,13 @@ fn what_violates_the_protocol_is_an_error() {
         (true, data_chunk(done, 8193, 4096), ReplyError::OutsideOfRead { offset: 8193, length: 4096 }),
         (true, hole_chunk(done, u64::MAX, 1), ReplyError::OutsideOfRead { offset: u64::MAX, length: 1 }),
         (true, hole_chunk(done, 8192, 0), ReplyError::OutsideOfRead { offset: 8192, length: 0 }),
-        (true, data_chunk(done, 8192, 4095), ReplyError::WrongAmount { found: 4095, asked: 4096 }),
+        (true, data_chunk(done, 8192, 4095), ReplyError::TooLittle { found: 4095, asked: 4096 }),
         (true, error_chunk(1, done, 0, ""), ReplyError::ErrorWithoutNumber),
+        (
+            true,
+            error_chunk(1, done, 5, &"x".repeat(4097)),
+            ReplyError::BadChunkLength { kind: chunk_type::ERROR, length: 4103 },
+        ),
     ] {
         assert_eq!(decode(structured, &bytes), Err(error), "{error}");
         assert_eq!(decode_in_pieces(structured, &bytes, 1), Err(error), "{error}, byte by byte");
@@ -159,9 +164,37 @@ fn what_violates_the_protocol_is_an_error() {
 }
 
 #[test]
-fn data_that_comes_twice_is_an_error() {
-    let stream = [data_chunk(0, 8192, 4096), data_chunk(0, 8192, 1)].concat();
-    assert_eq!(decode(true, &stream), Err(ReplyError::WrongAmount { found: 4097, asked: 4096 }));
+fn data_that_comes_twice_is_an_error_also_if_as_much_comes_as_was_asked_for() {
+    let more = [data_chunk(0, 8192, 4096), data_chunk(0, 8192, 1)].concat();
+    assert_eq!(decode(true, &more), Err(ReplyError::SentTwice { offset: 8192, length: 1 }));
+    let done = chunk_flag::DONE;
+    for second in [data_chunk(done, 8192 + 2048, 2048), hole_chunk(done, 8192 + 2048, 2048)] {
+        let half_twice = [data_chunk(0, 8192 + 2048, 2048), second].concat();
+        assert_eq!(decode(true, &half_twice), Err(ReplyError::SentTwice { offset: 10_240, length: 2048 }));
+    }
+    let backwards = [data_chunk(0, 8192 + 2048, 2048), hole_chunk(done, 8192, 2048)].concat();
+    assert_eq!(decode(true, &backwards).unwrap(), [ok(1)], "any order is allowed");
+}
+
+#[test]
+fn a_read_that_comes_in_too_many_places_is_an_error_and_not_memory() {
+    let stream: Vec<_> = (0..2048).map(|n| data_chunk(0, 8192 + 2 * n, 1)).collect();
+    assert_eq!(decode(true, &stream.concat()), Err(ReplyError::Scattered));
+}
+
+#[test]
+fn replies_that_are_left_half_said_are_kept_apart() {
+    let mut decoder = ReplyDecoder::new(true);
+    let half = |cookie: u64, flags| chunk(cookie, flags, chunk_type::ERROR, &[0, 0, 0, 5, 0, 0]);
+    let stream: Vec<_> = (0..100).rev().map(|n| half(n, 0)).chain((0..100).map(|n| half(n, 1))).collect();
+    let stream = stream.concat();
+    let (mut input, mut cookies) = (&stream[..], Vec::new());
+    while let Some(reply) = decoder.next_reply(&mut input, |_| Some(OTHER)).unwrap() {
+        assert_eq!(reply.error, 5);
+        cookies.push(reply.cookie);
+    }
+    assert!(cookies.into_iter().eq(0..100));
+    assert!(decoder.partial.is_empty());
 }
 
 /// What the caller is told, and the data that it takes off, of a stream that comes in pieces.
