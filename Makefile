@@ -10,6 +10,9 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 # Other random scenarios with every commit, the same ones with the same.
 SWARM_SEED := $(or $(shell git rev-parse --verify --quiet HEAD 2>/dev/null),1)
 
+# Where tests note what they could not do on this machine.
+SKIPPED := $(or $(CARGO_TARGET_DIR),target)/tmp/skipped
+
 .PHONY: run test bench bench-qos bench-ports setup fmt lint doc clean
 
 run:
@@ -18,10 +21,12 @@ run:
 
 test:
 	@scripts/setup test
+	@rm -f $(SKIPPED)
 	$(MAKE) --no-print-directory lint doc
 	cargo test --workspace
 	cargo run --quiet --package weir -- sim swarm --seed $(SWARM_SEED) --runs 200
 	cargo run --release --quiet --package weir -- lab run '*' --seeds 1..3 --out target/lab-results
+	@scripts/skipped $(SKIPPED)
 
 bench:
 	@scripts/setup bench

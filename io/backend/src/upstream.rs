@@ -22,9 +22,9 @@
 //! data of such writes, and to write them again, looks kinder, but is wrong as soon as the server has other clients,
 //! which several gateways before one array are to each other: they may have written there since, and an old write would
 //! come on top of a newer one that was flushed. So the loss is told, as the kernel's `fsync` tells of one: the device says
-//! that there was a loss ([`take_loss`](BlockDevice::take_loss)), and its driver fails the next flush of *each client* that
-//! was connected then, once. Of each, since a client with several connections may flush on any of them, and
-//! another client's flush must not use up the message. Writes with FUA do not fail: they speak for themselves alone. Nobody can
+//! that there was a loss ([`take_loss`](BlockDevice::take_loss)), and its driver fails the next flush of *each connection*,
+//! once. Of each, since a client with several connections may flush on any of them, and another client's flush must not use
+//! up the message. Writes with FUA do not fail: they speak for themselves alone. Nobody can
 //! tell a server that was restarted from a network that was down for a moment, so both count as a loss, unless
 //! everything that was answered had been flushed.
 //!

@@ -8,6 +8,7 @@ use weir_model::{Instant, VolumeId};
 use weir_nbd::{Command, NbdError, REQUEST_LENGTH, Session};
 
 use crate::budget::Charge;
+use crate::loss::Witness;
 use crate::output::Output;
 use crate::stream::Stream;
 
@@ -42,8 +43,8 @@ pub(crate) struct Connection {
     pub(crate) reserve_used: u64,
     /// When the socket last took a byte, or had nothing to take.
     pub(crate) last_progress: Instant,
-    /// Something that it was answered may be lost, and it does not know: its next flush fails.
-    pub(crate) loss_untold: bool,
+    /// What it knows of its volume's losses; `None` once the volume has ended.
+    pub(crate) witness: Option<Witness>,
     /// A limit keeps it from reading on; it is woken when one of its replies is written.
     pub(crate) held_back: bool,
     /// In the list of connections whose output is flushed at the end of the turn.

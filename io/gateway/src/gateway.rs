@@ -15,6 +15,7 @@ use weir_nbd::Exports;
 use crate::connection::Permit;
 use crate::exports::{ExportTable, LARGEST_REQUEST, Place};
 use crate::listen::Listener;
+use crate::loss::Estate;
 use crate::negotiate::negotiate;
 use crate::port::Port;
 use crate::shard::{Command, NewVolume, ShardHandle};
@@ -441,9 +442,9 @@ fn start_shards(spec: &GatewaySpec, cores: usize) -> Result<Vec<ShardHandle>, Ga
     check_memory(&spec.limits, count)?;
     let clock = Clock::new();
     let budget = spec.limits.bytes_in_flight / count as u64;
-    (0..count)
-        .map(|i| Ok(ShardHandle::start(format!("weir-shard-{i}"), clock, spec.limits, budget)?))
-        .collect()
+    let estate = Estate::default();
+    let start = |i| ShardHandle::start(format!("weir-shard-{i}"), clock, spec.limits, budget, estate.clone());
+    (0..count).map(|i| Ok(start(i)?)).collect()
 }
 
 /// A shard must be able to hold the largest request, and what it notes about it.

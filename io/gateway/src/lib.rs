@@ -19,6 +19,7 @@ mod connection;
 mod exports;
 mod gateway;
 mod listen;
+mod loss;
 mod negotiate;
 mod output;
 mod port;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 use weir_backend::{Buffer, BufferPool};
@@ -46,6 +47,8 @@ pub(crate) struct Reply {
     pub(crate) request: Option<IoId>,
     /// What the request held.
     pub(crate) charge: Charge,
+    /// Up to which loss of the volume it tells, if it does.
+    pub(crate) tells: Option<NonZeroU64>,
 }
 
 impl Output {

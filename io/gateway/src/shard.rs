@@ -10,6 +10,7 @@
 //! | `receive` | bytes from a socket to requests in an engine |
 //! | `turn` | the driver's turn: completions, dispatch, submission, replies |
 //! | `lifecycle` | connections come and go; volumes retire |
+//! | `loss` | changes that may be lost, and who is told |
 //! | `command` | what the gateway's handle asks of a shard |
 //! | `ports` | where listeners are ports: several volumes of the engine that are one |
 //! | `explain` | what a law that shares out concurrency decided, and why |
@@ -26,6 +27,7 @@ use weir_nbd::Command as NbdCommand;
 
 use crate::budget::{Budget, Charge};
 use crate::connection::{Connection, ConnectionId};
+use crate::loss::{Estate, Flush, Losses};
 use crate::output::Reply;
 use crate::spec::Limits;
 use crate::stats::VolumeStats;
@@ -33,6 +35,7 @@ use crate::stats::VolumeStats;
 mod command;
 mod explain;
 mod lifecycle;
+mod loss;
 mod port;
 mod ports;
 mod receive;
@@ -76,6 +79,8 @@ pub(crate) struct Shard {
     finished: Vec<Finished>,
     /// Replies that one connection has written to their end; empty but for that moment.
     ended: Vec<Reply>,
+    /// What volumes that were removed still had to tell.
+    estate: Estate,
 }
 
 /// A pool, its volumes and the requests in it.
@@ -124,6 +129,9 @@ struct Volume {
     retiring: Option<Retiring>,
     /// When an error of the device was last logged; the counters have them all.
     error_logged: Option<Instant>,
+    /// Changes that may be lost, and who was told.
+    losses: Losses,
+    loss_logged: Option<Instant>,
 }
 
 /// A volume on its way out: it finishes what it accepted, flushes, and is gone.
@@ -136,7 +144,10 @@ struct Retiring {
 struct Pending {
     id: IoId,
     connection: ConnectionId,
+    volume: VolumeId,
     command: NbdCommand,
+    /// If it is a flush.
+    flush: Option<Flush>,
     /// The data of a write until it is dispatched.
     buffer: Option<weir_backend::Buffer>,
     charge: Charge,
@@ -171,7 +182,7 @@ fn named(token: Token) -> Named {
 }
 
 impl Shard {
-    fn new(clock: Clock, alarm: Alarm, ring: Ring, limits: Limits, budget: u64) -> Self {
+    fn new(clock: Clock, alarm: Alarm, ring: Ring, limits: Limits, budget: u64, estate: Estate) -> Self {
         Self {
             clock,
             alarm,
@@ -190,6 +201,7 @@ impl Shard {
             touched: Vec::new(),
             finished: Vec::new(),
             ended: Vec::new(),
+            estate,
         }
     }
 

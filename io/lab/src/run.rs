@@ -95,7 +95,7 @@ pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync))
 /// The first recorded load of the experiment that is not on this machine.
 pub fn missing_trace(experiment: &Experiment) -> Option<String> {
     let traces = experiment.volume.values().filter_map(|volume| volume.trace.as_ref());
-    let mut paths = traces.map(|trace| paced::folder().join(&trace.file));
+    let mut paths = traces.map(|trace| paced::find(&trace.file));
     paths.find(|path| !path.exists()).map(|path| path.display().to_string())
 }
 

@@ -1,8 +1,10 @@
 //! `weir replay`: traces of every format, on a simulated array, in simulated and in real time.
 
+use std::path::Path;
+
 use serde_json::Value;
 
-use crate::harness::{Outcome, Program, Scene};
+use crate::harness::{Outcome, Program, Scene, skipped};
 
 /// A pool on a station with eight servers that take 1 ms, with one volume `v` of 64 MiB and an SLO of 20 ms.
 pub(crate) fn pool(scene: &Scene) -> String {
@@ -183,14 +185,25 @@ fn what_cannot_be_replayed_is_refused_with_what_can() {
 }
 
 #[test]
-fn a_trace_of_the_shared_folder_is_replayed_to_its_end_if_it_is_there() {
-    let folder = std::env::var("WEIR_TRACES")
-        .unwrap_or_else(|_| format!("{}/../../shared/traces", env!("CARGO_MANIFEST_DIR")));
-    let trace = format!("{folder}/windows11-boot/windows11-boot.csv.gz");
-    if !std::path::Path::new(&trace).exists() {
-        eprintln!("skipped: {trace} is not there; WEIR_TRACES names the folder of the traces");
-        return;
+fn a_recording_of_the_project_is_replayed_to_its_end() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces");
+    is_replayed_to_its_end(&format!("{folder}/windows11-boot/windows11-boot.csv.gz"), 172_287);
+}
+
+#[test]
+fn recordings_that_the_project_cannot_carry_are_replayed_to_their_end() {
+    for (name, requests) in [("msn-fs-30s", 149_999), ("dtrs-5min", 127_043)] {
+        let folder = std::env::var("WEIR_TRACES").unwrap_or_default();
+        let path = format!("{folder}/{name}/{name}.csv.gz");
+        if Path::new(&path).exists() {
+            is_replayed_to_its_end(&path, requests);
+        } else {
+            skipped(&format!("replay of {name}"), "no folder that WEIR_TRACES names has it: docs/traces.md");
+        }
     }
-    let found = report(&replay(&Scene::new(), &trace, "--json"));
-    assert_eq!((found["offered"].as_u64(), found["completed"].as_u64()), (Some(172_287), Some(172_287)));
+}
+
+fn is_replayed_to_its_end(trace: &str, requests: u64) {
+    let found = report(&replay(&Scene::new(), trace, "--json"));
+    assert_eq!((found["offered"].as_u64(), found["completed"].as_u64()), (Some(requests), Some(requests)));
 }

@@ -191,6 +191,7 @@ impl Shard {
             pool.volumes.resize_with(index + 1, || None);
         }
         let ports = pool.add_ports(now, id);
+        let losses = self.estate.take(&new.name);
         let mut volume = Volume {
             name: new.name,
             device,
@@ -202,6 +203,8 @@ impl Shard {
             timed: false,
             retiring: None,
             error_logged: None,
+            losses,
+            loss_logged: None,
         };
         if volume.keeps_time() {
             pool.timed.push(id);

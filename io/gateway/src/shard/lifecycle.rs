@@ -12,6 +12,10 @@ use crate::output::{Output, Reply};
 use crate::reply;
 use crate::stream::Stream;
 
+/// Logged when a volume ends with a loss that nobody was told of, or not everybody.
+const OWED: &str = "the volume ended before each client was told of a loss; the first flush after it is added again by a reload fails, \
+     but a restart forgets the loss: check what is on the volume";
+
 impl Shard {
     /// Takes over a connection whose negotiation is done; `None` if its volume is gone by now.
     pub(super) fn connect(&mut self, new: NewConnection) -> Option<ConnectionId> {
@@ -21,6 +25,7 @@ impl Shard {
         if volume.retiring.is_some() || volume.name != new.session.export.name {
             return None;
         }
+        let witness = volume.losses.join();
         let port = volume.ports.get(new.listener).copied().unwrap_or(new.volume);
         let stream = match Stream::new(new.socket) {
             Ok(stream) => Rc::new(stream),
@@ -50,7 +55,7 @@ impl Shard {
             bytes: 0,
             reserve_used: 0,
             last_progress: now,
-            loss_untold: false,
+            witness: Some(witness),
             held_back: false,
             touched: false,
             waker: None,
@@ -75,7 +80,10 @@ impl Shard {
         self.budget.release(connection.backlog.len());
         let now = self.clock.now();
         let (budget, mut pool) = (&mut self.budget, self.pools.get_mut(connection.pool));
-        connection.output.abandon(&mut self.buffers, |Reply { request, charge }| {
+        if let (Some(pool), Some(witness)) = (&mut pool, connection.witness) {
+            pool.volume(connection.volume).losses.leave(witness);
+        }
+        connection.output.abandon(&mut self.buffers, |Reply { request, charge, .. }| {
             budget.give_back(charge);
             if let (Some(pool), Some(id)) = (&mut pool, request) {
                 pool.engine.handle_reply(now, id);
@@ -229,10 +237,21 @@ impl Shard {
         result: Result<(), BlockError>,
     ) {
         let pool = &mut self.pools[index];
-        let ended = pool.volumes[volume.0 as usize].take().expect("a volume ends once");
+        let mut ended = pool.volumes[volume.0 as usize].take().expect("a volume ends once");
         pool.retiring -= 1;
         if let Err(error) = result {
+            ended.losses.happen();
             tracing::error!(volume = ended.name, %error, "the last flush failed: unflushed writes may be lost");
+        }
+        for (_, connection) in &mut self.connections {
+            if (connection.pool, connection.volume) == (index, volume)
+                && let Some(witness) = connection.witness.take()
+            {
+                ended.losses.leave(witness);
+            }
+        }
+        if self.estate.leave(&ended.name, ended.losses) {
+            tracing::error!(volume = ended.name, "{OWED}");
         }
         pool.remove_ports(now, &ended.ports);
         // The device goes before anybody is told, so that its file is free for the next server.
@@ -260,7 +279,7 @@ impl Shard {
                     Some(connection) => {
                         let cookie = pending.command.cookie;
                         let (output, session) = (&mut connection.output, &connection.session);
-                        let ends = Reply { request: None, charge: pending.charge };
+                        let ends = Reply { charge: pending.charge, ..Reply::default() };
                         reply::push_error(output, session, cookie, NbdError::Shutdown, ends);
                         self.touch(pending.connection.key);
                     }

@@ -221,6 +221,7 @@ impl Shard {
     ) {
         let connection = &self.connections[key];
         let pool = &mut self.pools[connection.pool];
+        let flush = pool.note_flush(connection, &command);
         let kind = command.kind.io_kind().expect("a disconnect is not submitted");
         let (volume, offset, length) = (connection.port, command.offset, command.length);
         let id = pool.engine.handle_submit(now, Request { volume, kind, offset, length });
@@ -228,7 +229,8 @@ impl Shard {
         if pool.pending.len() <= slot {
             pool.pending.resize_with(slot + 1, || None);
         }
-        pool.pending[slot] = Some(Pending { id, connection: connection.id, command, buffer, charge });
+        let (connection, volume) = (connection.id, connection.volume);
+        pool.pending[slot] = Some(Pending { id, connection, volume, command, flush, buffer, charge });
         pool.dirty = true;
         self.wake_driver();
     }

@@ -13,6 +13,7 @@ use weir_backend::{OpenError, Ring};
 use weir_clock::{Alarm, Clock};
 
 use super::{Command, Shard};
+use crate::loss::Estate;
 use crate::spec::Limits;
 
 /// A running shard. Its thread ends when the handle is dropped.
@@ -35,10 +36,17 @@ pub enum ShardError {
 
 impl ShardHandle {
     /// Starts a shard with a thread of this name; returns when it is ready for commands.
-    pub(crate) fn start(name: String, clock: Clock, limits: Limits, budget: u64) -> Result<Self, ShardError> {
+    pub(crate) fn start(
+        name: String,
+        clock: Clock,
+        limits: Limits,
+        budget: u64,
+        estate: Estate,
+    ) -> Result<Self, ShardError> {
         let (commands, received) = unbounded_channel();
         let (ready, started) = mpsc::channel();
-        let thread = Builder::new().name(name).spawn(move || run(clock, limits, budget, received, &ready))?;
+        let set_up = move || set_up(clock, limits, budget, estate);
+        let thread = Builder::new().name(name).spawn(move || run(set_up, received, &ready))?;
         match started.recv() {
             Ok(Ok(())) => Ok(Self { commands, thread: Some(thread) }),
             Ok(Err(error)) => Err(error),
@@ -73,9 +81,7 @@ impl Drop for ShardHandle {
 }
 
 fn run(
-    clock: Clock,
-    limits: Limits,
-    budget: u64,
+    set_up: impl FnOnce() -> Result<Shard, ShardError>,
     commands: UnboundedReceiver<Command>,
     ready: &mpsc::Sender<Result<(), ShardError>>,
 ) {
@@ -84,7 +90,7 @@ fn run(
         Err(error) => return drop(ready.send(Err(error.into()))),
     };
     LocalSet::new().block_on(&runtime, async {
-        let shard = match set_up(clock, limits, budget) {
+        let shard = match set_up() {
             Ok(shard) => Rc::new(RefCell::new(shard)),
             Err(error) => return drop(ready.send(Err(error))),
         };
@@ -96,8 +102,8 @@ fn run(
     });
 }
 
-fn set_up(clock: Clock, limits: Limits, budget: u64) -> Result<Shard, ShardError> {
-    Ok(Shard::new(clock, Alarm::new(clock)?, Ring::new()?, limits, budget))
+fn set_up(clock: Clock, limits: Limits, budget: u64, estate: Estate) -> Result<Shard, ShardError> {
+    Ok(Shard::new(clock, Alarm::new(clock)?, Ring::new()?, limits, budget, estate))
 }
 
 /// Carries out commands until it is told to stop.

@@ -2,14 +2,13 @@
 
 use std::task::{Context, Poll};
 
-use slab::Slab;
-use weir_backend::{BlockDevice, BlockError, BlockErrorKind, DeviceRequest, Errno, Finished};
+use weir_backend::{BlockDevice, BlockError, DeviceRequest, Finished};
 use weir_engine::{Dispatch, Event};
-use weir_model::{Instant, Io, IoKind, Span, VolumeId};
+use weir_model::{Instant, Io, IoKind, Span};
 use weir_nbd::CommandKind;
 
+use super::loss::UPSTREAM_LOST;
 use super::{Named, Pending, Shard, named, request_token};
-use crate::connection::Connection;
 use crate::output::Reply;
 use crate::reply;
 use crate::stats::Answered;
@@ -19,11 +18,7 @@ use crate::stats::Answered;
 const PASSES: usize = 2;
 
 /// Errors of one volume's device are logged no more often than this; the metrics count them all.
-const ERROR_LOG_PERIOD: Span = Span::from_secs(1);
-
-/// The answer to the first flush of a client that does not know of a loss.
-const LOSS: BlockError =
-    BlockError { kind: BlockErrorKind::Io, op: IoKind::Flush, offset: 0, length: 0, errno: Errno::IO };
+pub(super) const ERROR_LOG_PERIOD: Span = Span::from_secs(1);
 
 impl Shard {
     /// Does everything that can be done now. Never ready: the driver ends with its thread.
@@ -60,18 +55,17 @@ impl Shard {
 
     /// Tells engines and devices what time it is, where they asked for it.
     fn handle_timeouts(&mut self, now: Instant) {
-        for (index, pool) in &mut self.pools {
+        for (_, pool) in &mut self.pools {
             if pool.engine.poll_timeout().is_some_and(|due| due <= now) {
                 pool.engine.handle_timeout(now);
                 pool.dirty = true;
             }
             let (volumes, finished) = (&mut pool.volumes, &mut self.finished);
-            let connections = &mut self.connections;
             pool.timed.retain(|id| {
                 volumes[id.0 as usize].as_mut().is_some_and(|volume| {
                     volume.device.poll_finished(now, finished);
                     if volume.device.take_loss() {
-                        note_loss(connections, index, *id);
+                        volume.note_loss(now, UPSTREAM_LOST);
                     }
                     volume.keeps_time()
                 })
@@ -133,18 +127,13 @@ impl Shard {
     fn handle_request_finished(&mut self, now: Instant, index: usize, slot: usize, mut done: Finished) {
         let pending =
             self.pools[index].pending[slot].take().expect("a device finishes only what it was given");
-        if pending.command.kind == CommandKind::Flush
-            && let Some(connection) = self.connection(pending.connection)
-            && std::mem::take(&mut connection.loss_untold)
-        {
-            done.result = done.result.and(Err(LOSS));
-        }
-        let pool = &mut self.pools[index];
-        pool.engine.handle_complete(now, pending.id, done.result.is_ok());
-        pool.dirty = true;
         if let Err(error) = &done.result {
             self.log_error(now, index, &pending, error);
         }
+        let tells = self.weigh(now, index, &pending, &mut done);
+        let pool = &mut self.pools[index];
+        pool.engine.handle_complete(now, pending.id, done.result.is_ok());
+        pool.dirty = true;
         if self.connection(pending.connection).is_none() {
             // The client has gone; what it asked for was done or not, as it would be after a power cut.
             self.pools[index].engine.handle_reply(now, pending.id);
@@ -153,18 +142,14 @@ impl Shard {
             return;
         }
         let connection = &mut self.connections[pending.connection.key];
-        let ends = Reply { request: Some(pending.id), charge: pending.charge };
+        let ends = Reply { request: Some(pending.id), charge: pending.charge, tells };
         let recycled = reply::push(&mut connection.output, &connection.session, &pending.command, done, ends);
         recycled.into_iter().for_each(|buffer| self.buffers.put(buffer));
         self.touch(pending.connection.key);
     }
 
     fn log_error(&mut self, now: Instant, pool: usize, pending: &Pending, error: &BlockError) {
-        // Of a client that has gone, the slot may be another's by now, of another pool.
-        let Some(volume) = self.connection(pending.connection).map(|connection| connection.volume) else {
-            return;
-        };
-        let volume = self.pools[pool].volume(volume);
+        let volume = self.pools[pool].volume(pending.volume);
         if volume.error_logged.is_none_or(|last| now.since(last) >= ERROR_LOG_PERIOD) {
             volume.error_logged = Some(now);
             tracing::warn!(volume = volume.name, %error, "the device failed a request");
@@ -197,12 +182,15 @@ impl Shard {
         let now = self.clock.now();
         // Only a connection that is owed nothing outlives its pool.
         let mut pool = self.pools.get_mut(connection.pool);
-        for Reply { request, charge } in self.ended.drain(..) {
+        for Reply { request, charge, tells } in self.ended.drain(..) {
             connection.requests -= 1;
             connection.bytes -= charge.bytes();
             connection.reserve_used -= self.budget.give_back(charge);
             if let (Some(pool), Some(id)) = (&mut pool, request) {
                 pool.engine.handle_reply(now, id);
+            }
+            if let (Some(pool), Some(up_to)) = (&mut pool, tells) {
+                pool.note_told(connection, up_to);
             }
         }
         match written {
@@ -244,14 +232,6 @@ impl Shard {
         if let Some(key) = self.budget.poll_grantable() {
             self.connections[key].wake();
         }
-    }
-}
-
-/// What a client was answered may be lost: its next flush fails, so that it does not take it for durable. Each client is
-/// told by a flush of its own, and one that connects later has nothing to lose.
-fn note_loss(connections: &mut Slab<Connection>, pool: usize, volume: VolumeId) {
-    for (_, connection) in connections {
-        connection.loss_untold |= (connection.pool, connection.volume) == (pool, volume);
     }
 }
 

@@ -1,6 +1,6 @@
 //! A recorded load, as an experiment replays it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use weir_model::Span;
 use weir_sim::TraceRequest;
@@ -8,12 +8,13 @@ use weir_sim::TraceRequest;
 use crate::experiment::TraceSpec;
 use crate::trace;
 
-/// Where recorded loads are looked for if the environment does not say.
-const FOLDER: &str = "../shared/traces";
+/// The project's own recordings, from its directory.
+const FOLDER: &str = "traces";
 
-/// The folder of the recorded loads: `WEIR_TRACES`, or [`FOLDER`] from the working directory.
-pub(crate) fn folder() -> PathBuf {
-    std::env::var_os("WEIR_TRACES").map_or_else(|| FOLDER.into(), PathBuf::from)
+/// Where the recording is: in the folder that `WEIR_TRACES` names, or else among the project's own.
+pub(crate) fn find(file: &str) -> PathBuf {
+    let elsewhere = std::env::var_os("WEIR_TRACES").map(|folder| Path::new(&folder).join(file));
+    elsewhere.filter(|path| path.exists()).unwrap_or_else(|| Path::new(FOLDER).join(file))
 }
 
 /// The recording that `spec` names: the beginning left out, faster, after a delay, and no longer than `lasting`. Read
@@ -25,7 +26,7 @@ pub(crate) fn open(spec: &TraceSpec, lasting: Span) -> anyhow::Result<weir_sim::
     let skip = spec.skip.map_or(Span::ZERO, |text| text.0);
     let delay = spec.delay.map_or(Span::ZERO, |text| text.0);
     let mut requests = Vec::new();
-    for request in trace::open(&folder().join(&spec.file), None)? {
+    for request in trace::open(&find(&spec.file), None)? {
         let request = request?;
         if request.at < skip {
             continue;

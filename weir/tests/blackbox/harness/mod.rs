@@ -7,6 +7,7 @@ mod program;
 mod raw;
 mod scene;
 mod server;
+mod skipped;
 mod transcript;
 
 use std::thread::yield_now;
@@ -22,6 +23,7 @@ pub(crate) use program::{Outcome, Program, Running, python};
 pub(crate) use raw::{Flags, RawClient, command, connect_silently, ends};
 pub(crate) use scene::Scene;
 pub(crate) use server::{Server, expect_refusal};
+pub(crate) use skipped::skipped;
 pub(crate) use transcript::Transcript;
 
 /// How long anything may take that is expected to happen: no measure of speed, but the end of a test that hangs.

@@ -214,6 +214,11 @@ impl RawClient {
         Some(Reply { cookie, error, data })
     }
 
+    /// Waits for the first byte of a reply. After that the client reads nothing more: it can send, and go.
+    pub(crate) fn taste(&mut self) {
+        self.socket.read_exact(&mut [0]).expect("there is a reply");
+    }
+
     /// Everything until the server ends the connection.
     pub(crate) fn receive_to_end(&mut self) -> Vec<Reply> {
         std::iter::from_fn(|| self.receive_or_end()).collect()

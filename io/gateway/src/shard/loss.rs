@@ -1,0 +1,103 @@
+//! What a device's answers say of changes that were answered before, and the way of that to the clients. The rule is
+//! `crate::loss`.
+
+use std::fmt::Display;
+use std::num::NonZeroU64;
+
+use weir_backend::{BlockError, BlockErrorKind, Errno, Finished};
+use weir_model::{Instant, IoKind};
+use weir_nbd::{Command, CommandKind};
+
+use super::turn::ERROR_LOG_PERIOD;
+use super::{Pending, Pool, Shard, Volume};
+use crate::connection::Connection;
+use crate::loss::Flush;
+
+/// The answer to a flush that succeeded at the device, of a client that does not know of a loss.
+const UNTOLD: BlockError =
+    BlockError { kind: BlockErrorKind::Io, op: IoKind::Flush, offset: 0, length: 0, errno: Errno::IO };
+
+/// How a loss at another server is logged, which says itself how it came to that.
+pub(super) const UPSTREAM_LOST: &str =
+    "the server behind the volume was lost with writes that were not flushed";
+
+impl Shard {
+    /// Sees what a finished request says of changes that were answered. A flush fails here if its client does not know
+    /// of a loss; returns up to which loss its reply tells.
+    pub(super) fn weigh(
+        &mut self,
+        now: Instant,
+        pool: usize,
+        pending: &Pending,
+        done: &mut Finished,
+    ) -> Option<NonZeroU64> {
+        let command = &pending.command;
+        let volume = self.pools[pool].volume(pending.volume);
+        match &done.result {
+            Err(error) if may_lose(command, error) => volume.note_loss(now, error),
+            Ok(()) if changes(command.kind) && !command.fua => {
+                let connection = self.connections.get_mut(pending.connection.key);
+                let connection = connection.filter(|connection| connection.id == pending.connection);
+                if let Some(witness) = connection.and_then(|connection| connection.witness.as_mut()) {
+                    volume.losses.answer(witness);
+                }
+            }
+            _ => {}
+        }
+        let flush = pending.flush?;
+        if done.result.is_ok() {
+            volume.losses.end_flush(flush);
+        }
+        let tells = volume.losses.to_tell(flush)?;
+        if done.result.is_ok() {
+            done.result = Err(UNTOLD);
+        }
+        NonZeroU64::new(tells)
+    }
+}
+
+impl Pool {
+    /// Notes that a request of this connection is a flush, if it is one.
+    pub(super) fn note_flush(&mut self, connection: &Connection, command: &Command) -> Option<Flush> {
+        let witness = connection.witness.as_ref().filter(|_| command.kind == CommandKind::Flush)?;
+        Some(self.volume(connection.volume).losses.send_flush(witness))
+    }
+
+    /// The client has taken the last byte of a reply that tells of the losses up to this one.
+    pub(super) fn note_told(&mut self, connection: &mut Connection, up_to: NonZeroU64) {
+        let Some(witness) = &mut connection.witness else { return };
+        let volume = self.volume(connection.volume);
+        volume.losses.tell(witness, up_to.get());
+        tracing::debug!(volume = volume.name, peer = connection.peer, "told a client of a loss");
+    }
+}
+
+impl Volume {
+    /// Changes that were answered may be lost.
+    pub(super) fn note_loss(&mut self, now: Instant, reason: &(impl Display + ?Sized)) {
+        self.losses.happen();
+        if self.loss_logged.is_none_or(|last| now.saturating_since(last) >= ERROR_LOG_PERIOD) {
+            self.loss_logged = Some(now);
+            let losses = self.losses.happened();
+            tracing::error!(
+                volume = self.name, %reason, losses,
+                "writes that were answered and not flushed may be lost: the next flush of each client fails, once; \
+                 check the storage behind the volume, and then the file systems and databases on it"
+            );
+        }
+    }
+}
+
+/// Whether the failure of this request may be that of changes that were answered before: the kernel reports those once,
+/// to whichever flush or durable write comes first. What a device refuses outright has met none of them.
+fn may_lose(command: &Command, error: &BlockError) -> bool {
+    let refused = matches!(
+        error.kind,
+        BlockErrorKind::Invalid | BlockErrorKind::NotSupported | BlockErrorKind::Permission
+    );
+    command.kind == CommandKind::Flush || changes(command.kind) && command.fua && !refused
+}
+
+fn changes(kind: CommandKind) -> bool {
+    matches!(kind, CommandKind::Write | CommandKind::WriteZeroes | CommandKind::Trim)
+}
