@@ -3,7 +3,12 @@
 //! O_DIRECT wants memory aligned to the device's blocks, which a `Vec<u8>` is not. Fresh memory for each
 //! request would be mapped, zeroed and unmapped each time, which costs more than the request; hence the pool.
 //!
-//! A buffer is initialised once, when it is allocated, and may hold an earlier request's bytes after that. None
+//! Buffers are pages that are mapped for them, and not of the allocator. A buffer so takes as much as its size says and
+//! no more: an allocator needs a second page for each aligned one, and keeps what it was given back. Pages that nobody
+//! has touched yet take no memory: a client that announces 32 MiB and sends one byte uses a page. A small buffer is cut
+//! from a larger mapping; what is dropped of that is given back at once, even while its neighbours are in use.
+//!
+//! A buffer is initialised once, when it is mapped, and may hold an earlier request's bytes after that. None
 //! of these can leak: a device fills the whole buffer of a read or fails it.
 #![allow(unsafe_code)] // owns raw memory, as the standard library has no aligned vector
 
@@ -12,11 +17,17 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::slice;
+use std::sync::Arc;
+
+use memmap2::{Advice, MmapMut, MmapRaw, UncheckedAdvice};
 
 /// The alignment of every buffer, in bytes: what O_DIRECT asks for on any usual device.
 pub(crate) const ALIGNMENT: usize = 4096;
 /// The pool keeps buffers of 2^12 to 2^25 bytes (the most that NBD clients send); larger ones are freed.
 const CLASSES: usize = 14;
+/// Buffers of the first classes, to 64 KiB, are cut from mappings of this many bytes.
+const SMALL_CLASSES: usize = 5;
+const SHEET: usize = 1 << 20;
 /// The pool keeps this many bytes at most: 128 requests of 512 KiB.
 const RETAINED: usize = 64 << 20;
 
@@ -25,33 +36,39 @@ pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
     capacity: usize,
+    /// What it is cut from, if others are too; all of it else.
+    sheet: Arc<MmapRaw>,
 }
 
-/// Buffers that are at hand, by size; bounded to 64 MiB.
+/// Buffers that are at hand, by size; bounded to 64 MiB, and to what its user leaves it.
 #[derive(Debug)]
 pub struct BufferPool {
     /// By class: class `c` has buffers of `ALIGNMENT << c` bytes.
     free: [Vec<Buffer>; CLASSES],
     retained: usize,
+    /// What may be retained now.
+    room: usize,
+    /// By class: what the next buffers are cut from, and how much of it is in use.
+    sheets: [Option<(Arc<MmapRaw>, usize)>; SMALL_CLASSES],
 }
 
-// SAFETY: a buffer is the only owner of its memory, as a `Box<[u8]>` is.
+// SAFETY: a buffer is the only user of its part of the sheet, as a `Box<[u8]>` is of its memory.
 unsafe impl Send for Buffer {}
 
 impl Buffer {
-    /// A buffer of `len` zeroes in `capacity` bytes of memory, a multiple of the alignment above zero.
-    fn with_capacity(len: usize, capacity: usize) -> Self {
-        assert!(len <= capacity && capacity > 0 && capacity.is_multiple_of(ALIGNMENT));
-        let layout = Self::layout(capacity);
-        // SAFETY: the layout's size is above zero.
-        let start = unsafe { alloc::alloc_zeroed(layout) };
-        let start = NonNull::new(start).unwrap_or_else(|| alloc::handle_alloc_error(layout));
-        Self { start, len, capacity }
+    /// A buffer of `len` zeroes in memory of its own.
+    pub(crate) fn zeroed(len: usize) -> Self {
+        let capacity = len.max(1).next_multiple_of(ALIGNMENT);
+        Self::cut(&map(capacity), 0, len, capacity)
     }
 
-    /// A buffer of `len` zeroes, apart from any pool.
-    pub(crate) fn zeroed(len: usize) -> Self {
-        Self::with_capacity(len, len.max(1).next_multiple_of(ALIGNMENT))
+    /// The `capacity` bytes of `sheet` from `offset` on, which no other buffer has.
+    fn cut(sheet: &Arc<MmapRaw>, offset: usize, len: usize, capacity: usize) -> Self {
+        assert!(len <= capacity && offset + capacity <= sheet.len());
+        // SAFETY: within the mapping, as was just asserted.
+        let start = unsafe { sheet.as_mut_ptr().add(offset) };
+        let start = NonNull::new(start).expect("a mapping is not at address zero");
+        Self { start, len, capacity, sheet: Arc::clone(sheet) }
     }
 
     /// Where the memory starts, for the kernel to write to. Valid for as long as the buffer lives, wherever it
@@ -59,11 +76,19 @@ impl Buffer {
     pub(crate) fn as_raw(&self) -> *mut u8 {
         self.start.as_ptr()
     }
+}
 
-    fn layout(capacity: usize) -> Layout {
-        Layout::from_size_align(capacity, ALIGNMENT)
-            .expect("no request is larger than half of the address space")
+/// Maps `length` bytes of zeroes, which take no memory until they are touched.
+fn map(length: usize) -> Arc<MmapRaw> {
+    let Ok(sheet) = MmapMut::map_anon(length) else {
+        let layout = Layout::from_size_align(length, ALIGNMENT);
+        alloc::handle_alloc_error(layout.expect("no request is larger than half of the address space"));
+    };
+    if length <= SHEET {
+        // A huge page would bring back what was given back beside it. Not heeded by kernels that have none.
+        let _ = sheet.advise(Advice::NoHugePage);
     }
+    Arc::new(MmapRaw::from(sheet))
 }
 
 impl Deref for Buffer {
@@ -84,8 +109,14 @@ impl DerefMut for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: `start` was allocated with this layout in `with_capacity`.
-        unsafe { alloc::dealloc(self.start.as_ptr(), Self::layout(self.capacity)) }
+        if Arc::strong_count(&self.sheet) > 1 {
+            let offset = self.start.as_ptr().addr() - self.sheet.as_mut_ptr().addr();
+            // SAFETY: this part of the mapping is only ours, and nobody reads it again.
+            // If it is refused, the memory comes back with the rest of the sheet.
+            let _ = unsafe {
+                self.sheet.unchecked_advise_range(UncheckedAdvice::DontNeed, offset, self.capacity)
+            };
+        }
     }
 }
 
@@ -98,20 +129,39 @@ impl fmt::Debug for Buffer {
 impl BufferPool {
     /// An empty pool.
     pub fn new() -> Self {
-        Self { free: std::array::from_fn(|_| Vec::new()), retained: 0 }
+        Self {
+            free: std::array::from_fn(|_| Vec::new()),
+            retained: 0,
+            room: RETAINED,
+            sheets: std::array::from_fn(|_| None),
+        }
     }
 
     /// A buffer of `len` bytes, which may hold anything.
     pub fn take(&mut self, len: usize) -> Buffer {
         let capacity = Self::footprint(len);
-        match self.class(capacity).and_then(|class| self.free[class].pop()) {
+        let class = self.class(capacity);
+        match class.and_then(|class| self.free[class].pop()) {
             Some(mut buffer) => {
                 self.retained -= buffer.capacity;
                 buffer.len = len;
                 buffer
             }
-            None => Buffer::with_capacity(len, capacity),
+            None => self.make(class, len, capacity),
         }
+    }
+
+    fn make(&mut self, class: Option<usize>, len: usize, capacity: usize) -> Buffer {
+        let Some(current) = class.and_then(|class| self.sheets.get_mut(class)) else {
+            return Buffer::cut(&map(capacity), 0, len, capacity);
+        };
+        let (sheet, used) = current.get_or_insert_with(|| (map(SHEET), 0));
+        let buffer = Buffer::cut(sheet, *used, len, capacity);
+        *used += capacity;
+        if *used == SHEET {
+            *current = None;
+        }
+        buffer
     }
 
     /// The memory that a buffer of `len` bytes takes.
@@ -122,10 +172,21 @@ impl BufferPool {
     /// Keeps `buffer` for a later [`take`](Self::take), or frees it if the pool is full.
     pub fn put(&mut self, buffer: Buffer) {
         if let Some(class) = self.class(buffer.capacity)
-            && self.retained + buffer.capacity <= RETAINED
+            && self.retained + buffer.capacity <= self.room
         {
             self.retained += buffer.capacity;
             self.free[class].push(buffer);
+        }
+    }
+
+    /// Keeps no more than `bytes` from now on, which may be what a budget has left: then all buffers, those at hand
+    /// and those in use, are within the budget.
+    pub fn keep_at_most(&mut self, bytes: u64) {
+        self.room = usize::try_from(bytes).unwrap_or(usize::MAX).min(RETAINED);
+        while self.retained > self.room {
+            let largest = self.free.iter_mut().rev().find_map(Vec::pop);
+            let freed = largest.expect("what is retained is in one of the classes");
+            self.retained -= freed.capacity;
         }
     }
 
@@ -174,6 +235,13 @@ mod tests {
         let taken: Vec<_> = (0..100).map(|_| pool.take(1 << 20)).collect();
         taken.into_iter().for_each(|buffer| pool.put(buffer));
         assert_eq!(pool.retained, RETAINED);
+        pool.keep_at_most(10 << 20);
+        assert_eq!(pool.retained, 10 << 20);
+        let spare = Buffer::zeroed(1 << 20);
+        pool.put(spare);
+        assert_eq!(pool.retained, 10 << 20, "there is no room for another");
+        pool.keep_at_most(u64::MAX);
+        assert_eq!(pool.room, RETAINED);
         let mut pool = BufferPool::new();
         let large = pool.take((32 << 20) + 1);
         pool.put(large);
@@ -186,5 +254,44 @@ mod tests {
         pool.put(Buffer::zeroed(3 * ALIGNMENT));
         assert_eq!(pool.retained, 0, "it is of no class, and freed");
         assert_eq!(pool.take(4 * ALIGNMENT).len(), 4 * ALIGNMENT);
+    }
+    #[test]
+    fn small_buffers_do_not_overlap_and_are_zeroed_whatever_became_of_those_before() {
+        let mut pool = BufferPool::new();
+        let mut kept = Vec::new();
+        for number in 0..600_usize {
+            let mut buffer = pool.take(4096);
+            assert!(buffer.iter().all(|byte| *byte == 0));
+            buffer.fill(u8::try_from(number % 250 + 1).unwrap());
+            if number % 3 == 0 {
+                kept.push((number, buffer));
+            }
+        }
+        for (number, buffer) in kept {
+            assert!(buffer.iter().all(|byte| usize::from(*byte) == number % 250 + 1));
+        }
+    }
+
+    #[test]
+    fn a_small_buffer_that_is_dropped_takes_no_memory_though_its_neighbours_are_in_use() {
+        let mut pool = BufferPool::new();
+        let mut buffers: Vec<_> = (0..256).map(|_| pool.take(4096)).collect();
+        buffers.iter_mut().for_each(|buffer| buffer.fill(1));
+        let last = buffers.pop().unwrap();
+        let sheet = Arc::clone(&last.sheet);
+        assert_eq!(resident(&sheet), 256);
+        drop(buffers);
+        assert_eq!(resident(&sheet), 1);
+        assert!(last.iter().all(|byte| *byte == 1));
+    }
+
+    /// Pages of the mapping that are in memory.
+    fn resident(sheet: &MmapRaw) -> usize {
+        use std::os::unix::fs::FileExt;
+        // One word of eight bytes for each page; the top bit says that it is there.
+        let mut words = vec![0; sheet.len() / ALIGNMENT * 8];
+        let at = sheet.as_mut_ptr().addr() / ALIGNMENT * 8;
+        std::fs::File::open("/proc/self/pagemap").unwrap().read_exact_at(&mut words, at as u64).unwrap();
+        words.chunks(8).filter(|word| word[7] & 0x80 != 0).count()
     }
 }

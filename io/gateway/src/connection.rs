@@ -4,12 +4,14 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use weir_backend::Buffer;
-use weir_model::{Instant, VolumeId};
+use weir_model::{Instant, Span, VolumeId};
 use weir_nbd::{Command, NbdError, REQUEST_LENGTH, Session};
+use weir_sched::Chain;
 
-use crate::budget::Charge;
+use crate::budget::{Charge, OwnerId};
 use crate::loss::Witness;
 use crate::output::Output;
+use crate::pace::Pace;
 use crate::stream::Stream;
 
 /// A connection's slot, and a serial number that tells its users apart.
@@ -30,19 +32,25 @@ pub(crate) struct Connection {
     pub(crate) volume: VolumeId,
     /// What the volume is to the engine at the port that the connection came through.
     pub(crate) port: VolumeId,
+    /// What the volume is to the budget.
+    pub(crate) owner: OwnerId,
     pub(crate) phase: Phase,
     pub(crate) incoming: Incoming,
     /// Bytes that were read but not parsed, since a limit was reached in the middle of them.
     pub(crate) backlog: Vec<u8>,
     pub(crate) output: Output,
+    /// Its requests that the engine has and the device has not finished.
+    pub(crate) pending: Chain,
     /// Requests whose reply has not been written to its end.
     pub(crate) requests: u32,
     /// Data bytes of those requests.
     pub(crate) bytes: u64,
     /// Bytes taken from the connection's reserve.
     pub(crate) reserve_used: u64,
-    /// When the socket last took a byte, or had nothing to take.
-    pub(crate) last_progress: Instant,
+    /// How fast the socket takes replies, if it did not take all at once.
+    pub(crate) taking: Option<Pace>,
+    /// In the list of connections whose pace is looked at.
+    pub(crate) watched: bool,
     /// What it knows of its volume's losses; `None` once the volume has ended.
     pub(crate) witness: Option<Witness>,
     /// A limit keeps it from reading on; it is woken when one of its replies is written.
@@ -69,7 +77,7 @@ pub(crate) enum Phase {
     Open,
     /// The volume is being removed: new requests are refused with ESHUTDOWN, those accepted before are answered.
     Retired,
-    /// The client asked to disconnect: nothing more is read, everything accepted is answered.
+    /// The client asked to disconnect, or closed its side: nothing more is read, everything accepted is answered.
     Disconnecting,
     /// Nothing more will be written; what arrives is thrown away until the client closes its side or time is up.
     /// Closing at once would make the kernel reset the connection, and the client could lose replies it has not
@@ -85,9 +93,9 @@ pub(crate) enum Incoming {
     /// Before a request that has to wait until a limit eases.
     Stalled(Command),
     /// In the data of a write.
-    Payload { command: Command, buffer: Buffer, filled: usize, charge: Charge, since: Instant },
+    Payload { command: Command, buffer: Buffer, filled: usize, charge: Charge, pace: Pace },
     /// In the data of a refused write.
-    Skip { left: u32, cookie: u64, error: NbdError, since: Instant },
+    Skip { left: u32, cookie: u64, error: NbdError, pace: Pace },
 }
 
 impl Incoming {
@@ -109,12 +117,42 @@ impl Connection {
         }
     }
 
-    /// Since when the data of a write have been arriving, if they are.
-    pub(crate) fn receiving_since(&self) -> Option<Instant> {
-        match self.incoming {
-            Incoming::Payload { since, .. } | Incoming::Skip { since, .. } => Some(since),
-            Incoming::Header { .. } | Incoming::Stalled(_) => None,
+    /// Answers with an error once `left` bytes more have gone by.
+    pub(crate) fn skip(&mut self, now: Instant, left: u32, cookie: u64, error: NbdError) {
+        let pace = Pace::new(now, gone_by(left));
+        self.incoming = Incoming::Skip { left, cookie, error, pace };
+    }
+
+    /// Whether it is owed nothing: no reply, and no answer to a request that waits.
+    pub(crate) fn is_settled(&self) -> bool {
+        // A request that waits for memory, or for its data to go by, is owed an answer too.
+        let waiting = matches!(self.incoming, Incoming::Stalled(_) | Incoming::Skip { .. });
+        self.requests == 0 && !waiting && self.output.is_empty()
+    }
+
+    /// Whether it waits for its client: to send the rest of a write, to take replies, or to close its side.
+    pub(crate) fn waits_for_client(&self) -> bool {
+        let sends = matches!(self.incoming, Incoming::Payload { .. } | Incoming::Skip { .. });
+        sends || !self.output.is_empty() || matches!(self.phase, Phase::Lingering { .. })
+    }
+
+    /// Why the connection is to be closed, if its client makes it wait for longer than `timeout`.
+    pub(crate) fn overdue(&mut self, now: Instant, timeout: Span) -> Option<&'static str> {
+        if let Phase::Lingering { until } = self.phase {
+            return (until <= now).then_some("the volume is no longer served");
         }
+        if !self.output.is_empty() {
+            let taken = self.output.taken();
+            if self.taking.get_or_insert(Pace::new(now, taken)).behind(now, taken) > timeout {
+                return Some("the client takes no replies");
+            }
+        }
+        let behind = match &mut self.incoming {
+            Incoming::Payload { filled, pace, .. } => pace.behind(now, *filled as u64),
+            Incoming::Skip { left, pace, .. } => pace.behind(now, gone_by(*left)),
+            Incoming::Header { .. } | Incoming::Stalled(_) => return None,
+        };
+        (behind > timeout).then_some("the client does not finish a write")
     }
 
     /// Notes who is to be woken.
@@ -131,4 +169,9 @@ impl Connection {
             waker.wake_by_ref();
         }
     }
+}
+
+/// A number that grows with each byte that goes by, as what is left shrinks.
+fn gone_by(left: u32) -> u64 {
+    u64::from(u32::MAX - left)
 }

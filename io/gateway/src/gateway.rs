@@ -13,9 +13,10 @@ use weir_engine::Recorder;
 use weir_nbd::Exports;
 
 use crate::connection::Permit;
-use crate::exports::{ExportTable, LARGEST_REQUEST, Place};
+use crate::exports::{ExportTable, Place};
 use crate::listen::Listener;
 use crate::loss::Estate;
+use crate::memory;
 use crate::negotiate::negotiate;
 use crate::port::Port;
 use crate::shard::{Command, NewVolume, ShardHandle};
@@ -27,8 +28,6 @@ pub use crate::shard::ShardError;
 
 /// What is added to the time a shutdown may take for the last flush and for clients to close their side.
 const LAST_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
-/// What a shard needs at least: room for the largest request.
-const LEAST_BUDGET: u64 = LARGEST_REQUEST as u64;
 const GOODBYE: Duration = Duration::from_millis(500);
 
 /// A gateway that serves. Its methods belong to the thread that started it.
@@ -77,16 +76,20 @@ pub enum GatewayError {
     /// A shard cannot run.
     #[error(transparent)]
     Shard(#[from] ShardError),
-    /// The memory limit leaves a shard less than one request.
+    /// The memory limit does not hold what volumes are promised.
     #[error(
-        "limits.bytes_in_flight: {bytes} bytes for {shards} threads is too little; \
-         accepted: at least {LARGEST_REQUEST} bytes for each"
+        "limits.bytes_in_flight: {bytes} bytes is too little for {promised} volumes with an SLO or a target \
+         and {shards} threads; accepted: at least {least} bytes, one request of 32 MiB for each"
     )]
     Memory {
         /// The limit.
         bytes: u64,
-        /// Among how many threads it is divided.
+        /// How many volumes are promised something.
+        promised: u64,
+        /// How many threads serve pools.
         shards: usize,
+        /// What is needed.
+        least: u64,
     },
     /// A reload asks for what only a restart can do.
     #[error(
@@ -163,7 +166,7 @@ impl Gateway {
     /// # Errors
     /// If a volume would have to move, or a new one cannot be opened; then nothing has changed.
     pub async fn reload(&mut self, spec: GatewaySpec) -> Result<(), GatewayError> {
-        check_memory(&spec.limits, self.shards.len())?;
+        memory::check(&spec, self.shards.len())?;
         let ports_differ = |served: &PoolSpec, pool: &PoolSpec| served.ports != pool.ports;
         for (name, pool) in &spec.pools {
             if self.spec.pools.get(name).is_some_and(|served| ports_differ(served, pool)) {
@@ -247,7 +250,7 @@ impl Gateway {
         for (name, pool) in &spec.pools {
             self.apply_pool(name, pool, &mut opened, &mut exports).await;
         }
-        self.apply_limits(&spec.limits);
+        self.apply_limits(&spec);
         *self.front.exports.write().expect("nothing panics with the table") = Arc::new(exports);
         self.spec = spec;
     }
@@ -329,11 +332,13 @@ impl Gateway {
         }
     }
 
-    fn apply_limits(&self, limits: &Limits) {
+    fn apply_limits(&self, spec: &GatewaySpec) {
+        let limits = &spec.limits;
         let before =
             std::mem::replace(&mut *self.front.limits.write().expect("nothing panics with it"), *limits);
-        let budget = limits.bytes_in_flight / self.shards.len() as u64;
-        for shard in &self.shards {
+        for (number, shard) in self.shards.iter().enumerate() {
+            let pools = self.places.iter().filter(|(_, place)| place.shard == number);
+            let budget = memory::share(spec, self.shards.len(), pools.map(|(name, _)| name.as_str()));
             shard.send(Command::SetLimits { limits: *limits, budget });
         }
         if limits.connections > before.connections {
@@ -437,20 +442,13 @@ impl StatusProbe {
 }
 
 fn start_shards(spec: &GatewaySpec, cores: usize) -> Result<Vec<ShardHandle>, GatewayError> {
-    let room = spec.limits.bytes_in_flight / LEAST_BUDGET;
-    let count = cores.min(spec.pools.len()).min(usize::try_from(room).unwrap_or(usize::MAX)).max(1);
-    check_memory(&spec.limits, count)?;
+    let count = cores.min(spec.pools.len()).min(memory::most_shards(spec)).max(1);
+    memory::check(spec, count)?;
     let clock = Clock::new();
-    let budget = spec.limits.bytes_in_flight / count as u64;
+    let budget = memory::share(spec, count, [].into_iter());
     let estate = Estate::default();
     let start = |i| ShardHandle::start(format!("weir-shard-{i}"), clock, spec.limits, budget, estate.clone());
     (0..count).map(|i| Ok(start(i)?)).collect()
-}
-
-/// A shard must be able to hold the largest request, and what it notes about it.
-fn check_memory(limits: &Limits, shards: usize) -> Result<(), GatewayError> {
-    let bytes = limits.bytes_in_flight;
-    if bytes / (shards as u64) < LEAST_BUDGET { Err(GatewayError::Memory { bytes, shards }) } else { Ok(()) }
 }
 
 /// Opens the backends of these volumes: all of them, or none. On a thread of its own, since a disk or another server may

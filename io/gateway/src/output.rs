@@ -17,6 +17,10 @@ const SLICES: usize = 256;
 /// Header bytes kept when the queue has run empty; a burst's larger store is given back.
 const HEADERS_KEPT: usize = 4096;
 
+/// Entries of the queues kept when they have run empty.
+const SEGMENTS_KEPT: usize = 256;
+const BUFFERS_KEPT: usize = 128;
+
 /// Written header bytes after which they are cut off, for a client that never lets the queue run empty.
 const HEADERS_WRITTEN_LIMIT: usize = 64 * 1024;
 
@@ -27,6 +31,8 @@ pub(crate) struct Output {
     /// Bytes of `headers` that are written.
     headers_written: usize,
     segments: VecDeque<Segment>,
+    /// Bytes that the socket has taken in all.
+    taken: u64,
     buffers: VecDeque<Buffer>,
 }
 
@@ -62,6 +68,11 @@ impl Output {
         self.segments.is_empty()
     }
 
+    /// How many bytes the socket has taken since the connection began.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
     /// Appends header bytes through `write`, which may only append.
     pub(crate) fn header(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.headers.len();
@@ -85,21 +96,19 @@ impl Output {
         self.buffers.extend(buffer);
     }
 
-    /// Writes as much as the socket takes. Returns true if something was written; `ended` is called with every reply
-    /// that is written to its end.
+    /// Writes as much as the socket takes; `ended` is called with every reply that is written to its end.
     pub(crate) fn flush(
         &mut self,
         stream: &Stream,
         pool: &mut BufferPool,
         mut ended: impl FnMut(Reply),
-    ) -> io::Result<bool> {
-        let mut progress = false;
+    ) -> io::Result<()> {
         while !self.segments.is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES];
             let (used, offered) = self.gather(&mut slices);
             let written = if used == 0 { 0 } else { stream.try_write(&slices[..used])? };
             self.advance(written, pool, &mut ended);
-            progress |= written > 0;
+            self.taken += written as u64;
             if written < offered {
                 break;
             }
@@ -108,11 +117,13 @@ impl Output {
             self.headers.clear();
             self.headers.shrink_to(HEADERS_KEPT);
             self.headers_written = 0;
+            self.segments.shrink_to(SEGMENTS_KEPT);
+            self.buffers.shrink_to(BUFFERS_KEPT);
         } else if self.headers_written > HEADERS_WRITTEN_LIMIT {
             self.headers.drain(..self.headers_written);
             self.headers_written = 0;
         }
-        Ok(progress)
+        Ok(())
     }
 
     /// Gives everything back that the connection will not write any more.

@@ -24,8 +24,9 @@ use weir_clock::{Alarm, Clock};
 use weir_engine::{Control, Engine, VolumeConfig, WindowReport};
 use weir_model::{Instant, IoId, Span, VolumeId};
 use weir_nbd::Command as NbdCommand;
+use weir_sched::{Chain, SlotChains};
 
-use crate::budget::{Budget, Charge};
+use crate::budget::{Budget, Charge, OwnerId};
 use crate::connection::{Connection, ConnectionId};
 use crate::loss::{Estate, Flush, Losses};
 use crate::output::Reply;
@@ -71,6 +72,8 @@ pub(crate) struct Shard {
     connections: Slab<Connection>,
     next_serial: u64,
     scratch: Vec<u8>,
+    /// Connections that wait for their clients.
+    watched: Vec<ConnectionId>,
     next_sweep: Instant,
     driver: Option<Waker>,
     driver_woken: bool,
@@ -98,10 +101,12 @@ struct Pool {
     first_ports: Vec<VolumeId>,
     /// The volumes whose device waits for some instant: most pools have none.
     timed: Vec<VolumeId>,
-    /// How many volumes are on their way out.
-    retiring: usize,
-    /// By the slot of the `IoId`.
-    pending: Vec<Option<Pending>>,
+    /// The volumes on their way out that have not begun their last flush.
+    leaving: Vec<VolumeId>,
+    /// By the slot of the `IoId`: the requests that the device has not finished, in the list of their connection.
+    pending: SlotChains<Pending>,
+    /// Those whose connection has gone.
+    orphans: Chain,
     /// The highest number at the device in the last control period.
     in_flight_peak: Option<u32>,
     /// To be removed with its last volume.
@@ -121,6 +126,8 @@ struct Volume {
     closed: Vec<WindowReport>,
     /// What it was promised, and its limits.
     config: VolumeConfig,
+    /// What it is to the budget.
+    owner: OwnerId,
     /// The last control intervals of a law that shares out concurrency.
     intervals: Intervals,
     /// In the pool's list of volumes whose device waits for some instant.
@@ -135,8 +142,8 @@ struct Volume {
 }
 
 /// A volume on its way out: it finishes what it accepted, flushes, and is gone.
+#[derive(Default)]
 struct Retiring {
-    flushing: bool,
     done: Vec<tokio::sync::oneshot::Sender<()>>,
 }
 
@@ -167,7 +174,7 @@ const LAST_FLUSH: u64 = 1 << 63;
 
 /// What a token names.
 enum Named {
-    Request { pool: usize, slot: usize },
+    Request { pool: usize, slot: u32 },
     LastFlush { pool: usize, volume: VolumeId },
 }
 
@@ -175,7 +182,7 @@ enum Named {
 fn named(token: Token) -> Named {
     let (pool, low) = ((token.0 >> 32) as usize & 0x7fff_ffff, token.0 as u32);
     if token.0 & LAST_FLUSH == 0 {
-        Named::Request { pool, slot: low as usize }
+        Named::Request { pool, slot: low }
     } else {
         Named::LastFlush { pool, volume: VolumeId(low) }
     }
@@ -195,6 +202,7 @@ impl Shard {
             connections: Slab::new(),
             next_serial: 0,
             scratch: vec![0; SCRATCH],
+            watched: Vec::new(),
             next_sweep: Instant::FAR_FUTURE,
             driver: None,
             driver_woken: false,

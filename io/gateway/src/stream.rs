@@ -97,6 +97,28 @@ impl Stream {
         }
     }
 
+    /// Ready when the peer has gone: what is written does not arrive any more. A peer that has only closed its own side
+    /// is still there. For a connection that is not read from; one that is learns it by reading.
+    pub(crate) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            // A peer that goes makes an edge, and every edge says that the socket can be written to, if it can. A
+            // socket that cannot is full, and written to: a write to a peer that has gone fails.
+            if ready!(self.poll_write_ready(cx)).is_err() || self.is_gone() {
+                return Poll::Ready(());
+            }
+            let not_gone: io::Result<()> =
+                self.try_io(Interest::WRITABLE, || Err(io::ErrorKind::WouldBlock.into()));
+            debug_assert!(not_gone.is_err(), "clears the readiness");
+        }
+    }
+
+    /// Whether the peer has gone, as far as the system knows.
+    pub(crate) fn is_gone(&self) -> bool {
+        let mut asked = [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::empty())];
+        let told = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        told.is_ok_and(|_| asked.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR)))
+    }
+
     /// Says that nothing more will be written; what was written still arrives.
     pub(crate) fn end_writing(&self) {
         // A peer that has gone already needs no goodbye.

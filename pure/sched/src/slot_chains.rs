@@ -93,6 +93,13 @@ impl<T> SlotChains<T> {
         self.get(chain.first)
     }
 
+    /// The entries of `chain`, the first first.
+    pub fn of<'a>(&'a self, chain: &Chain) -> impl Iterator<Item = &'a T> + use<'a, T> {
+        let entry = |slot: u32| self.entries.get(slot as usize);
+        std::iter::successors(entry(chain.first), move |before| entry(before.next))
+            .filter_map(|entry| entry.value.as_ref())
+    }
+
     /// The entry of `slot`, whatever its chain.
     pub fn get(&self, slot: u32) -> Option<&T> {
         self.entries.get(slot as usize)?.value.as_ref()
@@ -154,7 +161,9 @@ mod tests {
         for slot in 0..10 {
             table.push_back(if slot % 2 == 0 { &mut even } else { &mut odd }, slot, slot);
         }
+        assert_eq!(table.of(&odd).copied().collect::<Vec<_>>(), [1, 3, 5, 7, 9]);
         assert_eq!(drain(&mut table, &mut odd), [1, 3, 5, 7, 9]);
+        assert_eq!(table.of(&odd).next(), None);
         assert_eq!(table.iter().copied().collect::<Vec<_>>(), [0, 2, 4, 6, 8]);
     }
 

@@ -24,6 +24,9 @@ pub(super) const KEYS: &[&str] = &[
 /// connection that cannot hold one such request would never get it done.
 const LARGEST_REQUEST: ByteSize = ByteSize::mib(32);
 
+/// The default of `bytes_in_flight`, unless the promises need more.
+const BYTES_IN_FLIGHT: ByteSize = ByteSize::gib(1);
+
 /// From too short for a packet that is lost once to longer than anybody waits.
 const TIMEOUTS: RangeInclusive<Span> = Span::from_millis(100)..=Span::from_secs(3600);
 
@@ -46,9 +49,9 @@ pub(crate) struct Limits {
     pub(crate) shutdown_timeout: Resolved<Span>,
 }
 
-pub(super) fn resolve(root: &Section<'_>) -> Limits {
-    let section = root.section("limits", KEYS);
-    let section = section.as_ref();
+/// What the table says; `promises` volumes are promised something.
+pub(super) fn resolve(section: Option<&Section<'_>>, promises: u64) -> Limits {
+    let (bytes_in_flight, why_bytes) = default_bytes_in_flight(promises);
     let connections = NonZeroU32::new(10_500).expect("not zero");
     let requests = NonZeroU32::new(1024).expect("not zero");
     let sizes = || accepts::size(LARGEST_REQUEST..=ByteSize::tib(1));
@@ -78,13 +81,7 @@ pub(super) fn resolve(root: &Section<'_>) -> Limits {
             ByteSize::mib(64),
             "two of the largest requests, so that one is read while the other is worked on",
         ),
-        bytes_in_flight: or_default(
-            section,
-            "bytes_in_flight",
-            &sizes(),
-            ByteSize::gib(1),
-            "16 connections at their own limit",
-        ),
+        bytes_in_flight: or_default(section, "bytes_in_flight", &sizes(), bytes_in_flight, why_bytes),
         reply_timeout: timeout("reply_timeout", 60, "longer than a client's network is down and comes back"),
         shutdown_timeout: timeout(
             "shutdown_timeout",
@@ -93,7 +90,34 @@ pub(super) fn resolve(root: &Section<'_>) -> Limits {
         ),
     };
     check_sum(section, &limits);
+    check_promises(section, &limits, promises);
     limits
+}
+
+/// The default follows from the promises: each volume that has one owns room for the largest request, and as much again
+/// is shared.
+fn default_bytes_in_flight(promises: u64) -> (ByteSize, &'static str) {
+    let enough = ByteSize(promises.saturating_mul(2 * LARGEST_REQUEST.as_u64()));
+    if enough > BYTES_IN_FLIGHT {
+        (enough, "twice the largest request for each volume with an slo or a target")
+    } else {
+        (BYTES_IN_FLIGHT, "16 connections at their own limit")
+    }
+}
+
+/// Each volume with a promise owns room for the largest request, and all share room for one more.
+fn check_promises(section: Option<&Section<'_>>, limits: &Limits, promises: u64) {
+    let least = ByteSize((promises + 1).saturating_mul(LARGEST_REQUEST.as_u64()));
+    if promises == 0 || limits.bytes_in_flight.value >= least {
+        return;
+    }
+    if let Some(section) = section {
+        let accepted = format!(
+            "at least {}, 32MiB for each volume with an slo or a target and 32MiB for all",
+            super::units::show_size(least)
+        );
+        section.refuse("bytes_in_flight", &accepted);
+    }
 }
 
 /// A connection that may hold more than the process may could never use what it was given.

@@ -145,6 +145,15 @@ fn at_each(ports: usize) -> &'static str {
     if ports > 1 { " at each port" } else { "" }
 }
 
+/// How many volumes have a promise, or may have one that stands in the file of a controller.
+pub(super) fn promises(pools: &BTreeMap<String, Pool>, volumes: &BTreeMap<String, Volume>) -> u64 {
+    let elsewhere =
+        |volume: &Volume| pools.get(&volume.pool.value).is_some_and(|pool| pool.controller.value.is_some());
+    let is_promised =
+        |volume: &&Volume| volume.slo.value.is_some() || volume.target.value.is_some() || elsewhere(volume);
+    volumes.values().filter(is_promised).count() as u64
+}
+
 /// Holds the volumes against each other: a station or an array has one pool, a file one volume, and an array room for
 /// its volumes.
 pub(super) fn check_sharing(sections: &[(String, Section<'_>)], config: &Config) {

@@ -4,4 +4,7 @@
 //! A file for each kind of attack. Each test is named after what it protects, and fails on a weir that does not protect it.
 
 mod loss;
+mod mass_close;
+mod memory;
 mod neighbour;
+mod unfinished_writes;

@@ -3,12 +3,15 @@
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 use weir_backend::{FaultRule, Opened};
-use weir_engine::{Engine, EngineConfig, Recorder, VolumeConfig};
+use weir_engine::{Control, Engine, EngineConfig, Recorder, VolumeConfig};
 use weir_model::VolumeId;
 use weir_nbd::Session;
+use weir_sched::{Chain, SlotChains};
 
 use super::{Intervals, Pool, Shard, Volume};
+use crate::budget::Part;
 use crate::connection::{ConnectionId, Permit};
+use crate::memory::is_promised;
 use crate::port::{Observations, PortTerms};
 use crate::sharing::{Explanation, VolumeSharing};
 use crate::spec::Limits;
@@ -117,6 +120,9 @@ impl Shard {
                 pool.forget_allocations();
                 pool.in_flight_peak = None;
                 pool.dirty = true;
+                for volume in pool.volumes.iter().flatten().filter(|volume| volume.retiring.is_none()) {
+                    self.budget.set_part(volume.owner, part(&pool.control, &volume.config));
+                }
             }
             Command::ClosePool { pool } => self.close_pool(pool),
             Command::AddVolume { pool, volume, answer } => {
@@ -166,8 +172,9 @@ impl Shard {
             volumes: Vec::new(),
             first_ports: Vec::new(),
             timed: Vec::new(),
-            retiring: 0,
-            pending: Vec::new(),
+            leaving: Vec::new(),
+            pending: SlotChains::new(),
+            orphans: Chain::EMPTY,
             in_flight_peak: None,
             dirty: false,
             closing: false,
@@ -183,6 +190,7 @@ impl Shard {
 
     fn add_volume(&mut self, pool: usize, new: NewVolume) -> VolumeId {
         let device = new.opened.attach(&mut self.attach, new.faults);
+        let owner = self.budget.add_owner(part(&self.pools[pool].control, &new.config));
         let now = self.clock.now();
         let pool = &mut self.pools[pool];
         let id = pool.engine.add_volume(now, new.config.clone());
@@ -199,6 +207,7 @@ impl Shard {
             stats: VolumeStats::new(),
             closed: Vec::new(),
             config: new.config,
+            owner,
             intervals: Intervals::default(),
             timed: false,
             retiring: None,
@@ -219,6 +228,7 @@ impl Shard {
         pool.engine.set_volume(now, volume, config.clone());
         pool.dirty = true;
         let id = volume;
+        self.budget.set_part(pool.volume(id).owner, part(&pool.control, &config));
         let volume = pool.volume(id);
         volume.config = config;
         volume.device.set_faults(now, faults, &mut self.finished);
@@ -231,6 +241,11 @@ impl Shard {
         let stays = |pool: &Pool| !pool.closing;
         self.pools.iter().map(|(_, pool)| pool).filter(|pool| stays(pool)).map(pool_status).collect()
     }
+}
+
+/// The part of the memory that a volume owns.
+fn part(control: &Control, volume: &VolumeConfig) -> Part {
+    if is_promised(control, volume) { Part::Promised } else { Part::Equal }
 }
 
 fn pool_status(pool: &Pool) -> PoolStatus {

@@ -4,9 +4,12 @@ use std::rc::Rc;
 
 use weir_backend::{BlockDevice, BlockError, DeviceRequest};
 use weir_model::{Instant, IoKind, VolumeId};
-use weir_nbd::NbdError;
+use weir_nbd::{Command, NbdError};
+use weir_sched::Chain;
 
-use super::{LINGER, NewConnection, Pending, Retiring, SWEEP_PERIOD, Shard, last_flush_token};
+use super::receive::beyond_scarce;
+use super::{LINGER, NewConnection, Pending, SWEEP_PERIOD, Shard, last_flush_token};
+use crate::budget::Part;
 use crate::connection::{Connection, ConnectionId, Incoming, Phase};
 use crate::output::{Output, Reply};
 use crate::reply;
@@ -34,11 +37,11 @@ impl Shard {
                 return None;
             }
         };
-        self.budget.hold(new.rest.len()); // the connection's backlog
+        self.budget.hold(beyond_scarce(new.rest.len())); // the connection's backlog
         let entry = self.connections.vacant_entry();
         let id = ConnectionId { key: entry.key(), serial: self.next_serial };
         self.next_serial += 1;
-        let now = self.clock.now();
+        self.budget.join(volume.owner, id.key);
         entry.insert(Connection {
             id,
             peer: new.peer,
@@ -47,28 +50,35 @@ impl Shard {
             pool: new.pool,
             volume: new.volume,
             port,
+            owner: volume.owner,
             phase: Phase::Open,
             incoming: Incoming::START,
             backlog: new.rest,
             output: Output::default(),
+            pending: Chain::EMPTY,
             requests: 0,
             bytes: 0,
             reserve_used: 0,
-            last_progress: now,
+            taking: None,
+            watched: false,
             witness: Some(witness),
             held_back: false,
             touched: false,
             waker: None,
             _permit: new.permit,
         });
-        self.next_sweep = self.next_sweep.min(now + SWEEP_PERIOD);
         self.wake_driver();
         Some(id)
     }
 
     /// Ends a connection. What it has queued is given up; what is at a device finishes without an answer.
     pub(super) fn close(&mut self, key: usize, reason: &'static str) {
+        for pending in self.abort_queued(self.clock.now(), key) {
+            self.budget.give_back(pending.charge);
+            pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
+        }
         let mut connection = self.connections.remove(key);
+        self.orphan(&mut connection);
         tracing::debug!(
             peer = connection.peer,
             export = connection.session.export.name,
@@ -76,8 +86,7 @@ impl Shard {
             "disconnected"
         );
         connection.wake();
-        self.budget.forget(key);
-        self.budget.release(connection.backlog.len());
+        self.budget.release(beyond_scarce(connection.backlog.len()));
         let now = self.clock.now();
         let (budget, mut pool) = (&mut self.budget, self.pools.get_mut(connection.pool));
         if let (Some(pool), Some(witness)) = (&mut pool, connection.witness) {
@@ -93,35 +102,36 @@ impl Shard {
             self.buffers.put(buffer);
             self.budget.give_back(charge);
         }
-        if connection.requests > 0 {
-            for pending in self.abort_queued(connection.pool, |pending| pending.connection == connection.id) {
-                self.budget.give_back(pending.charge);
-                pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
-            }
-        }
+        self.budget.leave(connection.owner, key);
         self.wake_driver();
     }
 
-    /// Takes back from the engine those requests that it has not dispatched yet.
-    fn abort_queued(&mut self, pool: usize, chosen: impl Fn(&Pending) -> bool) -> Vec<Pending> {
-        let now = self.clock.now();
-        let Some(pool) = self.pools.get_mut(pool) else { return Vec::new() };
-        let mut aborted = Vec::new();
-        for slot in &mut pool.pending {
-            if let Some(pending) = slot.take_if(|p| chosen(p) && pool.engine.handle_abort(now, p.id)) {
-                aborted.push(pending);
-            }
-        }
+    /// Takes back from the engine those requests of the connection that it has not dispatched yet. Only its own requests are
+    /// looked at, however many others there are.
+    fn abort_queued(&mut self, now: Instant, key: usize) -> Vec<Pending> {
+        let connection = &mut self.connections[key];
+        let Some(pool) = self.pools.get_mut(connection.pool) else { return Vec::new() };
+        let all: Vec<_> = pool.pending.of(&connection.pending).map(|pending| pending.id).collect();
+        let queued = all.into_iter().filter(|id| pool.engine.handle_abort(now, *id));
+        let aborted: Vec<_> =
+            queued.map(|id| pool.pending.remove(&mut connection.pending, id.slot)).collect();
         pool.dirty |= !aborted.is_empty();
         aborted
+    }
+
+    /// What a connection that has gone still has at devices finishes without it.
+    fn orphan(&mut self, connection: &mut Connection) {
+        let Some(pool) = self.pools.get_mut(connection.pool) else { return };
+        while let Some(slot) = pool.pending.front(&connection.pending).map(|pending| pending.id.slot) {
+            let pending = pool.pending.remove(&mut connection.pending, slot);
+            pool.pending.push_back(&mut pool.orphans, slot, pending);
+        }
     }
 
     /// Closes a connection that is over once everything it is owed has been written.
     pub(super) fn say_goodbye(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        // A request that waits for memory, or for its data to go by, is owed an answer too.
-        let waiting = matches!(connection.incoming, Incoming::Stalled(_) | Incoming::Skip { .. });
-        if connection.requests > 0 || waiting || !connection.output.is_empty() {
+        if !connection.is_settled() {
             return;
         }
         match connection.phase {
@@ -129,37 +139,46 @@ impl Shard {
             Phase::Disconnecting => self.close(key, "the client disconnected"),
             Phase::Retired => {
                 connection.stream.end_writing();
-                connection.phase = Phase::Lingering { until: self.clock.now() + LINGER };
+                let now = self.clock.now();
+                connection.phase = Phase::Lingering { until: now + LINGER };
                 connection.wake();
+                self.watch(now, key);
             }
         }
     }
 
+    /// Notes that the connection waits for its client, whose pace is looked at from now on.
+    pub(super) fn watch(&mut self, now: Instant, key: usize) {
+        let connection = &mut self.connections[key];
+        if std::mem::replace(&mut connection.watched, true) {
+            return;
+        }
+        let id = connection.id;
+        if self.watched.is_empty() {
+            self.next_sweep = now + SWEEP_PERIOD;
+            self.wake_driver(); // which sets its alarm
+        }
+        self.watched.push(id);
+    }
+
     /// Closes connections of clients that take none of their replies, that do not finish a write, or that do not
-    /// close a connection that is over.
+    /// close a connection that is over. Connections that wait for nothing are not looked at.
     pub(super) fn sweep(&mut self, now: Instant) {
         self.next_sweep = now + SWEEP_PERIOD;
-        let reply_timeout = self.limits.reply_timeout;
-        let is_over = |since: Instant| now.saturating_since(since) > reply_timeout;
-        let overdue = |connection: &Connection| match connection.phase {
-            Phase::Lingering { until } => (until <= now).then_some("the volume is no longer served"),
-            _ if !connection.output.is_empty() && is_over(connection.last_progress) => {
-                Some("the client takes no replies")
+        let timeout = self.limits.reply_timeout;
+        let mut watched = std::mem::take(&mut self.watched);
+        watched.retain(|id| {
+            let Some(connection) = self.connection(*id) else { return false };
+            connection.watched = connection.waits_for_client();
+            if !connection.watched {
+                return false;
             }
-            _ if connection.receiving_since().is_some_and(is_over) => {
-                Some("the client does not finish a write")
-            }
-            _ => None,
-        };
-        let over: Vec<_> = self
-            .connections
-            .iter()
-            .filter_map(|(key, connection)| Some((key, overdue(connection)?)))
-            .collect();
-        for (key, reason) in over {
-            tracing::info!(peer = self.connections[key].peer, reason, "closing a connection");
-            self.close(key, reason);
-        }
+            let Some(reason) = connection.overdue(now, timeout) else { return true };
+            tracing::info!(peer = connection.peer, reason, "closing a connection");
+            self.close(id.key, reason);
+            false
+        });
+        self.watched = watched;
     }
 
     /// Begins the removal of a volume: requests accepted so far are finished and answered, further ones refused.
@@ -167,19 +186,20 @@ impl Shard {
         let Some(found) = self.pools.get_mut(pool).and_then(|p| p.volumes[volume.0 as usize].as_mut()) else {
             return;
         };
-        let new = Retiring { flushing: false, done: Vec::new() };
         let is_new = found.retiring.is_none();
-        found.retiring.get_or_insert(new).done.push(done);
-        self.pools[pool].retiring += usize::from(is_new);
-        let of_volume = |connection: &Connection| (connection.pool, connection.volume) == (pool, volume);
-        let keys: Vec<_> =
-            self.connections.iter().filter(|(_, c)| of_volume(c)).map(|(key, _)| key).collect();
-        for key in keys {
+        found.retiring.get_or_insert_default().done.push(done);
+        let owner = found.owner;
+        if is_new {
+            self.pools[pool].leaving.push(volume);
+        }
+        self.budget.set_part(owner, Part::Nothing);
+        for key in self.budget.connections(owner).collect::<Vec<_>>() {
             let connection = &mut self.connections[key];
             if connection.phase == Phase::Open {
                 connection.phase = Phase::Retired;
                 connection.wake();
             }
+            self.budget.forget(key); // what waits is refused
             self.give_up_write_in_progress(key);
             self.say_goodbye(key);
         }
@@ -188,16 +208,28 @@ impl Shard {
 
     /// A write whose data is still arriving was not accepted yet: it is refused when its data has gone by.
     fn give_up_write_in_progress(&mut self, key: usize) {
+        if let Some((command, left)) = self.drop_unfinished_write(key) {
+            let now = self.clock.now();
+            self.connections[key].skip(now, left, command.cookie, NbdError::Shutdown);
+        }
+    }
+
+    /// Gives back what a write holds whose data is still arriving, if there is one; returns it, and how many bytes are
+    /// to come. It is no longer counted.
+    pub(super) fn drop_unfinished_write(&mut self, key: usize) -> Option<(Command, u32)> {
         let connection = &mut self.connections[key];
-        let Incoming::Payload { command, filled, since, .. } = &connection.incoming else { return };
-        let left = command.length - u32::try_from(*filled).expect("at most the length of the write");
-        let skip = Incoming::Skip { left, cookie: command.cookie, error: NbdError::Shutdown, since: *since };
-        if let Incoming::Payload { buffer, charge, .. } = std::mem::replace(&mut connection.incoming, skip) {
-            // The refusal is counted as a request of its own when it is written.
-            connection.requests -= 1;
-            connection.bytes -= charge.bytes();
-            connection.reserve_used -= self.budget.give_back(charge);
-            self.buffers.put(buffer);
+        match std::mem::replace(&mut connection.incoming, Incoming::START) {
+            Incoming::Payload { command, buffer, filled, charge, .. } => {
+                connection.requests -= 1;
+                connection.bytes -= charge.bytes();
+                connection.reserve_used -= self.budget.give_back(charge);
+                self.buffers.put(buffer);
+                Some((command, command.length.saturating_sub(u32::try_from(filled).unwrap_or(u32::MAX))))
+            }
+            other => {
+                connection.incoming = other;
+                None
+            }
         }
     }
 
@@ -206,16 +238,11 @@ impl Shard {
         let now = self.clock.now();
         let mut started = false;
         for (index, pool) in &mut self.pools {
-            if pool.retiring == 0 {
-                continue;
-            }
-            for id in pool.volume_ids() {
-                let idle = pool.volumes[id.0 as usize].as_ref().is_some_and(|volume| pool.is_idle(volume));
+            let leaving = std::mem::take(&mut pool.leaving);
+            let (idle, busy) = leaving.into_iter().partition::<Vec<_>, _>(|id| pool.is_idle_at(*id));
+            pool.leaving = busy;
+            for id in idle {
                 let volume = pool.volume(id);
-                match &mut volume.retiring {
-                    Some(retiring) if idle && !retiring.flushing => retiring.flushing = true,
-                    _ => continue,
-                }
                 volume.device.start(now, last_flush(index, id), &mut self.finished);
                 started = true;
                 if !volume.timed && volume.keeps_time() {
@@ -238,7 +265,6 @@ impl Shard {
     ) {
         let pool = &mut self.pools[index];
         let mut ended = pool.volumes[volume.0 as usize].take().expect("a volume ends once");
-        pool.retiring -= 1;
         if let Err(error) = result {
             ended.losses.happen();
             tracing::error!(volume = ended.name, %error, "the last flush failed: unflushed writes may be lost");
@@ -254,6 +280,7 @@ impl Shard {
             tracing::error!(volume = ended.name, "{OWED}");
         }
         pool.remove_ports(now, &ended.ports);
+        self.budget.remove_owner(ended.owner);
         // The device goes before anybody is told, so that its file is free for the next server.
         drop(ended.device);
         tracing::info!(volume = ended.name, "no longer served");
@@ -268,25 +295,16 @@ impl Shard {
     /// Gives up everything that is still queued: it is answered with ESHUTDOWN. What is at a device has to finish
     /// there. A client that has not taken its replies by now is cut off.
     pub(super) fn abort_all_queued(&mut self) {
-        for pool in self.pools.iter().map(|(index, _)| index).collect::<Vec<_>>() {
-            let aborted = self.abort_queued(pool, |_| true);
-            for pending in aborted {
-                pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
-                match self.connection(pending.connection) {
-                    None => {
-                        self.budget.give_back(pending.charge);
-                    }
-                    Some(connection) => {
-                        let cookie = pending.command.cookie;
-                        let (output, session) = (&mut connection.output, &connection.session);
-                        let ends = Reply { charge: pending.charge, ..Reply::default() };
-                        reply::push_error(output, session, cookie, NbdError::Shutdown, ends);
-                        self.touch(pending.connection.key);
-                    }
-                }
-            }
-        }
+        let now = self.clock.now();
         for key in self.connections.iter().map(|(key, _)| key).collect::<Vec<_>>() {
+            for pending in self.abort_queued(now, key) {
+                let connection = &mut self.connections[key];
+                let (output, session) = (&mut connection.output, &connection.session);
+                let ends = Reply { charge: pending.charge, ..Reply::default() };
+                reply::push_error(output, session, pending.command.cookie, NbdError::Shutdown, ends);
+                pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
+                self.touch(key);
+            }
             self.flush_output(key);
             if self.connections.get(key).is_some_and(|connection| !connection.output.is_empty()) {
                 self.close(key, "the client takes no replies");

@@ -41,6 +41,11 @@ impl Pool {
         self.volumes[first.0 as usize].as_mut()
     }
 
+    /// The same of the volume of this number.
+    pub(super) fn is_idle_at(&self, volume: VolumeId) -> bool {
+        self.volumes[volume.0 as usize].as_ref().is_some_and(|volume| self.is_idle(volume))
+    }
+
     /// Whether nothing that came through any port is left to answer.
     pub(super) fn is_idle(&self, volume: &Volume) -> bool {
         volume.ports.iter().all(|port| self.engine.outstanding(*port) == 0)

@@ -10,9 +10,10 @@ use weir_model::Instant;
 use weir_nbd::{Command, CommandKind, NbdError, Parsed, REQUEST_LENGTH, parse_request};
 
 use super::{Pending, Shard};
-use crate::budget::{Charge, REQUEST_OVERHEAD};
+use crate::budget::{Charge, LARGEST, REQUEST_OVERHEAD};
 use crate::connection::{Connection, ConnectionId, Incoming, Phase};
 use crate::output::Reply;
+use crate::pace::Pace;
 use crate::reply;
 
 /// Reads of one connection before others have their turn.
@@ -23,7 +24,8 @@ const READS_IN_A_ROW: usize = 8;
 const LARGE_WRITE: usize = 64 * 1024;
 const BEYOND_LARGE_WRITE: usize = 4 * 1024;
 
-/// Bytes read at a time while memory is used up: what cannot be let in has to be kept.
+/// Bytes read at a time while memory is used up: what cannot be let in has to be kept. So much each connection may keep
+/// beyond the budget.
 const SCARCE_READ: usize = 4 * 1024;
 
 /// The longest reply to a block status, in bytes: of 512 extents, the most that a device tells at a time.
@@ -74,24 +76,56 @@ impl Shard {
         let connection = &mut self.connections[key];
         if !connection.wants_input(self.limits.requests_per_connection) {
             connection.held_back = true;
+            // Nobody reads, and so nobody would learn that the client has gone: its place would stay taken.
+            if connection.stream.poll_gone(cx).is_ready() {
+                return Input::Over("the client has gone");
+            }
             return Input::Wait;
         }
         if !connection.backlog.is_empty() {
             let backlog = std::mem::take(&mut connection.backlog);
-            self.budget.release(backlog.len());
-            return self.parse(self.clock.now(), key, &backlog);
+            return self.parse_held(key, &backlog);
         }
         // Taken out, so that the parser can borrow it beside the shard.
         let mut scratch = std::mem::take(&mut self.scratch);
-        let room = if self.budget.is_exhausted() { SCARCE_READ } else { scratch.len() };
+        let room = if self.budget.may_hold(scratch.len()) { scratch.len() } else { SCARCE_READ };
         let input = match read(connection, cx, &mut scratch[..room]) {
             Poll::Pending => Input::Wait,
             Poll::Ready(Err(_)) => Input::Over("the connection broke"),
-            Poll::Ready(Ok(None)) => Input::Over("the client closed the connection"),
-            Poll::Ready(Ok(Some(length))) => self.parse(self.clock.now(), key, &scratch[..length]),
+            Poll::Ready(Ok(None)) => self.end_input(key),
+            Poll::Ready(Ok(Some(length))) => {
+                // Counted before it is parsed: what is let in from its beginning leaves room for its end.
+                self.budget.hold(beyond_scarce(length));
+                self.parse_held(key, &scratch[..length])
+            }
         };
         self.scratch = scratch;
         input
+    }
+
+    /// Parses what is counted as held; what is left of it stays so.
+    fn parse_held(&mut self, key: usize, input: &[u8]) -> Input {
+        let outcome = self.parse(self.clock.now(), key, input);
+        let kept = self.connections[key].backlog.len();
+        self.budget.release(beyond_scarce(input.len()) - beyond_scarce(kept));
+        if self.budget.is_waited_for() {
+            self.wake_driver(); // what is released may be enough for somebody
+        }
+        outcome
+    }
+
+    /// The client has closed its side, or has gone. What it asked for is answered if it can still take that; what it has
+    /// only begun to ask for is forgotten.
+    fn end_input(&mut self, key: usize) -> Input {
+        self.drop_unfinished_write(key);
+        let connection = &mut self.connections[key];
+        connection.incoming = Incoming::START;
+        let is_over = matches!(connection.phase, Phase::Lingering { .. }) || connection.is_settled();
+        if is_over || connection.stream.is_gone() {
+            return Input::Over("the client closed the connection");
+        }
+        connection.phase = Phase::Disconnecting;
+        Input::More // to be found held back
     }
 
     /// Parses `input` to its end, or to the first request that has to wait; the rest is kept for later.
@@ -104,8 +138,7 @@ impl Shard {
                 Phase::Open | Phase::Retired => {}
             }
             if !connection.wants_input(self.limits.requests_per_connection) {
-                connection.backlog.extend_from_slice(input);
-                self.budget.hold(input.len());
+                connection.backlog = input.to_vec();
                 return Input::More; // to be found held back
             }
             match &mut connection.incoming {
@@ -162,7 +195,7 @@ impl Shard {
             return;
         }
         if connection.phase == Phase::Retired {
-            self.budget.forget(key); // it may have waited for memory, which nobody behind it would get
+            self.budget.forget(key); // it may have waited for memory
             let skip = if command.kind == CommandKind::Write { command.length } else { 0 };
             self.skip(now, key, command.cookie, NbdError::Shutdown, skip);
             return;
@@ -172,35 +205,55 @@ impl Shard {
             CommandKind::BlockStatus => BLOCK_STATUS_REPLY,
             _ => 0,
         };
-        let Some(charge) = self.admit(key, data) else {
-            self.connections[key].incoming = Incoming::Stalled(command);
-            return;
-        };
-        if command.kind == CommandKind::Write {
-            let buffer = self.buffers.take(command.length as usize);
-            self.connections[key].incoming =
-                Incoming::Payload { command, buffer, filled: 0, charge, since: now };
-        } else {
-            self.submit(now, key, command, None, charge);
+        match self.admit(key, data) {
+            Some(charge) => self.let_in(now, key, command, charge),
+            None => self.connections[key].incoming = Incoming::Stalled(command),
         }
     }
 
     /// Room for `data` bytes more, within the limits of the connection and of the shard.
     fn admit(&mut self, key: usize, data: u64) -> Option<Charge> {
-        let connection = &mut self.connections[key];
+        let connection = &self.connections[key];
         // The first request always fits: its connection would wait for ever otherwise.
         if connection.requests > 0 && connection.bytes + data > self.limits.bytes_per_connection {
             return None;
         }
-        let charge = self.budget.take(key, data + REQUEST_OVERHEAD, connection.reserve_used)?;
-        let next_may_fit = self.budget.poll_grantable().is_some();
+        let bytes = (data + REQUEST_OVERHEAD).min(LARGEST);
+        self.budget.take(connection.owner, key, bytes, connection.reserve_used)
+    }
+
+    /// Lets those in for whose requests there is room now.
+    pub(super) fn let_in_waiting(&mut self) {
+        while let Some((key, charge)) = self.budget.poll_granted() {
+            match self.connections.get_mut(key).map(|connection| &mut connection.incoming) {
+                Some(Incoming::Stalled(command)) => {
+                    let command = *command;
+                    self.let_in(self.clock.now(), key, command, charge);
+                    self.connections[key].wake();
+                }
+                _ => {
+                    debug_assert!(false, "who does not wait any more was forgotten");
+                    self.budget.give_back(charge);
+                }
+            }
+        }
+    }
+
+    /// Begins with a request that has what it needs.
+    fn let_in(&mut self, now: Instant, key: usize, command: Command, charge: Charge) {
+        self.buffers.keep_at_most(self.budget.unused());
+        let connection = &mut self.connections[key];
         connection.requests += 1;
         connection.bytes += charge.bytes();
         connection.reserve_used += charge.reserve();
-        if next_may_fit {
-            self.wake_driver(); // which wakes whoever waits next
+        if command.kind == CommandKind::Write {
+            let (buffer, pace) = (self.buffers.take(command.length as usize), Pace::new(now, 0));
+            connection.incoming = Incoming::Payload { command, buffer, filled: 0, charge, pace };
+            self.watch(now, key);
+        } else {
+            connection.incoming = Incoming::START;
+            self.submit(now, key, command, None, charge);
         }
-        Some(charge)
     }
 
     fn submit_write(&mut self, now: Instant, key: usize) {
@@ -219,18 +272,22 @@ impl Shard {
         buffer: Option<weir_backend::Buffer>,
         charge: Charge,
     ) {
-        let connection = &self.connections[key];
+        let connection = &mut self.connections[key];
         let pool = &mut self.pools[connection.pool];
         let flush = pool.note_flush(connection, &command);
         let kind = command.kind.io_kind().expect("a disconnect is not submitted");
         let (volume, offset, length) = (connection.port, command.offset, command.length);
         let id = pool.engine.handle_submit(now, Request { volume, kind, offset, length });
-        let slot = id.slot as usize;
-        if pool.pending.len() <= slot {
-            pool.pending.resize_with(slot + 1, || None);
-        }
-        let (connection, volume) = (connection.id, connection.volume);
-        pool.pending[slot] = Some(Pending { id, connection, volume, command, flush, buffer, charge });
+        let pending = Pending {
+            id,
+            connection: connection.id,
+            volume: connection.volume,
+            command,
+            flush,
+            buffer,
+            charge,
+        };
+        pool.pending.push_back(&mut connection.pending, id.slot, pending);
         pool.dirty = true;
         self.wake_driver();
     }
@@ -240,7 +297,8 @@ impl Shard {
         if skip == 0 {
             self.refuse(key, cookie, error);
         } else {
-            self.connections[key].incoming = Incoming::Skip { left: skip, cookie, error, since: now };
+            self.connections[key].skip(now, skip, cookie, error);
+            self.watch(now, key);
         }
     }
 
@@ -252,6 +310,11 @@ impl Shard {
         self.touch(key);
         self.wake_driver();
     }
+}
+
+/// What of so many bytes is counted as held: those that a connection may keep anyway are not.
+pub(super) fn beyond_scarce(bytes: usize) -> usize {
+    if bytes > SCARCE_READ { bytes } else { 0 }
 }
 
 /// Reads from the socket: first what is missing of a large write, then into `scratch`. Returns how many bytes of

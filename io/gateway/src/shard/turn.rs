@@ -83,7 +83,7 @@ impl Shard {
             let timed = pool.timed.iter().filter_map(|id| pool.volumes[id.0 as usize].as_ref());
             timed.filter_map(|volume| volume.device.poll_timeout()).chain(pool.engine.poll_timeout())
         });
-        let of_connections = (!self.connections.is_empty()).then_some(self.next_sweep);
+        let of_connections = (!self.watched.is_empty()).then_some(self.next_sweep);
         of_pools.chain(of_connections).min()
     }
 
@@ -94,8 +94,7 @@ impl Shard {
                 continue;
             }
             while let Dispatch::Issue(io) = pool.engine.poll_dispatch(now) {
-                let pending =
-                    pool.pending[io.id.slot as usize].as_mut().expect("what was submitted is pending");
+                let pending = pool.pending.get_mut(io.id.slot).expect("what was submitted is pending");
                 let buffer = match io.kind {
                     IoKind::Read => Some(self.buffers.take(io.length as usize)),
                     _ => pending.buffer.take(),
@@ -124,9 +123,8 @@ impl Shard {
         self.finished = finished;
     }
 
-    fn handle_request_finished(&mut self, now: Instant, index: usize, slot: usize, mut done: Finished) {
-        let pending =
-            self.pools[index].pending[slot].take().expect("a device finishes only what it was given");
+    fn handle_request_finished(&mut self, now: Instant, index: usize, slot: u32, mut done: Finished) {
+        let pending = self.take_pending(index, slot);
         if let Err(error) = &done.result {
             self.log_error(now, index, &pending, error);
         }
@@ -146,6 +144,15 @@ impl Shard {
         let recycled = reply::push(&mut connection.output, &connection.session, &pending.command, done, ends);
         recycled.into_iter().for_each(|buffer| self.buffers.put(buffer));
         self.touch(pending.connection.key);
+    }
+
+    /// The request in `slot` is at its device no more.
+    fn take_pending(&mut self, pool: usize, slot: u32) -> Pending {
+        let pool = &mut self.pools[pool];
+        let known = pool.pending.get(slot).expect("a device finishes only what it was given").connection;
+        let connection = self.connections.get_mut(known.key).filter(|connection| connection.id == known);
+        let chain = connection.map_or(&mut pool.orphans, |connection| &mut connection.pending);
+        pool.pending.remove(chain, slot)
     }
 
     fn log_error(&mut self, now: Instant, pool: usize, pending: &Pending, error: &BlockError) {
@@ -193,11 +200,16 @@ impl Shard {
                 pool.note_told(connection, up_to);
             }
         }
-        match written {
-            Err(_) => return self.close(key, "the connection broke"),
-            Ok(progress) if progress || connection.output.is_empty() => connection.last_progress = now,
-            Ok(_) => {}
+        self.buffers.keep_at_most(self.budget.unused());
+        if written.is_err() {
+            return self.close(key, "the connection broke");
         }
+        if connection.output.is_empty() {
+            connection.taking = None;
+        } else {
+            self.watch(now, key);
+        }
+        let connection = &mut self.connections[key];
         if connection.held_back || !connection.output.is_empty() {
             connection.wake();
         }
@@ -229,9 +241,7 @@ impl Shard {
             pool.tell_observer();
         }
         self.flush_retiring();
-        if let Some(key) = self.budget.poll_grantable() {
-            self.connections[key].wake();
-        }
+        self.let_in_waiting();
     }
 }
 

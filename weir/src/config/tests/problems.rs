@@ -333,6 +333,10 @@ fn limits_that_contradict_each_other_are_refused() {
             r#"15: limits.bytes_in_flight: found "32MiB"; accepted: at least limits.bytes_per_connection, 64MiB"#,
         ),
         (
+            "slo = [{ up_to = \"1iops\", read = \"1ms\", write = \"1ms\" }]\n[limits]\nbytes_per_connection = \"32MiB\"\nbytes_in_flight = \"63MiB\"\n",
+            r#"17: limits.bytes_in_flight: found "63MiB"; accepted: at least 64MiB, 32MiB for each volume with an slo or a target and 32MiB for all"#,
+        ),
+        (
             "[limits]\nbytes_per_connection = \"2GiB\"\n",
             r#"15: limits.bytes_per_connection: found "2GiB"; accepted: at most limits.bytes_in_flight, 1GiB"#,
         ),

@@ -24,7 +24,7 @@ connections = 1
 handshake_timeout = "1m 30s"
 requests_per_connection = 2
 bytes_per_connection = "32MiB"
-bytes_in_flight = "48MiB"
+bytes_in_flight = "96MiB"
 reply_timeout = "3s"
 shutdown_timeout = "4s"
 
@@ -93,7 +93,7 @@ fn every_key_can_be_set() {
     let config = parse(FULL);
     let limits = &config.limits;
     assert_eq!(limits.handshake_timeout.value, Span::from_secs(90));
-    assert_eq!(limits.bytes_in_flight.value, ByteSize::mib(48));
+    assert_eq!(limits.bytes_in_flight.value, ByteSize::mib(96));
     let pool = &config.pools["fast"];
     assert_eq!((pool.growth.value, pool.max_depth.value), (0.25, QueueDepth::new(16)));
     let volume = &config.volumes["all"];
@@ -109,6 +109,19 @@ fn every_key_can_be_set() {
         fault(None, 1, FaultEffect::Stall),
     ];
     assert_eq!(faults, expected);
+}
+
+#[test]
+fn there_is_memory_for_as_many_promises_as_the_file_makes() {
+    let volume = |number: u32| {
+        let slo = "slo = [{ up_to = \"9iops\", read = \"1ms\", write = \"1ms\" }]";
+        format!("[volume.v{number}]\npool = \"a\"\nbackend = \"memory\"\nsize = \"1MiB\"\n{slo}\n")
+    };
+    let bytes = |count| {
+        let volumes: String = (0..count).map(volume).collect();
+        parse(&format!("[listen]\nnbd = [\"h:1\"]\n[pool.a]\n{volumes}")).limits.bytes_in_flight.value
+    };
+    assert_eq!((bytes(1), bytes(16), bytes(100)), (ByteSize::gib(1), ByteSize::gib(1), ByteSize::mib(6400)));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 
 use super::{PATIENCE, Server};
@@ -53,17 +53,27 @@ pub(crate) struct RawClient {
 /// TCP or Unix.
 pub(crate) trait Socket: Read + Write + Send {
     fn set_blocking(&self, blocking: bool) -> io::Result<()>;
+
+    fn end_sending(&self) -> io::Result<()>;
 }
 
 impl Socket for TcpStream {
     fn set_blocking(&self, blocking: bool) -> io::Result<()> {
         self.set_nonblocking(!blocking)
     }
+
+    fn end_sending(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
+    }
 }
 
 impl Socket for UnixStream {
     fn set_blocking(&self, blocking: bool) -> io::Result<()> {
         self.set_nonblocking(!blocking)
+    }
+
+    fn end_sending(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
     }
 }
 
@@ -184,6 +194,11 @@ impl RawClient {
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
         // The server may hang up in the middle of it.
         let _ = self.socket.write_all(bytes);
+    }
+
+    /// Closes its side: nothing more is sent, and replies are still read.
+    pub(crate) fn end_sending(&mut self) {
+        self.socket.end_sending().expect("a connected socket has two sides");
     }
 
     /// The next reply.

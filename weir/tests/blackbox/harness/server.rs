@@ -170,6 +170,16 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse().expect("VmRSS is a number")
     }
 
+    /// Nanoseconds that its threads have computed for: no other program's work counts.
+    pub(crate) fn computed_nanos(&self) -> u64 {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the server runs");
+        let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
+            let stat = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            stat.split(' ').next()?.parse::<u64>().ok()
+        };
+        threads.filter_map(of_thread).sum()
+    }
+
     /// Descriptors that it has open.
     pub(crate) fn descriptors(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("the server runs").count()

@@ -1,0 +1,108 @@
+//! How the memory of a gateway is divided among its threads, and how little of it is enough.
+//!
+//! A volume with a promise owns room for the largest request (32 MiB) on the thread of its pool, and each thread needs
+//! room for one more, which its volumes share. Only what is beyond the promises is divided equally: a thread with many
+//! promises gets more.
+
+use weir_engine::{Control, VolumeConfig};
+
+use crate::budget::LARGEST;
+use crate::gateway::GatewayError;
+use crate::spec::GatewaySpec;
+
+/// Whether the volume is promised something, and so owns memory that others cannot use up. Nobody tells a gateway what
+/// the controller of an array promises; so each volume of such a pool counts as promised.
+pub(crate) fn is_promised(control: &Control, volume: &VolumeConfig) -> bool {
+    volume.slo.is_some() || volume.objective.target.is_some() || matches!(control, Control::Port(_))
+}
+
+/// How many volumes are promised something.
+fn promises(spec: &GatewaySpec) -> u64 {
+    spec.pools.keys().map(|pool| promises_of(spec, pool)).sum()
+}
+
+fn promises_of(spec: &GatewaySpec, pool: &str) -> u64 {
+    let Some(pool) = spec.pools.get(pool) else { return 0 };
+    let volumes = pool.volumes.values();
+    volumes.filter(|volume| is_promised(&pool.engine.control, &volume.config)).count() as u64
+}
+
+/// For how many threads there is memory.
+pub(crate) fn most_shards(spec: &GatewaySpec) -> usize {
+    let requests = spec.limits.bytes_in_flight / LARGEST;
+    usize::try_from(requests.saturating_sub(promises(spec))).unwrap_or(usize::MAX)
+}
+
+/// Whether the memory is enough for what is promised and for what each of `shards` threads needs.
+pub(crate) fn check(spec: &GatewaySpec, shards: usize) -> Result<(), GatewayError> {
+    let (bytes, promised) = (spec.limits.bytes_in_flight, promises(spec));
+    let least = (promised + shards as u64).saturating_mul(LARGEST);
+    if bytes < least { Err(GatewayError::Memory { bytes, promised, shards, least }) } else { Ok(()) }
+}
+
+/// What one of `shards` threads may hold, which serves these pools.
+pub(crate) fn share<'a>(spec: &GatewaySpec, shards: usize, pools: impl Iterator<Item = &'a str>) -> u64 {
+    let own = pools.map(|pool| promises_of(spec, pool)).sum::<u64>() * LARGEST;
+    let rest = spec.limits.bytes_in_flight.saturating_sub(promises(spec) * LARGEST);
+    own + rest / shards.max(1) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use weir_backend::BackendSpec;
+    use weir_engine::EngineConfig;
+    use weir_model::{Iops, Slo, SloPoint, Span};
+
+    use super::*;
+    use crate::spec::{Limits, PoolSpec, VolumeSpec};
+
+    /// Pools with so many volumes that have an SLO, and one volume each that has none.
+    fn spec(bytes_in_flight: u64, promised: &[usize]) -> GatewaySpec {
+        let ms = Span::from_millis(5);
+        let up_to = Iops::new(1.0).unwrap();
+        let slo = Slo::new(vec![SloPoint { up_to, read: ms, write: ms }]).ok();
+        let volume = |slo| VolumeSpec {
+            description: String::new(),
+            backend: BackendSpec::Memory,
+            size: Some(1 << 20),
+            config: VolumeConfig { slo, ..VolumeConfig::default() },
+            faults: Vec::new(),
+        };
+        let pool = |(number, promised): (usize, &usize)| {
+            let with = (0..*promised).map(|i| (format!("p{number}-{i}"), volume(slo.clone())));
+            let volumes = with.chain([(format!("q{number}"), volume(None))]).collect();
+            let pool = PoolSpec { engine: EngineConfig::default(), ports: Vec::new(), volumes };
+            (format!("pool{number}"), pool)
+        };
+        let second = Span::from_secs(1);
+        let limits = Limits {
+            connections: 1,
+            handshake_timeout: second,
+            requests_per_connection: 1,
+            bytes_per_connection: LARGEST,
+            bytes_in_flight,
+            reply_timeout: second,
+            shutdown_timeout: second,
+        };
+        GatewaySpec { pools: promised.iter().enumerate().map(pool).collect::<BTreeMap<_, _>>(), limits }
+    }
+
+    #[test]
+    fn there_is_room_for_each_promise_and_for_one_request_more_on_each_thread() {
+        let spec = spec(6 * LARGEST, &[3, 1]);
+        assert_eq!(most_shards(&spec), 2);
+        assert!(check(&spec, 2).is_ok());
+        let refused = check(&spec, 3).unwrap_err().to_string();
+        assert!(refused.contains("accepted: at least 234881024 bytes"), "{refused}");
+    }
+
+    #[test]
+    fn a_thread_gets_what_its_volumes_own_and_an_equal_part_of_the_rest() {
+        let spec = spec(10 * LARGEST, &[3, 1]);
+        assert_eq!(share(&spec, 2, ["pool0"].into_iter()), 6 * LARGEST);
+        assert_eq!(share(&spec, 2, ["pool1"].into_iter()), 4 * LARGEST);
+        assert_eq!(share(&spec, 1, ["pool0", "pool1"].into_iter()), 10 * LARGEST);
+    }
+}
