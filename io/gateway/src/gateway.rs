@@ -215,6 +215,7 @@ impl Gateway {
         }
         waiting = wait_within(self.spec.limits.shutdown_timeout.into(), waiting).await;
         if !waiting.is_empty() {
+            // No peer: once, at the end.
             tracing::warn!("time is up: what is still queued is answered with ESHUTDOWN");
             self.shards.iter().for_each(|shard| shard.send(Command::AbortQueued));
             waiting = wait_within(LAST_FLUSH_TIMEOUT, waiting).await;
@@ -388,7 +389,7 @@ impl Gateway {
                     }
                     Err(error) => {
                         // Out of descriptors, most likely: closing connections will free some.
-                        tracing::warn!(%error, "cannot accept a connection");
+                        tracing::warn!(listener = %listener.local_address(), %error, "cannot accept a connection");
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                 }

@@ -232,11 +232,13 @@ impl Shard {
         let ended = pool.volumes[volume.0 as usize].take().expect("a volume ends once");
         pool.retiring -= 1;
         if let Err(error) = result {
+            // No peer: once, when a volume ends.
             tracing::error!(volume = ended.name, %error, "the last flush failed: unflushed writes may be lost");
         }
         pool.remove_ports(now, &ended.ports);
         // The device goes before anybody is told, so that its file is free for the next server.
         drop(ended.device);
+        // No peer: once, when a volume ends.
         tracing::info!(volume = ended.name, "no longer served");
         for done in ended.retiring.into_iter().flat_map(|retiring| retiring.done) {
             let _ = done.send(()); // whoever asked may have stopped waiting
