@@ -41,6 +41,9 @@ pub enum ListenError {
     /// Another server answers on the path.
     #[error("{0}: a live server listens on this socket; accepted: a path of its own for each server")]
     TakenByLiveServer(PathBuf),
+    /// Another server is about to take the path, or was stopped while it was.
+    #[error("{0}: another process has held {0}.lock for 5 s; accepted: a path of its own for each server")]
+    Locked(PathBuf),
     /// Something that is no socket is in the way.
     #[error("{0}: exists and is not a socket; accepted: a free path, or a socket that a server left behind")]
     NotASocket(PathBuf),
