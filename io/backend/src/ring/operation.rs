@@ -12,6 +12,9 @@ use crate::{DeviceRequest, Extent, Finished};
 
 /// Direct I/O is used for requests whose offset and length are multiples of this many bytes.
 pub(crate) const DIRECT_BLOCK: u64 = 4096;
+/// How often in a row a step is begun again that the kernel did not do for want of something. Then the request fails: a device
+/// that always says so would keep its thread busy for ever.
+const ATTEMPTS: u8 = 100;
 /// The most zeroes written in one step, in bytes.
 pub(super) const ZEROES: u32 = 1 << 20;
 
@@ -35,6 +38,8 @@ pub(super) struct Operation {
     stage: Stage,
     /// Bytes transferred or zeroed so far.
     done: u32,
+    /// How often in a row the kernel did not do the step.
+    refused: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,7 +112,7 @@ impl Operation {
             }
             IoKind::WriteZeroes => Stage::Fill,
         };
-        Beginning::Kernel(Self { request, stage, done: 0 })
+        Beginning::Kernel(Self { request, stage, done: 0, refused: 0 })
     }
 
     /// The next step.
@@ -153,8 +158,14 @@ impl Operation {
         result: Result<u32, Errno>,
         file: &mut Abilities,
     ) -> Option<Result<(), Errno>> {
+        if let Err(Errno::INTR | Errno::AGAIN) = result
+            && self.refused < ATTEMPTS
+        {
+            self.refused += 1;
+            return None;
+        }
+        self.refused = 0;
         match (self.stage, result) {
-            (_, Err(Errno::INTR | Errno::AGAIN)) => None,
             (Stage::Advise, _) => Some(Ok(())),
             (Stage::Allocate, Err(Errno::OPNOTSUPP | Errno::NOSYS)) => self.do_without(file),
             (_, Err(errno)) => Some(Err(errno)),

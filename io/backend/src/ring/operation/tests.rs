@@ -60,6 +60,25 @@ fn what_was_interrupted_is_done_again() {
 }
 
 #[test]
+fn a_device_that_never_does_a_step_fails_the_request_and_does_not_keep_the_thread_busy() {
+    let mut file = FILE;
+    for errno in [Errno::INTR, Errno::AGAIN] {
+        let mut operation = begin(write(0, &[1; 8192]), &file);
+        for round in 0..2 {
+            for attempt in 0..ATTEMPTS {
+                assert_eq!(operation.advance(Err(errno), &mut file), None, "attempt {attempt}");
+            }
+            // What goes on between counts as a new beginning.
+            assert_eq!(operation.advance(Ok(4096 - round), &mut file), None);
+        }
+        for _ in 0..ATTEMPTS {
+            assert_eq!(operation.advance(Err(errno), &mut file), None);
+        }
+        assert_eq!(operation.advance(Err(errno), &mut file), Some(Err(errno)));
+    }
+}
+
+#[test]
 fn a_read_past_the_end_of_a_file_that_was_cut_off_is_filled_with_zeroes() {
     let mut file = FILE;
     let mut operation = begin(read(0, 100), &file);
