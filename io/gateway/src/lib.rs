@@ -17,10 +17,12 @@
 mod budget;
 mod connection;
 mod exports;
+mod front;
 mod gateway;
 mod listen;
 mod negotiate;
 mod output;
+mod places;
 mod port;
 mod reply;
 mod shard;

@@ -5,3 +5,4 @@
 
 mod flood;
 mod neighbour;
+mod silent;

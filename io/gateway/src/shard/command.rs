@@ -8,7 +8,8 @@ use weir_model::VolumeId;
 use weir_nbd::Session;
 
 use super::{Intervals, Pool, Shard, Volume};
-use crate::connection::{ConnectionId, Permit};
+use crate::connection::ConnectionId;
+use crate::front::Permit;
 use crate::port::{Observations, PortTerms};
 use crate::sharing::{Explanation, VolumeSharing};
 use crate::spec::Limits;
