@@ -1,6 +1,6 @@
 //! The command line: verbs and their arguments.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -19,8 +19,8 @@ use crate::set::SetArguments;
 use crate::sim::SimArguments;
 use crate::what_if::WhatIfArguments;
 use crate::{
-    ask, controller, decisions, demo, explain, grants, lab, load, record, replay, serve, set, sim, status,
-    what_if,
+    ask, controller, decisions, demo, explain, grants, lab, load, log, record, replay, serve, set, sim,
+    status, what_if,
 };
 
 /// Volumes with a guaranteed latency, on storage that is shared.
@@ -102,11 +102,7 @@ struct Replayed {
 
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
-    tracing_subscriber::fmt()
-        .with_max_level(cli.log)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+    let _log = log::start(cli.log)?;
     match cli.verb {
         Verb::Check { file } => {
             let source = Source::read(&file).map_err(Failure::usage)?;

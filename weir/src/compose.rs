@@ -143,6 +143,10 @@ fn fault_rule(fault: &config::Fault) -> FaultRule {
 fn limits(limits: &config::Limits) -> Limits {
     Limits {
         connections: limits.connections.value.get(),
+        handshakes: limits.handshakes.value.get(),
+        connections_per_address: limits.connections_per_address.value.get(),
+        connections_per_volume: limits.connections_per_volume.value.get(),
+        connections_kept: limits.connections_kept.value.get(),
         handshake_timeout: limits.handshake_timeout.value,
         requests_per_connection: limits.requests_per_connection.value.get(),
         bytes_per_connection: limits.bytes_per_connection.value.as_u64(),

@@ -12,6 +12,7 @@ mod failure;
 mod grants;
 mod lab;
 mod load;
+mod log;
 mod port_link;
 mod record;
 mod recording;

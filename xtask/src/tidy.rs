@@ -6,6 +6,7 @@
 mod banned;
 mod documents;
 mod finding;
+mod logged;
 mod names;
 mod rings;
 mod sizes;
@@ -55,6 +56,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
             findings.extend(banned::clocks(&rust));
             findings.extend(banned::unsafety(&rust));
             findings.extend(banned::sleeps_in_tests(&rust));
+            findings.extend(logged::peers_are_named(&rust));
         }
     }
     findings

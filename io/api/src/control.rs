@@ -102,7 +102,7 @@ impl axum::serve::Listener for Accepting {
                 Ok(stream) => return (stream, ()),
                 Err(error) => {
                     // Out of descriptors, most likely: closing connections will free some.
-                    tracing::warn!(%error, "cannot accept a connection to the control socket");
+                    tracing::warn!(listener = "control", %error, "cannot accept a connection to the control socket");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }

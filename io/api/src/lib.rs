@@ -105,7 +105,7 @@ async fn metrics(State(probe): State<StatusProbe>) -> Response {
     match metrics::encode(probe.status().await) {
         Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
         Err(error) => {
-            tracing::error!(%error, "cannot encode the metrics");
+            tracing::error!(listener = "metrics", %error, "cannot encode the metrics");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }

@@ -95,6 +95,7 @@ impl Server {
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let serving = tokio::spawn(async move {
             if let Err(error) = server.add_service(service).serve_with_incoming(incoming).await {
+                // No peer: once, at an end that never comes in practice.
                 tracing::error!(error = crate::error::line(&error), "the controller serves no more");
             }
         });
@@ -302,7 +303,7 @@ async fn read(
             Ok(Some(_)) => Err("neither a report nor an acknowledgement".to_owned()),
             Ok(None) => break,
             Err(status) => {
-                tracing::debug!(error = status.message(), "a gateway's stream has ended");
+                tracing::debug!(peer = ?connection, error = status.message(), "a gateway's stream has ended");
                 break;
             }
         };
@@ -313,7 +314,7 @@ async fn read(
                 }
             }
             Err(wrong) => {
-                tracing::warn!(found = wrong, "a gateway has sent what it must not: its stream is ended");
+                tracing::warn!(peer = ?connection, found = wrong, "a gateway has sent what it must not: its stream is ended");
                 break;
             }
         }

@@ -9,6 +9,7 @@ use weir_nbd::{Command, NbdError, REQUEST_LENGTH, Session};
 use weir_sched::Chain;
 
 use crate::budget::{Charge, OwnerId};
+use crate::front::Permit;
 use crate::loss::Witness;
 use crate::output::Output;
 use crate::pace::Pace;
@@ -61,13 +62,6 @@ pub(crate) struct Connection {
     pub(crate) _permit: Permit,
     /// The connection's task, to be woken when a limit that held it back has eased.
     pub(crate) waker: Option<Waker>,
-}
-
-/// A connection's place among those allowed: free again, and no longer counted, when it is dropped.
-#[derive(Debug)]
-pub(crate) struct Permit {
-    pub(crate) _place: tokio::sync::OwnedSemaphorePermit,
-    pub(crate) _counted: std::sync::Arc<()>,
 }
 
 /// How far the connection is from its end.

@@ -52,6 +52,11 @@ impl ExportTable {
         self.exports.remove(name);
     }
 
+    /// The names of all volumes.
+    pub(crate) fn volumes(&self) -> impl Iterator<Item = &str> {
+        self.exports.keys().map(String::as_str)
+    }
+
     pub(crate) fn place(&self, name: &str) -> Option<Place> {
         self.exports.get(name).map(|(_, place)| *place)
     }

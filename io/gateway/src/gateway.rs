@@ -1,27 +1,26 @@
 //! The handle of a running gateway: start it, change it, ask it, stop it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use weir_backend::{BackendSpec, OpenError, Opened, open};
 use weir_clock::Clock;
 use weir_engine::Recorder;
 use weir_nbd::Exports;
 
-use crate::connection::Permit;
 use crate::exports::{ExportTable, Place};
+use crate::front::Front;
 use crate::listen::Listener;
 use crate::loss::Estate;
 use crate::memory;
-use crate::negotiate::negotiate;
 use crate::port::Port;
 use crate::shard::{Command, NewVolume, ShardHandle};
 use crate::sharing::Explanation;
-use crate::spec::{GatewaySpec, Limits, PoolSpec, VolumeSpec};
+use crate::spec::{GatewaySpec, PoolSpec, VolumeSpec};
 use crate::status::GatewayStatus;
 
 pub use crate::shard::ShardError;
@@ -51,15 +50,6 @@ struct PoolPlace {
     shard: usize,
     pool: usize,
     volumes: BTreeMap<String, Place>,
-}
-
-/// What the acceptors share with the handle.
-struct Front {
-    exports: RwLock<Arc<ExportTable>>,
-    permits: Arc<Semaphore>,
-    /// Each connection has a reference.
-    connected: Arc<()>,
-    limits: RwLock<Limits>,
 }
 
 /// Why a gateway cannot start, or cannot change.
@@ -138,12 +128,7 @@ impl Gateway {
             }
         };
         let limits = spec.limits;
-        let front = Arc::new(Front {
-            exports: RwLock::default(),
-            permits: Arc::new(Semaphore::new(limits.connections as usize)),
-            connected: Arc::default(),
-            limits: RwLock::new(limits),
-        });
+        let front = Arc::new(Front::new(limits));
         let nothing = GatewaySpec { pools: BTreeMap::new(), limits };
         let mut gateway = Self {
             spec: nothing,
@@ -155,7 +140,8 @@ impl Gateway {
             recorders,
         };
         gateway.apply(spec, opened).await;
-        let accept = |(number, listener)| gateway.accept_on(number, listener);
+        let senders: Vec<_> = gateway.shards.iter().map(ShardHandle::sender).collect();
+        let accept = |(number, listener)| gateway.front.accept_on(number, listener, senders.clone());
         gateway.acceptors = listeners.into_iter().enumerate().map(accept).collect();
         Ok(gateway)
     }
@@ -219,6 +205,7 @@ impl Gateway {
         }
         waiting = wait_within(self.spec.limits.shutdown_timeout.into(), waiting).await;
         if !waiting.is_empty() {
+            // No peer: once, at the end.
             tracing::warn!("time is up: what is still queued is answered with ESHUTDOWN");
             self.shards.iter().for_each(|shard| shard.send(Command::AbortQueued));
             waiting = wait_within(LAST_FLUSH_TIMEOUT, waiting).await;
@@ -233,9 +220,7 @@ impl Gateway {
 
     /// Clients that read their last replies close their side; those that do not are cut off.
     async fn let_clients_leave(&self) {
-        let total = self.spec.limits.connections;
-        let all = Arc::clone(&self.front.permits).acquire_many_owned(total);
-        let _ = tokio::time::timeout(GOODBYE, all).await;
+        let _ = tokio::time::timeout(GOODBYE, self.front.wait_until_all_are_gone()).await;
     }
 
     fn served(&self, name: &str) -> Option<(&str, &VolumeSpec)> {
@@ -244,14 +229,17 @@ impl Gateway {
 
     /// Brings the shards from what they serve to `spec`; `opened` holds the backends of the new volumes. Cannot fail.
     async fn apply(&mut self, spec: GatewaySpec, mut opened: BTreeMap<String, Opened>) {
-        let mut exports =
-            ExportTable::clone(&self.front.exports.read().expect("nothing panics with the table"));
+        let mut exports = ExportTable::clone(&self.front.exports());
         self.remove_what_went(&spec, &mut exports);
         for (name, pool) in &spec.pools {
             self.apply_pool(name, pool, &mut opened, &mut exports).await;
         }
-        self.apply_limits(&spec);
-        *self.front.exports.write().expect("nothing panics with the table") = Arc::new(exports);
+        for (number, shard) in self.shards.iter().enumerate() {
+            let pools = self.places.iter().filter(|(_, place)| place.shard == number);
+            let budget = memory::share(&spec, self.shards.len(), pools.map(|(name, _)| name.as_str()));
+            shard.send(Command::SetLimits { limits: spec.limits, budget });
+        }
+        self.front.set(exports, spec.limits);
         self.spec = spec;
     }
 
@@ -332,74 +320,9 @@ impl Gateway {
         }
     }
 
-    fn apply_limits(&self, spec: &GatewaySpec) {
-        let limits = &spec.limits;
-        let before =
-            std::mem::replace(&mut *self.front.limits.write().expect("nothing panics with it"), *limits);
-        for (number, shard) in self.shards.iter().enumerate() {
-            let pools = self.places.iter().filter(|(_, place)| place.shard == number);
-            let budget = memory::share(spec, self.shards.len(), pools.map(|(name, _)| name.as_str()));
-            shard.send(Command::SetLimits { limits: *limits, budget });
-        }
-        if limits.connections > before.connections {
-            self.front.permits.add_permits((limits.connections - before.connections) as usize);
-        } else {
-            let fewer = (before.connections - limits.connections) as usize;
-            let taken = self.front.permits.forget_permits(fewer);
-            if taken < fewer {
-                self.forget_as_clients_leave(fewer - taken);
-            }
-        }
-    }
-
-    /// Takes away places that clients still have, before anybody else gets them.
-    fn forget_as_clients_leave(&self, places: usize) {
-        let places = u32::try_from(places).expect("a difference of two limits");
-        let left = Arc::clone(&self.front.permits).acquire_many_owned(places);
-        tokio::task::spawn_local(async move {
-            if let Ok(left) = left.await {
-                left.forget();
-            }
-        });
-    }
-
     fn least_used_shard(&self) -> usize {
         let pools_on = |shard: &usize| self.places.values().filter(|place| place.shard == *shard).count();
         (0..self.shards.len()).min_by_key(pools_on).expect("a gateway has shards")
-    }
-
-    /// Accepts clients on the listener of this number.
-    fn accept_on(&self, number: usize, listener: Listener) -> JoinHandle<()> {
-        let front = Arc::clone(&self.front);
-        let senders: Vec<_> = self.shards.iter().map(ShardHandle::sender).collect();
-        tokio::task::spawn_local(async move {
-            loop {
-                match listener.accept().await {
-                    Ok((stream, peer)) => {
-                        let Ok(place) = Arc::clone(&front.permits).try_acquire_owned() else {
-                            tracing::warn!(peer, "refused: limits.connections are connected");
-                            continue;
-                        };
-                        let permit = Permit { _place: place, _counted: Arc::clone(&front.connected) };
-                        let (front, senders) = (Arc::clone(&front), senders.clone());
-                        tokio::task::spawn_local(async move {
-                            let within =
-                                front.limits.read().expect("nothing panics with it").handshake_timeout;
-                            let done =
-                                negotiate(stream, peer, number, permit, &front.exports, within.into()).await;
-                            if let Some((place, connection)) = done {
-                                let _ = senders[place.shard].send(Command::Connect(connection));
-                            }
-                        });
-                    }
-                    Err(error) => {
-                        // Out of descriptors, most likely: closing connections will free some.
-                        tracing::warn!(%error, "cannot accept a connection");
-                        tokio::time::sleep(Duration::from_millis(100)).await;
-                    }
-                }
-            }
-        })
     }
 }
 
@@ -420,7 +343,7 @@ impl StatusProbe {
             pools.extend(status.await.unwrap_or_default());
         }
         pools.sort_by(|a, b| a.name.cmp(&b.name));
-        let connections = Arc::strong_count(&self.front.connected) as u64 - 1;
+        let connections = self.front.connected();
         GatewayStatus { connections, pools }
     }
 
@@ -429,7 +352,7 @@ impl StatusProbe {
     /// # Errors
     /// If there is no such volume; then, those that there are.
     pub async fn explain(&self, volume: &str) -> Result<Explanation, Vec<String>> {
-        let exports = Arc::clone(&self.front.exports.read().expect("nothing panics with the table"));
+        let exports = self.front.exports();
         if let Some(Place { shard, pool, volume }) = exports.place(volume) {
             let (answer, explained) = oneshot::channel();
             let _ = self.senders[shard].send(Command::Explain { pool, volume, answer });

@@ -17,6 +17,7 @@
 mod budget;
 mod connection;
 mod exports;
+mod front;
 mod gateway;
 mod listen;
 mod loss;
@@ -24,6 +25,7 @@ mod memory;
 mod negotiate;
 mod output;
 mod pace;
+mod places;
 mod port;
 mod reply;
 mod shard;

@@ -10,6 +10,7 @@ use socket2::TcpKeepalive;
 use thiserror::Error;
 use tokio::net::TcpListener;
 
+use crate::places::Origin;
 use crate::stream::Stream;
 use crate::unix_socket::UnixSocket;
 
@@ -41,6 +42,9 @@ pub enum ListenError {
     /// Another server answers on the path.
     #[error("{0}: a live server listens on this socket; accepted: a path of its own for each server")]
     TakenByLiveServer(PathBuf),
+    /// Another server is about to take the path, or was stopped while it was.
+    #[error("{0}: another process has held {0}.lock for 5 s; accepted: a path of its own for each server")]
+    Locked(PathBuf),
     /// Something that is no socket is in the way.
     #[error("{0}: exists and is not a socket; accepted: a free path, or a socket that a server left behind")]
     NotASocket(PathBuf),
@@ -81,17 +85,25 @@ impl Listener {
         }
     }
 
-    /// The next connection, and a name for the log.
-    pub(crate) async fn accept(&self) -> io::Result<(Stream, String)> {
+    /// The next connection, a name for the log, and whose share it counts to.
+    ///
+    /// # Errors
+    /// As the system has them; a later call may succeed.
+    pub(crate) async fn accept(&self) -> io::Result<(Stream, String, Origin)> {
         match &self.socket {
             Bound::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                // Replies are written whole; waiting for more to send would only delay them.
-                stream.set_nodelay(true)?;
-                socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive())?;
-                Ok((Stream::Tcp(stream), peer.to_string()))
+                // Replies are written whole; waiting for more to send would only delay them. It can only fail for a
+                // peer that is gone, which is found out when it is read.
+                let _ = stream.set_nodelay(true);
+                let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive());
+                Ok((Stream::Tcp(stream), peer.to_string(), peer.ip().into()))
             }
-            Bound::Unix(socket) => Ok((Stream::Unix(socket.accept().await?), self.address.to_string())),
+            Bound::Unix(socket) => {
+                let stream = socket.accept().await?;
+                let origin = stream.peer_cred().map_or(Origin::Unknown, |peer| Origin::User(peer.uid()));
+                Ok((Stream::Unix(stream), self.address.to_string(), origin))
+            }
         }
     }
 }

@@ -79,6 +79,10 @@ mod tests {
         let second = Span::from_secs(1);
         let limits = Limits {
             connections: 1,
+            handshakes: 1,
+            connections_per_address: 1,
+            connections_per_volume: 1,
+            connections_kept: 1,
             handshake_timeout: second,
             requests_per_connection: 1,
             bytes_per_connection: LARGEST,

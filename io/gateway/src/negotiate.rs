@@ -1,14 +1,13 @@
 //! The handshake of one connection, within its time, up to the shard that serves the export it chose.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::time::timeout;
 use weir_nbd::{HandshakeLimits, Handshaking, ServerHandshake, Session};
 
-use crate::connection::Permit;
-use crate::exports::{ExportTable, Place};
+use crate::exports::Place;
+use crate::front::{Front, Handshake, Permit};
 use crate::shard::NewConnection;
 use crate::stream::{Socket, Stream};
 
@@ -20,13 +19,13 @@ pub(crate) async fn negotiate(
     stream: Stream,
     peer: String,
     listener: usize,
-    permit: Permit,
-    exports: &RwLock<Arc<ExportTable>>,
+    handshake: Handshake,
+    front: &Front,
     within: Duration,
 ) -> Option<(Place, NewConnection)> {
-    let outcome = timeout(within, shake_hands(stream, exports)).await;
+    let outcome = timeout(within, shake_hands(stream, &peer, handshake, front)).await;
     match outcome {
-        Ok(Ok(Some((place, session, rest, socket)))) => {
+        Ok(Ok(Some(Settled { place, session, rest, socket, permit }))) => {
             tracing::debug!(peer, export = session.export.name, "connected");
             let Place { pool, volume, .. } = place;
             Some((place, NewConnection { socket, peer, session, rest, pool, volume, listener, permit }))
@@ -43,30 +42,52 @@ pub(crate) async fn negotiate(
     }
 }
 
-type Settled = (Place, Session, Vec<u8>, Socket);
+/// What a handshake has led to.
+struct Settled {
+    place: Place,
+    session: Session,
+    rest: Vec<u8>,
+    socket: Socket,
+    permit: Permit,
+}
 
-async fn shake_hands(stream: Stream, exports: &RwLock<Arc<ExportTable>>) -> io::Result<Option<Settled>> {
-    let mut handshake = ServerHandshake::new(HandshakeLimits::default());
+async fn shake_hands(
+    stream: Stream,
+    peer: &str,
+    handshake: Handshake,
+    front: &Front,
+) -> io::Result<Option<Settled>> {
+    let mut server = ServerHandshake::new(HandshakeLimits::default());
     let mut input = [0; READ];
     let mut length = 0;
     loop {
-        let table = Arc::clone(&exports.read().expect("nothing panics while it holds the table"));
-        let outcome = handshake.handle_input(&input[..length], &*table);
-        write_all(&stream, &handshake.take_output()).await?;
+        let table = front.exports();
+        let received = input.get(..length).unwrap_or_default();
+        let outcome = server.handle_input(received, &*table);
+        let said = server.take_output();
         match outcome {
             Handshaking::NeedMore => {
+                write_all(&stream, &said).await?;
                 let mut into = [IoSliceMut::new(&mut input)];
                 length = std::future::poll_fn(|cx| stream.poll_read(cx, &mut into)).await?;
                 if length == 0 {
                     return Ok(None);
                 }
             }
-            Handshaking::Drain => length = 0,
-            Handshaking::Closed(reason) => return Err(io::Error::other(reason.to_string())),
+            Handshaking::Drain => {
+                write_all(&stream, &said).await?;
+                length = 0;
+            }
+            Handshaking::Closed(reason) => {
+                write_all(&stream, &said).await?;
+                return Err(io::Error::other(reason.to_string()));
+            }
             Handshaking::Ready { session, rest } => {
-                let place = table.place(&session.export.name);
-                let socket = stream.into_socket()?;
-                return Ok(place.map(|place| (place, session, rest, socket)));
+                let Some(place) = table.place(&session.export.name) else { return Ok(None) };
+                // Before the client hears that it is let in.
+                let Some(permit) = handshake.settle(peer, &session.export.name) else { return Ok(None) };
+                write_all(&stream, &said).await?;
+                return Ok(Some(Settled { place, session, rest, socket: stream.into_socket()?, permit }));
             }
         }
     }
@@ -75,7 +96,7 @@ async fn shake_hands(stream: Stream, exports: &RwLock<Arc<ExportTable>>) -> io::
 async fn write_all(stream: &Stream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let written = stream.try_write(&[IoSlice::new(bytes)])?;
-        bytes = &bytes[written..];
+        bytes = bytes.get(written..).unwrap_or_default();
         if !bytes.is_empty() {
             std::future::poll_fn(|cx| stream.poll_writable(cx)).await?;
         }

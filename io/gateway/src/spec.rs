@@ -45,8 +45,16 @@ pub struct VolumeSpec {
 /// What clients may use up, so that none disturbs another and memory is bounded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Connections at a time; one more is closed at once.
+    /// Clients at a time; one more is closed.
     pub connections: u32,
+    /// Peers at a time that have not finished their handshake; one more gets the place of another.
+    pub handshakes: u32,
+    /// Clients at a time from one address: a host, a network of /64, or a user of this host.
+    pub connections_per_address: u32,
+    /// Clients at a time of one volume.
+    pub connections_per_volume: u32,
+    /// Places that a volume has for its clients and that those of other volumes cannot take.
+    pub connections_kept: u32,
     /// Time from accept to the end of the negotiation.
     pub handshake_timeout: Span,
     /// Requests of one connection that are not answered yet; further ones stay in its socket.

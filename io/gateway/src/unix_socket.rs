@@ -10,11 +10,16 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::listen::{Address, ListenError};
 
+mod path_lock;
+
+use path_lock::PathLock;
+
 /// A bound Unix socket. Dropping it removes its path.
 #[derive(Debug)]
 pub struct UnixSocket {
     path: PathBuf,
-    inode: u64,
+    /// The device and the number of the path's inode.
+    inode: (u64, u64),
     listener: UnixListener,
 }
 
@@ -51,6 +56,10 @@ impl UnixSocket {
 
     fn bind_with(path: &Path, mode: Mode) -> Result<Self, ListenError> {
         let refused = |source| ListenError::Refused { address: Address::Unix(path.into()), source };
+        let _lock = PathLock::take(path).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => ListenError::Locked(path.into()),
+            _ => refused(error),
+        })?;
         clear_stale_socket(path)?;
         let bound = || {
             let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
@@ -60,7 +69,7 @@ impl UnixSocket {
             socket.bind(&socket2::SockAddr::unix(path)?)?;
             socket.listen(1024)?;
             let listener = UnixListener::from_std(socket.into())?;
-            Ok(Self { path: path.to_owned(), inode: fs::metadata(path)?.ino(), listener })
+            Ok(Self { path: path.to_owned(), inode: inode(path)?, listener })
         };
         bound().map_err(refused)
     }
@@ -71,18 +80,34 @@ fn clear_stale_socket(path: &Path) -> Result<(), ListenError> {
     if !found.file_type().is_socket() {
         return Err(ListenError::NotASocket(path.into()));
     }
-    match std::os::unix::net::UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)
-            .map_err(|source| ListenError::Refused { address: Address::Unix(path.into()), source }),
+    let refused = |source| ListenError::Refused { address: Address::Unix(path.into()), source };
+    // Without waiting: a server whose backlog is full, or that is stopped, may never take the connection.
+    let connect = || {
+        let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        Ok((socket2::SockAddr::unix(path)?, socket))
+    };
+    let (address, socket) = connect().map_err(refused)?;
+    match socket.connect(&address) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(refused)
+        }
         // Connected, or refused for want of permission or backlog: somebody is there.
         _ => Err(ListenError::TakenByLiveServer(path.into())),
     }
 }
 
+/// The device and the number of a path's inode.
+fn inode(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
+}
+
 impl Drop for UnixSocket {
     fn drop(&mut self) {
-        // Another server may have replaced the path since; its socket is not ours to remove.
-        if fs::metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
+        // Somebody may have removed the path, and another server may have taken it since: its socket is not ours to remove.
+        // Without the lock it could be taken between the look and the removal. A path left behind harms nobody.
+        let Ok(_lock) = PathLock::take(&self.path) else { return };
+        if inode(&self.path).is_ok_and(|found| found == self.inode) {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -104,6 +129,64 @@ mod tests {
         let socket = UnixSocket::bind(&path).unwrap();
         drop(socket);
         assert!(!path.exists(), "a socket removes its path");
+    }
+
+    /// Whether the path leads to this socket.
+    async fn leads_to(path: &Path, socket: &UnixSocket) -> bool {
+        let Ok(_client) = std::os::unix::net::UnixStream::connect(path) else { return false };
+        // The connection is there at once, or leads elsewhere.
+        let accepted = tokio::time::timeout(std::time::Duration::from_secs(10), socket.accept()).await;
+        accepted.is_ok_and(|accepted| accepted.is_ok())
+    }
+
+    #[tokio::test]
+    async fn of_servers_that_start_at_once_one_has_the_path_and_keeps_it() {
+        const SERVERS: usize = 8;
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..100 {
+            let path = dir.path().join(format!("{round}.sock"));
+            drop(std::os::unix::net::UnixListener::bind(&path).unwrap()); // as a killed server leaves it behind
+            let (runtime, start) = (tokio::runtime::Handle::current(), std::sync::Barrier::new(SERVERS));
+            let race = || {
+                let _runtime = runtime.enter();
+                start.wait();
+                UnixSocket::bind(&path)
+            };
+            let bound: Vec<_> = std::thread::scope(|scope| {
+                let starting: Vec<_> = (0..SERVERS).map(|_| scope.spawn(race)).collect();
+                starting.into_iter().map(|server| server.join().unwrap()).collect()
+            });
+            let (won, lost): (Vec<_>, Vec<_>) = bound.into_iter().partition(Result::is_ok);
+            assert_eq!(won.len(), 1, "in round {round}");
+            assert!(lost.into_iter().all(|error| matches!(error, Err(ListenError::TakenByLiveServer(_)))));
+            assert!(
+                leads_to(&path, won[0].as_ref().unwrap()).await,
+                "the path of round {round} leads nowhere"
+            );
+        }
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
+        assert!(left.is_empty(), "neither a socket nor a lock is left behind: {left:?}");
+    }
+
+    #[tokio::test]
+    async fn a_server_whose_backlog_is_full_is_alive_and_holds_nobody_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("nbd.sock");
+        let address = socket2::SockAddr::unix(&path).unwrap();
+        let socket = || socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+        let live = socket();
+        live.bind(&address).unwrap();
+        live.listen(0).unwrap();
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                let client = socket();
+                client.set_nonblocking(true).unwrap();
+                let _ = client.connect(&address);
+                client
+            })
+            .collect();
+        assert!(matches!(UnixSocket::bind(&path), Err(ListenError::TakenByLiveServer(_))));
+        drop(clients);
     }
 
     #[tokio::test]

@@ -12,6 +12,10 @@ use super::reader::Section;
 
 pub(super) const KEYS: &[&str] = &[
     "connections",
+    "connections_per_address",
+    "connections_per_volume",
+    "connections_kept",
+    "handshakes",
     "handshake_timeout",
     "requests_per_connection",
     "bytes_per_connection",
@@ -30,11 +34,22 @@ const BYTES_IN_FLIGHT: ByteSize = ByteSize::gib(1);
 /// From too short for a packet that is lost once to longer than anybody waits.
 const TIMEOUTS: RangeInclusive<Span> = Span::from_millis(100)..=Span::from_secs(3600);
 
+/// A gateway of so few places is one client's: no share is less.
+const LEAST_SHARE: u32 = 16;
+
 /// What clients may take of the gateway's memory and time.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Limits {
-    /// Connections open at a time; a further one is closed at once.
+    /// Clients connected at a time; a further one is closed.
     pub(crate) connections: Resolved<NonZeroU32>,
+    /// Clients connected at a time from one address.
+    pub(crate) connections_per_address: Resolved<NonZeroU32>,
+    /// Clients connected at a time to one volume.
+    pub(crate) connections_per_volume: Resolved<NonZeroU32>,
+    /// Places of each volume that clients of others cannot take.
+    pub(crate) connections_kept: Resolved<NonZeroU32>,
+    /// Peers that have not finished their handshake; a further one gets the place of another.
+    pub(crate) handshakes: Resolved<NonZeroU32>,
     /// How long a client may take from connecting to the end of the negotiation.
     pub(crate) handshake_timeout: Resolved<Span>,
     /// Requests that a connection may have read and not yet answered; beyond it, its socket is not read.
@@ -50,21 +65,43 @@ pub(crate) struct Limits {
 }
 
 /// What the table says; `promises` volumes are promised something.
-pub(super) fn resolve(section: Option<&Section<'_>>, promises: u64) -> Limits {
+pub(super) fn resolve(root: &Section<'_>, promises: u64) -> Limits {
+    let section = root.section("limits", KEYS);
+    let section = section.as_ref();
     let (bytes_in_flight, why_bytes) = default_bytes_in_flight(promises);
-    let connections = NonZeroU32::new(10_500).expect("not zero");
     let requests = NonZeroU32::new(1024).expect("not zero");
     let sizes = || accepts::size(LARGEST_REQUEST..=ByteSize::tib(1));
     let timeout = |key, default, reason| {
         or_default(section, key, &accepts::duration(TIMEOUTS), Span::from_secs(default), reason)
     };
+    let count = |key, default: u32, reason| {
+        let default = NonZeroU32::new(default).expect("no default is zero");
+        or_default(section, key, &accepts::count(1_000_000), default, reason)
+    };
+    let connections =
+        count("connections", 10_500, "10,000 clients and some that reconnect, at 64KiB each when idle");
+    let share = share_of(connections.value.get());
     let limits = Limits {
-        connections: or_default(
-            section,
-            "connections",
-            &accepts::count(1_000_000),
-            connections,
-            "10,000 clients and some that reconnect, at 64KiB each when idle",
+        connections_per_address: count(
+            "connections_per_address",
+            share,
+            "three quarters of limits.connections, at least 16: a quarter is left for other addresses",
+        ),
+        connections_per_volume: count(
+            "connections_per_volume",
+            share,
+            "three quarters of limits.connections, at least 16: a quarter is left for other volumes",
+        ),
+        connections_kept: count(
+            "connections_kept",
+            4,
+            "a client with four connections, or a few that reconnect",
+        ),
+        connections,
+        handshakes: count(
+            "handshakes",
+            1024,
+            "what a good client needs is milliseconds; 8MiB if all are taken",
         ),
         handshake_timeout: timeout("handshake_timeout", 10, "three losses of a packet and a slow client"),
         requests_per_connection: or_default(
@@ -118,6 +155,12 @@ fn check_promises(section: Option<&Section<'_>>, limits: &Limits, promises: u64)
         );
         section.refuse("bytes_in_flight", &accepted);
     }
+}
+
+/// What one address, or one volume, may have of all connections.
+const fn share_of(connections: u32) -> u32 {
+    let share = connections - connections / 4;
+    if share < LEAST_SHARE { LEAST_SHARE } else { share }
 }
 
 /// A connection that may hold more than the process may could never use what it was given.

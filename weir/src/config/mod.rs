@@ -95,7 +95,6 @@ fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> 
     let stations = resolve_each(&root.named("station", pool::STATION_KEYS), pool::resolve_station);
     let arrays = array::resolve(&root);
     let listen = listen::resolve(&root);
-    let limits_section = root.section("limits", limits::KEYS);
     let cluster = cluster::resolve(&root, &pool_sections);
     let sections = root.named("volume", volume::KEYS);
     let mut volumes = BTreeMap::new();
@@ -109,7 +108,7 @@ fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> 
     if sections.is_empty() && !root.has("volume") {
         root.refuse_found("volume", "nothing", "at least one table [volume.NAME]");
     }
-    let limits = limits::resolve(limits_section.as_ref(), rules::promises(&pools, &volumes));
+    let limits = limits::resolve(&root, rules::promises(&pools, &volumes));
     let config = Config { listen, limits, cluster, pools, volumes, stations, arrays };
     rules::check_sharing(&sections, &config);
     rules::check_totals(&pool_sections, &sections, &config);

@@ -114,6 +114,15 @@ impl Rows {
     fn push_limits(&mut self, config: &Config) {
         let limits = &config.limits;
         self.push("limits.connections", &limits.connections, ToString::to_string);
+        let counts = [
+            ("connections_per_address", &limits.connections_per_address),
+            ("connections_per_volume", &limits.connections_per_volume),
+            ("connections_kept", &limits.connections_kept),
+            ("handshakes", &limits.handshakes),
+        ];
+        for (key, count) in counts {
+            self.push(&join("limits", key), count, ToString::to_string);
+        }
         self.push("limits.handshake_timeout", &limits.handshake_timeout, |span| show_span(*span));
         self.push("limits.requests_per_connection", &limits.requests_per_connection, ToString::to_string);
         self.push("limits.bytes_per_connection", &limits.bytes_per_connection, |size| show_size(*size));

@@ -3,8 +3,10 @@
 //!
 //! A file for each kind of attack. Each test is named after what it protects, and fails on a weir that does not protect it.
 
+mod flood;
 mod loss;
 mod mass_close;
 mod memory;
 mod neighbour;
+mod silent;
 mod unfinished_writes;

@@ -23,6 +23,9 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes of a volume in memory.
 pub(super) const MEMORY_MIB: u64 = 256;
 
+/// All clients of a benchmark come from one address, to one volume.
+const ALL_FROM_HERE: &str = "[limits]\nconnections_per_address = 10500\nconnections_per_volume = 10500\n\n";
+
 /// An SLO that every load keeps, so that the law works and never holds anything back.
 const EASY_SLO: &str = r#"slo = [{ up_to = "10000000iops", read = "500ms", write = "500ms" }]"#;
 
@@ -209,7 +212,7 @@ fn start_weir(
         Address::Tcp(address) => address.to_string(),
     };
     let file = bed.scratch(&format!("{name}.toml"));
-    let config = format!("[listen]\nnbd = [\"{listen}\"]\nmetrics = \"{metrics}\"\n\n{pools}");
+    let config = format!("[listen]\nnbd = [\"{listen}\"]\nmetrics = \"{metrics}\"\n\n{ALL_FROM_HERE}{pools}");
     fs::write(&file, config).with_context(|| file.display().to_string())?;
     let mut command = bed.cores().command(End::Server, program);
     command.arg("serve").arg(&file);

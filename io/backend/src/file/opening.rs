@@ -161,6 +161,7 @@ fn finish(
         // See the header of `file`. A file system without advice has no read-ahead to turn off.
         let _ = fadvise(&buffered, 0, None, Advice::Random);
     } else {
+        // No peer: once, when a volume is opened.
         tracing::info!(path = %path.display(), "no direct I/O here; requests go through the page cache");
     }
     let abilities = Abilities {

@@ -10,7 +10,8 @@ use weir_sched::{Chain, SlotChains};
 
 use super::{Intervals, Pool, Shard, Volume};
 use crate::budget::Part;
-use crate::connection::{ConnectionId, Permit};
+use crate::connection::ConnectionId;
+use crate::front::Permit;
 use crate::memory::is_promised;
 use crate::port::{Observations, PortTerms};
 use crate::sharing::{Explanation, VolumeSharing};

@@ -267,6 +267,7 @@ impl Shard {
         let mut ended = pool.volumes[volume.0 as usize].take().expect("a volume ends once");
         if let Err(error) = result {
             ended.losses.happen();
+            // No peer: once, when a volume ends.
             tracing::error!(volume = ended.name, %error, "the last flush failed: unflushed writes may be lost");
         }
         for (_, connection) in &mut self.connections {
@@ -283,6 +284,7 @@ impl Shard {
         self.budget.remove_owner(ended.owner);
         // The device goes before anybody is told, so that its file is free for the next server.
         drop(ended.device);
+        // No peer: once, when a volume ends.
         tracing::info!(volume = ended.name, "no longer served");
         for done in ended.retiring.into_iter().flat_map(|retiring| retiring.done) {
             let _ = done.send(()); // whoever asked may have stopped waiting

@@ -159,6 +159,7 @@ impl Shard {
         let volume = self.pools[pool].volume(pending.volume);
         if volume.error_logged.is_none_or(|last| now.since(last) >= ERROR_LOG_PERIOD) {
             volume.error_logged = Some(now);
+            // No peer: limited for each volume, right here.
             tracing::warn!(volume = volume.name, %error, "the device failed a request");
         }
     }

@@ -116,9 +116,17 @@ impl RawClient {
 
     /// Connects over TCP.
     pub(crate) fn connect_tcp(server: &Server, export: &str) -> Self {
+        Self::try_connect_tcp(server, export).expect("the server lets the client in")
+    }
+
+    /// Connects over TCP.
+    ///
+    /// # Errors
+    /// If the server closes the connection on the way.
+    pub(crate) fn try_connect_tcp(server: &Server, export: &str) -> io::Result<Self> {
         let socket = TcpStream::connect(&server.tcp).expect("the server accepts");
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket has a time limit");
-        Self::shake_hands(Box::new(socket), export).expect("the server lets the client in")
+        Self::shake_hands(Box::new(socket), export)
     }
 
     /// `NBD_OPT_EXPORT_NAME`, the shortest way in.

@@ -1,0 +1,228 @@
+//! Who may be connected: places for handshakes, and places for clients, with a share for each address and each volume.
+//!
+//! A client is a peer that has finished its handshake. Until then it has one of `handshakes` places, which a peer cannot keep for
+//! long: when all are taken, a new one gets the place of the oldest handshake of that address which has the most of them.
+//! A good client finishes within milliseconds and is never the oldest for long. Counting both kinds together would let silent
+//! peers keep clients out.
+//!
+//! A client has one of `connections` places. An address and a volume have at most so many of them. Each volume keeps a few
+//! places that clients of other volumes cannot take. All this is counted here, without sockets and without time.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+
+use crate::spec::Limits;
+
+/// Whose share a connection counts to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Origin {
+    /// A host.
+    V4(Ipv4Addr),
+    /// A network of /64: a host usually has all addresses of one.
+    V6(u64),
+    /// A user of this host.
+    User(u32),
+    /// The system does not tell.
+    Unknown,
+}
+
+/// The number of a handshake, in the order of their beginnings.
+pub(crate) type Ticket = u64;
+
+/// Which limit kept somebody out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Full {
+    /// `limits.connections`, or what other volumes keep of it.
+    Connections,
+    /// `limits.connections_per_address`.
+    Address,
+    /// `limits.connections_per_volume`.
+    Volume,
+}
+
+/// All places.
+#[derive(Debug)]
+pub(crate) struct Places {
+    limits: Limits,
+    next_ticket: Ticket,
+    /// The unfinished handshakes of each address, oldest first. No address is without any.
+    handshakes: BTreeMap<Origin, VecDeque<Ticket>>,
+    unfinished: usize,
+    /// The clients of each address and of each volume. None without any.
+    addresses: BTreeMap<Origin, u32>,
+    volumes: BTreeMap<String, u32>,
+    clients: u32,
+    /// The volumes that are served, each of which keeps some places.
+    served: BTreeSet<String>,
+}
+
+impl Places {
+    pub(crate) const fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            next_ticket: 0,
+            handshakes: BTreeMap::new(),
+            unfinished: 0,
+            addresses: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+            clients: 0,
+            served: BTreeSet::new(),
+        }
+    }
+
+    /// Other limits, for those to come.
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// Other volumes are served.
+    pub(crate) fn set_served(&mut self, volumes: BTreeSet<String>) {
+        self.served = volumes;
+    }
+
+    /// How many are connected, clients and unfinished handshakes.
+    pub(crate) fn connected(&self) -> u64 {
+        u64::from(self.clients) + self.unfinished as u64
+    }
+
+    /// A peer has connected. The second ticket is of the handshake that gives way to it, if one has to, and that is over with
+    /// this call.
+    ///
+    /// # Errors
+    /// If it could not become a client: there is no place for it at any volume.
+    pub(crate) fn begin(&mut self, origin: Origin) -> Result<(Ticket, Option<(Ticket, Origin)>), Full> {
+        if self.clients >= self.limits.connections {
+            return Err(Full::Connections);
+        }
+        if self.of_address(origin) >= self.limits.connections_per_address {
+            return Err(Full::Address);
+        }
+        let given_up =
+            self.oldest_of_the_most().filter(|_| self.unfinished >= self.limits.handshakes as usize);
+        if let Some((ticket, origin)) = given_up {
+            self.end(ticket, origin);
+        }
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.handshakes.entry(origin).or_default().push_back(ticket);
+        self.unfinished += 1;
+        Ok((ticket, given_up))
+    }
+
+    /// A handshake is over, without a client. One that has given way to another is over already.
+    pub(crate) fn end(&mut self, ticket: Ticket, origin: Origin) {
+        let Some(of_address) = self.handshakes.get_mut(&origin) else { return };
+        if let Ok(at) = of_address.binary_search(&ticket) {
+            of_address.remove(at);
+            self.unfinished -= 1;
+        }
+        if of_address.is_empty() {
+            self.handshakes.remove(&origin);
+        }
+    }
+
+    /// A handshake has led to a client of this volume. The handshake is over in any case.
+    ///
+    /// # Errors
+    /// If there is no place for the client.
+    pub(crate) fn settle(&mut self, ticket: Ticket, origin: Origin, volume: &str) -> Result<(), Full> {
+        self.end(ticket, origin);
+        if self.of_volume(volume) >= self.limits.connections_per_volume {
+            return Err(Full::Volume);
+        }
+        if self.of_address(origin) >= self.limits.connections_per_address {
+            return Err(Full::Address);
+        }
+        if self.clients.saturating_add(self.kept_by_others(volume)) >= self.limits.connections {
+            return Err(Full::Connections);
+        }
+        *self.addresses.entry(origin).or_default() += 1;
+        *self.volumes.entry(volume.to_owned()).or_default() += 1;
+        self.clients += 1;
+        Ok(())
+    }
+
+    /// A client has gone.
+    pub(crate) fn leave(&mut self, origin: Origin, volume: &str) {
+        self.clients -= 1;
+        if let Some(clients) = self.addresses.get_mut(&origin) {
+            *clients -= 1;
+            if *clients == 0 {
+                self.addresses.remove(&origin);
+            }
+        }
+        if let Some(clients) = self.volumes.get_mut(volume) {
+            *clients -= 1;
+            if *clients == 0 {
+                self.volumes.remove(volume);
+            }
+        }
+    }
+
+    fn of_address(&self, origin: Origin) -> u32 {
+        self.addresses.get(&origin).copied().unwrap_or(0)
+    }
+
+    fn of_volume(&self, volume: &str) -> u32 {
+        self.volumes.get(volume).copied().unwrap_or(0)
+    }
+
+    /// Places that the other volumes keep for clients that may still come. All volumes together keep half of all places at
+    /// most.
+    fn kept_by_others(&self, volume: &str) -> u32 {
+        let volumes = u32::try_from(self.served.len()).unwrap_or(u32::MAX).max(1);
+        let each = self.limits.connections_kept.min(self.limits.connections / 2 / volumes);
+        if each == 0 {
+            return 0;
+        }
+        let others = self.served.iter().filter(|served| *served != volume);
+        others.map(|served| each.saturating_sub(self.of_volume(served))).sum()
+    }
+
+    /// The oldest handshake of the address with the most; of several such addresses, of that which has waited longest.
+    fn oldest_of_the_most(&self) -> Option<(Ticket, Origin)> {
+        let oldest = |(origin, of): (&Origin, &VecDeque<Ticket>)| Some((of.len(), *of.front()?, *origin));
+        let order = |(length, ticket, _): &(usize, Ticket, Origin)| (*length, std::cmp::Reverse(*ticket));
+        let found = self.handshakes.iter().filter_map(oldest).max_by_key(order);
+        found.map(|(_, ticket, origin)| (ticket, origin))
+    }
+}
+
+impl From<IpAddr> for Origin {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::V4(address),
+            IpAddr::V6(address) => {
+                let [a, b, c, d, e, f, g, h, ..] = address.octets();
+                Self::V6(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::V4(address) => address.fmt(f),
+            Self::V6(network) => {
+                write!(f, "{}/64", std::net::Ipv6Addr::from_bits(u128::from(*network) << 64))
+            }
+            Self::User(user) => write!(f, "user {user}"),
+            Self::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connections => "limits.connections are connected, or kept for other volumes",
+            Self::Address => "limits.connections_per_address are connected from there",
+            Self::Volume => "limits.connections_per_volume are connected to this volume",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! The log on standard error, in which no peer can drown what is said about others, nor fill a disk.
+//!
+//! Each line that a peer can cause carries the field `peer`, `gateway` or `upstream`, which names the other end, or `listener`,
+//! where the other end is not known. Lines with one of these fields, and all lines of libraries, are limited: for each place in the code that writes such lines, 20 at once and
+//! then one in five seconds. Twenty show every host of a small cluster that comes back after a break of the network. One in
+//! five seconds is 17,280 lines, or 3 MB, a day: what a disk takes as long as the attack lasts. How many lines were left out
+//! is said in a line of its own, ten seconds after the first at the latest and at the end of the program.
+//!
+//! What the operator causes (a reload, a volume that ends) and what devices do is never left out here. `cargo xtask tidy`
+//! looks at each place that writes lines in the crates that see peers: it has such a field, or says why no peer reaches it.
+
+mod allowance;
+
+use std::fmt;
+use std::io::IsTerminal;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tracing::callsite::Identifier;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Metadata, Subscriber};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use weir_clock::Clock;
+use weir_model::Span;
+
+use allowance::{Allowance, LeftOut};
+
+/// The fields that name the other end of a connection. The rule in `xtask/src/tidy/logged.rs` has the same.
+const PEERS: [&str; 4] = ["peer", "gateway", "upstream", "listener"];
+const BURST: u32 = 20;
+const EVERY: Span = Span::from_secs(5);
+/// How long lines may be left out before that is said.
+const TOLD_AFTER: Duration = Duration::from_secs(10);
+
+/// The log of the program. When it is dropped, what was left out and not told yet is told.
+pub(crate) struct Log(Arc<Limited>);
+
+/// What limits the lines, and what tells how many were left out.
+struct Limited {
+    clock: Clock,
+    lines: Mutex<Allowance<Identifier>>,
+    /// A line was left out.
+    left_out: Condvar,
+}
+
+/// Logs what is at least as important as `level` to standard error from now on.
+///
+/// # Errors
+/// If the system gives no thread.
+pub(crate) fn start(level: LevelFilter) -> std::io::Result<Log> {
+    let limited = Arc::new(Limited {
+        clock: Clock::new(),
+        lines: Mutex::new(Allowance::new(BURST, EVERY)),
+        left_out: Condvar::new(),
+    });
+    let text = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    tracing_subscriber::registry().with(level).with(Limit(Arc::clone(&limited))).with(text).init();
+    let telling = Arc::clone(&limited);
+    thread::Builder::new().name("weir-log".to_owned()).spawn(move || telling.tell_now_and_then())?;
+    Ok(Log(limited))
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        tell(self.0.lines().take_left_out());
+    }
+}
+
+/// Stands before the layer that writes.
+struct Limit(Arc<Limited>);
+
+impl<S: Subscriber> Layer<S> for Limit {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        !is_limited(event.metadata()) || self.0.admit(event)
+    }
+}
+
+/// Whether a peer can cause lines of this place in the code: it says so, or it is a library's, which cannot say.
+fn is_limited(place: &Metadata<'_>) -> bool {
+    !place.target().starts_with("weir") || PEERS.iter().any(|peer| place.fields().field(peer).is_some())
+}
+
+impl Limited {
+    fn admit(&self, event: &Event<'_>) -> bool {
+        let message = || {
+            let mut message = Message(String::new());
+            event.record(&mut message);
+            message.0
+        };
+        let admitted = self.lines().admit(self.clock.now(), event.metadata().callsite(), message);
+        if !admitted {
+            self.left_out.notify_one();
+        }
+        admitted
+    }
+
+    /// A panic elsewhere leaves nothing half done here.
+    fn lines(&self) -> MutexGuard<'_, Allowance<Identifier>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell_now_and_then(&self) {
+        loop {
+            let nothing = |lines: &mut Allowance<Identifier>| !lines.has_left_out();
+            drop(self.left_out.wait_while(self.lines(), nothing).unwrap_or_else(PoisonError::into_inner));
+            thread::sleep(TOLD_AFTER);
+            let left_out = self.lines().take_left_out();
+            tell(left_out);
+        }
+    }
+}
+
+/// The text of a line, without its fields.
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}
+
+fn tell(left_out: Vec<LeftOut>) {
+    for LeftOut { lines, like } in left_out {
+        tracing::warn!(lines, like, "so many lines were left out of the log");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Counts the lines that get through.
+    struct Counted(Arc<AtomicUsize>);
+
+    impl<S: Subscriber> Layer<S> for Counted {
+        fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many of the lines that `write` writes get through.
+    fn lines_of(write: impl Fn()) -> (usize, Vec<LeftOut>) {
+        let counted = Arc::new(AtomicUsize::new(0));
+        let limited = Arc::new(Limited {
+            clock: Clock::new(),
+            // So slow that none is earned while a test runs.
+            lines: Mutex::new(Allowance::new(BURST, Span::from_secs(1_000_000))),
+            left_out: Condvar::new(),
+        });
+        let layers = tracing_subscriber::registry()
+            .with(Limit(Arc::clone(&limited)))
+            .with(Counted(Arc::clone(&counted)));
+        tracing::subscriber::with_default(layers, write);
+        let left_out = limited.lines().take_left_out();
+        (counted.load(Ordering::Relaxed), left_out)
+    }
+
+    #[test]
+    fn lines_that_name_a_peer_are_limited_and_counted() {
+        let (written, left_out) = lines_of(|| {
+            (0..1000).for_each(|number| tracing::info!(peer = number, "refused"));
+            (0..1000).for_each(|number| tracing::info!(gateway = number, "lost {number}"));
+        });
+        assert_eq!(written, 40);
+        let mut told: Vec<_> = left_out.into_iter().map(|left_out| (left_out.like, left_out.lines)).collect();
+        told.sort();
+        assert_eq!(told, [("lost 20".to_owned(), 980), ("refused".to_owned(), 980)]);
+    }
+
+    #[test]
+    fn what_the_operator_causes_is_never_left_out() {
+        let (written, left_out) =
+            lines_of(|| (0..1000).for_each(|volume| tracing::info!(volume, "no longer served")));
+        assert_eq!((written, left_out), (1000, vec![]));
+    }
+
+    #[test]
+    fn a_librarys_lines_are_limited() {
+        let (written, _) =
+            lines_of(|| (0..1000).for_each(|_| tracing::info!(target: "hyper::server", "a line")));
+        assert_eq!(written, 20);
+    }
+}

@@ -1,0 +1,77 @@
+//! Peers that connect and say nothing, or that connect and stay, in numbers.
+
+use std::net::TcpStream;
+
+use super::neighbour::Neighbour;
+use crate::harness::{RawClient, Scene, Server, connect_silently, ends, status};
+
+/// A server with two volumes, `v` and `w`.
+fn serve(scene: &Scene, limits: &str) -> Server {
+    let volume =
+        |name: &str| format!("[volume.{name}]\npool = \"p\"\nbackend = \"memory\"\nsize = \"1MiB\"\n");
+    scene.serve(&format!("[limits]\n{limits}\n[pool.p]\n{}{}", volume("v"), volume("w")))
+}
+
+/// Connects to `export` over TCP until that is refused; returns the clients that were let in.
+fn connect_as_often_as_possible(server: &Server, export: &str) -> Vec<RawClient> {
+    let connect = || RawClient::try_connect_tcp(server, export).ok();
+    let clients: Vec<_> = std::iter::from_fn(connect).take(1000).collect();
+    assert!(clients.len() < 1000, "somebody is refused");
+    clients
+}
+
+#[test]
+fn silent_connections_keep_nobody_out_neither_over_tcp_nor_over_a_unix_socket() {
+    let scene = Scene::new();
+    let server = serve(&scene, "connections = 20\nhandshakes = 16\nhandshake_timeout = \"1h\"");
+    let neighbour = Neighbour::start(&server, "v");
+    // Held to the end: those that give way to others are closed, and as many as have a place stay.
+    let tcp: Vec<_> = (0..200).map(|_| TcpStream::connect(&server.tcp).unwrap()).collect();
+    let mut unix: Vec<_> = (0..200).map(|_| connect_silently(&server)).collect();
+    neighbour.works_for(100);
+    for export in ["v", "w"].repeat(5) {
+        RawClient::connect(&server, export).disconnect();
+        RawClient::try_connect_tcp(&server, export).unwrap().disconnect();
+    }
+    let connected = status(&server)["connections"].as_u64().unwrap();
+    assert!(connected <= 17, "{connected} are connected: the neighbour, and limits.handshakes");
+    ends(&mut unix[0]);
+    neighbour.works_for(100);
+    neighbour.finish();
+    drop((tcp, unix));
+    server.stop();
+}
+
+#[test]
+fn clients_of_one_volume_leave_places_for_those_of_another() {
+    let scene = Scene::new();
+    let server = serve(&scene, "connections = 24\nconnections_per_volume = 24\nconnections_per_address = 24");
+    let neighbour = Neighbour::start(&server, "v");
+    neighbour.works_for(1);
+    let greedy = connect_as_often_as_possible(&server, "w");
+    assert_eq!(greedy.len(), 24 - 4, "four are kept for v, one of which is taken");
+    let others: Vec<_> = (0..3).map(|_| RawClient::connect(&server, "v")).collect();
+    assert!(RawClient::try_connect(&server, "v").is_err(), "no place is left");
+    neighbour.works_for(100);
+    neighbour.finish();
+    drop((greedy, others));
+    server.stop();
+}
+
+#[test]
+fn clients_of_one_address_leave_places_for_those_of_others() {
+    let scene = Scene::new();
+    let server = serve(&scene, "connections = 24\nconnections_per_address = 16");
+    let neighbour = Neighbour::start(&server, "v");
+    neighbour.works_for(1);
+    let mut greedy = connect_as_often_as_possible(&server, "v");
+    assert_eq!(greedy.len(), 16);
+    greedy.extend(connect_as_often_as_possible(&server, "w"));
+    assert_eq!(greedy.len(), 16, "it is the address that has its share, whatever the volume");
+    // The user of this process is another address than 127.0.0.1.
+    RawClient::connect(&server, "v").disconnect();
+    RawClient::connect(&server, "w").disconnect();
+    neighbour.works_for(100);
+    neighbour.finish();
+    server.stop();
+}
