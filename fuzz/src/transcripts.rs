@@ -71,8 +71,8 @@ fn work() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What clients send, from the first byte to the last: qemu, libnbd, `nbd-client`, `nbdinfo --list`, and one that is told
-/// that there is no such export.
+/// What clients send, from the first byte to the last: qemu, libnbd, `nbd-client`, `nbdinfo --list`, one that is told
+/// that there is no such export, and one that is out of step.
 pub fn of_clients(export: &str) -> Vec<Script> {
     let goodbye = || vec![request(0, 2, 99, 0, 0)];
     let qemu = vec![
@@ -101,6 +101,7 @@ pub fn of_clients(export: &str) -> Vec<Script> {
     ];
     let lost = vec![client_flags(), option(7, &info_data("none", &[3])), option(3, &[]), option(2, &[])];
     let simple = vec![client_flags(), option(7, &info_data(export, &[3]))];
+    let out_of_step = [simple.clone(), vec![request(0, 0, 1, 0, 512), vec![0; 40]]].concat();
     let working = |hello: Vec<Vec<u8>>| Script::new([hello, work(), goodbye()].concat());
     vec![
         working(qemu),
@@ -110,6 +111,7 @@ pub fn of_clients(export: &str) -> Vec<Script> {
         working(simple),
         Script::new(list),
         Script::new(lost),
+        Script::new(out_of_step),
     ]
 }
 
@@ -141,7 +143,7 @@ fn chunk(flags: u16, kind: u16, cookie: u64, payload: &[u8]) -> Vec<u8> {
 }
 
 /// What servers send to a client that has asked for what [`awaited`] says: one with structured replies, one without, one
-/// that knows neither GO nor those, and one that has no such export.
+/// that knows neither GO nor those, those that have no such export or refuse it, one that falls silent, and one out of step.
 pub fn of_servers() -> Vec<Script> {
     let at = |offset: u64, rest: &[u8]| [&offset.to_be_bytes()[..], rest].concat();
     let failed = |error: u32| [&error.to_be_bytes()[..], &2_u16.to_be_bytes(), b"no"].concat();
@@ -188,7 +190,10 @@ pub fn of_servers() -> Vec<Script> {
         option_reply(3, 1, &[]),
     ];
     let refused = vec![greeting(), option_reply(8, 1, &[]), option_reply(7, 0x8000_0002, b"not you")];
-    [structured, simple, old, without_go, none, refused].into_iter().map(Script::new).collect()
+    let silent = vec![greeting()];
+    let out_of_step = [&structured[..5], &[vec![0; 20]]].concat();
+    let all = [structured, simple, old, without_go, none, refused, silent, out_of_step];
+    all.into_iter().map(Script::new).collect()
 }
 
 /// The requests that the client of [`of_servers`] has sent: cookie, offset, and bytes of data in a reply that succeeds.

@@ -12,13 +12,15 @@ const MOST_KIB: u64 = 512 << 10;
 /// Mutates until `usual` messages, or as many as the environment says, were judged.
 fn holds(name: &str, usual: u64) {
     let target = by_name(name).expect("it is in the list");
-    replay(target);
+    let known = replay(target);
+    for state in target.must_reach {
+        assert!(known.times(state) > 0, "{name}: no seed reaches {state:?}: {}", known.summary());
+    }
     let effort = Effort::from_environment(usual);
     let seen = drive(target, effort);
     println!("{name}, seed {}: {}", effort.seed, seen.summary());
-    for state in target.must_reach {
-        assert!(seen.times(state) > 0, "{name}: no script reached {state:?}: {}", seen.summary());
-    }
+    let reached = target.must_reach.iter().filter(|state| seen.times(state) > 0).count();
+    assert!(reached * 4 >= target.must_reach.len() * 3, "{name}: mutations end early: {}", seen.summary());
     let peak = peak_kib();
     assert!(peak <= MOST_KIB, "{name}: {peak} KiB were resident at the worst");
 }

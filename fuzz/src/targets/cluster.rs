@@ -103,8 +103,13 @@ fn seeds() -> Vec<Script> {
         vec![4],
         time(20),
     ];
-    let told =
-        vec![[&[3][..], &controller_bytes(&grants)].concat(), time(3), time(30), say(2, &hello("stranger"))];
+    let told = vec![
+        [&[3][..], &controller_bytes(&grants)].concat(),
+        time(3),
+        time(30),
+        say(2, &hello("stranger")),
+        vec![0, 255],
+    ];
     vec![Script::new(life), Script::new(told)]
 }
 

@@ -61,7 +61,7 @@ fn seeds() -> Vec<Script> {
         round(vec![vec![7, 1], vec![7, 3, 1, 1], vec![6, 1]]),
         round(vec![vec![6, 2, 1], vec![7, 2, 1, 2, 1], vec![8, 0, 3]]),
         round(vec![vec![6, 3], vec![10, 1, 2, 3], vec![11, 2, 2], vec![7]]),
-        round(vec![vec![6, 0], vec![7], vec![9, 2]]),
+        round(vec![vec![6, 0], vec![7], vec![9, 1], vec![7]]),
     ]
 }
 

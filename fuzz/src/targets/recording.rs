@@ -71,8 +71,18 @@ fn seeds() -> Vec<Script> {
     let entries = std::mem::take(&mut *blocks.lock().unwrap_or_else(PoisonError::into_inner));
     let header = postcard::to_allocvec(&("0.1.0", "p")).expect("two texts can be written");
     let blocks: Vec<_> = [header].into_iter().chain(entries).collect();
-    let whole = file_of(&Script::new(blocks.clone()));
-    vec![Script::new(blocks), Script::new(vec![Vec::new(), whole])]
+    let with = |at: usize, block: &[u8]| {
+        let mut blocks = blocks.clone();
+        blocks.insert(at, block.to_vec());
+        Script::new(blocks)
+    };
+    let cut_off = Script::new(blocks[..blocks.len() - usize::from(blocks.len() % 2 == 0)].to_vec());
+    let complete = Script::new(blocks[..blocks.len() - blocks.len() % 2].to_vec());
+    // Another number for a volume than the engine has given it, an engine that is made twice, and no entry at all.
+    let (again, twice, nonsense) = (with(3, &blocks[2]), with(2, &blocks[1]), with(4, &[255; 9]));
+    let whole = Script::new(vec![Vec::new(), file_of(&complete)]);
+    let other = Script::new(vec![Vec::new(), b"a letter".to_vec()]);
+    vec![cut_off, complete, again, twice, nonsense, whole, other]
 }
 
 /// The file that a script means.

@@ -53,6 +53,8 @@ fn seeds() -> Vec<Script> {
         "0,303567,3584,w,0.000000\n1,1209856,8192,R,0.026214\n0,9,512,r,0.026213,more\n",
         blkparse,
         "fio version 2 iolog\n/dev/sdb add\n/dev/sdb open\n/dev/sdb read 0 4096\n/dev/sdb wait 10 0\n/dev/sdb write 4096 512\n/dev/sdb sync 0 0\n",
+        "hello\n",
+        "0,R,0,512\nhello\n1,R,0,512\n",
         "fio version 3 iolog\n0 f add\n10 f read 0 512\n20 f sync 0 0\n30 f trim 0 512\n25 f write 0 512\n",
     ]
     .into_iter()
