@@ -3,6 +3,8 @@
 #   make run                          the demonstration, on an embedded default
 #   make run ARGS="serve my.toml"     weir with these arguments
 #   make test                         everything that must hold, as CI runs it
+#   make fuzz                         what outside data can do, tried by machine: 10 minutes for each target;
+#                                     ARGS="--only nbd-server --seconds 60" chooses
 #   make bench, make bench-qos        speed and quality, measured; results in bench/results/
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
@@ -13,7 +15,7 @@ SWARM_SEED := $(or $(shell git rev-parse --verify --quiet HEAD 2>/dev/null),1)
 # Where tests note what they could not do on this machine.
 SKIPPED := $(or $(CARGO_TARGET_DIR),target)/tmp/skipped
 
-.PHONY: run test bench bench-qos bench-ports setup fmt lint doc clean
+.PHONY: run test fuzz bench bench-qos bench-ports setup fmt lint doc clean
 
 run:
 	@scripts/setup build
@@ -23,10 +25,14 @@ test:
 	@scripts/setup test
 	@rm -f $(SKIPPED)
 	$(MAKE) --no-print-directory lint doc
-	cargo test --workspace
+	WEIR_FUZZ_SEED=$(SWARM_SEED) cargo test --workspace
 	cargo run --quiet --package weir -- sim swarm --seed $(SWARM_SEED) --runs 200
 	cargo run --release --quiet --package weir -- lab run '*' --seeds 1..3 --out target/lab-results
 	@scripts/skipped $(SKIPPED)
+
+fuzz:
+	@scripts/setup fuzz
+	scripts/fuzz $(ARGS)
 
 bench:
 	@scripts/setup bench

@@ -136,8 +136,8 @@ fn check(changes: &[Change], total: NonZeroU32) -> Result<(), Failure> {
                 What::Ended => bounds.retain(|(of, _), _| of != recording),
             }
         }
-        let sum: u32 = bounds.values().sum();
-        if sum > total.get() {
+        let sum: u64 = bounds.values().copied().map(u64::from).sum();
+        if sum > u64::from(total.get()) {
             let at = now[0].at.since(Instant::ORIGIN).as_secs_f64();
             return Err(Failure::Runtime(anyhow!(
                 "{at:.6} s after the start of the machine the bounds of all volumes add up to {sum} requests; \

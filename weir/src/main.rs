@@ -1,46 +1,7 @@
-//! weir: storage quality of service. The one binary; see `cli.rs` for what it can do.
-
-mod ask;
-mod cli;
-mod compose;
-mod config;
-mod controller;
-mod decisions;
-mod demo;
-mod explain;
-mod failure;
-mod grants;
-mod lab;
-mod load;
-mod log;
-mod port_link;
-mod record;
-mod recording;
-mod replay;
-mod serve;
-mod server;
-mod set;
-mod sim;
-mod simulated_pool;
-mod status;
-mod table;
-mod what_if;
+//! weir: storage quality of service. All of it is in the library; see `lib.rs` for why.
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(answer) => {
-            // Help and version are answers too; they go to standard output, and are no failure.
-            let _ = answer.print();
-            return if answer.use_stderr() { ExitCode::from(failure::EX_USAGE) } else { ExitCode::SUCCESS };
-        }
-    };
-    match cli::run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    weir::main()
 }

@@ -21,7 +21,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Chore {
     /// Hold the tree against the rules of ARCHITECTURE.md and CONTRIBUTING.md
-    Tidy,
+    Tidy(tidy::Arguments),
     /// Measure speed and memory against other servers; see bench/README.md
     Bench(bench::Arguments),
     /// Measure how well a volume is protected from a neighbour; see bench/README.md
@@ -32,7 +32,7 @@ enum Chore {
 
 fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().chore {
-        Chore::Tidy => tidy::run(),
+        Chore::Tidy(arguments) => tidy::run(&arguments),
         Chore::Bench(arguments) => bench::speed(&arguments),
         Chore::BenchQos(arguments) => bench::qos(&arguments),
         Chore::BenchPorts(arguments) => bench::ports(&arguments),

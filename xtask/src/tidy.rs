@@ -8,6 +8,7 @@ mod documents;
 mod finding;
 mod logged;
 mod names;
+mod panics;
 mod rings;
 mod sizes;
 mod source;
@@ -15,15 +16,29 @@ mod tree;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
+use clap::Args;
 use finding::Finding;
 use tree::{Member, Tree};
+
+/// What to do.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Write xtask/panics.txt anew instead: after a look at what has become more
+    #[arg(long)]
+    list_panics: bool,
+}
 
 /// Prints a line for each finding; fails if there is one.
 ///
 /// # Errors
 /// If cargo or git cannot tell what the tree is made of.
-pub(crate) fn run() -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let tree = Tree::read()?;
+    if arguments.list_panics {
+        std::fs::write(tree.root.join(panics::LIST), panics::list(&tree)).context(panics::LIST)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut findings = check(&tree);
     findings.sort();
     for finding in &findings {
@@ -39,6 +54,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
     findings.extend(rings::runtimes(&tree.members));
     findings.extend(documents::crates_are_listed(tree));
     findings.extend(documents::symbols_are_listed(tree));
+    findings.extend(panics::listed(tree));
     for Member { name, manifest, .. } in &tree.members {
         findings.extend(names::crate_name(name, manifest));
         findings.extend(documents::lints_are_inherited(tree, manifest));

@@ -34,6 +34,8 @@ mod error;
 mod identity;
 #[cfg(test)]
 mod loopback;
+#[doc(hidden)]
+pub mod messages;
 mod server;
 mod tls;
 mod wire;

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const MAGIC: &str = "weir decisions ";
 
 /// The version of the format.
-pub(crate) const VERSION: u32 = 2;
+pub const VERSION: u32 = 2;
 
 /// Bytes in a block, unless a single record is longer: some thousand records.
 pub(crate) const BLOCK: usize = 64 * 1024;

@@ -17,6 +17,6 @@ mod format;
 mod reader;
 mod writer;
 
-pub use format::Ending;
+pub use format::{Ending, VERSION};
 pub use reader::{ReadError, Reader};
 pub use writer::{FileRecorder, Writing, Written, create};

@@ -17,7 +17,7 @@ use crate::format::{Ending, Header, LONGEST_BLOCK, MAGIC, VERSION};
 /// Reads a recording, entry by entry, with one block of it in memory.
 pub struct Reader {
     path: PathBuf,
-    stream: Decoder<'static, BufReader<File>>,
+    stream: Decoder<'static, Box<dyn BufRead + Send>>,
     header: Header,
     /// What was read and not yet handed out begins at `taken`.
     block: Vec<u8>,
@@ -69,8 +69,17 @@ impl Reader {
     /// # Errors
     /// If it cannot be read, or is no recording of this version.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let file = File::open(path).map_err(|source| ReadError::Refused { path: path.to_owned(), source })?;
+        Self::of(path, BufReader::new(file))
+    }
+
+    /// The same of what `file` holds, which is called `path` in errors.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is no recording of this version.
+    pub fn of(path: &Path, file: impl BufRead + Send + 'static) -> Result<Self, ReadError> {
         let refused = |source| ReadError::Refused { path: path.to_owned(), source };
-        let mut file = BufReader::new(File::open(path).map_err(refused)?);
+        let mut file: Box<dyn BufRead + Send> = Box::new(file);
         check_first_line(path, &mut file).map_err(refused)??;
         let mut reader = Self {
             path: path.to_owned(),

@@ -82,7 +82,8 @@ impl ApplicationObservation {
     /// Where a latency is the metric and nothing was answered, the age of the oldest request stands in: the latency is
     /// at least that.
     pub fn performance(&self) -> Option<f64> {
-        let sum = |of: fn(&PortObservation) -> u64| self.ports.iter().map(of).sum::<u64>();
+        // Other gateways' figures are among them, which may be anything.
+        let sum = |of: fn(&PortObservation) -> u64| self.ports.iter().map(of).fold(0, u64::saturating_add);
         let answered = sum(|port| port.answered);
         let asked = answered > 0 || self.ports.iter().any(|port| port.oldest.is_some());
         let over = self.ports.iter().map(|port| port.over).max().unwrap_or_default().as_secs_f64();

@@ -103,6 +103,6 @@ impl History {
 impl Allocated {
     /// How many requests it is to hold at all gateways.
     pub fn total(&self) -> u32 {
-        self.split.iter().map(|(_, grant)| grant.concurrency.get()).sum()
+        self.split.iter().fold(0, |sum, (_, grant)| sum.saturating_add(grant.concurrency.get()))
     }
 }

@@ -74,8 +74,8 @@ impl Controller {
         let mut sum = ProbeObservation { least: least(seen), ..ProbeObservation::default() };
         for (_, port) in seen.values().flatten() {
             sum.over = sum.over.max(port.over);
-            sum.answered += port.answered;
-            sum.answered_bytes += port.answered_bytes;
+            sum.answered = sum.answered.saturating_add(port.answered);
+            sum.answered_bytes = sum.answered_bytes.saturating_add(port.answered_bytes);
             sum.at_device += port.at_device;
         }
         self.total = self.probe.step(now, &sum).get().max(sum.least);

@@ -174,6 +174,7 @@ impl ServerHandshake {
     }
 
     /// Moves input to the unit; whether the unit is complete.
+    #[expect(clippy::unreachable, reason = "handle_input is refused once the handshake is over")]
     fn collect(&mut self, input: &mut &[u8]) -> bool {
         let wanted = match self.state {
             State::ClientFlags => 4,
@@ -190,6 +191,7 @@ impl ServerHandshake {
     }
 
     /// Handles the unit that is complete and chooses the next one.
+    #[expect(clippy::unreachable, reason = "handle_input is refused once the handshake is over")]
     fn step(&mut self, exports: &dyn Exports) -> Step {
         let unit = mem::take(&mut self.unit);
         match mem::replace(&mut self.state, State::OptionHeader) {
@@ -204,6 +206,7 @@ impl ServerHandshake {
         }
     }
 
+    #[expect(clippy::expect_used, reason = "a unit gets here once collect has all four of its bytes")]
     fn client_flags(&mut self, unit: &[u8]) -> Step {
         let flags = Fields::new(unit).u32().expect("the unit is complete");
         if flags & !(client_flag::FIXED_NEWSTYLE | client_flag::NO_ZEROES) != 0 {
@@ -214,6 +217,7 @@ impl ServerHandshake {
         Step::Continue
     }
 
+    #[expect(clippy::unreachable, reason = "a unit gets here once collect has all sixteen of its bytes")]
     fn option_header(&mut self, unit: &[u8]) -> Step {
         let mut fields = Fields::new(unit);
         let (Some(magic), Some(option), Some(length)) = (fields.u64(), fields.u32(), fields.u32()) else {
@@ -248,7 +252,7 @@ impl ServerHandshake {
 fn skip(left: &mut u32, input: &mut &[u8]) -> bool {
     let skipped = u32::try_from(input.len()).unwrap_or(u32::MAX).min(*left);
     *left -= skipped;
-    *input = &input[skipped as usize..];
+    *input = input.get(skipped as usize..).unwrap_or_default();
     *left == 0
 }
 

@@ -98,6 +98,7 @@ impl Iterator for ReadPlan<'_> {
     }
 }
 
+#[expect(clippy::indexing_slicing, reason = "a granule begins and ends within the data, whatever is in them")]
 impl ReadPlan<'_> {
     /// Moves `position` to the end of the longest run of granules that are alike; tells whether they are
     /// zero.
@@ -147,6 +148,10 @@ impl ReadPlan<'_> {
     }
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the parts are of fixed lengths, and LONGEST_HEADER is their longest sum"
+)]
 impl HeaderBytes {
     fn new(parts: &[&[u8]]) -> Self {
         let mut header = Self { bytes: [0; LONGEST_HEADER], length: 0 };
@@ -162,7 +167,7 @@ impl Deref for HeaderBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.bytes[..self.length]
+        self.bytes.get(..self.length).unwrap_or_default()
     }
 }
 

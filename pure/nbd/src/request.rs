@@ -179,6 +179,7 @@ impl Header {
     }
 }
 
+#[expect(clippy::indexing_slicing, reason = "every field that is asked for lies within the 28 bytes")]
 fn field<const N: usize>(header: &[u8; REQUEST_LENGTH], at: usize) -> [u8; N] {
     std::array::from_fn(|i| header[at + i])
 }

@@ -49,7 +49,8 @@ impl Source {
         Ok(Self::of(path, text))
     }
 
-    pub(super) fn of(path: &Path, text: String) -> Self {
+    /// The file `text` that would be at `path`.
+    pub(crate) fn of(path: &Path, text: String) -> Self {
         Self { path: path.to_owned(), text, changes: Vec::new() }
     }
 

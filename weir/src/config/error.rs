@@ -4,6 +4,7 @@
 //! the place, the key, what stands there, and what may stand there instead; so every rule of this module makes a
 //! [`Problem`] out of just these four.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,6 +72,16 @@ impl fmt::Display for ConfigError {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let colon = if self.key.is_empty() { "" } else { ": " };
-        write!(f, "{}{colon}found {}; accepted: {}", self.key, self.found, self.accepted)
+        let [key, found, accepted] = [&self.key, &self.found, &self.accepted].map(|text| one_line(text));
+        write!(f, "{key}{colon}found {found}; accepted: {accepted}")
+    }
+}
+
+/// The text without line ends and other control characters: what was typed goes into logs, where each problem is a line.
+fn one_line(text: &str) -> Cow<'_, str> {
+    if text.contains(char::is_control) {
+        Cow::Owned(text.replace(char::is_control, " "))
+    } else {
+        Cow::Borrowed(text)
     }
 }

@@ -135,9 +135,9 @@ impl TotalConcurrency {
     pub(crate) fn requests(self) -> Option<NonZeroU32> {
         match self {
             Self::Requests(requests) => Some(requests),
-            Self::Disks(disks) => {
-                Some(disks.saturating_mul(const { NonZeroU32::new(REQUESTS_PER_DISK).unwrap() }))
-            }
+            Self::Disks(disks) => Some(
+                disks.saturating_mul(const { NonZeroU32::new(REQUESTS_PER_DISK).expect("it is above zero") }),
+            ),
             Self::Auto => None,
         }
     }

@@ -7,6 +7,7 @@ mod flood;
 mod loss;
 mod mass_close;
 mod memory;
+mod mutated;
 mod neighbour;
 mod silent;
 mod unfinished_writes;

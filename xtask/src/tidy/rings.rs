@@ -24,6 +24,9 @@ const PURE: &[(&str, &[&str])] = &[
 /// For tests only: its oracles are naive on purpose.
 const TESTKIT: &str = "weir-testkit";
 
+/// Tries by machine what reads outside data, wherever that is; nothing is built on it but tests.
+const FUZZ: &str = "weir-fuzz";
+
 /// The other world: what serves under `io/` never knows it.
 const SIM: &str = "weir-sim";
 
@@ -65,6 +68,13 @@ pub(super) fn runtimes(members: &[Member]) -> Vec<Finding> {
 
 /// How it should be, if `member` must not depend on `other`.
 fn refusal(member: &Member, other: &Member, dev: bool) -> Option<String> {
+    if member.name == FUZZ {
+        return None;
+    }
+    if other.name == FUZZ {
+        return (!dev || ring(member) == "pure")
+            .then(|| "a dev-dependency, of no crate under pure/".to_owned());
+    }
     if other.name == TESTKIT {
         return (!dev).then(|| "a dev-dependency: the testkit is for tests only".to_owned());
     }
@@ -101,15 +111,24 @@ mod tests {
 
     fn member(path: &str, dependencies: &[(&str, bool)]) -> Member {
         let folder = path.rsplit('/').next().unwrap();
-        let name = if path.contains('/') { format!("weir-{folder}") } else { folder.to_owned() };
+        let is_program = ["weir", "xtask"].contains(&path);
+        let name = if is_program { folder.to_owned() } else { format!("weir-{folder}") };
         let dependency = |(name, dev): &(&str, bool)| Dependency { name: (*name).to_owned(), dev: *dev };
         let dependencies = dependencies.iter().map(dependency).collect();
         Member { name, manifest: format!("{path}/Cargo.toml"), dependencies, ..Member::default() }
     }
 
     fn tree(checked: &Member) -> Vec<Member> {
-        let others =
-            ["pure/model", "pure/sched", "pure/sim", "pure/testkit", "io/clock", "io/gateway", "weir"];
+        let others = [
+            "pure/model",
+            "pure/sched",
+            "pure/sim",
+            "pure/testkit",
+            "io/clock",
+            "io/gateway",
+            "weir",
+            "fuzz",
+        ];
         let others = others.iter().map(|path| member(path, &[])).filter(|other| other.name != checked.name);
         others.chain([checked.clone()]).collect()
     }
@@ -121,7 +140,8 @@ mod tests {
             member("io/gateway", &[("weir-sched", false), ("weir-clock", false)]),
             member("io/backend", &[("weir-sim", false)]),
             member("io/lab", &[("weir-sim", false)]),
-            member("weir", &[("weir-gateway", false), ("weir-sim", false)]),
+            member("weir", &[("weir-gateway", false), ("weir-sim", false), ("weir-fuzz", true)]),
+            member("fuzz", &[("weir", false), ("weir-testkit", false), ("weir-sim", false)]),
         ] {
             assert_eq!(dependencies(&tree(&allowed)), []);
         }
@@ -140,6 +160,8 @@ mod tests {
             (member("io/load", &[("weir-sim", false)]), "only weir-backend and weir-lab"),
             (member("io/gateway", &[("weir", false)]), "what both need"),
             (member("xtask", &[("weir-model", false)]), "no crate of the product"),
+            (member("weir", &[("weir-fuzz", false)]), "a dev-dependency"),
+            (member("pure/sched", &[("weir-fuzz", true)]), "of no crate under pure/"),
         ] {
             let findings = dependencies(&tree(&checked));
             assert_eq!(findings.len(), 1, "{}", checked.name);

@@ -1,7 +1,7 @@
 //! What the rules look at: the files that git knows or would add, and the crates that cargo knows.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
@@ -15,6 +15,8 @@ pub(super) struct Tree {
     pub(super) files: Vec<File>,
     /// Every crate of the workspace.
     pub(super) members: Vec<Member>,
+    /// Where it is.
+    pub(super) root: PathBuf,
     /// Every file, text or not, and every folder with one.
     paths: BTreeSet<String>,
 }
@@ -54,7 +56,8 @@ impl Tree {
     pub(super) fn read() -> anyhow::Result<Self> {
         let metadata = MetadataCommand::new().exec().context("cargo metadata")?;
         let root = &metadata.workspace_root;
-        let mut tree = Self { members: members(&metadata), ..Self::default() };
+        let mut tree =
+            Self { members: members(&metadata), root: root.clone().into_std_path_buf(), ..Self::default() };
         for path in git_files(root.as_std_path())? {
             let Ok(bytes) = std::fs::read(root.join(&path)) else { continue }; // removed, and git not told yet
             tree.add_path(&path);

@@ -140,7 +140,7 @@ impl Pool<'_> {
     pub(super) fn admit(&mut self, now: Instant, total: NonZeroU32, by: GrantedBy) {
         for id in self.volumes.without_grant() {
             let bounds = || self.volumes.iter().filter_map(|(id, volume)| Some((id, volume.grant()?)));
-            let dealt: u32 = bounds().map(|(_, grant)| grant.concurrency.get()).sum();
+            let dealt = bounds().fold(0, |sum: u32, (_, grant)| sum.saturating_add(grant.concurrency.get()));
             let richest = bounds().max_by_key(|(id, grant)| (grant.concurrency, std::cmp::Reverse(*id)));
             if let Some((richest, grant)) = richest
                 && dealt >= total.get()

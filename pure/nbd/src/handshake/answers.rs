@@ -47,5 +47,6 @@ fn push_info(out: &mut Vec<u8>, option: u32, kind: u16, parts: &[&[u8]]) {
 }
 
 fn length_field(length: usize) -> [u8; 4] {
-    u32::try_from(length).expect("names and descriptions are short").to_be_bytes()
+    // Names and descriptions are short; one that is not is cut off by the reader, and not by an end of the program.
+    u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()
 }

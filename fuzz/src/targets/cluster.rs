@@ -1,0 +1,244 @@
+//! What gateways and their controller tell each other: bytes, their meaning, and what both sides make of it.
+//!
+//! The first byte of a piece says who speaks: one of three gateways, or the controller to a gateway, or that time
+//! passes or a stream ends.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use weir_cluster::messages::{FromGateway, controller_bytes, from_controller, from_gateway, gateway_bytes};
+use weir_control::{Grant, Limits, PortObservation};
+use weir_controller::{
+    Connection, Controller, ControllerConfig, Grants, Held, Hello, Leaseholder, Report, Total, VolumeConfig,
+    VolumeGrant,
+};
+use weir_model::{Bandwidth, Instant, Iops, Objective, Priority, Span, Target as Metric};
+
+use super::Target;
+use super::bytes::Bytes;
+use crate::script::Script;
+use crate::seen::Seen;
+
+pub(super) const TARGET: Target = Target {
+    name: "cluster",
+    run,
+    seeds,
+    words: &[b"oltp", b"\x08\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", &[0], &[7]],
+    must_reach: &[
+        "hello",
+        "refused",
+        "report",
+        "acknowledged",
+        "granted",
+        "nonsense",
+        "terms",
+        "ended",
+        "alone",
+    ],
+};
+
+const GATEWAYS: [&str; 3] = ["one", "two", "stranger"];
+
+fn some_grant(concurrency: u32) -> Grant {
+    Grant {
+        concurrency: NonZeroU32::new(concurrency).unwrap_or(NonZeroU32::MIN),
+        max_iops: Iops::new(150.5),
+        max_bandwidth: Bandwidth::new(1 << 20),
+    }
+}
+
+fn seeds() -> Vec<Script> {
+    let say = |who: u8, message: &FromGateway| [&[who][..], &gateway_bytes(message)].concat();
+    let hello = |gateway: &str| FromGateway::Hello {
+        gateway: gateway.to_owned(),
+        hello: Hello {
+            volumes: ["oltp", "backup"]
+                .map(|volume| Held {
+                    volume: volume.to_owned(),
+                    grant: some_grant(4),
+                    fallback: some_grant(1),
+                })
+                .into(),
+            left: Span::from_secs(3),
+        },
+    };
+    let report = |number| {
+        let seen = PortObservation {
+            over: Span::from_secs(2),
+            arrived: 200,
+            arrived_bytes: 200 << 12,
+            answered: 190,
+            answered_bytes: 190 << 12,
+            latency_sum: Span::from_secs(1),
+            at_device: 3.5,
+            outstanding: 9.0,
+            bound: NonZeroU32::new(4),
+            ..PortObservation::default()
+        };
+        FromGateway::Report(Report { number, volumes: vec![("oltp".to_owned(), seen)] })
+    };
+    let grants = Grants {
+        number: 1,
+        answers: 1,
+        lease: Span::from_secs(6),
+        alone_after: Span::from_secs(18),
+        volumes: vec![VolumeGrant {
+            volume: "oltp".to_owned(),
+            grant: some_grant(9),
+            fallback: some_grant(2),
+        }],
+    };
+    let time = |seconds: u32| [&[7][..], &(seconds * 1_000_000).to_be_bytes()].concat();
+    let life = vec![
+        say(0, &hello("one")),
+        say(1, &hello("two")),
+        say(0, &FromGateway::Acknowledged(1)),
+        say(1, &FromGateway::Acknowledged(1)),
+        say(0, &report(1)),
+        say(1, &report(1)),
+        time(2),
+        say(0, &FromGateway::Acknowledged(2)),
+        say(0, &report(2)),
+        time(2),
+        vec![4],
+        time(20),
+    ];
+    let told = vec![
+        [&[3][..], &controller_bytes(&grants)].concat(),
+        time(3),
+        time(30),
+        say(2, &hello("stranger")),
+        vec![0, 255],
+    ];
+    vec![Script::new(life), Script::new(told)]
+}
+
+struct World {
+    now: Instant,
+    controller: Controller,
+    streams: BTreeMap<usize, Connection>,
+    /// By stream: the number of the last grants.
+    last: BTreeMap<Connection, u64>,
+    holder: Leaseholder,
+}
+
+fn run(script: &Script, seen: &mut Seen) {
+    let mut world = World::new(script.pieces.len().is_multiple_of(2));
+    for piece in &script.pieces {
+        seen.message();
+        world.hear(piece, seen);
+        world.drain(seen);
+    }
+}
+
+impl World {
+    fn new(is_auto: bool) -> Self {
+        let now = Instant::from_nanos(1_000_000_000);
+        let fixed = Total::Fixed(NonZeroU32::new(40).unwrap_or(NonZeroU32::MIN));
+        let total = if is_auto { Total::Auto } else { fixed };
+        let gateways = GATEWAYS[..2].iter().map(|name| (*name).to_owned()).collect();
+        let config = ControllerConfig { total, interval: Span::from_secs(2), gateways };
+        let objective = Objective {
+            target: Some(Metric::Latency(Span::from_millis(5))),
+            priority: Priority::new(2.0).unwrap_or_default(),
+        };
+        let limits = Limits { max_iops: Iops::new(1000.0), ..Limits::default() };
+        let volumes = [
+            ("oltp".to_owned(), VolumeConfig { objective, ..VolumeConfig::default() }),
+            ("backup".to_owned(), VolumeConfig { limits, ..VolumeConfig::default() }),
+        ];
+        let mut holder = Leaseholder::new();
+        holder.hello(now, ["oltp".to_owned()]);
+        holder.handle_reported(now, 1);
+        let controller = Controller::new(now, config, volumes);
+        Self { now, controller, streams: BTreeMap::new(), last: BTreeMap::new(), holder }
+    }
+
+    fn hear(&mut self, piece: &[u8], seen: &mut Seen) {
+        let mut bytes = Bytes::new(piece);
+        match bytes.u8() % 8 {
+            who @ 0..=2 => self.hear_gateway(who.into(), bytes.rest(), seen),
+            3 => self.hear_controller(bytes.rest(), seen),
+            who @ 4..=6 => {
+                if let Some(connection) = self.streams.remove(&usize::from(who - 4)) {
+                    seen.reach("ended");
+                    self.controller.handle_disconnected(self.now, connection);
+                    assert!(!self.controller.is_connected(connection));
+                }
+            }
+            _ => {
+                self.now = self.now + Span::from_micros(bytes.u32().into());
+                self.controller.handle_timeout(self.now);
+                if let Some(terms) = self.holder.handle_timeout(self.now) {
+                    seen.reach("alone");
+                    assert_eq!(self.holder.handle_applied(&terms), None, "nobody is told");
+                }
+            }
+        }
+    }
+
+    fn hear_gateway(&mut self, who: usize, bytes: &[u8], seen: &mut Seen) {
+        let message = match from_gateway(bytes) {
+            Ok(message) => message,
+            Err(why) => {
+                assert!(!why.is_empty());
+                return seen.reach("nonsense");
+            }
+        };
+        assert_eq!(from_gateway(&gateway_bytes(&message)), Ok(message.clone()), "it is said again");
+        match message {
+            // Its certificate says who it is, whatever it says.
+            FromGateway::Hello { hello, .. } => {
+                match self.controller.handle_connected(self.now, GATEWAYS[who], &hello) {
+                    Ok(connection) => {
+                        seen.reach("hello");
+                        self.streams.insert(who, connection);
+                    }
+                    Err(refused) => {
+                        seen.reach("refused");
+                        assert!(!refused.to_string().is_empty());
+                    }
+                }
+            }
+            FromGateway::Report(report) => {
+                let Some(connection) = self.streams.get(&who) else { return };
+                seen.reach("report");
+                self.controller.handle_report(self.now, *connection, report);
+            }
+            FromGateway::Acknowledged(number) => {
+                let Some(connection) = self.streams.get(&who) else { return };
+                seen.reach("acknowledged");
+                self.controller.handle_acknowledged(self.now, *connection, number);
+            }
+        }
+    }
+
+    fn hear_controller(&mut self, bytes: &[u8], seen: &mut Seen) {
+        let Ok(grants) = from_controller(bytes) else { return seen.reach("nonsense") };
+        assert_eq!(from_controller(&controller_bytes(&grants)), Ok(grants.clone()), "it is said again");
+        let terms = self.holder.handle_grants(self.now, &grants);
+        seen.reach("terms");
+        assert!(terms.in_force(self.now).len() <= grants.volumes.len());
+        assert_eq!(self.holder.handle_applied(&terms), Some(grants.number));
+    }
+
+    /// What a driver does after each message, and what an operator looks at.
+    fn drain(&mut self, seen: &mut Seen) {
+        while let Some((connection, grants)) = self.controller.poll_grants(self.now) {
+            seen.reach("granted");
+            assert!(self.controller.is_connected(connection));
+            let last = self.last.insert(connection, grants.number);
+            assert!(last < Some(grants.number), "{last:?}, then {}", grants.number);
+            assert_eq!(from_controller(&controller_bytes(&grants)), Ok(grants));
+        }
+        while self.controller.poll_event().is_some() {}
+        let status = self.controller.status(self.now);
+        assert_eq!(status.gateways.len(), 2);
+        assert!(
+            self.controller.history().all(|record| record
+                .volumes
+                .iter()
+                .all(|volume| volume.total() > 0 || volume.split.is_empty()))
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! A scheduler, told anything that a driver may tell it: the harness of `weir-testkit` keeps account, and the naive
+//! oracle must decide the same.
+
+use std::num::NonZeroU32;
+
+use weir_model::{Bandwidth, IoKind, Iops, QueueDepth, Span, VolumeId};
+use weir_sched::{Edf, PassThrough, VolumeKnobs};
+use weir_testkit::OracleEdf;
+use weir_testkit::operations::{Harness, Operation, Outcome, VOLUMES};
+
+use super::Target;
+use super::bytes::Bytes;
+use crate::script::Script;
+use crate::seen::Seen;
+
+pub(super) const TARGET: Target = Target {
+    name: "scheduler",
+    run,
+    seeds,
+    words: &[&[0, 0], &[1], &[5, 0, 15, 66, 64]],
+    must_reach: &["issued", "waits", "at depth", "idle", "aborted", "taken"],
+};
+
+fn seeds() -> Vec<Script> {
+    let busy: Vec<Vec<u8>> =
+        (0..24_u8).map(|i| vec![0, i % 4, i % 3, i]).chain([vec![2], vec![3, 0, 1], vec![2]]).collect();
+    let limited = vec![
+        vec![7, 1, 3, 2, 1, 1],
+        vec![0, 1, 0, 1],
+        vec![0, 1, 1, 3],
+        vec![0, 1, 2, 0],
+        vec![2],
+        vec![5, 0, 15, 66, 64],
+        vec![2],
+        vec![3, 0, 0],
+        vec![1],
+        vec![4, 0, 1],
+        vec![8],
+        vec![6, 2],
+    ];
+    vec![Script::new(busy), Script::new(limited)]
+}
+
+fn run(script: &Script, seen: &mut Seen) {
+    let operations: Vec<Operation> = script.pieces.iter().map(|piece| operation(piece)).collect();
+    operations.iter().for_each(|_| seen.message());
+    let outcomes = Harness::new(Edf::new, true).run(&operations);
+    assert_eq!(Harness::new(OracleEdf::new, true).run(&operations), outcomes, "the oracle decides otherwise");
+    Harness::new(|_| PassThrough::new(), false).run(&operations);
+    for outcome in &outcomes {
+        seen.reach(match outcome {
+            Outcome::Polled(weir_sched::Dispatch::Issue(_)) => "issued",
+            Outcome::Polled(weir_sched::Dispatch::WaitUntil(_)) => "waits",
+            Outcome::Polled(weir_sched::Dispatch::AtDepth { .. }) => "at depth",
+            Outcome::Polled(weir_sched::Dispatch::Idle) => "idle",
+            Outcome::Aborted(_) => "aborted",
+            Outcome::Taken(_) => "taken",
+        });
+    }
+}
+
+fn operation(piece: &[u8]) -> Operation {
+    let mut bytes = Bytes::new(piece);
+    let call = bytes.u8() % 9;
+    let volume = |bytes: &mut Bytes<'_>| VolumeId(u32::from(bytes.u8()) % VOLUMES);
+    match call {
+        0 => Operation::Submit {
+            volume: volume(&mut bytes),
+            kind: bytes.one_of(IoKind::ALL),
+            length: bytes.one_of([512, 4096, 65_536, 1 << 20]),
+        },
+        1 => Operation::Poll,
+        2 => Operation::Drain,
+        3 => Operation::Complete(bytes.u16().into()),
+        4 => Operation::Abort(bytes.u16().into()),
+        5 => Operation::Advance(Span::from_nanos(bytes.u32().into())),
+        6 => Operation::SetDepth(QueueDepth::new(1 + u32::from(bytes.u8()) % 16)),
+        7 => Operation::SetVolume(volume(&mut bytes), knobs(&mut bytes)),
+        _ => Operation::TakeQueued,
+    }
+}
+
+fn knobs(bytes: &mut Bytes<'_>) -> VolumeKnobs {
+    VolumeKnobs {
+        due_after: bytes.one_of([
+            Span::ZERO,
+            Span::from_micros(50),
+            Span::from_millis(5),
+            Span::from_secs(10),
+        ]),
+        concurrency: NonZeroU32::new(u32::from(bytes.u8()) % 5),
+        max_iops: bytes.one_of([None, Some(1.0), Some(50.0), Some(3_333.0), Some(1e9)]).and_then(Iops::new),
+        max_bandwidth: bytes
+            .one_of([None, Some(100), Some(4_096), Some(1 << 30), Some(u64::MAX)])
+            .and_then(Bandwidth::new),
+    }
+}

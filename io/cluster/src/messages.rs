@@ -1,0 +1,65 @@
+//! Messages as bytes and back, without a stream: for machines that try what a peer can send.
+//!
+//! It is what tonic does with a message after it has cut the stream, followed by what [`wire`](crate::wire) makes of it.
+
+use prost::Message;
+use weir_controller::{Grants, Hello, Report};
+
+use crate::proto;
+use crate::proto::from_gateway::Message as Sent;
+use crate::wire;
+
+/// What a gateway says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum FromGateway {
+    /// The first message.
+    Hello {
+        /// Who it says that it is.
+        gateway: String,
+        /// What it says.
+        hello: Hello,
+    },
+    /// What it saw in an interval.
+    Report(Report),
+    /// Which grants are in force.
+    Acknowledged(u64),
+}
+
+/// What these bytes of a gateway mean.
+///
+/// # Errors
+/// If a controller would end the stream for it: with why.
+pub fn from_gateway(bytes: &[u8]) -> Result<FromGateway, String> {
+    let message = proto::FromGateway::decode(bytes).map_err(|error| error.to_string())?.message;
+    match message.ok_or_else(|| "an empty message".to_owned())? {
+        Sent::Hello(sent) => {
+            let gateway = sent.gateway.clone();
+            Ok(FromGateway::Hello { gateway, hello: wire::hello(sent)? })
+        }
+        Sent::Report(sent) => wire::report(sent).map(FromGateway::Report),
+        Sent::Acknowledged(sent) => Ok(FromGateway::Acknowledged(sent.number)),
+    }
+}
+
+/// What these bytes of a controller mean.
+///
+/// # Errors
+/// If a gateway would end the stream for it: with why.
+pub fn from_controller(bytes: &[u8]) -> Result<Grants, String> {
+    wire::grants(proto::FromController::decode(bytes).map_err(|error| error.to_string())?)
+}
+
+/// A gateway's message as bytes.
+pub fn gateway_bytes(message: &FromGateway) -> Vec<u8> {
+    match message {
+        FromGateway::Hello { gateway, hello } => wire::hello_to_wire(gateway, hello),
+        FromGateway::Report(report) => wire::report_to_wire(report),
+        FromGateway::Acknowledged(number) => wire::acknowledged_to_wire(*number),
+    }
+    .encode_to_vec()
+}
+
+/// A controller's message as bytes.
+pub fn controller_bytes(grants: &Grants) -> Vec<u8> {
+    wire::grants_to_wire(grants).encode_to_vec()
+}

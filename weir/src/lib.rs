@@ -1,0 +1,52 @@
+//! weir: storage quality of service. The one binary; see `cli.rs` for what it can do.
+//!
+//! The program is this library and a `main` that calls it, so that what reads an operator's text can be tried by machine:
+//! [`fuzzing`] is the one thing here that somebody else may call.
+
+mod ask;
+mod cli;
+mod compose;
+mod config;
+mod controller;
+mod decisions;
+mod demo;
+mod explain;
+mod failure;
+#[doc(hidden)]
+pub mod fuzzing;
+mod grants;
+mod lab;
+mod load;
+mod log;
+mod port_link;
+mod record;
+mod recording;
+mod replay;
+mod serve;
+mod server;
+mod set;
+mod sim;
+mod simulated_pool;
+mod status;
+mod table;
+mod what_if;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// The program: what it was asked for on the command line, to its exit code.
+pub fn main() -> ExitCode {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => {
+            // Help and version are answers too; they go to standard output, and are no failure.
+            let _ = answer.print();
+            return if answer.use_stderr() { ExitCode::from(failure::EX_USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    match cli::run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
