@@ -4,3 +4,5 @@
 //! A file for each kind of attack. Each test is named after what it protects, and fails on a weir that does not protect it.
 
 mod neighbour;
+mod truncated;
+mod upstream;

@@ -6,7 +6,7 @@ use weir_backend::{BlockDevice, BlockError, DeviceRequest};
 use weir_model::{Instant, IoKind, VolumeId};
 use weir_nbd::NbdError;
 
-use super::{LINGER, NewConnection, Pending, Retiring, SWEEP_PERIOD, Shard, last_flush_token};
+use super::{LINGER, NewConnection, Pending, Retiring, SWEEP_PERIOD, Shard, last_flush_token, request_token};
 use crate::connection::{Connection, ConnectionId, Incoming, Phase};
 use crate::output::{Output, Reply};
 use crate::reply;
@@ -90,8 +90,18 @@ impl Shard {
                 self.budget.give_back(pending.charge);
                 pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
             }
+            self.abandon_at_device(connection.pool, connection.volume, |p| p.connection == connection.id);
         }
         self.wake_driver();
+    }
+
+    /// Tells the device of a volume that nobody waits for those requests that are there.
+    fn abandon_at_device(&mut self, index: usize, volume: VolumeId, chosen: impl Fn(&Pending) -> bool) {
+        let Some(pool) = self.pools.get_mut(index) else { return };
+        let Some(volume) = pool.volumes.get_mut(volume.0 as usize).and_then(Option::as_mut) else { return };
+        for pending in pool.pending.iter().flatten().filter(|pending| chosen(pending)) {
+            volume.device.abandon(request_token(index, pending.id.slot));
+        }
     }
 
     /// Takes back from the engine those requests that it has not dispatched yet.
@@ -268,6 +278,8 @@ impl Shard {
             }
         }
         for key in self.connections.iter().map(|(key, _)| key).collect::<Vec<_>>() {
+            let Connection { id, pool, volume, .. } = self.connections[key];
+            self.abandon_at_device(pool, volume, |pending| pending.connection == id);
             self.flush_output(key);
             if self.connections.get(key).is_some_and(|connection| !connection.output.is_empty()) {
                 self.close(key, "the client takes no replies");
