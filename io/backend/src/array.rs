@@ -107,7 +107,8 @@ impl SharedArray {
         let &DeviceRequest { token, kind, offset, length, .. } = request;
         let at_array = share.place.start + offset;
         let request = Request { volume, token, kind, offset, length, array: None, file: None };
-        let tag = u32::try_from(self.requests.insert(request)).expect("fewer than 2^32 at a time");
+        let tag = u32::try_from(self.requests.insert(request))
+            .expect("the memory of 2^32 requests is far beyond any limit");
         self.array.submit(now, Command { tag, kind, offset: at_array, length });
         self.advance(now);
         tag
@@ -143,7 +144,7 @@ impl SharedArray {
 
     /// A file has finished a request; the answer, if the array has, too, and [`SharedArray::take_done`] has said so.
     fn file_finished(&mut self, done: Finished) -> Option<Finished> {
-        let tag = usize::try_from(done.token.0).expect("it is a tag");
+        let tag = usize::try_from(done.token.0).expect("`start` has made it of a tag");
         let request = &mut self.requests[tag];
         request.file = Some(done);
         request.array?;
@@ -167,7 +168,7 @@ impl SharedArray {
     /// The answer to a request that array and file have finished.
     fn answer(&mut self, tag: usize) -> Finished {
         let Request { token, kind, offset, length, array, file, .. } = self.requests.remove(tag);
-        let file = file.expect("the file has finished it");
+        let file = file.expect("both callers have seen the file's answer");
         let result = match array {
             Some(true) => file.result,
             _ => Err(BlockError::new(kind, offset, length, Errno::IO)),

@@ -143,7 +143,7 @@ impl MemoryDevice {
 
 /// The pieces of a range, in order.
 fn pieces(offset: u64, length: u32) -> impl Iterator<Item = Piece> {
-    let start = usize::try_from(offset).expect("inside of a mapping");
+    let start = usize::try_from(offset).expect("`Device::start` lets in only what is inside of the mapping");
     let end = start + length as usize;
     let mut at = start;
     std::iter::from_fn(move || {

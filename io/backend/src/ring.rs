@@ -14,7 +14,8 @@
 //! more, but a ring with deferred work does not wake those who poll its descriptor.
 //!
 //! **Ownership.** A slot owns its request, buffer included, from [`start`](RingFile::start) until the kernel is
-//! done with it; nothing cancels or frees it in between, whoever loses interest.
+//! done with it; nothing cancels or frees it in between, whoever loses interest. A request that is several steps to the
+//! kernel may end between two of them.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -28,6 +28,9 @@
 //! tell a server that was restarted from a network that was down for a moment, so both count as a loss, unless
 //! everything that was answered had been flushed.
 //!
+//! **A server that breaks the protocol** loses its connections, like one that goes away: see `connection` and `table` for what
+//! is not believed. It is tried again after pauses that grow, so that it cannot fill the log either.
+//!
 //! **What a server cannot do.** Without FUA, a write that asks for it is followed by a flush. Without flush, each
 //! write is sent with FUA; without both, nobody knows what is durable, and each loss of the server counts. Without write
 //! zeroes they are written; without trim and cache, which are advice, nothing is done. Reads and writes longer than the

@@ -10,4 +10,6 @@ mod memory;
 mod mutated;
 mod neighbour;
 mod silent;
+mod truncated;
 mod unfinished_writes;
+mod upstream;

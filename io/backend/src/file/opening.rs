@@ -81,8 +81,12 @@ fn open_existing(path: &Path, size: Option<u64>) -> Result<OpenFile, OpenError> 
     let (size, before) =
         if block_device { device_size(path, &lock, size)? } else { file_size(path, &lock, size)? };
     let file = finish(path, lock, size, before, block_device)?;
-    if let Before::Shorter(_) = before {
+    if let Before::Shorter(before) = before {
         ftruncate(&file.descriptors.lock, size).map_err(|errno| refused(path, "make it larger", errno))?;
+        if before > 0 {
+            let path = path.display();
+            tracing::warn!(%path, before, size, "the file was shorter than its size; what it was made longer by reads as zeroes");
+        }
     }
     Ok(file)
 }

@@ -324,7 +324,7 @@ impl Inner {
     fn next_completion(&mut self) -> Option<(usize, Result<u32, Errno>)> {
         let completion = self.ring.get_mut().completion().next()?;
         self.in_flight -= 1;
-        let key = usize::try_from(completion.user_data()).expect("it was a key");
+        let key = usize::try_from(completion.user_data()).expect("`issue` has made it of a key");
         let result = completion.result();
         Some((key, u32::try_from(result).map_err(|_| Errno::from_raw_os_error(-result))))
     }
@@ -342,7 +342,9 @@ impl Inner {
 
     /// Ready if the ring's descriptor said that there are completions; forgets that it said so.
     pub(super) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.ring.poll_read_ready(cx).map(|guard| guard.expect("the runtime is gone").clear_ready())
+        self.ring
+            .poll_read_ready(cx)
+            .map(|guard| guard.expect("a task is polled only while its runtime is there").clear_ready())
     }
 }
 
@@ -414,10 +416,15 @@ fn set_up() -> io::Result<IoUring> {
 
 /// The entry for an operation's next step.
 fn build(file: &File, operation: &Operation, zeroes: &mut Option<Buffer>) -> squeue::Entry {
-    let target =
-        |direct: bool| if direct { file.direct.expect("it can do direct I/O") } else { file.buffered };
+    let target = |direct: bool| {
+        if direct { file.direct.expect("`Abilities::direct` says that there is one") } else { file.buffered }
+    };
     let data = |skip: u32| {
-        let buffer = operation.request.buffer.as_ref().expect("checked by `Device::start`");
+        let buffer = operation
+            .request
+            .buffer
+            .as_ref()
+            .expect("`Device::start` has seen the buffer of each read and write");
         buffer.as_raw().wrapping_add(skip as usize)
     };
     match operation.step(&file.abilities) {

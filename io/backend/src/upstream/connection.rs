@@ -18,8 +18,10 @@ use super::table::{Piece, Table};
 
 /// Parts of one write to the socket: a turn's worth of requests.
 const SLICES: usize = 128;
-/// Reads of one turn; beyond them the others have theirs first.
+/// Reads of one turn, and messages; beyond them the others have theirs first. Each message costs some time whatever its
+/// length, and a server may answer a read byte by byte.
 const READS: usize = 16;
+const MESSAGES: usize = 4096;
 
 /// How a connection ended.
 #[derive(Debug, Error)]
@@ -157,7 +159,9 @@ impl Connection {
         table: &mut Table,
         answered: &mut Vec<(Piece, u32)>,
     ) -> Result<(), Lost> {
-        for _ in 0..READS {
+        let (mut reads, mut messages) = (0, 0);
+        while reads < READS && messages < MESSAGES {
+            reads += 1;
             let read = match &self.filling {
                 Some(Filling { cookie, start, length }) => {
                     let data = table.data(*cookie, *start, *length);
@@ -171,7 +175,7 @@ impl Connection {
                 Poll::Ready(count) => count?,
             };
             let count = self.filled(count);
-            self.look_through(&scratch[..count], table, answered)?;
+            messages += self.look_through(&scratch[..count], table, answered)?;
         }
         cx.waker().wake_by_ref();
         Ok(())
@@ -185,20 +189,22 @@ impl Connection {
             self.filling = None;
             return count - left;
         }
-        let count = u32::try_from(count).expect("less than the length");
+        let count = u32::try_from(count).expect("it is less than the 32 bits of the length");
         filling.start += count;
         filling.length -= count;
         0
     }
 
+    /// Takes in what was read; returns how many messages that was.
     fn look_through(
         &mut self,
         mut input: &[u8],
         table: &mut Table,
         answered: &mut Vec<(Piece, u32)>,
-    ) -> Result<(), Lost> {
+    ) -> Result<usize, Lost> {
+        let mut messages = 0;
         if self.filling.is_some() {
-            return Ok(());
+            return Ok(messages);
         }
         let index = self.index;
         let judge = |error, table: &Table| match error {
@@ -210,16 +216,17 @@ impl Connection {
             .next_received(&mut input, |cookie| table.awaited(index, cookie))
             .map_err(|error| judge(error, table))?
         {
+            messages += 1;
             match received {
                 Received::Data { cookie, start, length } => {
                     let data = table.data(cookie, start, length);
                     let here = input.len().min(data.len());
                     data[..here].copy_from_slice(&input[..here]);
                     input = &input[here..];
-                    let here = u32::try_from(here).expect("at most the length");
+                    let here = u32::try_from(here).expect("it is at most the 32 bits of the length");
                     if here < length {
                         self.filling = Some(Filling { cookie, start: start + here, length: length - here });
-                        return Ok(());
+                        return Ok(messages);
                     }
                 }
                 Received::Zeroes { cookie, start, length } => table.data(cookie, start, length).fill(0),
@@ -229,7 +236,7 @@ impl Connection {
                 }
             }
         }
-        Ok(())
+        Ok(messages)
     }
 
     /// Says that nothing more will be asked, if the socket takes that at once.

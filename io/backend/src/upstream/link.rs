@@ -287,10 +287,12 @@ impl Link {
     }
 
     fn issue_piece(&mut self, key: usize, start: u32, command: Command, data: Data, covers: Option<u64>) {
-        let State::Up(connections) = &mut self.state else { unreachable!("only issued to connections") };
+        let State::Up(connections) = &mut self.state else {
+            unreachable!("pieces are made only while the link is up")
+        };
         // The least busy one; of several the first, so that a few requests share one system call.
         let index = (0..connections.len()).min_by_key(|index| connections[*index].outstanding());
-        let index = index.expect("there is one at least");
+        let index = index.expect("a link that is up has a connection");
         let awaits = if command.kind == CommandKind::Read { command.length } else { 0 };
         let awaited = Awaited { offset: command.offset, data: awaits };
         let cookie = self.table.add_piece(key, index, start, awaited, covers);
@@ -396,7 +398,9 @@ impl Link {
 
     /// There is still no connection.
     fn note_failure(&mut self, why: &ConnectError) {
-        let State::Down(outage) = &mut self.state else { unreachable!("there is none while there is one") };
+        let State::Down(outage) = &mut self.state else {
+            unreachable!("nobody connects while the link is up")
+        };
         outage.next_attempt = self.now + self.pause;
         let reason = why.to_string();
         // That nobody is there yet is to be expected; a server that says no is not, and is told once.

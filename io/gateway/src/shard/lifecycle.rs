@@ -8,7 +8,7 @@ use weir_nbd::{Command, NbdError};
 use weir_sched::Chain;
 
 use super::receive::beyond_scarce;
-use super::{LINGER, NewConnection, Pending, SWEEP_PERIOD, Shard, last_flush_token};
+use super::{LINGER, NewConnection, Pending, SWEEP_PERIOD, Shard, last_flush_token, request_token};
 use crate::budget::Part;
 use crate::connection::{Connection, ConnectionId, Incoming, Phase};
 use crate::output::{Output, Reply};
@@ -77,6 +77,7 @@ impl Shard {
             self.budget.give_back(pending.charge);
             pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
         }
+        self.abandon_at_device(key);
         let mut connection = self.connections.remove(key);
         self.orphan(&mut connection);
         tracing::debug!(
@@ -104,6 +105,17 @@ impl Shard {
         }
         self.budget.leave(connection.owner, key);
         self.wake_driver();
+    }
+
+    /// Tells the device that nobody waits for what a connection has there.
+    fn abandon_at_device(&mut self, key: usize) {
+        let connection = &self.connections[key];
+        let Some(pool) = self.pools.get_mut(connection.pool) else { return };
+        let volume = pool.volumes.get_mut(connection.volume.0 as usize).and_then(Option::as_mut);
+        let Some(volume) = volume else { return };
+        for pending in pool.pending.of(&connection.pending) {
+            volume.device.abandon(request_token(connection.pool, pending.id.slot));
+        }
     }
 
     /// Takes back from the engine those requests of the connection that it has not dispatched yet. Only its own requests are
@@ -307,6 +319,7 @@ impl Shard {
                 pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
                 self.touch(key);
             }
+            self.abandon_at_device(key);
             self.flush_output(key);
             if self.connections.get(key).is_some_and(|connection| !connection.output.is_empty()) {
                 self.close(key, "the client takes no replies");

@@ -17,6 +17,10 @@ const LONGEST_HEAD: usize = CHUNK_HEADER_LENGTH + 12;
 const MAX_ERROR_TEXT: u32 = 4096;
 const MAX_ERROR_PAYLOAD: u32 = MAX_ERROR_TEXT + 14;
 
+/// The most error chunks of one reply. One says what there is to say, and a few where; a server that went on would make us
+/// read them for as long as it likes, and never answer.
+const MAX_ERRORS: u32 = 64;
+
 /// What the reply to a request must carry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Awaited {
@@ -115,6 +119,9 @@ pub enum ReplyError {
     /// Chunks with more gaps between them than are kept track of.
     #[error("the server sent the chunks of one read in too many separate places")]
     Scattered,
+    /// Error after error, and no end of the reply.
+    #[error("the server sent more than {MAX_ERRORS} error chunks for cookie {0:#018x}")]
+    TooManyErrors(u64),
     /// A chunk that says that it is an error and does not say which.
     #[error("the server sent an error chunk with error 0")]
     ErrorWithoutNumber,
@@ -140,6 +147,8 @@ struct Partial {
     cookie: u64,
     data: Coverage,
     error: u32,
+    /// Error chunks so far.
+    errors: u32,
 }
 
 /// What the bytes of a header amount to.
@@ -290,7 +299,7 @@ impl ReplyDecoder {
     fn account(&mut self, part: &Part) -> Result<Option<Reply>, ReplyError> {
         let cookie = part.cookie;
         let place = self.partial.binary_search_by_key(&cookie, |partial| partial.cookie);
-        let mut new = Partial { cookie, data: Coverage::default(), error: 0 };
+        let mut new = Partial { cookie, data: Coverage::default(), error: 0, errors: 0 };
         let sum = place.ok().and_then(|place| self.partial.get_mut(place)).unwrap_or(&mut new);
         sum.add(part)?;
         if !part.last {
@@ -315,6 +324,10 @@ impl Partial {
     fn add(&mut self, part: &Part) -> Result<(), ReplyError> {
         if self.error == 0 {
             self.error = part.error;
+        }
+        self.errors += u32::from(part.error != 0);
+        if self.errors > MAX_ERRORS {
+            return Err(ReplyError::TooManyErrors(self.cookie));
         }
         let (Content::Data { start, length } | Content::Zeroes { start, length }) = part.content else {
             return Ok(());

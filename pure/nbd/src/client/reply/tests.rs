@@ -183,6 +183,12 @@ fn a_read_that_comes_in_too_many_places_is_an_error_and_not_memory() {
 }
 
 #[test]
+fn errors_without_end_are_a_violation() {
+    let stream = error_chunk(2, 0, 5, "no").repeat(100);
+    assert_eq!(decode(true, &stream), Err(ReplyError::TooManyErrors(2)));
+}
+
+#[test]
 fn replies_that_are_left_half_said_are_kept_apart() {
     let mut decoder = ReplyDecoder::new(true);
     let half = |cookie: u64, flags| chunk(cookie, flags, chunk_type::ERROR, &[0, 0, 0, 5, 0, 0]);
