@@ -7,6 +7,7 @@ mod config;
 mod controller;
 mod decisions;
 mod demo;
+mod descriptors;
 mod explain;
 mod failure;
 mod grants;

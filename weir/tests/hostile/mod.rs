@@ -4,5 +4,7 @@
 //! A file for each kind of attack. Each test is named after what it protects, and fails on a weir that does not protect it.
 
 mod flood;
+mod mute;
 mod neighbour;
+mod scraper;
 mod silent;
