@@ -136,5 +136,8 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
 /// Runs a verb that waits. One thread is enough for it: requests have threads of their own.
 fn on_runtime(verb: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    tokio::task::LocalSet::new().block_on(&runtime, verb)
+    let done = tokio::task::LocalSet::new().block_on(&runtime, verb);
+    // A call that blocks for ever is not waited for.
+    runtime.shutdown_background();
+    done
 }

@@ -5,6 +5,8 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
+use bytesize::ByteSize;
+use weir_api::ApiLimits;
 use weir_backend::{BackendSpec, FaultEffect, FaultRule};
 use weir_cluster::{ClientSpec, ClusterError, Tls, TlsFiles};
 use weir_controller::Total;
@@ -153,6 +155,19 @@ fn limits(limits: &config::Limits) -> Limits {
         bytes_in_flight: limits.bytes_in_flight.value.as_u64(),
         reply_timeout: limits.reply_timeout.value,
         shutdown_timeout: limits.shutdown_timeout.value,
+    }
+}
+
+/// What those who ask over HTTP may take.
+pub(crate) fn api_limits(config: &Config) -> ApiLimits {
+    let limits = &config.limits;
+    // Above the range that is accepted on no machine that runs this.
+    let bytes = |size: ByteSize| usize::try_from(size.as_u64()).unwrap_or(usize::MAX);
+    ApiLimits {
+        connections: limits.api_connections.value.get(),
+        timeout: limits.api_timeout.value.into(),
+        header_bytes: bytes(limits.api_header_bytes.value),
+        body_bytes: bytes(limits.api_body_bytes.value),
     }
 }
 

@@ -80,9 +80,9 @@ async fn demo(arguments: DemoArguments) -> Result<(), Failure> {
     println!("It is promised {SLO_FACTOR:.0} times its mean latency: {slo}.");
 
     let judged = Duration::from_secs(arguments.seconds);
-    server.reload(config(dir.path(), "none", Some(slo_us))?).await?;
+    server.change(config(dir.path(), "none", Some(slo_us))?).await?;
     let without = part(&clients, &probe, judged, "Without control").await?;
-    server.reload(config(dir.path(), "facade", Some(slo_us))?).await?;
+    server.change(config(dir.path(), "facade", Some(slo_us))?).await?;
     let with = part(&clients, &probe, judged, "With control").await?;
     server.shutdown().await;
 

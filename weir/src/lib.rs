@@ -10,6 +10,7 @@ mod config;
 mod controller;
 mod decisions;
 mod demo;
+mod descriptors;
 mod explain;
 mod failure;
 #[doc(hidden)]

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use tokio::signal::unix::{SignalKind, signal};
-use weir_gateway::Recorders;
+use weir_gateway::{Recorders, Reload};
 
-use crate::config::Source;
+use crate::config::{Config, Source};
 use crate::failure::Failure;
 use crate::server::Server;
 use crate::set;
@@ -22,41 +22,90 @@ pub(crate) async fn serve(file: &Path, recorders: Option<Recorders>) -> Result<(
     let mut source = Source::read(file).map_err(Failure::usage)?;
     let config = source.config().map_err(Failure::usage)?;
     let volumes = config.volumes.len();
-    let mut server = Server::start(config, recorders).await.map_err(|failure| failure.in_file(file))?;
+    let started = tokio::select! {
+        started = Server::start(config, recorders) => started,
+        // A device that does not answer is not waited for.
+        _ = terminate.recv() => return Ok(println!("weir: stopped before anything was served")),
+        _ = interrupt.recv() => return Ok(println!("weir: stopped before anything was served")),
+    };
+    let mut server = started.map_err(|failure| failure.in_file(file))?;
     println!("weir: serving {volumes} volume(s) on {}", server.addresses().join(", "));
+    let mut reloading = None;
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = hang_up.recv() => reload(&mut server, &mut source).await,
-            asked = server.next_asked() => set::carry_out(&mut server, &mut source, asked).await,
+            _ = hang_up.recv() => reloading = begin_reload(&server, file, reloading.take()),
+            opened = opened(&mut reloading) => {
+                if let Some(reload) = reloading.take() {
+                    finish_reload(&mut server, &mut source, reload, opened).await;
+                }
+            }
+            asked = server.next_asked() => {
+                set::carry_out(&mut server, &mut source, asked, reloading.is_some()).await;
+            }
         }
     }
     tracing::info!("stopping");
+    drop(reloading);
     server.shutdown().await;
     println!("weir: stopped");
     Ok(())
 }
 
-/// A configuration that is wrong changes nothing: the server goes on as it was. What was set since the file was read last
-/// gives way to what the file says.
-async fn reload(server: &mut Server, source: &mut Source) {
-    let file = source.path().to_owned();
-    match reload_from(server, &file).await {
-        Ok(new) => {
-            *source = new;
-            println!("weir: reloaded {}", file.display());
-        }
-        Err(failure) => {
-            eprintln!("weir: not reloaded, nothing has changed:");
-            failure.report();
-        }
+/// A reload whose volumes are being opened. Everything else goes on meanwhile.
+struct Reloading {
+    source: Source,
+    config: Config,
+    reload: Reload,
+}
+
+/// Reads the file, and begins to open what is new. A reload that is under way ends here in any case.
+fn begin_reload(server: &Server, file: &Path, superseded: Option<Reloading>) -> Option<Reloading> {
+    if superseded.is_some() {
+        tracing::info!("the reload under way is superseded by a newer one");
+    }
+    let begin = || {
+        let source = Source::read(file).map_err(Failure::usage)?;
+        let config = source.config().map_err(Failure::usage)?;
+        let reload = server.begin_reload(&config, superseded.map(|superseded| superseded.reload));
+        Ok(Reloading { source, config, reload: reload.map_err(|failure| failure.in_file(file))? })
+    };
+    begin().inspect_err(not_reloaded).ok()
+}
+
+/// When the volumes of a reload are open, or one cannot be; never without a reload.
+async fn opened(reloading: &mut Option<Reloading>) -> Result<(), Failure> {
+    match reloading {
+        Some(Reloading { reload, .. }) => reload.opened().await.map_err(Failure::usage),
+        None => std::future::pending().await,
     }
 }
 
-async fn reload_from(server: &mut Server, file: &Path) -> Result<Source, Failure> {
-    let source = Source::read(file).map_err(Failure::usage)?;
-    let config = source.config().map_err(Failure::usage)?;
-    server.reload(config).await.map_err(|failure| failure.in_file(file))?;
-    Ok(source)
+/// A configuration that is wrong changes nothing: the server goes on as it was. What was set since the file was read last
+/// gives way to what the file says.
+async fn finish_reload(
+    server: &mut Server,
+    source: &mut Source,
+    reloading: Reloading,
+    opened: Result<(), Failure>,
+) {
+    let file = source.path().to_owned();
+    let Reloading { source: new, config, reload } = reloading;
+    let done = match opened {
+        Ok(()) => server.finish_reload(config, reload).await,
+        Err(failure) => Err(failure),
+    };
+    match done.map_err(|failure| failure.in_file(&file)) {
+        Ok(()) => {
+            *source = new;
+            println!("weir: reloaded {}", file.display());
+        }
+        Err(failure) => not_reloaded(&failure),
+    }
+}
+
+fn not_reloaded(failure: &Failure) {
+    eprintln!("weir: not reloaded, nothing has changed:");
+    failure.report();
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::thread::available_parallelism;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, spawn_local};
-use weir_api::{ApiListener, Asked, ControlListener};
-use weir_gateway::{Gateway, GatewayError, Listener, Recorders, StatusProbe};
+use weir_api::{ApiLimits, ApiListener, Asked, ControlListener};
+use weir_gateway::{Gateway, GatewayError, Listener, Recorders, Reload, StatusProbe};
 
-use crate::compose::{gateway_spec, link_specs, listen_address, socket_address};
+use crate::compose::{api_limits, gateway_spec, link_specs, listen_address, socket_address};
 use crate::config::{Config, Pool};
+use crate::descriptors;
 use crate::failure::Failure;
 use crate::port_link;
 
@@ -20,6 +20,8 @@ pub(crate) struct Server {
     gateway: Gateway,
     api: Option<AbortHandle>,
     control: Option<AbortHandle>,
+    /// What those who ask over HTTP may take.
+    api_limits: watch::Sender<ApiLimits>,
     /// Changes that somebody asks for at the control socket. One end is held here, so that there may always be another.
     asked: (mpsc::Sender<Asked>, mpsc::Receiver<Asked>),
     addresses: Vec<String>,
@@ -34,7 +36,7 @@ impl Server {
     /// # Errors
     /// If anything that the configuration names cannot be had; then nothing was started.
     pub(crate) async fn start(config: Config, recorders: Option<Recorders>) -> Result<Self, Failure> {
-        allow_many_descriptors();
+        let spec = descriptors::fit(&config, gateway_spec(&config))?;
         let mut addresses = Vec::new();
         let mut listeners = Vec::new();
         for (i, address) in config.listen.nbd.iter().enumerate() {
@@ -48,28 +50,15 @@ impl Server {
         let api = bind_api(&config, &mut addresses).await?;
         let control = bind_control(&config)?;
         let cores = available_parallelism().map_or(1, usize::from);
-        let spec = gateway_spec(&config);
         let gateway = Gateway::start(spec, listeners, cores, recorders).await.map_err(start_failure)?;
-        let probe = gateway.probe();
-        let api = api.map(|api| {
-            spawn_local(async move {
-                if let Err(error) = api.serve(probe).await {
-                    tracing::error!(%error, "metrics are no longer served");
-                }
-            })
-            .abort_handle()
-        });
+        let (api_limits, limits) = watch::channel(api_limits(&config));
+        let api = api.map(|api| spawn_local(api.serve(gateway.probe(), limits.clone())).abort_handle());
         let asked = mpsc::channel(1);
-        let (probe, changes) = (gateway.probe(), asked.0.clone());
-        let control = control.map(|control| {
-            spawn_local(async move {
-                if let Err(error) = control.serve(probe, changes).await {
-                    tracing::error!(%error, "nothing can be changed any more");
-                }
-            })
-            .abort_handle()
-        });
-        let mut server = Self { config, gateway, api, control, asked, addresses, links: BTreeMap::new() };
+        let changes = asked.0.clone();
+        let control = control
+            .map(|control| spawn_local(control.serve(gateway.probe(), changes, limits)).abort_handle());
+        let links = BTreeMap::new();
+        let mut server = Self { config, gateway, api, control, api_limits, asked, addresses, links };
         server.link_pools()?;
         Ok(server)
     }
@@ -84,11 +73,16 @@ impl Server {
         self.gateway.probe()
     }
 
-    /// Changes to another configuration without disturbing what stays.
+    /// Begins to change to another configuration: its new backends are being opened, beside everything else. A change that is
+    /// `superseded` is given up, but for what both open.
     ///
     /// # Errors
     /// If it cannot be put in force; then nothing has changed.
-    pub(crate) async fn reload(&mut self, config: Config) -> Result<(), Failure> {
+    pub(crate) fn begin_reload(
+        &self,
+        config: &Config,
+        superseded: Option<Reload>,
+    ) -> Result<Reload, Failure> {
         if config.listen != self.config.listen {
             return Err(Failure::usage(
                 "listen: cannot change while serving; accepted: the same addresses, or a restart",
@@ -106,9 +100,29 @@ impl Server {
                  accepted: the same, or a restart",
             ));
         }
-        self.gateway.reload(gateway_spec(&config)).await.map_err(Failure::usage)?;
+        let spec = descriptors::fit(config, gateway_spec(config))?;
+        self.gateway.begin_reload(spec, superseded).map_err(Failure::usage)
+    }
+
+    /// Puts in force what was begun and has opened its backends, without disturbing what stays.
+    ///
+    /// # Errors
+    /// If a pool cannot be joined to its controller.
+    pub(crate) async fn finish_reload(&mut self, config: Config, reload: Reload) -> Result<(), Failure> {
+        self.gateway.finish_reload(reload).await;
+        self.api_limits.send_replace(api_limits(&config));
         self.config = config;
         self.link_pools()
+    }
+
+    /// Changes values of the configuration in force; no volume is new.
+    ///
+    /// # Errors
+    /// If it cannot be put in force; then nothing has changed.
+    pub(crate) async fn change(&mut self, config: Config) -> Result<(), Failure> {
+        let mut reload = self.begin_reload(&config, None)?;
+        reload.opened().await.map_err(Failure::usage)?; // at once: there is nothing to open
+        self.finish_reload(config, reload).await
     }
 
     /// Joins the pools that have a controller to it, and leaves those that are gone.
@@ -169,12 +183,4 @@ fn bind_control(config: &Config) -> Result<Option<ControlListener>, Failure> {
     let Some(path) = &config.listen.control.value else { return Ok(None) };
     let wrong = |error| Failure::usage(format!("listen.control: {error}"));
     ControlListener::bind(path).map(Some).map_err(wrong)
-}
-
-/// Each connection is a descriptor, and the usual soft limit is 1,024, a leftover from `select(2)`.
-fn allow_many_descriptors() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
-        tracing::warn!(%error, "cannot raise the limit on open files");
-    }
 }

@@ -53,13 +53,17 @@ pub(crate) async fn set(arguments: SetArguments) -> Result<(), Failure> {
     Ok(writeln!(std::io::stdout(), "{in_force}")?)
 }
 
-/// Puts a change in force at the server of this process, and answers whoever asked for it.
-pub(crate) async fn carry_out(server: &mut Server, source: &mut Source, asked: Asked) {
+/// Puts a change in force at the server of this process, and answers whoever asked for it. If a reload is under way, the change
+/// is in force until it ends, and the answer says so.
+pub(crate) async fn carry_out(server: &mut Server, source: &mut Source, asked: Asked, reloading: bool) {
     let Asked { change, answer } = asked;
     let done = match changed(source, &change) {
         Ok((changed, config)) => {
-            let in_force = in_force(&changed, &config, &change);
-            server.reload(config).await.map(|()| {
+            let mut in_force = in_force(&changed, &config, &change);
+            if reloading {
+                in_force.push_str("; it is being read now, and takes over when its volumes are open");
+            }
+            server.change(config).await.map(|()| {
                 *source = changed;
                 tracing::info!("{in_force}");
                 in_force

@@ -5,7 +5,6 @@
 
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -13,12 +12,11 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::{Deserialize, Serialize};
-use tokio::net::UnixStream;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use weir_gateway::{ListenError, StatusProbe, UnixSocket};
 
 use crate::array::{self, ArrayProbe};
-use crate::{CHANGES_PATH, reports};
+use crate::{ApiLimits, CHANGES_PATH, reports, serve};
 
 /// What is to be changed of a table of the configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -59,11 +57,13 @@ impl ControlListener {
     }
 
     /// Answers until the task is dropped; changes go to `changes`.
-    ///
-    /// # Errors
-    /// Never in practice: errors of single connections are theirs.
-    pub async fn serve(self, probe: StatusProbe, changes: mpsc::Sender<Asked>) -> io::Result<()> {
-        axum::serve(Accepting(self.0), reports().with_state(probe).merge(to_change(changes))).await
+    pub async fn serve(
+        self,
+        probe: StatusProbe,
+        changes: mpsc::Sender<Asked>,
+        limits: watch::Receiver<ApiLimits>,
+    ) {
+        serve::serve(self.0, reports().with_state(probe).merge(to_change(changes)), limits).await;
     }
 
     /// The same for a controller.
@@ -71,7 +71,9 @@ impl ControlListener {
     /// # Errors
     /// Never in practice: errors of single connections are theirs.
     pub async fn serve_array(self, probe: ArrayProbe, changes: mpsc::Sender<Asked>) -> io::Result<()> {
-        axum::serve(Accepting(self.0), array::reports(probe).merge(to_change(changes))).await
+        let (_kept, limits) = watch::channel(ApiLimits::DEFAULT);
+        serve::serve(self.0, array::reports(probe).merge(to_change(changes)), limits).await;
+        Ok(())
     }
 }
 
@@ -86,30 +88,5 @@ async fn change(State(changes): State<mpsc::Sender<Asked>>, Json(change): Json<C
         Ok(Ok(in_force)) => in_force.into_response(),
         Ok(Err(refused)) => (StatusCode::UNPROCESSABLE_ENTITY, refused).into_response(),
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the server is stopping").into_response(),
-    }
-}
-
-/// The socket as axum wants it.
-struct Accepting(UnixSocket);
-
-impl axum::serve::Listener for Accepting {
-    type Io = UnixStream;
-    type Addr = ();
-
-    async fn accept(&mut self) -> (UnixStream, ()) {
-        loop {
-            match self.0.accept().await {
-                Ok(stream) => return (stream, ()),
-                Err(error) => {
-                    // Out of descriptors, most likely: closing connections will free some.
-                    tracing::warn!(listener = "control", %error, "cannot accept a connection to the control socket");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<()> {
-        Ok(())
     }
 }

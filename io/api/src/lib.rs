@@ -15,6 +15,7 @@ mod array;
 mod client;
 mod control;
 mod metrics;
+mod serve;
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,11 +27,13 @@ use axum::routing::get;
 use axum::{Json, Router};
 use thiserror::Error;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use weir_gateway::StatusProbe;
 
 pub use array::{ArrayGateway, ArrayProbe, ArrayStatus, ArrayVolume};
 pub use client::{AskError, Server};
 pub use control::{Asked, Change, ControlListener};
+pub use serve::ApiLimits;
 
 /// Where the status is found.
 pub const STATUS_PATH: &str = "/v1/status";
@@ -79,12 +82,9 @@ impl ApiListener {
     }
 
     /// Answers for a gateway until the task is dropped.
-    ///
-    /// # Errors
-    /// Never in practice: errors of single connections are theirs.
-    pub async fn serve(self, probe: StatusProbe) -> io::Result<()> {
+    pub async fn serve(self, probe: StatusProbe, limits: watch::Receiver<ApiLimits>) {
         let routes = reports().route("/metrics", get(metrics)).with_state(probe);
-        axum::serve(self.0, routes).await
+        serve::serve(self.0, routes, limits).await;
     }
 
     /// Answers for a controller until the task is dropped.
@@ -92,7 +92,9 @@ impl ApiListener {
     /// # Errors
     /// Never in practice: errors of single connections are theirs.
     pub async fn serve_array(self, probe: ArrayProbe) -> io::Result<()> {
-        axum::serve(self.0, array::reports(probe)).await
+        let (_kept, limits) = watch::channel(ApiLimits::DEFAULT);
+        serve::serve(self.0, array::reports(probe), limits).await;
+        Ok(())
     }
 }
 

@@ -12,7 +12,8 @@ use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 use crate::exports::ExportTable;
 use crate::listen::Listener;
 use crate::negotiate::negotiate;
-use crate::places::{Full, Origin, Places, Ticket};
+use crate::newcomers::{Origin, Ticket};
+use crate::places::{Full, Places};
 use crate::shard::Command;
 use crate::spec::Limits;
 use crate::stream::Stream;
@@ -198,9 +199,9 @@ fn log_refusal(peer: &str, full: Full) {
     tracing::warn!(peer, "refused: {full}");
 }
 
-/// Whether the error is about the connection that was to be accepted, and not about all that will be: `accept(2)`, "Error
+/// Whether an error of `accept` is about the connection that was to be accepted, and not about all that will be: `accept(2)`, "Error
 /// handling". A peer can cause such errors at will, so nobody rests for them.
-fn is_of_one_peer(error: &io::Error) -> bool {
+pub fn is_of_one_peer(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let of_all = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::INVAL, Errno::BADF];
     Errno::from_io_error(error).is_some_and(|errno| !of_all.contains(&errno))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use weir_backend::{BackendSpec, OpenError, Opened, open};
+use weir_backend::{BackendSpec, OpenError, Opened};
 use weir_clock::Clock;
 use weir_engine::Recorder;
 use weir_nbd::Exports;
@@ -17,6 +17,7 @@ use crate::front::Front;
 use crate::listen::Listener;
 use crate::loss::Estate;
 use crate::memory;
+use crate::opening::Opening;
 use crate::port::Port;
 use crate::shard::{Command, NewVolume, ShardHandle};
 use crate::sharing::Explanation;
@@ -45,6 +46,24 @@ pub struct Gateway {
 /// served all the same.
 pub type Recorders = Box<dyn FnMut(&str) -> Option<Box<dyn Recorder + Send>>>;
 
+/// A change of what is served that is under way: its backends are being opened. Nothing has changed yet, and dropping it gives
+/// it up.
+pub struct Reload {
+    spec: GatewaySpec,
+    opening: Opening,
+}
+
+impl Reload {
+    /// Returns when all backends are open. May be dropped while it waits, and called again. A device that does not answer is
+    /// waited for, so nothing else should wait for this.
+    ///
+    /// # Errors
+    /// If one cannot be opened; then the reload is to be dropped, and nothing has changed.
+    pub async fn opened(&mut self) -> Result<(), GatewayError> {
+        self.opening.wait().await
+    }
+}
+
 /// Where a pool and its volumes are.
 struct PoolPlace {
     shard: usize,
@@ -63,6 +82,9 @@ pub enum GatewayError {
         /// What is wrong with it.
         source: OpenError,
     },
+    /// No thread opens a volume.
+    #[error("a thread that opens volumes: {0}")]
+    Thread(std::io::Error),
     /// A shard cannot run.
     #[error(transparent)]
     Shard(#[from] ShardError),
@@ -105,7 +127,8 @@ pub enum GatewayError {
 
 impl Gateway {
     /// Opens the backends, starts the shards, and then accepts clients on `listeners`. Pools are dealt out to at
-    /// most `cores` shards. With `recorders`, the engine of each pool is recorded, also of those that a reload adds.
+    /// most `cores` shards. With `recorders`, the engine of each pool is recorded, also of those that a reload adds. May be
+    /// dropped while it waits for a device: then nothing runs, as after an error.
     ///
     /// # Errors
     /// If a backend cannot be opened or a thread cannot be started; then nothing runs, and no file is left behind that
@@ -119,7 +142,10 @@ impl Gateway {
         cores: usize,
         recorders: Option<Recorders>,
     ) -> Result<Self, GatewayError> {
-        let opened = open_all(spec.volumes()).await?;
+        let wanted = spec.volumes().map(|(_, name, volume)| (name, volume));
+        let mut opening = Opening::begin(wanted, Opening::default())?;
+        opening.wait().await?;
+        let opened = opening.take();
         let shards = match start_shards(&spec, cores) {
             Ok(shards) => shards,
             Err(error) => {
@@ -146,12 +172,16 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Changes what is served to `spec`. Connections to volumes that stay are not disturbed, requests queued and in
-    /// flight included; volumes that go finish what they accepted, in the background.
+    /// Begins to change what is served to `spec`: opens the backends of new volumes, and waits for none. If `superseded` is
+    /// under way, what it has begun to open and is wanted again goes on, and all else of it is given up.
     ///
     /// # Errors
-    /// If a volume would have to move, or a new one cannot be opened; then nothing has changed.
-    pub async fn reload(&mut self, spec: GatewaySpec) -> Result<(), GatewayError> {
+    /// If a volume would have to move, or the limits cannot hold; then nothing has changed.
+    pub fn begin_reload(
+        &self,
+        spec: GatewaySpec,
+        superseded: Option<Reload>,
+    ) -> Result<Reload, GatewayError> {
         memory::check(&spec, self.shards.len())?;
         let ports_differ = |served: &PoolSpec, pool: &PoolSpec| served.ports != pool.ports;
         for (name, pool) in &spec.pools {
@@ -164,9 +194,16 @@ impl Gateway {
                 return Err(GatewayError::Fixed { volume: name.to_owned(), key });
             }
         }
-        let opened = open_all(spec.volumes().filter(|(_, name, _)| self.served(name).is_none())).await?;
-        self.apply(spec, opened).await;
-        Ok(())
+        let before = superseded.map(|reload| reload.opening).unwrap_or_default();
+        let new = spec.volumes().filter(|(_, name, _)| self.served(name).is_none());
+        let opening = Opening::begin(new.map(|(_, name, volume)| (name, volume)), before)?;
+        Ok(Reload { spec, opening })
+    }
+
+    /// Puts in force what was begun and has opened all its backends. Connections to volumes that stay are not disturbed,
+    /// requests queued and in flight included; volumes that go finish what they accepted, in the background.
+    pub async fn finish_reload(&mut self, reload: Reload) {
+        self.apply(reload.spec, reload.opening.take()).await;
     }
 
     /// Counters and state of everything served now.
@@ -372,31 +409,6 @@ fn start_shards(spec: &GatewaySpec, cores: usize) -> Result<Vec<ShardHandle>, Ga
     let estate = Estate::default();
     let start = |i| ShardHandle::start(format!("weir-shard-{i}"), clock, spec.limits, budget, estate.clone());
     (0..count).map(|i| Ok(start(i)?)).collect()
-}
-
-/// Opens the backends of these volumes: all of them, or none. On a thread of its own, since a disk or another server may
-/// take its time, and clients are let in meanwhile.
-async fn open_all<'a>(
-    volumes: impl Iterator<Item = (&'a str, &'a str, &'a VolumeSpec)>,
-) -> Result<BTreeMap<String, Opened>, GatewayError> {
-    let wanted: Vec<_> =
-        volumes.map(|(_, name, volume)| (name.to_owned(), volume.backend.clone(), volume.size)).collect();
-    let open_each = move || {
-        let mut opened = BTreeMap::new();
-        for (name, backend, size) in wanted {
-            match open(&backend, size) {
-                Ok(backend) => {
-                    opened.insert(name, backend);
-                }
-                Err(source) => {
-                    opened.into_values().for_each(Opened::discard);
-                    return Err(GatewayError::Open { volume: name, source });
-                }
-            }
-        }
-        Ok(opened)
-    };
-    tokio::task::spawn_blocking(open_each).await.expect("opening does not panic")
 }
 
 /// The key by which a volume differs that cannot change while it is served.

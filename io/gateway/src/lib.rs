@@ -23,6 +23,8 @@ mod listen;
 mod loss;
 mod memory;
 mod negotiate;
+mod newcomers;
+mod opening;
 mod output;
 mod pace;
 mod places;
@@ -36,8 +38,10 @@ mod status;
 mod stream;
 mod unix_socket;
 
-pub use gateway::{Gateway, GatewayError, Recorders, ShardError, StatusProbe};
+pub use front::is_of_one_peer;
+pub use gateway::{Gateway, GatewayError, Recorders, Reload, ShardError, StatusProbe};
 pub use listen::{Address, ListenError, Listener};
+pub use newcomers::{Newcomers, Origin, Ticket};
 pub use port::{Observations, Port, PortTerms};
 pub use sharing::{
     AchievedStatus, DesiredStatus, Explanation, GrantStatus, IntervalStatus, PoolSharing, TargetStatus,

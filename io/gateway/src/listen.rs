@@ -10,7 +10,7 @@ use socket2::TcpKeepalive;
 use thiserror::Error;
 use tokio::net::TcpListener;
 
-use crate::places::Origin;
+use crate::newcomers::Origin;
 use crate::stream::Stream;
 use crate::unix_socket::UnixSocket;
 
@@ -100,8 +100,7 @@ impl Listener {
                 Ok((Stream::Tcp(stream), peer.to_string(), peer.ip().into()))
             }
             Bound::Unix(socket) => {
-                let stream = socket.accept().await?;
-                let origin = stream.peer_cred().map_or(Origin::Unknown, |peer| Origin::User(peer.uid()));
+                let (stream, origin) = socket.accept().await?;
                 Ok((Stream::Unix(stream), self.address.to_string(), origin))
             }
         }

@@ -1,34 +1,16 @@
 //! Who may be connected: places for handshakes, and places for clients, with a share for each address and each volume.
 //!
 //! A client is a peer that has finished its handshake. Until then it has one of `handshakes` places, which a peer cannot keep for
-//! long: when all are taken, a new one gets the place of the oldest handshake of that address which has the most of them.
-//! A good client finishes within milliseconds and is never the oldest for long. Counting both kinds together would let silent
-//! peers keep clients out.
+//! long: see `newcomers`. Counting both kinds together would let silent peers keep clients out.
 //!
 //! A client has one of `connections` places. An address and a volume have at most so many of them. Each volume keeps a few
 //! places that clients of other volumes cannot take. All this is counted here, without sockets and without time.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
 
+use crate::newcomers::{Newcomers, Origin, Ticket};
 use crate::spec::Limits;
-
-/// Whose share a connection counts to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Origin {
-    /// A host.
-    V4(Ipv4Addr),
-    /// A network of /64: a host usually has all addresses of one.
-    V6(u64),
-    /// A user of this host.
-    User(u32),
-    /// The system does not tell.
-    Unknown,
-}
-
-/// The number of a handshake, in the order of their beginnings.
-pub(crate) type Ticket = u64;
 
 /// Which limit kept somebody out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,10 +27,8 @@ pub(crate) enum Full {
 #[derive(Debug)]
 pub(crate) struct Places {
     limits: Limits,
-    next_ticket: Ticket,
-    /// The unfinished handshakes of each address, oldest first. No address is without any.
-    handshakes: BTreeMap<Origin, VecDeque<Ticket>>,
-    unfinished: usize,
+    /// The unfinished handshakes.
+    handshakes: Newcomers,
     /// The clients of each address and of each volume. None without any.
     addresses: BTreeMap<Origin, u32>,
     volumes: BTreeMap<String, u32>,
@@ -61,9 +41,7 @@ impl Places {
     pub(crate) const fn new(limits: Limits) -> Self {
         Self {
             limits,
-            next_ticket: 0,
-            handshakes: BTreeMap::new(),
-            unfinished: 0,
+            handshakes: Newcomers::new(limits.handshakes),
             addresses: BTreeMap::new(),
             volumes: BTreeMap::new(),
             clients: 0,
@@ -74,6 +52,7 @@ impl Places {
     /// Other limits, for those to come.
     pub(crate) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
+        self.handshakes.set_most(limits.handshakes);
     }
 
     /// Other volumes are served.
@@ -83,7 +62,7 @@ impl Places {
 
     /// How many are connected, clients and unfinished handshakes.
     pub(crate) fn connected(&self) -> u64 {
-        u64::from(self.clients) + self.unfinished as u64
+        u64::from(self.clients) + self.handshakes.count()
     }
 
     /// A peer has connected. The second ticket is of the handshake that gives way to it, if one has to, and that is over with
@@ -98,28 +77,12 @@ impl Places {
         if self.of_address(origin) >= self.limits.connections_per_address {
             return Err(Full::Address);
         }
-        let given_up =
-            self.oldest_of_the_most().filter(|_| self.unfinished >= self.limits.handshakes as usize);
-        if let Some((ticket, origin)) = given_up {
-            self.end(ticket, origin);
-        }
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        self.handshakes.entry(origin).or_default().push_back(ticket);
-        self.unfinished += 1;
-        Ok((ticket, given_up))
+        Ok(self.handshakes.begin(origin))
     }
 
     /// A handshake is over, without a client. One that has given way to another is over already.
     pub(crate) fn end(&mut self, ticket: Ticket, origin: Origin) {
-        let Some(of_address) = self.handshakes.get_mut(&origin) else { return };
-        if let Ok(at) = of_address.binary_search(&ticket) {
-            of_address.remove(at);
-            self.unfinished -= 1;
-        }
-        if of_address.is_empty() {
-            self.handshakes.remove(&origin);
-        }
+        self.handshakes.end(ticket, origin);
     }
 
     /// A handshake has led to a client of this volume. The handshake is over in any case.
@@ -178,39 +141,6 @@ impl Places {
         }
         let others = self.served.iter().filter(|served| *served != volume);
         others.map(|served| each.saturating_sub(self.of_volume(served))).sum()
-    }
-
-    /// The oldest handshake of the address with the most; of several such addresses, of that which has waited longest.
-    fn oldest_of_the_most(&self) -> Option<(Ticket, Origin)> {
-        let oldest = |(origin, of): (&Origin, &VecDeque<Ticket>)| Some((of.len(), *of.front()?, *origin));
-        let order = |(length, ticket, _): &(usize, Ticket, Origin)| (*length, std::cmp::Reverse(*ticket));
-        let found = self.handshakes.iter().filter_map(oldest).max_by_key(order);
-        found.map(|(_, ticket, origin)| (ticket, origin))
-    }
-}
-
-impl From<IpAddr> for Origin {
-    fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::V4(address),
-            IpAddr::V6(address) => {
-                let [a, b, c, d, e, f, g, h, ..] = address.octets();
-                Self::V6(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
-            }
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::V4(address) => address.fmt(f),
-            Self::V6(network) => {
-                write!(f, "{}/64", std::net::Ipv6Addr::from_bits(u128::from(*network) << 64))
-            }
-            Self::User(user) => write!(f, "user {user}"),
-            Self::Unknown => f.write_str("unknown"),
-        }
     }
 }
 

@@ -9,6 +9,7 @@ use rustix::fs::{Mode, fchmod};
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::listen::{Address, ListenError};
+use crate::newcomers::Origin;
 
 mod path_lock;
 
@@ -41,12 +42,14 @@ impl UnixSocket {
         Self::bind_with(path, Mode::RUSR | Mode::WUSR)
     }
 
-    /// The next connection.
+    /// The next connection, and whose share it counts to: the user that has connected.
     ///
     /// # Errors
     /// As the system has them; a later call may succeed.
-    pub async fn accept(&self) -> io::Result<UnixStream> {
-        self.listener.accept().await.map(|(stream, _)| stream)
+    pub async fn accept(&self) -> io::Result<(UnixStream, Origin)> {
+        let (stream, _) = self.listener.accept().await?;
+        let origin = stream.peer_cred().map_or(Origin::Unknown, |peer| Origin::User(peer.uid()));
+        Ok((stream, origin))
     }
 
     /// Its path.

@@ -22,6 +22,10 @@ pub(super) const KEYS: &[&str] = &[
     "bytes_in_flight",
     "reply_timeout",
     "shutdown_timeout",
+    "api_connections",
+    "api_timeout",
+    "api_header_bytes",
+    "api_body_bytes",
 ];
 
 /// The largest payload that the NBD protocol lets a client send without having asked for the server's limit; a
@@ -62,6 +66,14 @@ pub(crate) struct Limits {
     pub(crate) reply_timeout: Resolved<Span>,
     /// How long a shutdown waits for what is in flight.
     pub(crate) shutdown_timeout: Resolved<Span>,
+    /// Connections at a time to the metrics address, and as many to the control socket.
+    pub(crate) api_connections: Resolved<NonZeroU32>,
+    /// Time from connecting to one of them to the last byte of the answer taken.
+    pub(crate) api_timeout: Resolved<Span>,
+    /// Bytes of a request over HTTP before its body.
+    pub(crate) api_header_bytes: Resolved<ByteSize>,
+    /// Bytes of the body.
+    pub(crate) api_body_bytes: Resolved<ByteSize>,
 }
 
 /// What the table says; `promises` volumes are promised something.
@@ -124,6 +136,22 @@ pub(super) fn resolve(root: &Section<'_>, promises: u64) -> Limits {
             "shutdown_timeout",
             10,
             "a slow disk's queue, and well below systemd's 90s",
+        ),
+        api_connections: count("api_connections", 32, "some scrapers and people, each for milliseconds"),
+        api_timeout: timeout("api_timeout", 10, "what a scraper waits by default"),
+        api_header_bytes: or_default(
+            section,
+            "api_header_bytes",
+            &accepts::size(ByteSize::kib(8)..=ByteSize::mib(1)),
+            ByteSize::kib(16),
+            "some times what a browser or a proxy sends",
+        ),
+        api_body_bytes: or_default(
+            section,
+            "api_body_bytes",
+            &accepts::size(ByteSize::kib(1)..=ByteSize::mib(1)),
+            ByteSize::kib(64),
+            "a change is some hundred bytes",
         ),
     };
     check_sum(section, &limits);

@@ -129,6 +129,10 @@ impl Rows {
         self.push("limits.bytes_in_flight", &limits.bytes_in_flight, |size| show_size(*size));
         self.push("limits.reply_timeout", &limits.reply_timeout, |span| show_span(*span));
         self.push("limits.shutdown_timeout", &limits.shutdown_timeout, |span| show_span(*span));
+        self.push("limits.api_connections", &limits.api_connections, ToString::to_string);
+        self.push("limits.api_timeout", &limits.api_timeout, |span| show_span(*span));
+        self.push("limits.api_header_bytes", &limits.api_header_bytes, |size| show_size(*size));
+        self.push("limits.api_body_bytes", &limits.api_body_bytes, |size| show_size(*size));
     }
 
     fn push_pool(&mut self, name: &str, pool: &Pool) {

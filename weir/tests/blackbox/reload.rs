@@ -299,9 +299,12 @@ fn a_pool_that_is_removed_with_its_volumes_finishes_them_and_can_come_back() {
     for stamp in 1..4 {
         let mut client = RawClient::connect(&server, "going");
         client.write(0, &block(0, stamp));
+        let logged = server.log_length();
         server.reload(&config(&scene, "", "")).unwrap();
         assert!(client.receive_or_end().is_none());
         wait_until("the pool is gone", || status(&server)["pools"].as_array().map(Vec::len) == Some(1));
+        // Its file is free only then.
+        server.wait_for_log(logged, "no longer served");
         server.reload(&both).unwrap();
         assert_eq!(RawClient::connect(&server, "going").read(0, 4096), block(0, stamp));
     }

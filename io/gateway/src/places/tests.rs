@@ -1,5 +1,7 @@
 //! What a peer can take, and what stays for others.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use weir_model::Span;
 
 use super::*;
@@ -57,7 +59,7 @@ fn silent_peers_keep_nobody_out_not_even_from_their_own_address() {
             places.begin(BAD).unwrap();
         }
         places.settle(ticket, good, "v").unwrap();
-        assert_eq!((places.clients, places.unfinished), (1, 9));
+        assert_eq!((places.clients, places.handshakes.count()), (1, 9));
     }
 }
 
@@ -78,7 +80,6 @@ fn a_handshake_that_gave_way_is_not_ended_twice() {
     let tickets: Vec<_> = (0..20).map(|_| places.begin(BAD).unwrap().0).collect();
     tickets.iter().for_each(|ticket| places.end(*ticket, BAD));
     assert_eq!(places.connected(), 0);
-    assert!(places.handshakes.is_empty(), "nothing is remembered of who is gone");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn an_unknown_key_gets_the_list_of_those_that_are_known() {
         ),
         (
             "[limits]\nconnection = 1\n",
-            "15: limits.connection: found an unknown key; accepted: connections, connections_per_address, connections_per_volume, connections_kept, handshakes, handshake_timeout, requests_per_connection, bytes_per_connection, bytes_in_flight, reply_timeout, shutdown_timeout",
+            "15: limits.connection: found an unknown key; accepted: connections, connections_per_address, connections_per_volume, connections_kept, handshakes, handshake_timeout, requests_per_connection, bytes_per_connection, bytes_in_flight, reply_timeout, shutdown_timeout, api_connections, api_timeout, api_header_bytes, api_body_bytes",
         ),
         (
             "slo = [{ upto = 1, up_to = \"1iops\", read = \"1ms\", write = \"1ms\" }]\n",

@@ -128,6 +128,11 @@ impl Running {
         out
     }
 
+    /// Sends it a signal.
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it runs");
+    }
+
     /// Whether it still runs.
     pub(crate) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))

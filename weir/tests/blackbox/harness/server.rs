@@ -31,6 +31,17 @@ impl Server {
         Self::launch(config, Command::new(env!("CARGO_BIN_EXE_weir")).arg("serve").arg(config), "serving")
     }
 
+    /// Starts a server that may have so many files open, and waits until it serves.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub(crate) fn start_with_open_files(config: &Path, most: u32) -> Self {
+        let mut command = Command::new("sh");
+        let limited = format!("ulimit -n {most} && exec \"$0\" serve \"$1\"");
+        command.arg("-c").arg(limited).arg(env!("CARGO_BIN_EXE_weir")).arg(config);
+        Self::launch(config, &mut command, "serving")
+    }
+
     /// Starts a server that records into the directory `out`, and waits until it serves.
     ///
     /// # Panics

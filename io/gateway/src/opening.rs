@@ -1,0 +1,132 @@
+//! Backends that are being opened beside everything else: a disk or another server may take its time, or never answer.
+//!
+//! Each is opened on a thread that nobody waits for. A runtime's own threads for blocking calls will not do: the end of the
+//! runtime waits for them, and so would the end of the process. What is opened and not wanted any more is undone: a file that was
+//! created is removed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::thread::Builder;
+
+use tokio::sync::oneshot;
+use weir_backend::{BackendSpec, OpenError, Opened, open};
+
+use crate::gateway::GatewayError;
+use crate::spec::VolumeSpec;
+
+/// How many backends are opened at a time: a start with many volumes on one server is not to overrun it.
+const THREADS: usize = 32;
+
+/// The backends of some volumes, on their way. Dropping it gives them up.
+#[derive(Default)]
+pub(crate) struct Opening {
+    volumes: BTreeMap<String, Volume>,
+}
+
+/// One volume's backend.
+struct Volume {
+    backend: BackendSpec,
+    size: Option<u64>,
+    state: State,
+}
+
+enum State {
+    Pending(oneshot::Receiver<Result<Fresh, OpenError>>),
+    Open(Fresh),
+}
+
+/// A backend that is open and not yet in use. Undone when it is dropped.
+struct Fresh(Option<Opened>);
+
+/// What a thread is to open.
+struct Job {
+    backend: BackendSpec,
+    size: Option<u64>,
+    answer: oneshot::Sender<Result<Fresh, OpenError>>,
+}
+
+impl Opening {
+    /// Begins to open these. What is `before` on its way, or there, and is wanted again goes on; the rest is given up.
+    pub(crate) fn begin<'a>(
+        wanted: impl Iterator<Item = (&'a str, &'a VolumeSpec)>,
+        mut before: Self,
+    ) -> Result<Self, GatewayError> {
+        let mut volumes = BTreeMap::new();
+        let mut jobs = VecDeque::new();
+        for (name, VolumeSpec { backend, size, .. }) in wanted {
+            let known = before.volumes.remove(name);
+            let known = known.filter(|known| known.backend == *backend && known.size == *size);
+            let volume = known.unwrap_or_else(|| {
+                let (answer, answered) = oneshot::channel();
+                jobs.push_back(Job { backend: backend.clone(), size: *size, answer });
+                Volume { backend: backend.clone(), size: *size, state: State::Pending(answered) }
+            });
+            volumes.insert(name.to_owned(), volume);
+        }
+        let threads = jobs.len().min(THREADS);
+        let jobs = Arc::new(Mutex::new(jobs));
+        for _ in 0..threads {
+            let jobs = Arc::clone(&jobs);
+            Builder::new()
+                .name("weir-open".to_owned())
+                .spawn(move || work(&jobs))
+                .map_err(GatewayError::Thread)?;
+        }
+        Ok(Self { volumes })
+    }
+
+    /// Returns when all are open. May be dropped while it waits, and called again.
+    ///
+    /// # Errors
+    /// If one cannot be opened: then it is of no use any more, and is to be dropped.
+    pub(crate) async fn wait(&mut self) -> Result<(), GatewayError> {
+        poll_fn(|cx| {
+            let mut left = false;
+            for (name, volume) in &mut self.volumes {
+                let State::Pending(answered) = &mut volume.state else { continue };
+                match Pin::new(answered).poll(cx) {
+                    Poll::Pending => left = true,
+                    Poll::Ready(Ok(Ok(opened))) => volume.state = State::Open(opened),
+                    Poll::Ready(Ok(Err(source))) => {
+                        return Poll::Ready(Err(GatewayError::Open { volume: name.clone(), source }));
+                    }
+                    Poll::Ready(Err(_)) => {
+                        let ended = std::io::Error::other("it has ended while it opened a volume");
+                        return Poll::Ready(Err(GatewayError::Thread(ended)));
+                    }
+                }
+            }
+            if left { Poll::Pending } else { Poll::Ready(Ok(())) }
+        })
+        .await
+    }
+
+    /// What is open, by volume.
+    pub(crate) fn take(self) -> BTreeMap<String, Opened> {
+        let open = |(name, volume): (String, Volume)| match volume.state {
+            State::Open(mut fresh) => Some((name, fresh.0.take()?)),
+            State::Pending(_) => None,
+        };
+        self.volumes.into_iter().filter_map(open).collect()
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(Opened::discard);
+    }
+}
+
+/// Opens what there is to open, but for what nobody waits for any more.
+fn work(jobs: &Mutex<VecDeque<Job>>) {
+    let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    while let Some(Job { backend, size, answer }) = next() {
+        if !answer.is_closed() {
+            // If nobody waits any more, it comes back, and is undone.
+            let _ = answer.send(open(&backend, size).map(|opened| Fresh(Some(opened))));
+        }
+    }
+}
