@@ -7,6 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, spawn_local};
 use weir_api::{ApiListener, Asked, ControlListener};
+use weir_cluster::CheckedSpec;
 use weir_gateway::{Gateway, GatewayError, Listener, Recorders, StatusProbe};
 
 use crate::compose::{gateway_spec, link_specs, listen_address, socket_address};
@@ -35,6 +36,7 @@ impl Server {
     /// If anything that the configuration names cannot be had; then nothing was started.
     pub(crate) async fn start(config: Config, recorders: Option<Recorders>) -> Result<Self, Failure> {
         allow_many_descriptors();
+        let links = check_links(&config, &BTreeMap::new())?;
         let mut addresses = Vec::new();
         let mut listeners = Vec::new();
         for (i, address) in config.listen.nbd.iter().enumerate() {
@@ -70,7 +72,7 @@ impl Server {
             .abort_handle()
         });
         let mut server = Self { config, gateway, api, control, asked, addresses, links: BTreeMap::new() };
-        server.link_pools()?;
+        server.link_pools(links);
         Ok(server)
     }
 
@@ -106,32 +108,30 @@ impl Server {
                  accepted: the same, or a restart",
             ));
         }
+        let links = check_links(&config, &self.links)?;
         self.gateway.reload(gateway_spec(&config)).await.map_err(Failure::usage)?;
         self.config = config;
-        self.link_pools()
+        self.link_pools(links);
+        Ok(())
     }
 
-    /// Joins the pools that have a controller to it, and leaves those that are gone.
-    fn link_pools(&mut self) -> Result<(), Failure> {
-        let specs = link_specs(&self.config).map_err(|error| Failure::usage(format!("cluster: {error}")))?;
+    /// Joins pools to their controllers, and leaves those that are gone. Nothing in it can fail: it comes when the gateway
+    /// has changed already.
+    fn link_pools(&mut self, links: BTreeMap<String, CheckedSpec>) {
         self.links.retain(|pool, link| {
-            let stays = specs.contains_key(pool);
+            let stays = self.config.pools.get(pool).is_some_and(|pool| pool.controller.value.is_some());
             if !stays {
                 link.abort();
             }
             stays
         });
-        for (pool, spec) in specs {
-            let Some(port) = self.gateway.port(&pool).filter(|_| !self.links.contains_key(&pool)) else {
-                continue;
-            };
+        for (pool, spec) in links {
+            let Some(port) = self.gateway.port(&pool) else { continue };
             let volumes = self.config.volumes.iter().filter(|(_, volume)| volume.pool.value == pool);
             let volumes = volumes.map(|(name, _)| name.clone()).collect();
-            let link = port_link::link(pool.clone(), spec, volumes, port)
-                .map_err(|error| Failure::usage(format!("pool.{pool}.controller: {error}")))?;
+            let link = port_link::link(pool.clone(), spec, volumes, port);
             self.links.insert(pool, spawn_local(link).abort_handle());
         }
-        Ok(())
     }
 
     /// The next change that somebody asks for at the control socket.
@@ -146,6 +146,26 @@ impl Server {
             tracing::error!(volume, "did not finish in time");
         }
     }
+}
+
+/// What joins the pools that have a controller and no link yet to it, with all that can be wrong with it looked at: files, keys
+/// and addresses.
+fn check_links(
+    config: &Config,
+    linked: &BTreeMap<String, AbortHandle>,
+) -> Result<BTreeMap<String, CheckedSpec>, Failure> {
+    let is_linked =
+        |(name, pool): (&String, &Pool)| pool.controller.value.is_none() || linked.contains_key(name);
+    if config.pools.iter().all(is_linked) {
+        return Ok(BTreeMap::new()); // the files of a link that runs are not read again
+    }
+    let specs = link_specs(config).map_err(|error| Failure::usage(format!("cluster: {error}")))?;
+    let new = specs.into_iter().filter(|(pool, _)| !linked.contains_key(pool));
+    new.map(|(pool, spec)| {
+        let wrong = |error| Failure::usage(format!("pool.{pool}.controller: {error}"));
+        Ok((pool.clone(), spec.check().map_err(wrong)?))
+    })
+    .collect()
 }
 
 /// What the operator can mend is a usage error; a system without threads or io_uring is not.
