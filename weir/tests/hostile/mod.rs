@@ -3,4 +3,6 @@
 //!
 //! A file for each kind of attack. Each test is named after what it protects, and fails on a weir that does not protect it.
 
+mod imposter;
 mod neighbour;
+mod operator;
