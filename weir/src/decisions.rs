@@ -4,12 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use weir_engine::{Deviation, Replay};
+use weir_engine::{Deviation, Entry, Replay};
 use weir_model::{Instant, Span};
 use weir_recording::{Ending, ReadError, Reader};
 
 use crate::failure::Failure;
 use crate::record::SUFFIX;
+
+/// Requests that an engine has at a time, and volumes: a file that says more was made up, and is not to take all memory.
+const MOST: u64 = 1 << 22;
 
 /// Replays the recording at `path`, or all of a directory, and prints a line for each.
 ///
@@ -49,9 +52,22 @@ pub(crate) fn recordings(name: &str, path: &Path) -> Result<Vec<PathBuf>, Failur
 fn replay(path: &Path) -> Result<(), Failure> {
     let mut reader = Reader::open(path).map_err(unreadable)?;
     let mut replay = Replay::new();
-    let mut first = None;
+    let (mut first, mut alive) = (None, 0_u64);
     while let Some((now, entry)) = reader.next_entry().map_err(unreadable)? {
         first.get_or_insert(now);
+        alive = match entry {
+            Entry::Submitted { .. } | Entry::VolumeAdded { .. } => alive + 1,
+            Entry::Replied { .. } | Entry::Aborted { gone: true, .. } | Entry::VolumeRemoved { .. } => {
+                alive.saturating_sub(1)
+            }
+            _ => alive,
+        };
+        if alive > MOST {
+            return Err(Failure::Runtime(anyhow!(
+                "{}: the recording makes no sense: found more than {MOST} requests and volumes at a time; accepted: no more",
+                path.display()
+            )));
+        }
         if let Err(deviation) = replay.step(now, &entry) {
             return Err(differs(path, reader, &deviation));
         }

@@ -4,7 +4,7 @@
 //! at the array than they should is seen only when what all of them were granted is put in the order of its time. The
 //! instants of one machine can be compared; those of several cannot.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,13 @@ use anyhow::anyhow;
 use clap::Args;
 use weir_engine::{Entry, Event, Grant, GrantedBy};
 use weir_model::{Instant, VolumeId};
-use weir_recording::Reader;
+use weir_recording::{ReadError, Reader};
 
 use crate::decisions::recordings;
 use crate::failure::Failure;
+
+/// Volumes of all recordings at a time: a file that says more was made up, and is not to take all memory.
+const MOST_VOLUMES: usize = 1 << 20;
 
 /// Which recordings, and what to hold them against.
 #[derive(Args, Debug)]
@@ -59,50 +62,122 @@ pub(crate) fn grants(arguments: &GrantsArguments) -> Result<(), Failure> {
     for path in &arguments.paths {
         files.extend(recordings("RECORDING", path)?);
     }
-    let mut changes = Vec::new();
-    for (recording, file) in files.iter().enumerate() {
-        read(file, recording, &mut changes).map_err(|error| Failure::Runtime(error.into()))?;
-    }
-    changes.sort_by_key(|change| change.at);
+    let changes = Merged::open(&files)?;
     match arguments.total {
-        None => Ok(list(&files, &changes)?),
-        Some(total) => check(&changes, total),
+        None => list(&files, changes),
+        Some(total) => check(changes, total),
     }
 }
 
-fn read(file: &Path, recording: usize, changes: &mut Vec<Change>) -> Result<(), weir_recording::ReadError> {
-    let mut reader = Reader::open(file)?;
-    let (mut last, mut until, mut fallback) = (Instant::ORIGIN, None, BTreeMap::new());
-    while let Some((at, entry)) = reader.next_entry()? {
-        last = at;
-        if let Some(over) = until.take_if(|until| *until <= at) {
-            changes.push(Change { at: over, recording, what: What::Lapsed(fallback.clone()) });
+/// The changes of all recordings in the order of their time; of one instant, in the order of the recordings. One entry of each is
+/// in memory, as a recording may be longer than that.
+struct Merged {
+    recordings: Vec<Recorded>,
+    /// The next change of each.
+    heads: Vec<Option<Change>>,
+}
+
+impl Merged {
+    fn open(files: &[PathBuf]) -> Result<Self, ReadError> {
+        let mut recordings = Vec::new();
+        let mut heads = Vec::new();
+        for (recording, file) in files.iter().enumerate() {
+            let mut recorded = Recorded::open(file, recording)?;
+            heads.push(recorded.next_change()?);
+            recordings.push(recorded);
         }
-        let what = match entry {
+        Ok(Self { recordings, heads })
+    }
+}
+
+impl Iterator for Merged {
+    type Item = Result<Change, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let heads = self.heads.iter_mut().zip(&mut self.recordings);
+        let ahead = heads.filter_map(|(head, recorded)| Some((head.as_ref()?.at, head, recorded)));
+        let (_, head, recorded) = ahead.min_by_key(|(at, ..)| *at)?;
+        match recorded.next_change() {
+            Ok(next) => std::mem::replace(head, next).map(Ok),
+            Err(error) => {
+                self.heads.clear();
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+/// The changes of a recording, in the order of their time.
+struct Recorded {
+    reader: Reader,
+    recording: usize,
+    /// Read, and not yet handed out.
+    ahead: VecDeque<Change>,
+    last: Instant,
+    /// When the lease is over.
+    until: Option<Instant>,
+    fallback: BTreeMap<VolumeId, u32>,
+    has_ended: bool,
+}
+
+impl Recorded {
+    fn open(file: &Path, recording: usize) -> Result<Self, ReadError> {
+        Ok(Self {
+            reader: Reader::open(file)?,
+            recording,
+            ahead: VecDeque::new(),
+            last: Instant::ORIGIN,
+            until: None,
+            fallback: BTreeMap::new(),
+            has_ended: false,
+        })
+    }
+
+    fn next_change(&mut self) -> Result<Option<Change>, ReadError> {
+        while self.ahead.is_empty() && !self.has_ended {
+            match self.reader.next_entry()? {
+                Some((at, entry)) => self.take(at, entry),
+                None => {
+                    self.has_ended = true;
+                    self.push(self.last, What::Ended);
+                }
+            }
+        }
+        Ok(self.ahead.pop_front())
+    }
+
+    fn take(&mut self, at: Instant, entry: Entry) {
+        self.last = at;
+        if let Some(over) = self.until.take_if(|until| *until <= at) {
+            self.push(over, What::Lapsed(self.fallback.clone()));
+        }
+        match entry {
             Entry::Granted { grants, .. } => {
-                until = Some(grants.until).filter(|until| *until > at).or(until);
-                continue;
+                self.until = Some(grants.until).filter(|until| *until > at).or(self.until);
             }
             Entry::FallbackSet { volumes } => {
-                fallback = volumes.into_iter().map(|(id, grant)| (id, grant.concurrency.get())).collect();
-                continue;
+                self.fallback =
+                    volumes.into_iter().map(|(id, grant)| (id, grant.concurrency.get())).collect();
             }
-            Entry::Reported(Event::Granted { volume, grant, by }) => What::Granted(volume, grant, by),
-            Entry::VolumeRemoved { id } => What::Removed(id),
-            _ => continue,
-        };
-        changes.push(Change { at, recording, what });
+            Entry::Reported(Event::Granted { volume, grant, by }) => {
+                self.push(at, What::Granted(volume, grant, by));
+            }
+            Entry::VolumeRemoved { id } => self.push(at, What::Removed(id)),
+            _ => {}
+        }
     }
-    changes.push(Change { at: last, recording, what: What::Ended });
-    Ok(())
+
+    fn push(&mut self, at: Instant, what: What) {
+        self.ahead.push_back(Change { at, recording: self.recording, what });
+    }
 }
 
 /// As CSV, a line for each change.
-fn list(files: &[PathBuf], changes: &[Change]) -> std::io::Result<()> {
+fn list(files: &[PathBuf], changes: Merged) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "at_s,recording,volume,concurrency,max_iops,max_bandwidth_bytes_per_s,by")?;
-    for Change { at, recording, what } in changes {
-        let What::Granted(volume, grant, by) = what else { continue };
+    for change in changes {
+        let Change { at, recording, what: What::Granted(volume, grant, by) } = change? else { continue };
         let at = at.since(Instant::ORIGIN).as_secs_f64();
         let iops = grant.max_iops.map_or(String::new(), |limit| limit.get().to_string());
         let bandwidth = grant.max_bandwidth.map_or(String::new(), |limit| limit.get().to_string());
@@ -111,47 +186,70 @@ fn list(files: &[PathBuf], changes: &[Change]) -> std::io::Result<()> {
             GrantedBy::Controller => "controller",
             GrantedBy::Fallback => "fallback",
         };
-        let (file, concurrency) = (files[*recording].display(), grant.concurrency);
+        let (file, concurrency) = (files[recording].display(), grant.concurrency);
         writeln!(out, "{at:.6},{file},{},{concurrency},{iops},{bandwidth},{by}", volume.0)?;
     }
     Ok(())
 }
 
-/// The highest sum that there ever was, against what it may be.
-fn check(changes: &[Change], total: NonZeroU32) -> Result<(), Failure> {
-    let mut bounds: BTreeMap<(usize, VolumeId), u32> = BTreeMap::new();
-    let mut highest = 0;
-    for now in changes.chunk_by(|one, next| one.at == next.at) {
-        for Change { recording, what, .. } in now {
-            match what {
-                What::Granted(volume, grant, _) => {
-                    bounds.insert((*recording, *volume), grant.concurrency.get());
-                }
-                What::Removed(volume) => drop(bounds.remove(&(*recording, *volume))),
-                What::Lapsed(fallback) => {
-                    for ((_, volume), bound) in bounds.iter_mut().filter(|((of, _), _)| of == recording) {
-                        *bound = fallback.get(volume).copied().unwrap_or(1);
-                    }
-                }
-                What::Ended => bounds.retain(|(of, _), _| of != recording),
-            }
+/// The highest sum that there ever was, against what it may be. What changes at one instant counts when all of it has.
+fn check(changes: impl Iterator<Item = Result<Change, ReadError>>, total: NonZeroU32) -> Result<(), Failure> {
+    let mut bounds = Bounds::default();
+    let (mut highest, mut number, mut now) = (0, 0_u64, Instant::ORIGIN);
+    for change in changes {
+        let change = change?;
+        if change.at > now {
+            highest = highest.max(bounds.sum_within(now, total)?);
+            now = change.at;
         }
-        let sum: u64 = bounds.values().copied().map(u64::from).sum();
-        if sum > u64::from(total.get()) {
-            let at = now[0].at.since(Instant::ORIGIN).as_secs_f64();
-            return Err(Failure::Runtime(anyhow!(
-                "{at:.6} s after the start of the machine the bounds of all volumes add up to {sum} requests; \
-                 accepted: at most {total}"
-            )));
-        }
-        highest = highest.max(sum);
+        bounds.take(change)?;
+        number += 1;
     }
-    let number = changes.len();
+    highest = highest.max(bounds.sum_within(now, total)?);
     writeln!(
         std::io::stdout(),
         "the bounds of all volumes never add up to more than {highest} requests, of {total} ({number} changes)"
     )?;
     Ok(())
+}
+
+/// What is in force, by recording and volume.
+#[derive(Default)]
+struct Bounds(BTreeMap<(usize, VolumeId), u32>);
+
+impl Bounds {
+    fn take(&mut self, Change { recording, what, .. }: Change) -> Result<(), Failure> {
+        match what {
+            What::Granted(volume, grant, _) => {
+                self.0.insert((recording, volume), grant.concurrency.get());
+            }
+            What::Removed(volume) => drop(self.0.remove(&(recording, volume))),
+            What::Lapsed(fallback) => {
+                for ((_, volume), bound) in self.0.iter_mut().filter(|((of, _), _)| *of == recording) {
+                    *bound = fallback.get(volume).copied().unwrap_or(1);
+                }
+            }
+            What::Ended => self.0.retain(|(of, _), _| *of != recording),
+        }
+        if self.0.len() <= MOST_VOLUMES {
+            return Ok(());
+        }
+        Err(Failure::Runtime(anyhow!(
+            "the recordings make no sense: found more than {MOST_VOLUMES} volumes at a time; accepted: no more"
+        )))
+    }
+
+    fn sum_within(&self, at: Instant, total: NonZeroU32) -> Result<u64, Failure> {
+        let sum = self.0.values().map(|bound| u64::from(*bound)).sum(); // of a million, far below 2^64
+        if sum <= u64::from(total.get()) {
+            return Ok(sum);
+        }
+        let at = at.since(Instant::ORIGIN).as_secs_f64();
+        Err(Failure::Runtime(anyhow!(
+            "{at:.6} s after the start of the machine the bounds of all volumes add up to {sum} requests; \
+             accepted: at most {total}"
+        )))
+    }
 }
 
 #[cfg(test)]
@@ -169,7 +267,7 @@ mod tests {
     }
 
     fn exceeds(changes: &[Change], total: u32) -> bool {
-        check(changes, NonZeroU32::new(total).unwrap()).is_err()
+        check(changes.iter().cloned().map(Ok), NonZeroU32::new(total).unwrap()).is_err()
     }
 
     #[test]
@@ -205,5 +303,10 @@ mod tests {
         assert!(!exceeds(&of(What::Ended), 10));
         assert!(!exceeds(&of(What::Removed(VolumeId(0))), 10));
         assert!(exceeds(&of(granted(5)), 10));
+    }
+    #[test]
+    fn sums_beyond_any_number_of_requests_are_refused_and_do_not_overflow() {
+        let many: Vec<_> = (0..5).map(|recording| change(0, recording, granted(u32::MAX))).collect();
+        assert!(exceeds(&many, u32::MAX));
     }
 }

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use tokio::signal::unix::{SignalKind, signal};
-use weir_gateway::{Recorders, Reload};
+use weir_gateway::Recorders;
 
-use crate::config::{Config, Source};
+use crate::config::Source;
 use crate::failure::Failure;
-use crate::server::Server;
+use crate::server::{Begun, Server};
 use crate::set;
 
 /// Serves the configuration in `file` until SIGTERM or SIGINT, recorded if there are `recorders`.
@@ -56,8 +56,7 @@ pub(crate) async fn serve(file: &Path, recorders: Option<Recorders>) -> Result<(
 /// A reload whose volumes are being opened. Everything else goes on meanwhile.
 struct Reloading {
     source: Source,
-    config: Config,
-    reload: Reload,
+    begun: Begun,
 }
 
 /// Reads the file, and begins to open what is new. A reload that is under way ends here in any case.
@@ -68,8 +67,8 @@ fn begin_reload(server: &Server, file: &Path, superseded: Option<Reloading>) -> 
     let begin = || {
         let source = Source::read(file).map_err(Failure::usage)?;
         let config = source.config().map_err(Failure::usage)?;
-        let reload = server.begin_reload(&config, superseded.map(|superseded| superseded.reload));
-        Ok(Reloading { source, config, reload: reload.map_err(|failure| failure.in_file(file))? })
+        let begun = server.begin_reload(config, superseded.map(|superseded| superseded.begun));
+        Ok(Reloading { source, begun: begun.map_err(|failure| failure.in_file(file))? })
     };
     begin().inspect_err(not_reloaded).ok()
 }
@@ -77,7 +76,7 @@ fn begin_reload(server: &Server, file: &Path, superseded: Option<Reloading>) -> 
 /// When the volumes of a reload are open, or one cannot be; never without a reload.
 async fn opened(reloading: &mut Option<Reloading>) -> Result<(), Failure> {
     match reloading {
-        Some(Reloading { reload, .. }) => reload.opened().await.map_err(Failure::usage),
+        Some(Reloading { begun, .. }) => begun.opened().await,
         None => std::future::pending().await,
     }
 }
@@ -91,18 +90,12 @@ async fn finish_reload(
     opened: Result<(), Failure>,
 ) {
     let file = source.path().to_owned();
-    let Reloading { source: new, config, reload } = reloading;
-    let done = match opened {
-        Ok(()) => server.finish_reload(config, reload).await,
-        Err(failure) => Err(failure),
-    };
-    match done.map_err(|failure| failure.in_file(&file)) {
-        Ok(()) => {
-            *source = new;
-            println!("weir: reloaded {}", file.display());
-        }
-        Err(failure) => not_reloaded(&failure),
+    if let Err(failure) = opened {
+        return not_reloaded(&failure.in_file(&file));
     }
+    server.finish_reload(reloading.begun).await;
+    *source = reloading.source;
+    println!("weir: reloaded {}", file.display());
 }
 
 fn not_reloaded(failure: &Failure) {

@@ -6,6 +6,7 @@ use std::thread::available_parallelism;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, spawn_local};
 use weir_api::{ApiLimits, ApiListener, Asked, ControlListener};
+use weir_cluster::CheckedSpec;
 use weir_gateway::{Gateway, GatewayError, Listener, Recorders, Reload, StatusProbe};
 
 use crate::compose::{api_limits, gateway_spec, link_specs, listen_address, socket_address};
@@ -29,6 +30,24 @@ pub(crate) struct Server {
     links: BTreeMap<String, AbortHandle>,
 }
 
+/// A change of the configuration whose new backends are being opened. Everything else that can be wrong with it has been
+/// looked at.
+pub(crate) struct Begun {
+    config: Config,
+    reload: Reload,
+    links: BTreeMap<String, CheckedSpec>,
+}
+
+impl Begun {
+    /// Waits until the new backends are open.
+    ///
+    /// # Errors
+    /// If one cannot be opened; then nothing has changed.
+    pub(crate) async fn opened(&mut self) -> Result<(), Failure> {
+        self.reload.opened().await.map_err(Failure::usage)
+    }
+}
+
 impl Server {
     /// Binds the sockets, opens the volumes and serves, recorded if there are `recorders`. Must be called on a
     /// `LocalSet`.
@@ -37,6 +56,7 @@ impl Server {
     /// If anything that the configuration names cannot be had; then nothing was started.
     pub(crate) async fn start(config: Config, recorders: Option<Recorders>) -> Result<Self, Failure> {
         let spec = descriptors::fit(&config, gateway_spec(&config))?;
+        let links = check_links(&config, &BTreeMap::new())?;
         let mut addresses = Vec::new();
         let mut listeners = Vec::new();
         for (i, address) in config.listen.nbd.iter().enumerate() {
@@ -57,9 +77,9 @@ impl Server {
         let changes = asked.0.clone();
         let control = control
             .map(|control| spawn_local(control.serve(gateway.probe(), changes, limits)).abort_handle());
-        let links = BTreeMap::new();
-        let mut server = Self { config, gateway, api, control, api_limits, asked, addresses, links };
-        server.link_pools()?;
+        let mut server =
+            Self { config, gateway, api, control, api_limits, asked, addresses, links: BTreeMap::new() };
+        server.link_pools(links);
         Ok(server)
     }
 
@@ -78,11 +98,7 @@ impl Server {
     ///
     /// # Errors
     /// If it cannot be put in force; then nothing has changed.
-    pub(crate) fn begin_reload(
-        &self,
-        config: &Config,
-        superseded: Option<Reload>,
-    ) -> Result<Reload, Failure> {
+    pub(crate) fn begin_reload(&self, config: Config, superseded: Option<Begun>) -> Result<Begun, Failure> {
         if config.listen != self.config.listen {
             return Err(Failure::usage(
                 "listen: cannot change while serving; accepted: the same addresses, or a restart",
@@ -100,19 +116,19 @@ impl Server {
                  accepted: the same, or a restart",
             ));
         }
-        let spec = descriptors::fit(config, gateway_spec(config))?;
-        self.gateway.begin_reload(spec, superseded).map_err(Failure::usage)
+        let links = check_links(&config, &self.links)?;
+        let spec = descriptors::fit(&config, gateway_spec(&config))?;
+        let superseded = superseded.map(|superseded| superseded.reload);
+        let reload = self.gateway.begin_reload(spec, superseded).map_err(Failure::usage)?;
+        Ok(Begun { config, reload, links })
     }
 
-    /// Puts in force what was begun and has opened its backends, without disturbing what stays.
-    ///
-    /// # Errors
-    /// If a pool cannot be joined to its controller.
-    pub(crate) async fn finish_reload(&mut self, config: Config, reload: Reload) -> Result<(), Failure> {
+    /// Puts in force what was begun and has opened its backends, without disturbing what stays. Nothing in it can fail.
+    pub(crate) async fn finish_reload(&mut self, Begun { config, reload, links }: Begun) {
         self.gateway.finish_reload(reload).await;
         self.api_limits.send_replace(api_limits(&config));
         self.config = config;
-        self.link_pools()
+        self.link_pools(links);
     }
 
     /// Changes values of the configuration in force; no volume is new.
@@ -120,32 +136,29 @@ impl Server {
     /// # Errors
     /// If it cannot be put in force; then nothing has changed.
     pub(crate) async fn change(&mut self, config: Config) -> Result<(), Failure> {
-        let mut reload = self.begin_reload(&config, None)?;
-        reload.opened().await.map_err(Failure::usage)?; // at once: there is nothing to open
-        self.finish_reload(config, reload).await
+        let mut begun = self.begin_reload(config, None)?;
+        begun.opened().await?; // at once: there is nothing to open
+        self.finish_reload(begun).await;
+        Ok(())
     }
 
-    /// Joins the pools that have a controller to it, and leaves those that are gone.
-    fn link_pools(&mut self) -> Result<(), Failure> {
-        let specs = link_specs(&self.config).map_err(|error| Failure::usage(format!("cluster: {error}")))?;
+    /// Joins pools to their controllers, and leaves those that are gone. Nothing in it can fail: it comes when the gateway
+    /// has changed already.
+    fn link_pools(&mut self, links: BTreeMap<String, CheckedSpec>) {
         self.links.retain(|pool, link| {
-            let stays = specs.contains_key(pool);
+            let stays = self.config.pools.get(pool).is_some_and(|pool| pool.controller.value.is_some());
             if !stays {
                 link.abort();
             }
             stays
         });
-        for (pool, spec) in specs {
-            let Some(port) = self.gateway.port(&pool).filter(|_| !self.links.contains_key(&pool)) else {
-                continue;
-            };
+        for (pool, spec) in links {
+            let Some(port) = self.gateway.port(&pool) else { continue };
             let volumes = self.config.volumes.iter().filter(|(_, volume)| volume.pool.value == pool);
             let volumes = volumes.map(|(name, _)| name.clone()).collect();
-            let link = port_link::link(pool.clone(), spec, volumes, port)
-                .map_err(|error| Failure::usage(format!("pool.{pool}.controller: {error}")))?;
+            let link = port_link::link(pool.clone(), spec, volumes, port);
             self.links.insert(pool, spawn_local(link).abort_handle());
         }
-        Ok(())
     }
 
     /// The next change that somebody asks for at the control socket.
@@ -160,6 +173,26 @@ impl Server {
             tracing::error!(volume, "did not finish in time");
         }
     }
+}
+
+/// What joins the pools that have a controller and no link yet to it, with all that can be wrong with it looked at: files, keys
+/// and addresses.
+fn check_links(
+    config: &Config,
+    linked: &BTreeMap<String, AbortHandle>,
+) -> Result<BTreeMap<String, CheckedSpec>, Failure> {
+    let is_linked =
+        |(name, pool): (&String, &Pool)| pool.controller.value.is_none() || linked.contains_key(name);
+    if config.pools.iter().all(is_linked) {
+        return Ok(BTreeMap::new()); // the files of a link that runs are not read again
+    }
+    let specs = link_specs(config).map_err(|error| Failure::usage(format!("cluster: {error}")))?;
+    let new = specs.into_iter().filter(|(pool, _)| !linked.contains_key(pool));
+    new.map(|(pool, spec)| {
+        let wrong = |error| Failure::usage(format!("pool.{pool}.controller: {error}"));
+        Ok((pool.clone(), spec.check().map_err(wrong)?))
+    })
+    .collect()
 }
 
 /// What the operator can mend is a usage error; a system without threads or io_uring is not.

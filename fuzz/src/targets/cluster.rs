@@ -52,6 +52,7 @@ fn seeds() -> Vec<Script> {
     let hello = |gateway: &str| FromGateway::Hello {
         gateway: gateway.to_owned(),
         hello: Hello {
+            run: 1,
             volumes: ["oltp", "backup"]
                 .map(|volume| Held {
                     volume: volume.to_owned(),
@@ -147,7 +148,7 @@ impl World {
             ("oltp".to_owned(), VolumeConfig { objective, ..VolumeConfig::default() }),
             ("backup".to_owned(), VolumeConfig { limits, ..VolumeConfig::default() }),
         ];
-        let mut holder = Leaseholder::new();
+        let mut holder = Leaseholder::new(1);
         holder.hello(now, ["oltp".to_owned()]);
         holder.handle_reported(now, 1);
         let controller = Controller::new(now, config, volumes);
@@ -203,7 +204,9 @@ impl World {
             FromGateway::Report(report) => {
                 let Some(connection) = self.streams.get(&who) else { return };
                 seen.reach("report");
-                self.controller.handle_report(self.now, *connection, report);
+                if self.controller.handle_report(self.now, *connection, report).is_err() {
+                    seen.reach("refused");
+                }
             }
             FromGateway::Acknowledged(number) => {
                 let Some(connection) = self.streams.get(&who) else { return };

@@ -33,7 +33,8 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// An alarm in the time of `clock`, not set.
+    /// An alarm in the time of `clock`, not set. Like the clock it counts the time that the machine sleeps: what became due
+    /// meanwhile fires when it wakes up.
     ///
     /// # Errors
     /// If the kernel has no descriptor left.
@@ -42,7 +43,7 @@ impl Alarm {
     /// Outside of a tokio runtime.
     pub fn new(clock: Clock) -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        let timer = timerfd_create(TimerfdClockId::Boottime, flags)?;
         // Its successor is `unsafe`, for descriptors that may be closed elsewhere; an `OwnedFd` cannot be.
         #[allow(deprecated)]
         let timer = AsyncFd::with_interest(timer, Interest::READABLE)?;

@@ -3,9 +3,15 @@
 //! One task owns the [`Leaseholder`] and whatever there is of a stream. Whoever runs the engines takes from a [`Client`] what to put
 //! in force, which is only ever the newest, and says when it is. While there is no stream, leases run on: the engine falls
 //! back by itself when one is over, and the client says when the gateway has been alone for long enough for more.
+//!
+//! Attempts become rarer, up to one in an interval, and go back to the first wait only after a stream that lasted for a lease. A
+//! stream that is accepted and ended at once is no success: two peers that send each other away would else do so as fast as
+//! they can.
 
+use std::collections::hash_map::RandomState;
 use std::error::Error;
 use std::future::Future;
+use std::hash::{BuildHasher, Hasher};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -18,7 +24,7 @@ use tonic::{Code, Status, Streaming};
 use weir_clock::Clock;
 use weir_control::PortObservation;
 use weir_controller::{Leaseholder, Report, Terms};
-use weir_model::Span;
+use weir_model::{Instant, Span};
 
 use crate::error::{ClusterError, line};
 use crate::proto::cluster_client::ClusterClient;
@@ -30,8 +36,10 @@ use crate::wire;
 const INBOX: usize = 16;
 /// Messages that wait for the stream to take them.
 const OUTBOX: usize = 16;
-/// The first wait after a stream has ended; doubled for each attempt that fails, up to an interval, as a lease is three.
+/// The first wait after a stream has ended; doubled for each stream that does not last, up to an interval, as a lease is three.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
+/// In control intervals, how long a stream has to last for the next wait to be the first again: a lease.
+const LASTING: u64 = 3;
 
 /// What happens to whose certificate the controller does not trust: it says so in the connection's handshake, which the
 /// gateway has left by then, and is seen here as one of many errors of a broken connection.
@@ -49,6 +57,13 @@ pub struct ClientSpec {
     pub tls: Tls,
     /// The control interval of the gateway's pool.
     pub interval: Span,
+}
+
+/// A gateway and its controller, with nothing left that an operator could have got wrong but who is there.
+#[derive(Clone, Debug)]
+pub struct CheckedSpec {
+    spec: ClientSpec,
+    endpoint: Endpoint,
 }
 
 /// A gateway's link to its controller, until it is dropped.
@@ -90,16 +105,30 @@ enum Inbox {
     Applied(Terms),
 }
 
-impl Client {
-    /// Begins to connect a gateway that serves `volumes`. Its time is that of `clock`.
+impl ClientSpec {
+    /// Looks at all of it.
     ///
     /// # Errors
     /// If the controller's address is none, or the certificate is of no use. That the controller is not there is no error.
+    pub fn check(self) -> Result<CheckedSpec, ClusterError> {
+        Ok(CheckedSpec { endpoint: endpoint(&self)?, spec: self })
+    }
+}
+
+impl CheckedSpec {
+    /// Where the controller is.
+    pub fn controller(&self) -> &str {
+        &self.spec.controller
+    }
+}
+
+impl Client {
+    /// Begins to connect a gateway that serves `volumes`. Its time is that of `clock`.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub fn start(spec: ClientSpec, clock: Clock, volumes: Vec<String>) -> Result<Self, ClusterError> {
-        let endpoint = endpoint(&spec)?;
+    pub fn start(checked: CheckedSpec, clock: Clock, volumes: Vec<String>) -> Self {
+        let CheckedSpec { spec, endpoint } = checked;
         let (inbox, messages) = mpsc::channel(INBOX);
         let (set_terms, terms) = watch::channel(None);
         let (set_state, state) = watch::channel(LinkState::Connecting);
@@ -107,9 +136,11 @@ impl Client {
             clock,
             endpoint,
             volumes,
-            holder: Leaseholder::new(),
+            holder: Leaseholder::new(draw_run()),
             reports: 0,
             wait: FIRST_WAIT,
+            attached: None,
+            lasting: spec.interval.saturating_mul(LASTING),
             longest_wait: Duration::from(spec.interval).max(FIRST_WAIT),
             gateway: spec.gateway,
             controller: spec.controller,
@@ -117,7 +148,7 @@ impl Client {
             state: set_state,
         };
         let task = tokio::spawn(link.run(messages));
-        Ok(Self { inbox, terms, state, task })
+        Self { inbox, terms, state, task }
     }
 
     /// Waits for something new. May be given up and called again: nothing is lost.
@@ -156,6 +187,11 @@ impl Drop for Client {
     }
 }
 
+/// A number that no other run of a gateway has, from the randomness that the system gives a process for its maps; never zero.
+fn draw_run() -> u64 {
+    RandomState::new().build_hasher().finish().max(1)
+}
+
 fn endpoint(spec: &ClientSpec) -> Result<Endpoint, ClusterError> {
     let address = |why: String| ClusterError::Address { address: spec.controller.clone(), why };
     let uri: Uri = format!("https://{}", spec.controller).parse().map_err(|error| address(line(&error)))?;
@@ -181,6 +217,11 @@ struct Link {
     holder: Leaseholder,
     /// How many were sent on this stream.
     reports: u64,
+    /// When the stream was accepted that is open, or was last.
+    attached: Option<Instant>,
+    /// How long a stream has to last to end the back-off.
+    lasting: Span,
+    /// Before the next attempt.
     wait: Duration,
     longest_wait: Duration,
     terms: watch::Sender<Option<Terms>>,
@@ -286,7 +327,7 @@ impl Link {
             (Progress::Retry, _) => self.connect(),
             (Progress::Connected(client), _) => self.attach(client),
             (Progress::Attached(stream), Stage::Attaching(up, _)) => {
-                self.wait = FIRST_WAIT;
+                self.attached = Some(self.clock.now());
                 self.state.send_replace(LinkState::Connected);
                 Stage::Open(up, Box::new(stream))
             }
@@ -344,6 +385,10 @@ impl Link {
             *state = lost;
             is_new
         });
+        let lasted = self.attached.take().map_or(Span::ZERO, |at| self.clock.now().saturating_since(at));
+        if lasted >= self.lasting {
+            self.wait = FIRST_WAIT;
+        }
         let wait = self.wait;
         self.wait = (wait * 2).min(self.longest_wait);
         Stage::Waiting(Box::pin(sleep(wait)))

@@ -17,7 +17,7 @@
 //! let status = server.ask(|now, controller| controller.status(now)).await;
 //! # Ok(()) }
 //! # async fn on_a_gateways_host(spec: ClientSpec, clock: Clock) -> Result<(), ClusterError> {
-//! let mut client = Client::start(spec, clock, vec!["oltp".to_owned()])?;
+//! let mut client = Client::start(spec.check()?, clock, vec!["oltp".to_owned()]);
 //! loop {
 //!     match client.next().await {
 //!         // Engine::set_fallback(now, terms.after); Engine::handle_grants(now, terms.until, terms.volumes); only then:
@@ -32,6 +32,7 @@
 mod client;
 mod error;
 mod identity;
+mod incoming;
 #[cfg(test)]
 mod loopback;
 #[doc(hidden)]
@@ -46,7 +47,7 @@ mod proto {
     tonic::include_proto!("weir.cluster");
 }
 
-pub use client::{Client, ClientSpec, LinkState, Told};
+pub use client::{CheckedSpec, Client, ClientSpec, LinkState, Told};
 pub use error::ClusterError;
 pub use server::Server;
 pub use tls::{Tls, TlsFiles};

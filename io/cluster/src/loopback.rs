@@ -35,7 +35,11 @@ async fn serve(authority: &Authority, address: &str) -> Server {
 
 /// A gateway that shows the certificate of `owner`.
 fn connect(authority: &Authority, gateway: &str, owner: &str, controller: SocketAddr) -> Client {
-    Client::start(spec(authority, gateway, owner, controller), Clock::new(), volumes()).unwrap()
+    start(spec(authority, gateway, owner, controller))
+}
+
+fn start(spec: ClientSpec) -> Client {
+    Client::start(spec.check().unwrap(), Clock::new(), volumes())
 }
 
 fn spec(authority: &Authority, gateway: &str, owner: &str, controller: SocketAddr) -> ClientSpec {
@@ -147,7 +151,7 @@ async fn a_controller_whose_certificate_names_another_is_refused() {
     let address = format!("localhost:{}", server.address().port());
     let spec =
         ClientSpec { controller: address, ..spec(&authority, "gateway1", "gateway1", server.address()) };
-    let mut client = Client::start(spec, Clock::new(), volumes()).unwrap();
+    let mut client = start(spec);
     let why = refusal(&mut client).await;
     assert!(why.contains("not valid for name \"localhost\""), "{why}");
 }
@@ -185,8 +189,7 @@ async fn a_controller_that_starts_anew_takes_up_what_its_gateways_hold() {
     let server = serve(&authority, "127.0.0.1:0").await;
     let address = server.address();
     let clock = Clock::new();
-    let mut client =
-        Client::start(spec(&authority, "gateway1", "gateway1", address), clock, volumes()).unwrap();
+    let mut client = start(spec(&authority, "gateway1", "gateway1", address));
     let held = obey(&mut client, |terms| requests(terms) > 1).await;
     server.stop().await;
     link(&mut client, |state| matches!(state, LinkState::Lost { .. })).await;

@@ -3,6 +3,8 @@
 //! A stream's task reads, checks and passes on; only the driver knows the controller, so that there is no lock. All queues
 //! are short: a gateway that sends faster than the driver takes waits in its socket, and one that does not
 //! take its grants is sent away, to come back when it can.
+//!
+//! Each line that a gateway can cause has a field `peer`, by which the log limits it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::server::{TcpConnectInfo, TcpIncoming, TlsConnectInfo};
+use tonic::transport::server::{TcpConnectInfo, TlsConnectInfo};
 use tonic::{Request, Response, Status, Streaming};
 use weir_clock::Clock;
 use weir_controller::{Connection, Controller, Event, Hello, Refused, Report};
@@ -26,7 +28,7 @@ use crate::proto::cluster_server::{Cluster, ClusterServer};
 use crate::proto::from_gateway::Message;
 use crate::proto::{FromController, FromGateway};
 use crate::tls::Tls;
-use crate::{identity, wire};
+use crate::{identity, incoming, wire};
 
 /// Messages that wait for the driver, of all gateways together.
 const INBOX: usize = 64;
@@ -34,13 +36,17 @@ const INBOX: usize = 64;
 const OUTBOX: usize = 8;
 /// A gateway says who it is within this.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+/// Streams of a connection at a time: a gateway has one, and may open another while that ends.
+const MOST_STREAMS: u32 = 2;
+/// Bytes of the headers of a stream: some times those of a gateway.
+const MOST_HEADER_BYTES: u32 = 16 * 1024;
 
 /// A controller that serves its gateways until it is dropped or stopped.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
     inbox: mpsc::Sender<Inbox>,
-    tasks: [JoinHandle<()>; 2],
+    tasks: [JoinHandle<()>; 3],
 }
 
 /// What the driver is told.
@@ -49,9 +55,11 @@ enum Inbox {
         name: String,
         hello: Hello,
         stream: Attached,
-        answer: oneshot::Sender<Result<Connection, Refused>>,
+        answer: oneshot::Sender<Result<Connection, Status>>,
     },
     Report(Connection, Report),
+    /// It has sent what it must not.
+    Wrong(Connection, String),
     Acknowledged(Connection, u64),
     Detached(Connection),
     Ask(Ask),
@@ -62,6 +70,8 @@ type Ask = Box<dyn FnOnce(Instant, &mut Controller) + Send>;
 
 /// A gateway's stream, as the driver has it: dropped, it ends.
 struct Attached {
+    /// From where it comes.
+    peer: String,
     grants: mpsc::Sender<Result<FromController, Status>>,
     _reading: oneshot::Sender<()>,
 }
@@ -88,19 +98,23 @@ impl Server {
             // Two of these are less than a lease.
             .http2_keepalive_interval(Some(interval))
             .http2_keepalive_timeout(Some(interval))
-            .max_concurrent_streams(4);
+            .http2_max_header_list_size(MOST_HEADER_BYTES)
+            .max_concurrent_streams(MOST_STREAMS);
         let service = ClusterServer::new(Service { inbox: inbox.clone() })
             .max_decoding_message_size(wire::MOST_BYTES)
             .max_encoding_message_size(wire::MOST_BYTES);
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let (admit, admitted) = mpsc::channel(1);
+        let accepting = tokio::spawn(incoming::accept(listener, admit));
+        let incoming = ReceiverStream::new(admitted);
         let serving = tokio::spawn(async move {
             if let Err(error) = server.add_service(service).serve_with_incoming(incoming).await {
                 // No peer: once, at an end that never comes in practice.
                 tracing::error!(error = crate::error::line(&error), "the controller serves no more");
             }
         });
-        let driving = tokio::spawn(Driver { clock, controller, streams: BTreeMap::new() }.run(messages));
-        Ok(Self { address, inbox, tasks: [serving, driving] })
+        let driver = Driver { clock, controller, streams: BTreeMap::new(), peers: BTreeMap::new() };
+        let driving = tokio::spawn(driver.run(messages));
+        Ok(Self { address, inbox, tasks: [accepting, serving, driving] })
     }
 
     /// Where it listens.
@@ -144,6 +158,8 @@ struct Driver {
     clock: Clock,
     controller: Controller,
     streams: BTreeMap<Connection, Attached>,
+    /// From where each gateway of the configuration came last.
+    peers: BTreeMap<String, String>,
 }
 
 impl Driver {
@@ -168,19 +184,54 @@ impl Driver {
             Inbox::Attach { name, hello, stream, answer } => {
                 let attached = self.controller.handle_connected(now, &name, &hello);
                 if let Ok(connection) = attached {
+                    self.peers.insert(name, stream.peer.clone());
                     self.streams.insert(connection, stream);
                 }
+                let attached = attached.map_err(|refused| self.said(&refused));
                 if let Err(Ok(connection)) = answer.send(attached) {
                     self.detach(now, connection); // gone before it was answered
                 }
             }
-            Inbox::Report(connection, report) => self.controller.handle_report(now, connection, report),
+            Inbox::Report(connection, report) => {
+                if let Err(refused) = self.controller.handle_report(now, connection, report) {
+                    self.send_away(now, connection, &refused.to_string());
+                }
+            }
+            Inbox::Wrong(connection, wrong) => {
+                self.send_away(now, connection, &format!("a message makes no sense: found {wrong}"));
+            }
             Inbox::Acknowledged(connection, number) => {
                 self.controller.handle_acknowledged(now, connection, number);
             }
             Inbox::Detached(connection) => self.detach(now, connection),
             Inbox::Ask(ask) => ask(now, &mut self.controller),
         }
+    }
+
+    /// What a gateway is told that is not accepted. Of a name that is taken, who has it.
+    fn said(&self, refused: &Refused) -> Status {
+        match refused {
+            Refused::Taken { name, by } => {
+                let peer = self.streams.get(by).map_or("another address", |stream| &stream.peer);
+                Status::permission_denied(format!(
+                    "gateway {name} is connected already, from {peer}; accepted: one gateway of each name; \
+                     if that one is gone, its name is free when its lease is over"
+                ))
+            }
+            Refused::Unknown { .. } | Refused::TooMany { .. } => {
+                Status::permission_denied(refused.to_string())
+            }
+        }
+    }
+
+    /// Ends a stream, and says why to both sides.
+    fn send_away(&mut self, now: Instant, connection: Connection, why: &str) {
+        if let Some(stream) = self.streams.get(&connection) {
+            let peer = &stream.peer;
+            tracing::warn!(peer, "a gateway is sent away: {why}");
+            let _ = stream.grants.try_send(Err(Status::invalid_argument(why))); // or it sees an end
+        }
+        self.detach(now, connection);
     }
 
     fn detach(&mut self, now: Instant, connection: Connection) {
@@ -202,25 +253,32 @@ impl Driver {
         }
         self.streams.retain(|connection, _| self.controller.is_connected(*connection));
         while let Some(event) = self.controller.poll_event() {
-            log(&event);
+            self.log(&event);
         }
     }
-}
 
-fn log(event: &Event) {
-    match event {
-        Event::GatewayConnected { gateway, volumes } => {
-            tracing::info!(gateway, volumes, "a gateway has come")
-        }
-        Event::GatewayLost { gateway } => {
-            tracing::warn!(gateway, "a gateway is lost; its share is others' when its lease is over");
-        }
-        Event::VolumeUnknown { gateway, volume } => {
-            tracing::warn!(
+    fn log(&self, event: &Event) {
+        let (Event::GatewayConnected { gateway, .. }
+        | Event::GatewayLost { gateway }
+        | Event::VolumeUnknown { gateway, .. }) = event;
+        let peer = self.peers.get(gateway).map_or("unknown", String::as_str);
+        match event {
+            Event::GatewayConnected { volumes, .. } => {
+                tracing::info!(peer, gateway, volumes, "a gateway has come")
+            }
+            Event::GatewayLost { .. } => {
+                tracing::warn!(
+                    peer,
+                    gateway,
+                    "a gateway is lost; its share is others' when its lease is over"
+                );
+            }
+            Event::VolumeUnknown { volume, .. } => tracing::warn!(
+                peer,
                 gateway,
                 volume,
                 "no configuration of this volume: it is served, promised nothing"
-            );
+            ),
         }
     }
 }
@@ -239,7 +297,7 @@ impl Cluster for Service {
         request: Request<Streaming<FromGateway>>,
     ) -> Result<Response<Self::AttachStream>, Status> {
         let peer = request.remote_addr().map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
-        let attached = self.begin(request).await;
+        let attached = self.begin(&peer, request).await;
         attached.map(Response::new).inspect_err(|refusal| {
             tracing::warn!(peer, "refused: {}", refusal.message());
         })
@@ -249,6 +307,7 @@ impl Cluster for Service {
 impl Service {
     async fn begin(
         &self,
+        peer: &str,
         request: Request<Streaming<FromGateway>>,
     ) -> Result<<Self as Cluster>::AttachStream, Status> {
         let info = request.extensions().get::<TlsConnectInfo<TcpConnectInfo>>();
@@ -259,24 +318,24 @@ impl Service {
         let Some(Message::Hello(hello)) = first.and_then(|first| first.message) else {
             return Err(Status::failed_precondition("the first message is no hello"));
         };
+        let name = wire::gateway_name(&hello).map_err(Status::invalid_argument)?;
         if hello.version != wire::VERSION {
-            let who = format!("gateway {:?}", hello.gateway);
+            let who = format!("gateway {name:?}");
             return Err(Status::failed_precondition(wire::other_version(&who, hello.version)));
         }
-        let name = hello.gateway.clone();
         identity::check(&name, certificates.as_deref().map(Vec::as_slice))
             .map_err(Status::permission_denied)?;
         let hello = wire::hello(hello).map_err(Status::invalid_argument)?;
         let (grants, outbox) = mpsc::channel(OUTBOX);
         let (reading, read_on) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
-        let stream = Attached { grants, _reading: reading };
+        let stream = Attached { peer: peer.to_owned(), grants, _reading: reading };
         let stopping = |_| Status::unavailable("the controller stops");
         let attach = Inbox::Attach { name, hello, stream, answer };
         self.inbox.send(attach).await.map_err(|_| stopping(()))?;
         let attached = answered.await.map_err(|_| stopping(()))?;
-        let connection = attached.map_err(|refused| Status::permission_denied(refused.to_string()))?;
-        tokio::spawn(read(connection, messages, read_on, self.inbox.clone()));
+        let connection = attached?;
+        tokio::spawn(read(connection, peer.to_owned(), messages, read_on, self.inbox.clone()));
         Ok(Box::pin(ReceiverStream::new(outbox)))
     }
 }
@@ -284,6 +343,7 @@ impl Service {
 /// Passes on what a gateway sends, until its stream ends or the driver has left it.
 async fn read(
     connection: Connection,
+    peer: String,
     mut messages: Streaming<FromGateway>,
     mut read_on: oneshot::Receiver<()>,
     inbox: mpsc::Sender<Inbox>,
@@ -303,20 +363,16 @@ async fn read(
             Ok(Some(_)) => Err("neither a report nor an acknowledgement".to_owned()),
             Ok(None) => break,
             Err(status) => {
-                tracing::debug!(peer = ?connection, error = status.message(), "a gateway's stream has ended");
+                tracing::debug!(peer, error = status.message(), "a gateway's stream has ended");
                 break;
             }
         };
-        match message {
-            Ok(message) => {
-                if inbox.send(message).await.is_err() {
-                    return;
-                }
-            }
-            Err(wrong) => {
-                tracing::warn!(peer = ?connection, found = wrong, "a gateway has sent what it must not: its stream is ended");
-                break;
-            }
+        let (message, is_wrong) = match message {
+            Ok(message) => (message, false),
+            Err(wrong) => (Inbox::Wrong(connection, wrong), true),
+        };
+        if inbox.send(message).await.is_err() || is_wrong {
+            return;
         }
     }
     let _ = inbox.send(Inbox::Detached(connection)).await;

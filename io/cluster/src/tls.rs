@@ -1,16 +1,27 @@
 //! Certificates and keys, from files.
 //!
 //! They are parsed here once more than tonic does it, for it would name neither the file nor what is missing in it.
+//!
+//! A key that others than its owner can read is no secret, and is refused as ssh refuses one.
 
-use std::fs;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity, Server, ServerTlsConfig};
 
 use crate::error::{ClusterError, line};
+
+/// The largest file: thousands of certificates.
+const LARGEST: u64 = 1 << 20;
+
+/// What a mode says about others than the owner.
+const OTHERS: u32 = 0o077;
 
 /// A handshake takes no longer.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,11 +50,11 @@ impl Tls {
     /// Reads the files.
     ///
     /// # Errors
-    /// If one cannot be read, or holds something else.
+    /// If one cannot be read, or holds something else, or the key can be read by others than its owner.
     pub fn read(files: TlsFiles) -> Result<Self, ClusterError> {
-        let authority = read("authority", &files.authority)?;
-        let certificate = read("certificate", &files.certificate)?;
-        let key = read("key", &files.key)?;
+        let authority = read("authority", &files.authority, open)?;
+        let certificate = read("certificate", &files.certificate, open)?;
+        let key = read("key", &files.key, open_secret)?;
         let certificates =
             [("authority", &files.authority, &authority), ("certificate", &files.certificate, &certificate)];
         for (what, path, pem) in certificates {
@@ -91,6 +102,40 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, ClusterError> {
-    fs::read(path).map_err(|source| ClusterError::File { what, path: path.to_owned(), source })
+/// What is in a file, if that is no more than a certificate or a key can be.
+fn read(
+    what: &'static str,
+    path: &Path,
+    open: fn(&Path) -> io::Result<File>,
+) -> Result<Vec<u8>, ClusterError> {
+    let bytes = || {
+        let mut bytes = Vec::new();
+        open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+        let fits = bytes.len() as u64 <= LARGEST;
+        fits.then_some(bytes).ok_or_else(|| {
+            io::Error::other(format!("found more than {LARGEST} bytes; accepted: fewer, as PEM"))
+        })
+    };
+    bytes().map_err(|source| ClusterError::File { what, path: path.to_owned(), source })
+}
+
+/// A regular file. A pipe would keep us waiting for whoever writes there.
+fn open(path: &Path) -> io::Result<File> {
+    let file =
+        OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    let is_file = file.metadata()?.is_file();
+    is_file
+        .then_some(file)
+        .ok_or_else(|| io::Error::other("found something that is no regular file; accepted: a PEM file"))
+}
+
+/// A file that only its owner can read. The mode is that of the file that is open, whatever the path leads to later.
+fn open_secret(path: &Path) -> io::Result<File> {
+    let file = open(path)?;
+    let mode = file.metadata()?.mode() & 0o7777;
+    (mode & OTHERS == 0).then_some(file).ok_or_else(|| {
+        io::Error::other(format!(
+            "found mode {mode:04o}, by which others than its owner may use it; accepted: 0600 or 0400"
+        ))
+    })
 }

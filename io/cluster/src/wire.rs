@@ -1,7 +1,10 @@
 //! Messages as they are on the wire, and as they are meant.
 //!
-//! What a peer sends is checked here: everything that the types of the other side rule out is refused with what was found.
+//! What a peer sends is checked here, each message as a whole before anything is made of it: everything that the types of the
+//! other side rule out, or that no honest peer has a reason to say, is refused with what was found. What is behind this module
+//! may therefore add up numbers, divide by times and print names. The bounds stand in `docs/several-gateways.md`.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 use weir_control::{Grant, PortObservation};
@@ -11,13 +14,28 @@ use weir_model::{Bandwidth, Iops, LatencyHistogram, Span};
 use crate::proto;
 
 /// The version of the protocol. Another one is refused by both sides.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// A message has at most so many bytes: some thousand volumes with all their latencies.
 pub(crate) const MOST_BYTES: usize = 8 << 20;
 
-/// The longest name of a volume, in bytes.
+/// The longest name of a volume or a gateway, in bytes.
 const LONGEST_NAME: usize = 255;
+
+/// A message is about at most so many volumes.
+const MOST_VOLUMES: usize = 16_384;
+
+/// The most requests in a report or a grant, and the most of them in a second.
+const MOST_REQUESTS: u64 = 1 << 40;
+
+/// The most bytes in a report, and in a second: sums over all volumes of all gateways stay far below 2^64.
+const MOST_BYTES_SEEN: u64 = 1 << 47;
+
+/// The longest control interval, latency and lease: a gateway that was asleep for a month is to be believed.
+const LONGEST: Span = Span::from_secs(366 * 24 * 3600);
+
+/// The most buckets of latencies: more than there are.
+const MOST_BUCKETS: usize = 2048;
 
 /// Something that a peer must not send: what it was.
 type Wrong = String;
@@ -38,6 +56,7 @@ pub(crate) fn hello_to_wire(gateway: &str, hello: &Hello) -> proto::FromGateway 
         gateway: gateway.to_owned(),
         volumes: hello.volumes.iter().map(volume).collect(),
         left_ns: hello.left.as_nanos(),
+        run: hello.run,
     }))
 }
 
@@ -70,17 +89,27 @@ pub(crate) fn grants_to_wire(grants: &Grants) -> proto::FromController {
     }
 }
 
+/// The name that a gateway says it has, which is not checked yet, if it is one that can be printed.
+pub(crate) fn gateway_name(hello: &proto::Hello) -> Result<String, Wrong> {
+    name("gateway", &hello.gateway)?;
+    Ok(hello.gateway.clone())
+}
+
+/// What a hello holds is not bounded here but by what the controller can have granted, which it knows best.
 pub(crate) fn hello(hello: proto::Hello) -> Result<Hello, Wrong> {
     let held = |volume| {
         let VolumeGrant { volume, grant, fallback } = volume_grant(volume)?;
         Ok(Held { volume, grant, fallback })
     };
-    let volumes = hello.volumes.into_iter().map(held).collect::<Result<_, Wrong>>()?;
-    Ok(Hello { volumes, left: Span::from_nanos(hello.left_ns) })
+    if hello.run == 0 {
+        return Err("a run of the gateway without a number".to_owned());
+    }
+    let volumes = each(hello.volumes, held, |held| &held.volume)?;
+    Ok(Hello { run: hello.run, volumes, left: Span::from_nanos(hello.left_ns) })
 }
 
 pub(crate) fn report(report: proto::Report) -> Result<Report, Wrong> {
-    let volumes = report.volumes.into_iter().map(observed).collect::<Result<_, Wrong>>()?;
+    let volumes = each(report.volumes, observed, |(name, _)| name)?;
     Ok(Report { number: report.number, volumes })
 }
 
@@ -88,14 +117,40 @@ pub(crate) fn grants(grants: proto::FromController) -> Result<Grants, Wrong> {
     Ok(Grants {
         number: grants.number,
         answers: grants.answers,
-        lease: Span::from_nanos(grants.lease_ns),
-        alone_after: Span::from_nanos(grants.alone_after_ns),
-        volumes: grants.volumes.into_iter().map(volume_grant).collect::<Result<_, Wrong>>()?,
+        lease: span("of a lease", grants.lease_ns)?,
+        alone_after: span("alone", grants.alone_after_ns)?,
+        volumes: each(grants.volumes, volume_grant, |volume| &volume.volume)?,
     })
 }
 
+/// What is said of volumes, if it is of no more than there can be, and once of each.
+fn each<F, T>(
+    found: Vec<F>,
+    read: impl Fn(F) -> Result<T, Wrong>,
+    name: impl Fn(&T) -> &str,
+) -> Result<Vec<T>, Wrong> {
+    if found.len() > MOST_VOLUMES {
+        return Err(format!("{} volumes; accepted: at most {MOST_VOLUMES}", found.len()));
+    }
+    let volumes = found.into_iter().map(read).collect::<Result<Vec<T>, Wrong>>()?;
+    let mut names = BTreeSet::new();
+    match volumes.iter().map(name).find(|name| !names.insert(*name)) {
+        Some(twice) => Err(format!("volume {twice} twice")),
+        None => Ok(volumes),
+    }
+}
+
+fn span(what: &str, nanos: u64) -> Result<Span, Wrong> {
+    let span = Span::from_nanos(nanos);
+    if span <= LONGEST { Ok(span) } else { Err(format!("{span} {what}; accepted: at most {LONGEST}")) }
+}
+
+fn at_most(what: &str, value: u64, most: u64) -> Result<u64, Wrong> {
+    if value <= most { Ok(value) } else { Err(format!("{value} {what}; accepted: at most {most}")) }
+}
+
 fn volume_grant(volume: proto::VolumeGrant) -> Result<VolumeGrant, Wrong> {
-    let name = name(volume.volume)?;
+    let name = volume_name(volume.volume)?;
     let of = |found: Option<proto::Grant>| {
         found
             .ok_or_else(|| "no grant".to_owned())
@@ -142,40 +197,52 @@ fn observed_to_wire(volume: &str, seen: &PortObservation) -> proto::Observed {
 }
 
 fn observed(found: proto::Observed) -> Result<(String, PortObservation), Wrong> {
-    let name = name(found.volume)?;
-    let number = |what: &str, value: f64| {
-        let fits = value.is_finite() && value >= 0.0;
-        fits.then_some(value).ok_or_else(|| format!("volume {name}: {value} requests {what}"))
-    };
-    let (buckets, counts) = (found.latency_buckets, found.latency_counts);
-    if buckets.len() != counts.len() {
-        return Err(format!(
-            "volume {name}: {} buckets of latencies and {} counts",
-            buckets.len(),
-            counts.len()
-        ));
-    }
-    let latencies = buckets.into_iter().map(|bucket| u16::try_from(bucket).unwrap_or(u16::MAX)).zip(counts);
-    let seen = PortObservation {
-        over: Span::from_nanos(found.over_ns),
-        arrived: found.arrived,
-        arrived_bytes: found.arrived_bytes,
-        answered: found.answered,
-        answered_bytes: found.answered_bytes,
-        latency_sum: Span::from_nanos(found.latency_sum_ns),
-        latencies: LatencyHistogram::from_counts(latencies),
-        oldest: found.oldest_ns.map(Span::from_nanos),
-        at_device: number("at the device", found.at_device)?,
-        outstanding: number("outstanding", found.outstanding)?,
-        bound: NonZeroU32::new(found.bound),
-    };
+    let name = volume_name(found.volume.clone())?;
+    let seen = observation(found).map_err(|wrong| format!("volume {name}: {wrong}"))?;
     Ok((name, seen))
 }
 
-fn name(found: String) -> Result<String, Wrong> {
+fn observation(found: proto::Observed) -> Result<PortObservation, Wrong> {
+    #[allow(clippy::cast_precision_loss)] // a power of two
+    let mean = |what: &str, value: f64| {
+        let fits = (0.0..=MOST_REQUESTS as f64).contains(&value); // no number is in no range
+        fits.then_some(value)
+            .ok_or_else(|| format!("{value} requests {what}; accepted: from 0 to {MOST_REQUESTS}"))
+    };
+    let (buckets, counts) = (found.latency_buckets, found.latency_counts);
+    if buckets.len() != counts.len() || buckets.len() > MOST_BUCKETS {
+        let (buckets, counts) = (buckets.len(), counts.len());
+        return Err(format!(
+            "{buckets} buckets of latencies and {counts} counts; accepted: as many of both, at most {MOST_BUCKETS}"
+        ));
+    }
+    let latencies = buckets.into_iter().map(|bucket| u16::try_from(bucket).unwrap_or(u16::MAX)).zip(counts);
+    Ok(PortObservation {
+        over: span("of measuring", found.over_ns)?,
+        arrived: at_most("requests arrived", found.arrived, MOST_REQUESTS)?,
+        arrived_bytes: at_most("bytes arrived", found.arrived_bytes, MOST_BYTES_SEEN)?,
+        answered: at_most("requests answered", found.answered, MOST_REQUESTS)?,
+        answered_bytes: at_most("bytes answered", found.answered_bytes, MOST_BYTES_SEEN)?,
+        latency_sum: Span::from_nanos(found.latency_sum_ns),
+        latencies: LatencyHistogram::from_counts(latencies),
+        oldest: found.oldest_ns.map(|oldest| span("of waiting", oldest)).transpose()?,
+        at_device: mean("at the device", found.at_device)?,
+        outstanding: mean("outstanding", found.outstanding)?,
+        bound: NonZeroU32::new(found.bound),
+    })
+}
+
+fn volume_name(found: String) -> Result<String, Wrong> {
+    name("volume", &found).map(|()| found)
+}
+
+/// Whether it is a name as configurations have them: it goes into logs, tables and metrics as it is.
+fn name(of: &str, found: &str) -> Result<(), Wrong> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     match found.len() {
-        1..=LONGEST_NAME => Ok(found),
-        length => Err(format!("a volume whose name has {length} bytes; accepted: 1 to {LONGEST_NAME}")),
+        1..=LONGEST_NAME if found.bytes().all(plain) => Ok(()),
+        1..=LONGEST_NAME => Err(format!("a {of} with the name {found:?}; accepted: A-Z a-z 0-9 . _ -")),
+        length => Err(format!("a {of} whose name has {length} bytes; accepted: 1 to {LONGEST_NAME}")),
     }
 }
 
@@ -194,7 +261,7 @@ mod tests {
     #[test]
     fn what_is_sent_is_what_comes() {
         let held = Held { volume: "a".to_owned(), grant: some_grant(), fallback: some_grant() };
-        let said = Hello { volumes: vec![held], left: Span::from_secs(3) };
+        let said = Hello { run: 9, volumes: vec![held], left: Span::from_secs(3) };
         let proto::from_gateway::Message::Hello(sent) = message(hello_to_wire("g", &said)) else { panic!() };
         assert_eq!(hello(sent), Ok(said));
 
@@ -222,14 +289,56 @@ mod tests {
             change(&mut sent);
             observed(sent).unwrap_err()
         };
-        assert_eq!(observed_with(|sent| sent.at_device = f64::NAN), "volume a: NaN requests at the device");
+        let amount = "requests at the device; accepted: from 0 to 1099511627776";
+        for (wrong, found) in [
+            (observed_with(|sent| sent.at_device = f64::NAN), "NaN"),
+            (observed_with(|sent| sent.at_device = f64::INFINITY), "inf"),
+            (observed_with(|sent| sent.at_device = -1.0), "-1"),
+            (observed_with(|sent| sent.at_device = 1e30), "1000000000000000000000000000000"),
+        ] {
+            assert_eq!(wrong, format!("volume a: {found} {amount}"));
+        }
+        let huge = observed_with(|sent| sent.answered_bytes = u64::MAX);
+        assert_eq!(huge, "volume a: 18446744073709551615 bytes answered; accepted: at most 140737488355328");
+        let long = observed_with(|sent| sent.over_ns = u64::MAX);
+        assert_eq!(long, "volume a: 18446744073.709s of measuring; accepted: at most 31622400s");
+        let buckets = "accepted: as many of both, at most 2048";
         let uneven = observed_with(|sent| sent.latency_counts.push(1));
-        assert_eq!(uneven, "volume a: 0 buckets of latencies and 1 counts");
+        assert_eq!(uneven, format!("volume a: 0 buckets of latencies and 1 counts; {buckets}"));
+        let many = observed_with(|sent| {
+            (sent.latency_buckets, sent.latency_counts) = (vec![7; 2049], vec![1; 2049]);
+        });
+        assert_eq!(many, format!("volume a: 2049 buckets of latencies and 2049 counts; {buckets}"));
         let nameless = observed_with(|sent| sent.volume.clear());
         assert_eq!(nameless, "a volume whose name has 0 bytes; accepted: 1 to 255");
+        let forged = observed_with(|sent| sent.volume = "a\nERROR b".to_owned());
+        assert_eq!(forged, "a volume with the name \"a\\nERROR b\"; accepted: A-Z a-z 0-9 . _ -");
         let none = proto::Grant { concurrency: 0, ..proto::Grant::default() };
         assert_eq!(grant(none).unwrap_err(), "a concurrency of zero");
         let never = proto::Grant { concurrency: 1, max_iops: Some(-1.0), max_bandwidth: None };
         assert_eq!(grant(never).unwrap_err(), "-1 requests a second");
+    }
+    #[test]
+    fn a_message_is_refused_as_a_whole_for_what_is_there_twice_or_too_often() {
+        let seen = |name: String| observed_to_wire(&name, &PortObservation::default());
+        let twice = vec![seen("a".to_owned()), seen("b".to_owned()), seen("a".to_owned())];
+        assert_eq!(report(proto::Report { number: 1, volumes: twice }).unwrap_err(), "volume a twice");
+        let many = (0..=MOST_VOLUMES).map(|n| seen(format!("v{n}"))).collect();
+        let many = report(proto::Report { number: 1, volumes: many }).unwrap_err();
+        assert_eq!(many, "16385 volumes; accepted: at most 16384");
+        let unnumbered = hello(proto::Hello { version: VERSION, ..proto::Hello::default() });
+        assert_eq!(unnumbered.unwrap_err(), "a run of the gateway without a number");
+        let endless = proto::FromController { lease_ns: u64::MAX, ..proto::FromController::default() };
+        let endless = grants(endless).unwrap_err();
+        assert_eq!(endless, "18446744073.709s of a lease; accepted: at most 31622400s");
+    }
+
+    #[test]
+    fn the_name_of_a_gateway_is_bounded_before_it_is_printed() {
+        let named = |gateway: String| gateway_name(&proto::Hello { gateway, ..proto::Hello::default() });
+        let long = named("a".repeat(1 << 20)).unwrap_err();
+        assert_eq!(long, "a gateway whose name has 1048576 bytes; accepted: 1 to 255");
+        assert!(named("a b".to_owned()).unwrap_err().starts_with("a gateway with the name \"a b\""));
+        assert_eq!(named("a.b-c_1".to_owned()), Ok("a.b-c_1".to_owned()));
     }
 }

@@ -7,7 +7,7 @@
 //!                                       of the first the header, of all others records
 //!     0 (u32), ending (u8)              absent if the writer died
 //! header: version of weir, name of the pool
-//! record: nanoseconds since the record before (the first: since the origin of the clock, the machine's start),
+//! record: nanoseconds since the record before (the first: since the machine's start, CLOCK_BOOTTIME),
 //!         entry
 //! ```
 //!

@@ -14,6 +14,12 @@ use zstd::stream::read::Decoder;
 
 use crate::format::{Ending, Header, LONGEST_BLOCK, MAGIC, VERSION};
 
+/// The longest name of a pool or a version, in bytes.
+const LONGEST_NAME: usize = 255;
+
+/// The most memory that a file can ask for to be decompressed, as a power of two: 16 MiB, and the writer takes less.
+const LARGEST_WINDOW: u32 = 24;
+
 /// Reads a recording, entry by entry, with one block of it in memory.
 pub struct Reader {
     path: PathBuf,
@@ -81,9 +87,11 @@ impl Reader {
         let refused = |source| ReadError::Refused { path: path.to_owned(), source };
         let mut file: Box<dyn BufRead + Send> = Box::new(file);
         check_first_line(path, &mut file).map_err(refused)??;
+        let mut stream = Decoder::with_buffer(file).map_err(refused)?;
+        stream.window_log_max(LARGEST_WINDOW).map_err(refused)?;
         let mut reader = Self {
             path: path.to_owned(),
-            stream: Decoder::with_buffer(file).map_err(refused)?,
+            stream,
             header: Header::default(),
             block: Vec::new(),
             taken: 0,
@@ -94,6 +102,13 @@ impl Reader {
         reader.header = postcard::from_bytes(&reader.block)
             .map_err(|error| reader.damaged(&format!("it does not say of which pool it is ({error})")))?;
         reader.taken = reader.block.len();
+        for text in [&reader.header.pool, &reader.header.weir] {
+            if text.len() > LONGEST_NAME || text.contains(char::is_control) {
+                return Err(
+                    reader.damaged("it does not say of which pool it is (no name that can be printed)")
+                );
+            }
+        }
         Ok(reader)
     }
 

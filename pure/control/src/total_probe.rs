@@ -34,8 +34,6 @@ use crate::usage::amount;
 
 /// Where it begins: what a few disks or a flash disk are busy with.
 const INITIAL: u32 = 32;
-/// More than any array gains from.
-const MOST: u32 = 4096;
 /// The share of the total at the array from which on it is felt.
 const FELT: f64 = 0.9;
 /// Intervals that are measured at a total. With a second each, an array of 1,000 requests a second answers
@@ -108,6 +106,10 @@ struct Throughput {
 }
 
 impl TotalProbe {
+    /// More than any array gains from: the total is never raised above it, unless each application needs one request more at a
+    /// port.
+    pub const MOST: u32 = 4096;
+
     /// The law before it has tried anything.
     pub const fn new() -> Self {
         Self { base: INITIAL, least: 1, phase: Phase::Measure(Measure::NOTHING), tries: 0 }
@@ -129,7 +131,7 @@ impl TotalProbe {
         } else {
             self.base - self.base.div_ceil(5)
         };
-        let total = total.clamp(self.least, MOST.max(self.least));
+        let total = total.clamp(self.least, Self::MOST.max(self.least));
         self.phase = if total == self.base {
             Phase::Hold { intervals: 0 }
         } else {

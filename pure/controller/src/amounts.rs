@@ -18,7 +18,7 @@ pub(crate) struct Amounts {
 }
 
 /// A volume, by the place of its name among the controller's.
-pub(crate) type VolumeKey = u32;
+pub(crate) type VolumeKey = u64;
 
 /// What a gateway may do, by volume.
 pub(crate) type Holding = BTreeMap<VolumeKey, Amounts>;

@@ -6,15 +6,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use thiserror::Error;
 use weir_control::{Maestro, TotalProbe};
 use weir_model::{Instant, Span};
 
 use crate::amounts::{Amounts, Holding, VolumeKey};
+use crate::arrivals::{Connection, Refused};
 use crate::config::{ControllerConfig, Total, VolumeConfig};
-use crate::gateways::{Due, Gateway, Stream};
+use crate::gateways::{Due, Gateway};
 use crate::ledger::{ALONE_AFTER, GatewayKey, GrantLedger, Sent};
-use crate::message::{Grants, Hello, Report, VolumeGrant};
+use crate::message::{Grants, Report, VolumeGrant};
 use crate::names::Names;
 use crate::record::{ArrayStatus, Event, GatewayStatus, History, Record};
 use crate::share;
@@ -32,30 +32,16 @@ pub struct Controller {
     pub(crate) probe: TotalProbe,
     pub(crate) total: u32,
     pub(crate) history: History,
-    /// Volumes that were said to be unknown.
-    said: BTreeSet<VolumeKey>,
+    /// Volumes that were said to be unknown, of those that a gateway serves.
+    pub(crate) said: BTreeSet<VolumeKey>,
     /// No grants but welcomes are sent.
     recovering: bool,
     next_step: Instant,
-    /// The longest of all leases that were ever granted.
-    longest_lease: Span,
-    connections: u64,
-    due: BTreeMap<GatewayKey, Due>,
-    events: VecDeque<Event>,
-}
-
-/// A stream of a gateway, of all that a controller ever had.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Connection(u64);
-
-/// Why a gateway is not accepted.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("gateway {name} is not configured at this controller; accepted: {accepted}")]
-pub struct Refused {
-    /// The gateway.
-    pub name: String,
-    /// Those that are.
-    pub accepted: String,
+    /// The longest of all leases that this controller ever granted.
+    pub(crate) longest_lease: Span,
+    pub(crate) connections: u64,
+    pub(crate) due: BTreeMap<GatewayKey, Due>,
+    pub(crate) events: VecDeque<Event>,
 }
 
 /// Configuration.
@@ -148,6 +134,21 @@ impl Controller {
         share::fallback(total, gateways, limits)
     }
 
+    /// How many requests are always left for each gateway: half of an equal share. None while the total is probed, but for one
+    /// for each volume.
+    pub(crate) fn part(&self) -> u32 {
+        let gateways = u32::try_from(self.config.gateways.len()).unwrap_or(u32::MAX);
+        share::static_part(self.total, gateways)
+    }
+
+    /// The most requests that a controller of this array can have granted a gateway.
+    pub(crate) fn most_requests(&self) -> f64 {
+        match self.config.total {
+            Total::Fixed(_) => f64::from(self.total),
+            Total::Auto => f64::from(self.total.max(TotalProbe::MOST)),
+        }
+    }
+
     pub(crate) fn limits(&self, volume: VolumeKey) -> Amounts {
         self.volumes.get(&volume).map_or(Amounts::UNLIMITED, |config| config.limits.into())
     }
@@ -155,57 +156,28 @@ impl Controller {
 
 /// From the world.
 impl Controller {
-    /// A gateway has opened a stream; if it had one, that is over. Its name was checked by whoever calls this.
+    /// A gateway tells what it saw; its lease is renewed at once. Of a stream that is over, nothing is believed.
     ///
     /// # Errors
-    /// If the configuration does not name it.
-    pub fn handle_connected(
+    /// If it serves more volumes than it may. Its stream is then to be ended.
+    pub fn handle_report(
         &mut self,
         now: Instant,
-        name: &str,
-        hello: &Hello,
-    ) -> Result<Connection, Refused> {
-        let known = self.gateway_names.known(name).filter(|key| self.gateways[key].configured);
-        let Some(key) = known else {
-            return Err(Refused { name: name.to_owned(), accepted: self.config.gateways.join(", ") });
-        };
-        let volumes: Vec<_> = hello.volumes.iter().map(|held| (self.names.key(&held.volume), held)).collect();
-        let grants: Holding = volumes.iter().map(|(volume, held)| (*volume, held.grant.into())).collect();
-        let fallback = volumes.iter().map(|(volume, held)| (*volume, held.fallback.into())).collect();
-        self.connections += 1;
-        let gateway = self.gateways.get_mut(&key).expect("found above");
-        gateway.volumes = grants.keys().copied().collect();
-        gateway.wanted = grants.clone();
-        gateway.target = grants.clone();
-        gateway.stream = Some(Stream {
-            connection: self.connections,
-            began: now,
-            heard: (0, now),
-            report: None,
-            held: grants.clone(),
-            left: hello.left,
-            confirmed: false,
-        });
-        let held = Sent { number: gateway.number, at: now, until: now + hello.left, grants, fallback };
-        self.ledger.connect(key, held);
-        self.due.insert(key, Due::Welcome);
-        self.events
-            .push_back(Event::GatewayConnected { gateway: name.to_owned(), volumes: hello.volumes.len() });
-        self.say_unknown(key);
-        Ok(Connection(self.connections))
-    }
-
-    /// A gateway tells what it saw; its lease is renewed at once. Of a stream that is over, nothing is believed.
-    pub fn handle_report(&mut self, now: Instant, connection: Connection, report: Report) {
-        let Some(key) = self.gateway_of(connection) else { return };
+        connection: Connection,
+        report: Report,
+    ) -> Result<(), Refused> {
+        let Some(key) = self.gateway_of(connection) else { return Ok(()) };
+        self.check_volumes(key, report.volumes.len())?;
         let seen: BTreeMap<_, _> =
             report.volumes.into_iter().map(|(name, seen)| (self.names.key(&name), seen)).collect();
         let volumes: BTreeSet<_> = seen.keys().copied().collect();
         let gateway = self.gateways.get_mut(&key).expect("found above");
-        if gateway.volumes != volumes {
+        let has_changed = gateway.volumes != volumes;
+        if has_changed {
             self.ledger.set_volumes(key, volumes.clone());
             gateway.volumes = volumes;
         }
+        gateway.reported = now;
         if let Some(stream) = &mut gateway.stream {
             stream.heard = (report.number, now);
             stream.report = Some((now, seen));
@@ -213,7 +185,11 @@ impl Controller {
         if !self.recovering && self.takes_part(now, key) {
             self.owe(key, Due::Renewal);
         }
-        self.say_unknown(key);
+        if has_changed {
+            self.forget_names();
+            self.say_unknown(key);
+        }
+        Ok(())
     }
 
     /// What message `number` grants is in force at a gateway.
@@ -236,15 +212,6 @@ impl Controller {
             let short: Vec<_> = self.listening(now).into_iter().filter(is_short).collect();
             short.into_iter().for_each(|key| self.owe(key, Due::Change));
         }
-    }
-
-    /// A gateway's stream is over.
-    pub fn handle_disconnected(&mut self, _now: Instant, connection: Connection) {
-        let Some(key) = self.gateway_of(connection) else { return };
-        self.gateways.get_mut(&key).expect("found above").stream = None;
-        self.due.remove(&key);
-        let gateway = self.gateway_names.name(key).to_owned();
-        self.events.push_back(Event::GatewayLost { gateway });
     }
 
     /// The time of [`Controller::poll_timeout`] has come: a control step.
@@ -281,21 +248,12 @@ impl Controller {
             self.gateways.remove(&key);
             self.ledger.remove(key);
         }
+        self.forget_names();
     }
 
-    fn owe(&mut self, key: GatewayKey, due: Due) {
+    pub(crate) fn owe(&mut self, key: GatewayKey, due: Due) {
         let owed = self.due.entry(key).or_insert(due);
         *owed = due.max(*owed);
-    }
-
-    fn say_unknown(&mut self, key: GatewayKey) {
-        for volume in &self.gateways[&key].volumes {
-            if !self.volumes.contains_key(volume) && self.said.insert(*volume) {
-                let gateway = self.gateway_names.name(key).to_owned();
-                let volume = self.names.name(*volume).to_owned();
-                self.events.push_back(Event::VolumeUnknown { gateway, volume });
-            }
-        }
     }
 }
 
@@ -327,7 +285,7 @@ impl Controller {
         }
         let gateway = self.gateways.get_mut(&key)?;
         let stream = gateway.stream.as_ref()?;
-        let connection = Connection(stream.connection);
+        let connection = stream.connection;
         let (holding, (answers, heard), lease) = if due == Due::Welcome {
             (stream.held.clone(), (0, stream.began), stream.left)
         } else {
@@ -341,12 +299,14 @@ impl Controller {
         gateway.number += 1;
         let (number, volumes) = (gateway.number, gateway.volumes.clone());
         let fallback = self.fallback(volumes);
-        let volume = |(volume, amounts): (&VolumeKey, &Amounts)| VolumeGrant {
-            volume: self.names.name(*volume).to_owned(),
-            grant: (*amounts).into(),
-            fallback: fallback.get(volume).copied().unwrap_or(Amounts::UNTOLD).into(),
+        let volume = |(volume, amounts): (&VolumeKey, &Amounts)| {
+            Some(VolumeGrant {
+                volume: self.names.name(*volume)?.to_owned(),
+                grant: (*amounts).into(),
+                fallback: fallback.get(volume).copied().unwrap_or(Amounts::UNTOLD).into(),
+            })
         };
-        let volumes = holding.iter().map(volume).collect();
+        let volumes = holding.iter().filter_map(volume).collect();
         self.ledger.record(key, Sent { number, at: now, until: heard + lease, grants: holding, fallback });
         let alone_after = self.longest_lease.saturating_mul(ALONE_AFTER);
         Some((connection, Grants { number, answers, lease, alone_after, volumes }))
@@ -368,7 +328,7 @@ impl Controller {
     /// The volumes that are configured, in the order of their names.
     pub fn volumes(&self) -> impl Iterator<Item = (&str, &VolumeConfig)> {
         let mut volumes: Vec<_> =
-            self.volumes.iter().map(|(key, config)| (self.names.name(*key), config)).collect();
+            self.volumes.iter().filter_map(|(key, config)| Some((self.names.name(*key)?, config))).collect();
         volumes.sort_unstable_by_key(|(name, _)| *name);
         volumes.into_iter()
     }
@@ -383,27 +343,28 @@ impl Controller {
     pub fn status(&self, now: Instant) -> ArrayStatus {
         let counted = self.ledger.count(now);
         let requests = counted.requests();
-        let gateway = |(key, gateway): (&GatewayKey, &Gateway)| GatewayStatus {
-            gateway: self.gateway_names.name(*key).to_owned(),
-            connected: gateway.stream.is_some(),
-            reported: gateway
-                .stream
-                .as_ref()
-                .and_then(|stream| Some(now.saturating_since(stream.report.as_ref()?.0))),
-            held: counted.requests_of(*key) as u32,
-            volumes: self.named(self.ledger.told(now, *key)),
+        let reported =
+            |gateway: &Gateway| Some(now.saturating_since(gateway.stream.as_ref()?.report.as_ref()?.0));
+        let gateway = |(key, gateway): (&GatewayKey, &Gateway)| {
+            Some(GatewayStatus {
+                gateway: self.gateway_names.name(*key)?.to_owned(),
+                connected: gateway.stream.is_some(),
+                reported: reported(gateway),
+                held: counted.requests_of(*key) as u32,
+                volumes: self.named(self.ledger.told(now, *key)),
+            })
         };
         ArrayStatus {
             total: self.total,
             held: requests.is_finite().then_some(requests as u32),
-            gateways: self.gateways.iter().map(gateway).collect(),
+            gateways: self.gateways.iter().filter_map(gateway).collect(),
         }
     }
 
     fn named(&self, holding: Holding) -> Vec<(String, weir_control::Grant)> {
         holding
             .into_iter()
-            .map(|(volume, amounts)| (self.names.name(volume).to_owned(), amounts.into()))
+            .filter_map(|(volume, amounts)| Some((self.names.name(volume)?.to_owned(), amounts.into())))
             .collect()
     }
 
@@ -421,8 +382,8 @@ impl Controller {
         self.gateways.keys().copied().filter(|key| self.takes_part(now, *key)).collect()
     }
 
-    fn gateway_of(&self, connection: Connection) -> Option<GatewayKey> {
-        self.gateways.iter().find(|(_, gateway)| gateway.is(connection.0)).map(|(key, _)| *key)
+    pub(crate) fn gateway_of(&self, connection: Connection) -> Option<GatewayKey> {
+        self.gateways.iter().find(|(_, gateway)| gateway.is(connection)).map(|(key, _)| *key)
     }
 }
 

@@ -6,6 +6,7 @@ use weir_control::PortObservation;
 use weir_model::{Instant, Span};
 
 use crate::amounts::{Holding, VolumeKey};
+use crate::arrivals::Connection;
 
 /// A gateway.
 #[derive(Default, Debug)]
@@ -14,6 +15,13 @@ pub(crate) struct Gateway {
     pub configured: bool,
     /// Its stream.
     pub stream: Option<Stream>,
+    /// Which run of it was accepted last.
+    pub run: Option<u64>,
+    /// Until when another run may still hold what it was granted: until then this one is given nothing of what there is to
+    /// share out.
+    pub waits_until: Instant,
+    /// When it reported last, on whatever stream; if it never did, when it came first.
+    pub reported: Instant,
     /// The number of the last message to it, on whatever stream.
     pub number: u64,
     /// Its volumes.
@@ -30,7 +38,7 @@ pub(crate) struct Gateway {
 #[derive(Debug)]
 pub(crate) struct Stream {
     /// Which of all streams.
-    pub connection: u64,
+    pub connection: Connection,
     /// When it began.
     pub began: Instant,
     /// The number of the report that was heard last, and when.
@@ -58,7 +66,7 @@ pub(crate) enum Due {
 
 impl Gateway {
     /// Whether its stream is `connection`.
-    pub(crate) fn is(&self, connection: u64) -> bool {
+    pub(crate) fn is(&self, connection: Connection) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.connection == connection)
     }
 

@@ -26,6 +26,8 @@ pub const UNTOLD: Grant = Grant { concurrency: NonZeroU32::MIN, max_iops: None, 
 /// What a gateway may do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Leaseholder {
+    /// Which run of the gateway this is; see [`Hello::run`].
+    run: u64,
     /// In force, then what was received since and not yet put in force.
     terms: VecDeque<Terms>,
     /// By number, when the last reports were sent.
@@ -53,16 +55,11 @@ pub struct Terms {
     pub fallback: BTreeMap<String, Grant>,
 }
 
-impl Default for Leaseholder {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Leaseholder {
-    /// A gateway that was told nothing yet.
-    pub fn new() -> Self {
-        Self { terms: VecDeque::from([Terms::untold()]), sent: VecDeque::new(), serial: 0, of_stream: 0 }
+    /// A gateway that was told nothing yet. `run` is a number that no other run of any gateway has.
+    pub fn new(run: u64) -> Self {
+        let terms = VecDeque::from([Terms::untold()]);
+        Self { run, terms, sent: VecDeque::new(), serial: 0, of_stream: 0 }
     }
 
     /// What to say first on a new stream, of these volumes. What is still on its way on an old one must never be
@@ -79,7 +76,8 @@ impl Leaseholder {
             let fallback = most(&|terms| told(&terms.fallback, &volume)).into();
             Held { volume, grant, fallback }
         };
-        Hello { volumes: volumes.into_iter().map(held).collect(), left: until.saturating_since(now) }
+        let volumes = volumes.into_iter().map(held).collect();
+        Hello { run: self.run, volumes, left: until.saturating_since(now) }
     }
 
     /// Report `number` is sent.

@@ -28,10 +28,13 @@ use crate::amounts::{Amounts, Holding, NOISE, VolumeKey};
 pub(crate) const ALONE_AFTER: u64 = 3;
 
 /// A gateway, by the place of its name among the controller's.
-pub(crate) type GatewayKey = u32;
+pub(crate) type GatewayKey = u64;
 
 /// Messages to a gateway that may be unacknowledged at a time; after that it is sent nothing.
 const MOST_UNACKNOWLEDGED: usize = 16;
+
+/// Runs of a gateway that are counted each for itself, beside the one that is connected.
+const MOST_ASIDE: usize = 4;
 
 /// What each gateway may be holding.
 #[derive(Debug)]
@@ -70,6 +73,17 @@ pub(crate) struct Sent {
     pub grants: Holding,
     /// The part that is always left for the gateway.
     pub fallback: Holding,
+}
+
+/// The most that a gateway can hold, by volume.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// Now, or when it is away.
+    pub grants: Holding,
+    /// When it is away.
+    pub fallback: Holding,
+    /// When its lease is over at the latest.
+    pub until: Instant,
 }
 
 /// Everything that may be held at an instant.
@@ -122,6 +136,55 @@ impl GrantLedger {
         account.unknown_until = Instant::ORIGIN;
     }
 
+    /// What another run than the one that is connected may hold under a gateway's name: this, and what was set aside before,
+    /// each until its lease is over. Counted as if it were a gateway of its own. No run serves more than
+    /// `most_volumes`.
+    pub(crate) fn set_aside(&mut self, now: Instant, gateway: GatewayKey, held: Sent, most_volumes: usize) {
+        self.counted = None;
+        let mut possible = self.accounts.remove(&gateway).map(|account| account.possible).unwrap_or_default();
+        possible.retain(|before| before.until > now && !before.is_within(&held));
+        if possible.len() == MOST_ASIDE {
+            // Of what is too much the latest is put together. The first, which may be much, ends when it ends.
+            let last = possible.pop_back().into_iter().flat_map(|last| last.grants);
+            possible.push_back(held.with(last));
+        } else {
+            possible.push_back(held);
+        }
+        let volumes_of = |possible: &VecDeque<Sent>| -> BTreeSet<VolumeKey> {
+            possible.iter().flat_map(|held| held.grants.keys().copied()).collect()
+        };
+        let mut volumes = volumes_of(&possible);
+        if volumes.len() > most_volumes {
+            // No two runs of one gateway differ so much: the volumes are made up, and only the last are counted.
+            possible.drain(..possible.len() - 1);
+            volumes = volumes_of(&possible);
+        }
+        let account =
+            Account { possible, volumes, unknown_until: Instant::ORIGIN, alone_from: Instant::FAR_FUTURE };
+        self.accounts.insert(gateway, account);
+    }
+
+    /// The most that a gateway can hold now or come to hold; `None` while nothing is known of it.
+    pub(crate) fn known(&self, now: Instant, gateway: GatewayKey) -> Option<Known> {
+        let account = self.accounts.get(&gateway).filter(|account| now >= account.unknown_until)?;
+        let mut fallback = Holding::new();
+        for (volume, amounts) in account.possible.iter().flat_map(|sent| account.restricted(&sent.fallback)) {
+            let most = fallback.entry(volume).or_insert(amounts);
+            *most = most.max(amounts);
+        }
+        Some(Known { grants: account.most(now, true).1, fallback, until: account.until() })
+    }
+
+    /// The volumes that a gateway is counted with.
+    pub(crate) fn volumes(&self, gateway: GatewayKey) -> BTreeSet<VolumeKey> {
+        self.accounts.get(&gateway).map(|account| account.volumes.clone()).unwrap_or_default()
+    }
+
+    /// Forgets the limits of all volumes but those that are needed.
+    pub(crate) fn retain_limits(&mut self, is_needed: impl Fn(VolumeKey) -> bool) {
+        self.limits.retain(|volume, _| is_needed(*volume));
+    }
+
     /// The volumes that a gateway has.
     pub(crate) fn set_volumes(&mut self, gateway: GatewayKey, volumes: BTreeSet<VolumeKey>) {
         self.counted = None;
@@ -168,7 +231,7 @@ impl GrantLedger {
 
     /// When the last lease of a gateway is over.
     pub(crate) fn until(&self, gateway: GatewayKey) -> Option<Instant> {
-        self.accounts.get(&gateway)?.possible.iter().map(|sent| sent.until).max()
+        self.accounts.get(&gateway).map(Account::until)
     }
 
     /// What a gateway was told last, as it is in force if it came there.
@@ -242,6 +305,11 @@ impl GrantLedger {
 }
 
 impl Account {
+    /// When the last lease is over.
+    fn until(&self) -> Instant {
+        self.possible.iter().map(|sent| sent.until).max().unwrap_or(Instant::ORIGIN)
+    }
+
     /// The most that it may hold: in sum of requests, and by volume of everything; `reserved`: also in the future, alone.
     fn most(&self, now: Instant, reserved: bool) -> (f64, Holding) {
         let alone = reserved || now >= self.alone_from;
@@ -272,6 +340,23 @@ impl Account {
 }
 
 impl Sent {
+    /// Whether another one holds as much of everything, for as long.
+    fn is_within(&self, other: &Self) -> bool {
+        let covered = |(volume, amounts): (&VolumeKey, &Amounts)| {
+            other.grants.get(volume).is_some_and(|other| !amounts.is_more_than(*other))
+        };
+        self.until <= other.until && self.grants.iter().all(covered)
+    }
+
+    /// The same, and of each volume at least this.
+    fn with(mut self, others: impl Iterator<Item = (VolumeKey, Amounts)>) -> Self {
+        for (volume, amounts) in others {
+            let most = self.grants.entry(volume).or_insert(amounts);
+            *most = most.max(amounts);
+        }
+        self
+    }
+
     /// What is in force of it once its lease is over, too.
     fn in_force(&self, now: Instant) -> Holding {
         if now < self.until {

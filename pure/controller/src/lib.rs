@@ -15,6 +15,8 @@
 //! timer to [`Controller::poll_timeout`]. `now` never goes back.
 
 mod amounts;
+mod arrivals;
+mod claims;
 mod config;
 mod controller;
 mod gateways;
@@ -26,8 +28,9 @@ mod record;
 mod share;
 mod step;
 
+pub use arrivals::{Connection, Refused};
 pub use config::{ControllerConfig, Total, VolumeConfig};
-pub use controller::{Connection, Controller, Refused};
+pub use controller::Controller;
 pub use leaseholder::{Leaseholder, Terms, UNTOLD};
 pub use message::{Grants, Held, Hello, Report, VolumeGrant};
 pub use record::{Allocated, ArrayStatus, Event, GatewayStatus, Record};

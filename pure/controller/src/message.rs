@@ -10,6 +10,9 @@ use weir_model::Span;
 /// The first that a gateway says on a stream: what it serves and what it may do until it is told otherwise.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Hello {
+    /// Which run of the gateway says it: a number that no other run has, drawn when it starts. Two processes with one name
+    /// are told apart by it, and one that comes back is known again.
+    pub run: u64,
     /// Its volumes.
     pub volumes: Vec<Held>,
     /// For how long from now on it may do what it was granted; zero if that time is over.

@@ -1,33 +1,50 @@
 //! Numbers for names, so that a name is compared once and not in every sum. A number is never used for another name.
+//!
+//! Names come from gateways, which may invent them. So a name that nobody needs any more is forgotten.
 
 use std::collections::BTreeMap;
 
-/// The names that were seen, by number.
+/// The names that are needed, by number.
 #[derive(Default, Debug)]
 pub(crate) struct Names {
-    keys: BTreeMap<String, u32>,
-    names: Vec<String>,
+    keys: BTreeMap<String, u64>,
+    names: BTreeMap<u64, String>,
+    /// The next number.
+    next: u64,
 }
 
 impl Names {
-    /// The number of a name, a new one if it was never seen.
-    pub(crate) fn key(&mut self, name: &str) -> u32 {
+    /// The number of a name, a new one if it is not known.
+    pub(crate) fn key(&mut self, name: &str) -> u64 {
         if let Some(key) = self.keys.get(name) {
             return *key;
         }
-        let key = u32::try_from(self.names.len()).expect("fewer names than bytes in memory");
+        let key = self.next;
+        self.next += 1;
         self.keys.insert(name.to_owned(), key);
-        self.names.push(name.to_owned());
+        self.names.insert(key, name.to_owned());
         key
     }
 
-    /// The number of a name that was seen.
-    pub(crate) fn known(&self, name: &str) -> Option<u32> {
+    /// The number of a name that is known.
+    pub(crate) fn known(&self, name: &str) -> Option<u64> {
         self.keys.get(name).copied()
     }
 
-    /// The name of a number.
-    pub(crate) fn name(&self, key: u32) -> &str {
-        &self.names[key as usize]
+    /// The name of a number; `None` if it was forgotten.
+    pub(crate) fn name(&self, key: u64) -> Option<&str> {
+        self.names.get(&key).map(String::as_str)
+    }
+
+    /// Forgets all names but those that are needed.
+    pub(crate) fn retain(&mut self, is_needed: impl Fn(u64) -> bool) {
+        self.keys.retain(|_, key| is_needed(*key));
+        self.names.retain(|key, _| is_needed(*key));
+    }
+
+    /// How many names are known.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
     }
 }

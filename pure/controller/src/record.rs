@@ -21,7 +21,7 @@ pub enum Event {
         gateway: String,
     },
     /// A gateway serves a volume that the controller has no configuration of. It is served as one that is promised
-    /// nothing. Said once for each volume.
+    /// nothing. Said once for each volume, for as long as a gateway serves it.
     VolumeUnknown {
         /// The gateway's name.
         gateway: String,
@@ -103,6 +103,6 @@ impl History {
 impl Allocated {
     /// How many requests it is to hold at all gateways.
     pub fn total(&self) -> u32 {
-        self.split.iter().fold(0, |sum, (_, grant)| sum.saturating_add(grant.concurrency.get()))
+        self.split.iter().map(|(_, grant)| grant.concurrency.get()).fold(0, u32::saturating_add)
     }
 }

@@ -2,6 +2,11 @@
 
 use crate::amounts::{Amounts, Holding, VolumeKey};
 
+/// Of a total, half of an equal share of `gateways`.
+pub(crate) fn static_part(total: u32, gateways: u32) -> u32 {
+    total / gateways.max(1).saturating_mul(2)
+}
+
 /// The part that is always left for each of `gateways`: half of an equal share. Of the total it is dealt to the volumes,
 /// one request for each at least; without a total (it is being probed) that is all. Of a volume's limits it is half
 /// of an equal share for each gateway, whichever volumes that has.
@@ -19,7 +24,7 @@ pub(crate) fn fallback(
     let mut dealt: Vec<_> = volumes.map(part).collect();
     // Those that may have least first, so that what they leave goes to the others.
     dealt.sort_by(|(_, a), (_, b)| a.requests.total_cmp(&b.requests));
-    let mut left = f64::from(total.map_or(0, |total| total / (gateways.max(1) * 2)));
+    let mut left = f64::from(total.map_or(0, |total| static_part(total, gateways)));
     let mut volumes = dealt.iter().fold(0.0, |count, _| count + 1.0);
     for (_, amounts) in &mut dealt {
         amounts.requests = amounts.requests.min((left / volumes).ceil()).max(1.0);

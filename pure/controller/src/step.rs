@@ -2,7 +2,8 @@
 //!
 //! The law shares out what is not spoken for. A gateway that did not report in time keeps what it has, and is not raised;
 //! one that is away, or has not acknowledged anything for a lease, is left the most that it may hold now or come to
-//! hold. What the law wants is then made to fit, gateway by gateway, as others may have come or gone since.
+//! hold. One that has a stream and does not report for a lease, or reconnects instead, is cut to the part that is always left for
+//! it. What the law wants is then made to fit, gateway by gateway, as others may have come or gone since.
 
 use std::num::NonZeroU32;
 
@@ -48,14 +49,17 @@ impl Controller {
         // A report may be half an interval late, as gateways and controller have clocks of their own.
         let since = now - self.config.interval - Span::from_nanos(self.config.interval.as_nanos() / 2);
         let mut reporting = self.listening(now);
-        reporting.retain(|key| self.gateways[key].report(since).is_some());
+        reporting.retain(|key| {
+            let gateway = &self.gateways[key];
+            gateway.report(since).is_some() && now >= gateway.waits_until
+        });
         let seen = self.observations(&reporting, since);
         if let Total::Auto = self.config.total {
             self.probe(now, &seen);
         }
         let decided = self.decide(now, &reporting, seen);
         self.retarget(now);
-        let volumes = decided.into_iter().map(|(volume, why)| self.allocated(volume, why)).collect();
+        let volumes = decided.into_iter().filter_map(|(volume, why)| self.allocated(volume, why)).collect();
         self.history.push(Record { at: now, total: self.total, volumes });
     }
 
@@ -100,7 +104,7 @@ impl Controller {
             let config = self.volumes.get(volume).copied().unwrap_or_default();
             let left = reserved.leaves(*volume, config.limits.into());
             let limits = left_of(config.limits, left, ports.len());
-            ApplicationObservation { id: u64::from(*volume), objective: config.objective, limits, ports }
+            ApplicationObservation { id: *volume, objective: config.objective, limits, ports }
         };
         let total = NonZeroU32::new(total).unwrap_or(NonZeroU32::MIN);
         let applications = places.iter().zip(ports).map(application).collect();
@@ -123,9 +127,12 @@ impl Controller {
         let mut own = Reserved::default();
         for key in &listening {
             let parts = self.fallback(self.gateways[key].volumes.iter().copied());
+            let lease = self.config.lease();
             let gateway = self.gateways.get_mut(key).expect("it listens");
+            let is_silent = now >= gateway.reported + lease;
             let target = |(volume, part): (&VolumeKey, &Amounts)| {
                 let wanted = gateway.wanted.get(volume).copied().unwrap_or(*part);
+                let wanted = if is_silent { wanted.min(*part) } else { wanted };
                 // A rate may have been unlimited until now.
                 (*volume, wanted.zip(*part, |wanted, part| if wanted.is_finite() { wanted } else { part }))
             };
@@ -159,18 +166,19 @@ impl Controller {
         reserved
     }
 
-    fn allocated(&self, volume: VolumeKey, reasoning: Reasoning) -> Allocated {
+    /// `None` if the volume was forgotten.
+    fn allocated(&self, volume: VolumeKey, reasoning: Reasoning) -> Option<Allocated> {
         let of = |(key, gateway): (&GatewayKey, &crate::gateways::Gateway)| {
             gateway.stream.as_ref()?;
             let target = gateway.target.get(&volume)?;
-            Some((self.gateway_names.name(*key).to_owned(), Grant::from(*target)))
+            Some((self.gateway_names.name(*key)?.to_owned(), Grant::from(*target)))
         };
-        Allocated {
-            volume: self.names.name(volume).to_owned(),
+        Some(Allocated {
+            volume: self.names.name(volume)?.to_owned(),
             objective: self.volumes.get(&volume).copied().unwrap_or_default().objective,
             reasoning,
             split: self.gateways.iter().filter_map(of).collect(),
-        }
+        })
     }
 }
 

@@ -127,3 +127,62 @@ fn a_gateway_that_is_not_configured_is_refused_by_name() {
     let line = "gateway stranger is not configured at this controller; accepted: gateway0, gateway1";
     assert_eq!(refused.to_string(), line);
 }
+
+#[test]
+fn a_second_gateway_of_one_name_takes_nobodys_place_and_is_counted() {
+    let mut world = settled(96, 4);
+    let before = bounds(&world);
+    let twin = world.start_twin(0);
+    let volumes = 3;
+    for _ in 0..500 {
+        world.run_unchecked(STEP);
+        assert!(world.sum() <= 96 + volumes, "but for what a gateway does that nobody knows of");
+    }
+    assert_eq!(world.accepted("gateway0"), 1, "the first stays, and nobody else gets in");
+    assert_eq!(world.of(twin), volumes);
+    assert!(world.of(0) + volumes >= before[0], "{:?}", bounds(&world));
+    world.run(SECOND);
+}
+
+#[test]
+fn the_sum_holds_while_two_gateways_of_one_name_take_turns() {
+    let mut world = settled(96, 4);
+    let twin = world.start_twin(0);
+    world.run_unchecked(LEASE);
+    for round in 0..20 {
+        let (gateway, notices) = if round % 2 == 0 { (0, INTERVAL) } else { (twin, STEP) };
+        world.cut(gateway, notices, STEP);
+        for _ in 0..80 {
+            world.run_unchecked(STEP);
+            assert!(world.sum() <= 96, "{:?} in round {round}", bounds(&world));
+        }
+    }
+    assert!(world.accepted("gateway0") > 5, "they did take turns");
+}
+
+#[test]
+fn a_gateway_that_crashed_is_accepted_at_once_and_has_its_share_when_the_lease_before_is_over() {
+    let mut world = settled(96, 4);
+    let before = bounds(&world);
+    world.stop_gateway(3, STEP);
+    world.run(INTERVAL + INTERVAL);
+    assert_eq!(world.accepted("gateway3"), 2);
+    assert!(world.of(0) + 3 >= before[0], "the others hardly notice: {:?}", bounds(&world));
+    world.run(LEASE + INTERVAL);
+    assert!(world.of(3) + 3 >= before[3], "{:?}", bounds(&world));
+}
+
+#[test]
+fn a_gateway_that_wakes_up_has_no_lease() {
+    let mut world = settled(96, 4);
+    world.suspend_gateway(3, SECOND);
+    world.run(Span::from_millis(980));
+    assert!(world.sum() > 72, "its share is others': {:?}", bounds(&world));
+    assert_eq!(world.of(3), 0);
+    for _ in 0..3 {
+        world.run(STEP); // checks the sum
+        assert!(world.of(3) <= 12, "it has its static part: {:?}", bounds(&world));
+    }
+    world.run(SECOND + LEASE);
+    assert!(world.of(3) > 12, "{:?}", bounds(&world));
+}

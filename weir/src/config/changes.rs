@@ -3,6 +3,9 @@
 //! A change is a value more for a key of the file. The whole is read anew with it, by the code that reads a file, so that
 //! nothing can be set that could not have been written there, and what only several tables together can break is found
 //! too. The alternative, to change single values of what is in force, would be a second set of rules.
+//!
+//! A value is bounded in length and nesting before it is read: no value of a key that can be changed comes near these
+//! bounds, and what a parser does with brackets in brackets must not depend on what stands around them.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +14,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::accepts::quoted;
 use super::error::{ConfigError, Problem};
-use super::reader::{Document, join};
+use super::file::text_of;
+use super::reader::{Document, join, shorten};
 use super::{Config, ControllerConfig, resolve};
 
 /// What can be changed of each table while it is served.
@@ -19,6 +23,15 @@ const CHANGEABLE: &[(&str, &[&str])] = &[
     ("volume", &["target", "priority", "max_iops", "max_bandwidth", "max_concurrency"]),
     ("pool", &["total_concurrency"]),
 ];
+
+/// The longest value, in bytes.
+const LONGEST_VALUE: usize = 1024;
+
+/// How deep arrays and tables may be nested in a value. A target and a total are tables of one level.
+const DEEPEST_VALUE: usize = 8;
+
+/// How many keys can be set at a time: each metric of a target on its own, and more.
+const MOST_KEYS: usize = 64;
 
 /// A configuration file as it was read, and what was changed since.
 #[derive(Clone, Debug)]
@@ -45,7 +58,7 @@ impl Source {
     /// # Errors
     /// If it cannot be read.
     pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, error))?;
+        let text = text_of(path).map_err(|error| ConfigError::unreadable(path, error))?;
         Ok(Self::of(path, text))
     }
 
@@ -92,10 +105,10 @@ impl Source {
         let behind = " ".repeat(self.text.len() + 1) + &set;
         let both = format!("{}\n{set}", self.text);
         let document = Document::new(&both, self.text.len());
-        let config = document.parse().map(|mut table| {
-            let values = DeTable::parse(&behind).expect("each value was read before").into_inner();
-            self.apply(&document, table.get_mut(), values);
-            resolve(&document, &table.into_inner())
+        let config = document.parse().and_then(|mut table| {
+            let values = document.parse_changes(&behind)?;
+            self.apply(&document, table.get_mut(), values.into_inner());
+            Some(resolve(&document, &table.into_inner()))
         });
         match (config, document.into_problems()) {
             (Some(config), problems) if problems.is_empty() => Ok(config),
@@ -149,9 +162,13 @@ impl Source {
 fn read_changes(table: &str, name: &str, set: &[(String, String)]) -> Result<Vec<Change>, Problem> {
     let Some((_, keys)) = CHANGEABLE.iter().find(|(changeable, _)| *changeable == table) else {
         let tables = quoted(CHANGEABLE.iter().map(|(table, _)| table));
-        return Err(problem(table, "a table that cannot be changed while serving", tables));
+        return Err(problem(&join("", table), "a table that cannot be changed while serving", tables));
     };
-    let path = |key: &str| format!("{}.{key}", join(table, name));
+    if set.len() > MOST_KEYS {
+        let accepted = format!("at most {MOST_KEYS} at a time");
+        return Err(problem(&join(table, name), format!("{} keys", set.len()), accepted));
+    }
+    let path = |key: &str| format!("{}.{}", join(table, name), shorten(key));
     let change = |key: &str, value| Change {
         table: table.to_owned(),
         name: name.to_owned(),
@@ -186,14 +203,36 @@ fn read_changes(table: &str, name: &str, set: &[(String, String)]) -> Result<Vec
 
 /// The text as a value of TOML: what it is to TOML, or else a string.
 fn value(path: &str, text: &str) -> Result<String, Problem> {
+    if text.len() > LONGEST_VALUE {
+        let accepted = format!("a value of at most {LONGEST_VALUE} bytes");
+        return Err(problem(path, format!("{} bytes", text.len()), accepted));
+    }
     if text.is_empty() || text.contains(char::is_control) {
-        return Err(problem(path, format!("{text:?}"), "a value, on one line"));
+        return Err(problem(path, shorten(&format!("{text:?}")), "a value, on one line"));
+    }
+    if depth(text) > DEEPEST_VALUE {
+        let accepted = format!("arrays and tables in each other at most {DEEPEST_VALUE} deep");
+        return Err(problem(path, shorten(text), accepted));
     }
     let assignment = format!("v = {text}");
     let whole = "v = ".len()..assignment.len();
     let parsed = DeTable::parse(&assignment).ok();
     let is_value = parsed.is_some_and(|table| table.get_ref().get("v").is_some_and(|v| v.span() == whole));
     Ok(if is_value { text.to_owned() } else { toml::Value::String(text.to_owned()).to_string() })
+}
+
+/// How deep brackets are nested in a text; those of strings count too.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
 }
 
 fn problem(key: &str, found: impl Into<String>, accepted: impl Into<String>) -> Problem {

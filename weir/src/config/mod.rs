@@ -16,6 +16,7 @@ mod cluster;
 mod controller;
 mod error;
 mod fault;
+mod file;
 mod limits;
 mod listen;
 mod objective;

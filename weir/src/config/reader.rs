@@ -54,6 +54,12 @@ impl<'t> Document<'t> {
         DeTable::parse(&self.text[..self.file]).map_err(|error| self.note_syntax(&error)).ok()
     }
 
+    /// The values that were set, from the same text with blanks in place of the file; nothing and a problem if it is no
+    /// TOML.
+    pub(super) fn parse_changes<'c>(&self, behind: &'c str) -> Option<Spanned<DeTable<'c>>> {
+        DeTable::parse(behind).map_err(|error| self.note_syntax(&error)).ok()
+    }
+
     /// What was found so far.
     pub(super) fn into_problems(self) -> Vec<Problem> {
         self.problems.into_inner()
@@ -80,14 +86,15 @@ impl<'t> Document<'t> {
     /// The full path of the key at `span`. The parser hands out no table in this case, so that the header of the
     /// table is looked for in the text; the path only serves the message.
     fn duplicate_key(&self, span: &Range<usize>) -> String {
-        let line_start = self.text[..span.start].rfind('\n').map_or(0, |end| end + 1);
+        let before = self.text.get(..span.start).unwrap_or_default();
+        let before = &before[..before.rfind('\n').map_or(0, |end| end + 1)]; // the end of a line is a place to cut
         let header = |line: &str| line.trim_start().strip_prefix('[')?.split(']').next().map(str::to_owned);
-        let line = self.text[line_start..].lines().next().unwrap_or_default();
+        let line = self.text.get(before.len()..).and_then(|rest| rest.lines().next()).unwrap_or_default();
         if let Some(path) = header(line) {
             return path;
         }
-        let key = &self.text[span.clone()];
-        match self.text[..line_start].lines().rev().find_map(header) {
+        let key = self.text.get(span.clone()).unwrap_or_default();
+        match before.lines().rev().find_map(header) {
             Some(table) => format!("{table}.{key}"),
             None => key.to_owned(),
         }
@@ -427,7 +434,8 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-fn shorten(text: &str) -> String {
+/// The beginning of a text, on one line.
+pub(super) fn shorten(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST_SHOWN).collect();
     if text.chars().count() > MOST_SHOWN { format!("{line}…") } else { line }
 }

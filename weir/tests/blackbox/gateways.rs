@@ -7,40 +7,40 @@ use serde_json::Value;
 use crate::harness::{Authority, Outcome, Program, Running, Scene, Server, get, status, wait_until};
 
 /// What gateways may have at the array together. Half of an equal share, that of each while it is away, is 4.
-const TOTAL: u64 = 16;
-const STATIC_PART: u64 = 4;
+pub(crate) const TOTAL: u64 = 16;
+pub(crate) const STATIC_PART: u64 = 4;
 
 /// More is asked for than the stations do, so that all of the total is shared out.
 const VOLUMES: &str = "[volume.v]\npool = \"p\"\ntarget = { iops = 90000 }\npriority = 4\n\
     [volume.w]\npool = \"p\"\ntarget = { iops = 90000 }\n";
 
 /// An array, and who is trusted.
-struct Array {
+pub(crate) struct Array {
     /// Of the controller.
     scene: Scene,
-    authority: Authority,
+    pub(crate) authority: Authority,
     host: &'static str,
 }
 
 /// A controller that runs, and its array.
-struct Controller<'a> {
+pub(crate) struct Controller<'a> {
     array: &'a Array,
-    server: Server,
+    pub(crate) server: Server,
 }
 
 /// A gateway that runs.
-struct Gateway {
+pub(crate) struct Gateway {
     scene: Scene,
-    server: Server,
+    pub(crate) server: Server,
 }
 
 impl Array {
-    fn new(host: &'static str) -> Self {
+    pub(crate) fn new(host: &'static str) -> Self {
         Self { scene: Scene::new(), authority: Authority::new(), host }
     }
 
     /// Starts a first controller. Its file then has the ports that it got, for others that take up from it.
-    fn controller(&self) -> Controller<'_> {
+    pub(crate) fn controller(&self) -> Controller<'_> {
         let (tls, host, control) =
             (self.authority.issue(&self.scene, self.host), self.host, self.scene.control());
         let own = format!(
@@ -79,7 +79,7 @@ impl Controller<'_> {
     }
 
     /// How many requests a gateway may hold, if it is connected.
-    fn held(&self, gateway: &str) -> Option<u64> {
+    pub(crate) fn held(&self, gateway: &str) -> Option<u64> {
         let status = self.status();
         let gateways = status["gateways"].as_array().unwrap();
         let found = gateways.iter().find(|found| found["name"] == gateway).unwrap();
@@ -109,7 +109,7 @@ impl Controller<'_> {
 }
 
 impl Gateway {
-    fn start(controller: &Controller<'_>, name: &str) -> Self {
+    pub(crate) fn start(controller: &Controller<'_>, name: &str) -> Self {
         Self::showing(&controller.array.authority, name, controller, name)
     }
 
@@ -143,7 +143,7 @@ impl Gateway {
     }
 
     /// Clients of both volumes, for longer than any test takes.
-    fn load(&self) -> [Running; 2] {
+    pub(crate) fn load(&self) -> [Running; 2] {
         ["v", "w"].map(|volume| {
             let load = Program::weir().arg("load").arg(self.server.uri(volume));
             load.args("--reads 60 --connections 2 --depth 8 --duration 5m").start()
@@ -151,13 +151,13 @@ impl Gateway {
     }
 
     /// Requests to a volume are answered.
-    fn serve(&self, volume: &str) {
+    pub(crate) fn serve(&self, volume: &str) {
         let load = Program::weir().arg("load").arg(self.server.uri(volume));
         load.args("--reads 60 --depth 8 --requests 300").run();
     }
 
     /// How many requests its volumes may have at the array, in sum.
-    fn bounds(&self) -> u64 {
+    pub(crate) fn bounds(&self) -> u64 {
         let status = status(&self.server);
         let volumes = status["pools"][0]["volumes"].as_array().unwrap();
         let grants = volumes.iter().flat_map(|volume| volume["sharing"]["effective"].as_array().unwrap());
@@ -165,14 +165,14 @@ impl Gateway {
     }
 
     /// The lines in which it says that it has no controller.
-    fn complaints(&self) -> Vec<String> {
+    pub(crate) fn complaints(&self) -> Vec<String> {
         let log = self.server.logged_since(0);
         log.lines().filter(|line| line.contains("no controller")).map(str::to_owned).collect()
     }
 }
 
 /// Whoever asks for more than there is gets all of its own part, and of what others leave.
-fn wait_until_shared_out(controller: &Controller<'_>) {
+pub(crate) fn wait_until_shared_out(controller: &Controller<'_>) {
     wait_until("all of the total is shared out", || controller.status()["held"] == TOTAL);
 }
 

@@ -4,12 +4,14 @@
 //! A file for each kind of attack. Each test is named after what it protects, and fails on a weir that does not protect it.
 
 mod flood;
+mod imposter;
 mod loss;
 mod mass_close;
 mod memory;
 mod mutated;
 mod mute;
 mod neighbour;
+mod operator;
 mod scraper;
 mod silent;
 mod truncated;

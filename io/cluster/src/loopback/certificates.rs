@@ -1,8 +1,11 @@
 //! An authority that signs whatever a test wants.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
 use crate::{Tls, TlsFiles};
@@ -43,7 +46,47 @@ impl Authority {
             certificate: write("certificate.pem", certificate.pem()),
             key: write("key.pem", key.serialize_pem()),
         };
+        keep_secret(&files.key);
         Tls::read(files).unwrap()
+    }
+}
+
+fn keep_secret(key: &Path) {
+    fs::set_permissions(key, Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn a_key_that_others_can_use_is_refused_with_its_mode() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("key.pem");
+    let authority = folder.path().join("authority.pem");
+    fs::write(&authority, Authority::new().trusted).unwrap();
+    fs::write(&path, KeyPair::generate().unwrap().serialize_pem()).unwrap();
+    let read = |mode| {
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        let files =
+            TlsFiles { authority: authority.clone(), certificate: authority.clone(), key: path.clone() };
+        Tls::read(files).map(drop).map_err(|error| error.to_string())
+    };
+    for mode in [0o644, 0o640, 0o604, 0o660, 0o602] {
+        let line = format!(
+            "key {}: found mode {mode:04o}, by which others than its owner may use it; accepted: 0600 or 0400",
+            path.display()
+        );
+        assert_eq!(read(mode), Err(line));
+    }
+    assert_eq!((read(0o600), read(0o400)), (Ok(()), Ok(())));
+}
+
+#[test]
+fn a_pipe_or_a_directory_in_the_place_of_a_key_is_refused_without_waiting() {
+    let folder = TempDir::new().unwrap();
+    let pipe = folder.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    for path in [pipe, folder.path().to_owned()] {
+        let files = TlsFiles { authority: path.clone(), certificate: path.clone(), key: path.clone() };
+        let error = Tls::read(files).unwrap_err().to_string();
+        assert!(error.contains("found something that is no regular file; accepted: a PEM file"), "{error}");
     }
 }
 
@@ -57,6 +100,7 @@ fn a_file_that_holds_something_else_is_named() {
     };
     fs::write(folder.path().join("authority.pem"), Authority::new().trusted).unwrap();
     fs::write(folder.path().join("empty.pem"), "").unwrap();
+    keep_secret(&folder.path().join("empty.pem"));
     let error = |key| Tls::read(files(key)).unwrap_err().to_string();
     assert!(error("empty.pem").ends_with("empty.pem: found no private key in it; accepted: PEM"));
     assert!(error("none.pem").starts_with("key ") && error("none.pem").contains("No such file"));

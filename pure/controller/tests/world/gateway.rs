@@ -9,6 +9,8 @@ use super::{INTERVAL, STEP};
 #[derive(Debug)]
 pub struct Gateway {
     volumes: Vec<String>,
+    /// Which run of which gateway.
+    run: u64,
     holder: Leaseholder,
     /// What the engine was told last.
     terms: Option<Terms>,
@@ -33,7 +35,8 @@ impl Gateway {
         let n = n as u64;
         Self {
             volumes,
-            holder: Leaseholder::new(),
+            run: n,
+            holder: Leaseholder::new(n),
             terms: None,
             offset: Span::from_nanos(777_777_777_777 * n),
             connected: false,
@@ -48,7 +51,12 @@ impl Gateway {
 
     pub fn stop(&mut self, until: Instant) {
         self.down_until = until;
-        (self.holder, self.terms, self.connected) = (Leaseholder::new(), None, false);
+        self.run += 1_000;
+        (self.holder, self.terms, self.connected) = (Leaseholder::new(self.run), None, false);
+    }
+
+    pub fn sleep(&mut self, until: Instant) {
+        self.down_until = until;
     }
 
     pub fn is_up(&self, now: Instant) -> bool {
@@ -85,13 +93,16 @@ impl Gateway {
     }
 
     pub fn run(&mut self, now: Instant) {
+        if !self.is_up(now) {
+            return;
+        }
         if let Some(terms) = self.holder.handle_timeout(now + self.offset) {
             self.terms = Some(terms);
         }
     }
 
     pub fn poll_report(&mut self, now: Instant) -> Option<Report> {
-        if now < self.report_at {
+        if now < self.report_at || !self.is_up(now) {
             return None;
         }
         self.report_at = self.report_at.max(now - INTERVAL) + INTERVAL;

@@ -79,6 +79,8 @@ pub struct World {
     pub now: Instant,
     pub controller: Option<Controller>,
     pub gateways: Vec<Gateway>,
+    /// By what name each gateway comes.
+    names: Vec<String>,
     pub streams: Vec<(usize, Stream)>,
     pub config: ControllerConfig,
     pub volumes: BTreeMap<String, VolumeConfig>,
@@ -115,12 +117,13 @@ pub fn priority(value: f64) -> VolumeConfig {
 impl World {
     /// `gateways` gateways, all started and about to connect, and their controller.
     pub fn new(total: u32, gateways: usize, uneven: bool) -> Self {
-        let names = (0..gateways).map(|n| format!("gateway{n}")).collect();
+        let names: Vec<String> = (0..gateways).map(|n| format!("gateway{n}")).collect();
         let total = Total::Fixed(NonZeroU32::new(total).expect("above zero"));
         let mut world = Self {
             now: Instant::ORIGIN + Span::from_secs(1_000),
             controller: None,
             gateways: (0..gateways).map(|n| Gateway::new(n, served(uneven, n))).collect(),
+            names: names.clone(),
             streams: Vec::new(),
             config: ControllerConfig { total, interval: INTERVAL, gateways: names },
             volumes: volumes(),
@@ -171,6 +174,30 @@ impl World {
     pub fn stop_gateway(&mut self, gateway: usize, down: Span) {
         self.cut(gateway, Span::ZERO, INTERVAL);
         self.gateways[gateway].stop(self.now + down);
+    }
+
+    /// A gateway sleeps: it hears nothing, does nothing, and remembers everything. Its clock goes on. Its connection is gone when
+    /// it wakes up.
+    pub fn suspend_gateway(&mut self, gateway: usize, asleep: Span) {
+        self.cut(gateway, asleep, INTERVAL);
+        self.gateways[gateway].sleep(self.now + asleep);
+    }
+
+    /// Another process is started with the name of a gateway.
+    pub fn start_twin(&mut self, of: usize) -> usize {
+        let twin = self.gateways.len();
+        let served = volumes().into_keys().collect();
+        self.gateways.push(Gateway::new(twin, served));
+        self.gateways[twin].backoff = INTERVAL;
+        self.names.push(self.names[of].clone());
+        twin
+    }
+
+    /// How often a gateway of this name was accepted.
+    pub fn accepted(&self, name: &str) -> usize {
+        let accepted =
+            |event: &&Event| matches!(event, Event::GatewayConnected { gateway, .. } if gateway == name);
+        self.events.iter().filter(accepted).count()
     }
 
     pub fn set_volume(&mut self, name: &str, volume: VolumeConfig) {
@@ -306,11 +333,13 @@ impl World {
             while let Some(message) = stream.up.receive(self.now) {
                 match (message, stream.connection) {
                     (Up::Hello(hello), _) => {
-                        let name = &self.config.gateways[*of];
-                        stream.connection = controller.handle_connected(now, name, &hello).ok();
+                        stream.connection = controller.handle_connected(now, &self.names[*of], &hello).ok();
+                        if stream.connection.is_none() {
+                            stream.break_off(self.now, self.now);
+                        }
                     }
                     (Up::Report(report), Some(connection)) => {
-                        controller.handle_report(now, connection, report)
+                        controller.handle_report(now, connection, report).expect("it has few volumes");
                     }
                     (Up::Acknowledged(n), Some(connection)) => {
                         controller.handle_acknowledged(now, connection, n);

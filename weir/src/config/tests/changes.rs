@@ -146,3 +146,43 @@ fn a_value_cannot_be_more_than_a_value() {
         assert!(error.starts_with("volume.v.target.iops: found "), "{text}: {error}");
     }
 }
+
+#[test]
+fn a_value_of_any_depth_is_taken_or_refused_in_one_line() {
+    for depth in 1..200 {
+        for (open, close) in [("[", "]"), ("{a=", "}"), ("[{a=", "}]"), ("[", ""), ("{a=", "")] {
+            let nested = format!("{}1{}", open.repeat(depth), close.repeat(depth));
+            for key in ["target.latency", "target", "priority"] {
+                let error = change(&source(), &format!("volume v {key}={nested}")).unwrap_err();
+                let is_a_line = error.starts_with("volume.v.") && error.lines().count() == 1;
+                assert!(is_a_line && error.len() < 300, "{key}={nested}: {error}");
+            }
+        }
+    }
+    let nested = change(&source(), &format!("volume v target.latency={}", "[".repeat(9))).unwrap_err();
+    let line =
+        "volume.v.target.latency: found [[[[[[[[[; accepted: arrays and tables in each other at most 8 deep";
+    assert_eq!(nested, line);
+}
+
+#[test]
+fn what_is_set_is_bounded_in_length_and_number() {
+    let long = change(&source(), &format!("volume v priority={}", "1".repeat(1025))).unwrap_err();
+    assert_eq!(long, "volume.v.priority: found 1025 bytes; accepted: a value of at most 1024 bytes");
+    let many: Vec<_> = (0..65).map(|i| (format!("target.p{i}"), "1ms".to_owned())).collect();
+    let many = source().with("volume", "v", &many).map(drop).unwrap_err().to_string();
+    assert_eq!(many, "volume.v: found 65 keys; accepted: at most 64 at a time");
+}
+
+#[test]
+fn names_with_strange_characters_are_refused_in_one_line() {
+    let set = [("priority".to_owned(), "2".to_owned())];
+    for (table, name, key) in [("a\nb", "v", "priority"), ("volume", "v\n\u{1b}[2J", "priority")] {
+        let refused = source().with(table, name, &set).and_then(|changed| changed.config());
+        let error = refused.map(drop).unwrap_err().to_string();
+        assert!(!error.contains(char::is_control), "{table} {name} {key}: {error:?}");
+    }
+    let key = [(format!("\u{1b}\n{}", "x".repeat(10_000)), "2".to_owned())];
+    let error = source().with("volume", "v", &key).map(drop).unwrap_err().to_string();
+    assert!(!error.contains(char::is_control) && error.len() < 300, "{error:?}");
+}

@@ -1,5 +1,8 @@
 //! An operator's own authority, whose certificates a controller and its gateways show each other.
 
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::PermissionsExt;
+
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use super::Scene;
@@ -35,7 +38,9 @@ impl Authority {
         let files =
             [("ca", self.trusted.clone()), ("certificate", certificate.pem()), ("key", key.serialize_pem())];
         let line = |(key, pem): (&str, String)| {
-            format!("{key} = \"{}\"\n", scene.write(&format!("{key}.pem"), pem).display())
+            let path = scene.write(&format!("{key}.pem"), pem);
+            set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+            format!("{key} = \"{}\"\n", path.display())
         };
         files.into_iter().map(line).collect()
     }

@@ -69,7 +69,7 @@ pub(super) fn sum_at(bounds: &[Bound], at: f64, of: impl Fn(&Bound) -> bool) -> 
 
 /// Now, in seconds after the start of the machine.
 pub(super) fn now() -> f64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     #[allow(clippy::cast_precision_loss)] // to the microsecond
     let seconds = now.tv_sec as f64 + now.tv_nsec as f64 / 1e9;
     seconds

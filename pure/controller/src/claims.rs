@@ -1,0 +1,60 @@
+//! What a gateway says that it holds, as far as it can be true.
+//!
+//! A hello may claim anything, and what is counted for one gateway is not there for the others. So a claim is cut down to the most
+//! that a controller can have granted, for the longest time that it can have granted it:
+//!
+//! - The same run under the same controller holds what it was told on an earlier stream. The ledger knows the most of that.
+//! - Another run under the same controller was told nothing. It holds what every gateway begins with.
+//! - A controller that has just started does not know what the one before it granted. That was at most the total, for at most
+//!   the longest lease. After a lease, only the part that is always left for a gateway can be in force.
+//!
+//! Example: of a total of 160, a hello claims 1,000,000 requests for 500 years. A controller that has just started counts 160, for three
+//! intervals; one that granted this run 40 until two seconds from now counts 40, for two seconds.
+
+use weir_model::Instant;
+
+use crate::amounts::{Amounts, Holding, VolumeKey};
+use crate::controller::Controller;
+use crate::ledger::{GatewayKey, Known, Sent};
+use crate::message::Hello;
+use crate::share::fit_requests;
+
+impl Controller {
+    /// What a gateway holds that says this. Volumes that are not known get numbers.
+    pub(crate) fn claimed(&mut self, now: Instant, key: GatewayKey, hello: &Hello) -> Sent {
+        let claims: Vec<(VolumeKey, Amounts, Amounts)> = hello
+            .volumes
+            .iter()
+            .map(|held| (self.names.key(&held.volume), held.grant.into(), held.fallback.into()))
+            .collect();
+        let part = self.fallback(claims.iter().map(|(volume, ..)| *volume));
+        let Known { grants: most, fallback: most_left, until } = self.plausible(now, key, hello.run, &part);
+        let told = |volume: &VolumeKey| most.get(volume).copied().unwrap_or(Amounts::UNTOLD);
+        let left = |volume: &VolumeKey| most_left.get(volume).copied().unwrap_or(Amounts::UNTOLD);
+        let mut grants: Holding = claims
+            .iter()
+            .map(|(volume, grant, _)| (*volume, grant.min(told(volume)).min(self.limits(*volume))))
+            .collect();
+        let fallback = claims
+            .iter()
+            .map(|(volume, _, fallback)| (*volume, fallback.min(left(volume).max(part[volume]))))
+            .collect();
+        fit_requests(self.most_requests(), grants.values_mut().map(|amounts| &mut amounts.requests));
+        let number = self.gateways.get(&key).map_or(0, |gateway| gateway.number);
+        Sent { number, at: now, until: until.min(now + hello.left), grants, fallback }
+    }
+
+    /// The most that a run of a gateway can hold; `part` is always left for it.
+    fn plausible(&self, now: Instant, key: GatewayKey, run: u64, part: &Holding) -> Known {
+        let is_another = self.gateways.get(&key).and_then(|gateway| gateway.run).is_some_and(|of| of != run);
+        match self.ledger.known(now, key) {
+            Some(_) if is_another => Known { grants: part.clone(), fallback: part.clone(), until: now },
+            Some(known) => known,
+            None => {
+                let most = Amounts { requests: self.most_requests(), ..Amounts::UNLIMITED };
+                let grants = part.keys().map(|volume| (*volume, most)).collect();
+                Known { grants, fallback: part.clone(), until: now + self.longest_lease }
+            }
+        }
+    }
+}
