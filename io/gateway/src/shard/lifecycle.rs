@@ -104,6 +104,20 @@ impl Shard {
         }
     }
 
+    /// As [`Shard::abandon_at_device`], for all that is not of a client that has gone, of which the devices know already.
+    fn abandon_all_at_devices(&mut self) {
+        for (index, pool) in &mut self.pools {
+            for pending in pool.pending.iter().flatten() {
+                let asker = self.connections.get(pending.connection.key);
+                let volume = asker.filter(|asker| asker.id == pending.connection).map(|asker| asker.volume);
+                let volume = volume.and_then(|id| pool.volumes.get_mut(id.0 as usize)?.as_mut());
+                if let Some(volume) = volume {
+                    volume.device.abandon(request_token(index, pending.id.slot));
+                }
+            }
+        }
+    }
+
     /// Takes back from the engine those requests that it has not dispatched yet.
     fn abort_queued(&mut self, pool: usize, chosen: impl Fn(&Pending) -> bool) -> Vec<Pending> {
         let now = self.clock.now();
@@ -277,9 +291,8 @@ impl Shard {
                 }
             }
         }
+        self.abandon_all_at_devices();
         for key in self.connections.iter().map(|(key, _)| key).collect::<Vec<_>>() {
-            let Connection { id, pool, volume, .. } = self.connections[key];
-            self.abandon_at_device(pool, volume, |pending| pending.connection == id);
             self.flush_output(key);
             if self.connections.get(key).is_some_and(|connection| !connection.output.is_empty()) {
                 self.close(key, "the client takes no replies");
