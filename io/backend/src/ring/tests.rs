@@ -115,6 +115,23 @@ async fn files_beyond_the_table_of_the_kernel_are_served_by_their_descriptors() 
 }
 
 #[tokio::test]
+async fn zeroes_that_nobody_waits_for_any_more_end_after_the_step_that_is_under_way() {
+    let mut rig = Rig::new();
+    let mut device = rig.file("disk", 64 << 20);
+    rig.ok(&mut device, write(2 << 20, &[1; 4096])).await;
+    rig.shard.ring.change_abilities(|file| file.punch_hole = false);
+    let mut finished = Vec::new();
+    let zeroes = command(IoKind::WriteZeroes, 0, 64 << 20);
+    device.start(Instant::ORIGIN, DeviceRequest { token: Token(5), ..zeroes }, &mut finished);
+    device.abandon(Token(4)); // there is none
+    device.abandon(Token(5));
+    rig.shard.ring.submit();
+    rig.wait_for(1, &mut finished).await;
+    assert_eq!(finished[0].result.unwrap_err().errno, crate::Errno::CANCELED);
+    assert_eq!(rig.bytes(&mut device, 2 << 20, 4096).await, [1; 4096]);
+}
+
+#[tokio::test]
 async fn zeroes_that_are_written_one_by_one_reach_the_end() {
     let mut rig = Rig::new();
     let size = 5 * u64::from(operation::ZEROES) + 5000;
