@@ -81,6 +81,7 @@ impl Socket for UnixStream {
 pub(crate) fn connect_silently(server: &Server) -> UnixStream {
     let socket = UnixStream::connect(&server.socket).expect("the server accepts");
     socket.set_read_timeout(Some(PATIENCE)).expect("a socket has a time limit");
+    socket.set_write_timeout(Some(PATIENCE)).expect("a socket has a time limit");
     socket
 }
 
@@ -126,6 +127,7 @@ impl RawClient {
     pub(crate) fn try_connect_tcp(server: &Server, export: &str) -> io::Result<Self> {
         let socket = TcpStream::connect(&server.tcp).expect("the server accepts");
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket has a time limit");
+        socket.set_write_timeout(Some(PATIENCE)).expect("a socket has a time limit");
         Self::shake_hands(Box::new(socket), export)
     }
 
