@@ -7,7 +7,7 @@ use weir_engine::{Engine, EngineConfig, Recorder, VolumeConfig};
 use weir_model::VolumeId;
 use weir_nbd::Session;
 
-use super::{Intervals, Pool, Shard, Volume};
+use super::{Intervals, Pool, Shard, Unflushed, Volume};
 use crate::connection::ConnectionId;
 use crate::front::Permit;
 use crate::port::{Observations, PortTerms};
@@ -201,6 +201,7 @@ impl Shard {
             config: new.config,
             intervals: Intervals::default(),
             timed: false,
+            unflushed: Unflushed::default(),
             retiring: None,
             error_logged: None,
         };

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use weir_backend::{BlockDevice, BlockError, DeviceRequest};
+use weir_backend::{BlockDevice, BlockError, DeviceRequest, Finished};
 use weir_model::{Instant, IoKind, VolumeId};
 use weir_nbd::NbdError;
 
@@ -193,7 +193,7 @@ impl Shard {
         }
     }
 
-    /// Flushes the volumes that retire and have answered everything they accepted.
+    /// Flushes the volumes that retire and have answered everything they accepted, if there is anything to flush.
     pub(super) fn flush_retiring(&mut self) {
         let now = self.clock.now();
         let mut started = false;
@@ -208,7 +208,12 @@ impl Shard {
                     Some(retiring) if idle && !retiring.flushing => retiring.flushing = true,
                     _ => continue,
                 }
-                volume.device.start(now, last_flush(index, id), &mut self.finished);
+                if volume.unflushed.is_clean() {
+                    let (token, result) = (last_flush_token(index, id), Ok(()));
+                    self.finished.push(Finished { token, buffer: None, extents: Vec::new(), result });
+                } else {
+                    volume.device.start(now, last_flush(index, id), &mut self.finished);
+                }
                 started = true;
                 if !volume.timed && volume.keeps_time() {
                     pool.timed.push(id);

@@ -108,7 +108,13 @@ impl Shard {
                 };
                 let request = device_request(index, &io, pending, buffer);
                 let first = pool.first_port(io.volume);
+                let is_alone = pool.is_alone(first);
                 let volume = pool.volume(first);
+                match io.kind {
+                    IoKind::Write | IoKind::Trim | IoKind::WriteZeroes => volume.unflushed.note_change(),
+                    IoKind::Flush => volume.unflushed.note_flush(io.id.slot, is_alone),
+                    IoKind::Read | IoKind::Cache | IoKind::BlockStatus => {}
+                }
                 volume.device.start(now, request, &mut self.finished);
                 if !volume.timed && volume.keeps_time() {
                     pool.timed.push(first);
@@ -138,6 +144,12 @@ impl Shard {
             && std::mem::take(&mut connection.loss_untold)
         {
             done.result = done.result.and(Err(LOSS));
+        }
+        if pending.command.kind == CommandKind::Flush && done.result.is_ok() {
+            let volume = self.connection(pending.connection).map(|connection| connection.volume);
+            volume
+                .into_iter()
+                .for_each(|id| self.pools[index].volume(id).unflushed.note_flushed(pending.id.slot));
         }
         let pool = &mut self.pools[index];
         pool.engine.handle_complete(now, pending.id, done.result.is_ok());
