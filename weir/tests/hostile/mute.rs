@@ -110,7 +110,7 @@ fn the_end_does_not_wait_for_a_served_server_that_has_gone_mute_with_nothing_to_
     let neighbour = Neighbour::start(&server, "v");
     neighbour.works_for(10);
     upstream_server.signal(Signal::STOP);
-    neighbour.works_for(10);
+    neighbour.works_for(200); // until each of its threads has stopped
     neighbour.finish();
     server.signal(Signal::TERM);
     let (status, log) = server.wait();
