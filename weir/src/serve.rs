@@ -22,11 +22,15 @@ pub(crate) async fn serve(file: &Path, recorders: Option<Recorders>) -> Result<(
     let mut source = Source::read(file).map_err(Failure::usage)?;
     let config = source.config().map_err(Failure::usage)?;
     let volumes = config.volumes.len();
+    // A device that does not answer is not waited for.
     let started = tokio::select! {
-        started = Server::start(config, recorders) => started,
-        // A device that does not answer is not waited for.
-        _ = terminate.recv() => return Ok(println!("weir: stopped before anything was served")),
-        _ = interrupt.recv() => return Ok(println!("weir: stopped before anything was served")),
+        started = Server::start(config, recorders) => Some(started),
+        _ = terminate.recv() => None,
+        _ = interrupt.recv() => None,
+    };
+    let Some(started) = started else {
+        println!("weir: stopped before anything was served");
+        return Ok(());
     };
     let mut server = started.map_err(|failure| failure.in_file(file))?;
     println!("weir: serving {volumes} volume(s) on {}", server.addresses().join(", "));

@@ -325,10 +325,10 @@ impl Gateway {
             let (name_of_pool, config) = (name.to_owned(), spec.engine);
             let ports = spec.ports.clone();
             self.shards[shard].send(Command::AddPool { name: name_of_pool, config, ports, recorder, answer });
-            let pool = pool.await.expect("a shard answers");
+            let pool = pool.await.expect("a shard answers for as long as there is its handle");
             self.places.insert(name.to_owned(), PoolPlace { shard, pool, volumes: BTreeMap::new() });
         }
-        let place = self.places.get_mut(name).expect("added above");
+        let place = self.places.get_mut(name).expect("a pool has its place from here on");
         if before.is_some_and(|before| before.engine != spec.engine) {
             self.shards[place.shard].send(Command::SetPool { pool: place.pool, config: spec.engine });
         }
@@ -344,7 +344,7 @@ impl Gateway {
                     faults: volume.faults.clone(),
                 };
                 shard.send(Command::AddVolume { pool: place.pool, volume: Box::new(new), answer });
-                let id = id.await.expect("a shard answers");
+                let id = id.await.expect("a shard answers for as long as there is its handle");
                 let at = Place { shard: place.shard, pool: place.pool, volume: id };
                 place.volumes.insert(volume_name.clone(), at);
                 exports.insert(volume_name, &volume.description, properties, at);

@@ -130,3 +130,51 @@ fn work(jobs: &Mutex<VecDeque<Job>>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use weir_engine::VolumeConfig;
+
+    use super::*;
+
+    fn volume(path: &Path) -> VolumeSpec {
+        VolumeSpec {
+            description: String::new(),
+            backend: BackendSpec::File { path: path.to_owned() },
+            size: Some(1 << 20),
+            config: VolumeConfig::default(),
+            faults: Vec::new(),
+        }
+    }
+
+    async fn open_all(wanted: &[(&str, &VolumeSpec)], before: Opening) -> Opening {
+        let mut opening = Opening::begin(wanted.iter().copied(), before).unwrap();
+        opening.wait().await.unwrap();
+        opening
+    }
+
+    #[tokio::test]
+    async fn what_is_given_up_leaves_no_file_behind_and_what_is_wanted_again_is_not_opened_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let (kept, given_up) = (dir.path().join("kept"), dir.path().join("given-up"));
+        let (kept_spec, given_up_spec) = (volume(&kept), volume(&given_up));
+        let first = open_all(&[("a", &kept_spec), ("b", &given_up_spec)], Opening::default()).await;
+        assert!(kept.exists() && given_up.exists());
+        // A file that is open is locked, so it could not be opened again.
+        let second = open_all(&[("a", &kept_spec)], first).await;
+        assert!(kept.exists() && !given_up.exists());
+        assert_eq!(second.take().keys().collect::<Vec<_>>(), ["a"]);
+        assert!(kept.exists(), "what was taken is in use");
+    }
+
+    #[tokio::test]
+    async fn one_that_cannot_be_opened_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let wanted = volume(&dir.path().join("no-folder/file"));
+        let mut opening = Opening::begin([("v", &wanted)].into_iter(), Opening::default()).unwrap();
+        let error = opening.wait().await.unwrap_err().to_string();
+        assert!(error.contains("volume.v.backend"), "{error}");
+    }
+}

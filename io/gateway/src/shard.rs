@@ -15,6 +15,7 @@
 //! | `ports` | where listeners are ports: several volumes of the engine that are one |
 //! | `explain` | what a law that shares out concurrency decided, and why |
 //! | `thread` | starts the thread and its tasks |
+//! | `unflushed` | whether a volume that ends has anything to flush |
 
 use std::task::Waker;
 
@@ -42,8 +43,10 @@ mod ports;
 mod receive;
 mod thread;
 mod turn;
+mod unflushed;
 
 use explain::Intervals;
+use unflushed::Unflushed;
 
 pub(crate) use command::{Command, NewConnection, NewVolume};
 pub use thread::ShardError;
@@ -132,6 +135,8 @@ struct Volume {
     intervals: Intervals,
     /// In the pool's list of volumes whose device waits for some instant.
     timed: bool,
+    /// Whether its last flush has anything to do.
+    unflushed: Unflushed,
     /// Set once the volume is to be removed.
     retiring: Option<Retiring>,
     /// When an error of the device was last logged; the counters have them all.

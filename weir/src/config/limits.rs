@@ -38,6 +38,9 @@ const BYTES_IN_FLIGHT: ByteSize = ByteSize::gib(1);
 /// From too short for a packet that is lost once to longer than anybody waits.
 const TIMEOUTS: RangeInclusive<Span> = Span::from_millis(100)..=Span::from_secs(3600);
 
+/// Why a share is what it is.
+const SHARE: &str = "three quarters of limits.connections, at least 16: a quarter is left for others";
+
 /// A gateway of so few places is one client's: no share is less.
 const LEAST_SHARE: u32 = 16;
 
@@ -81,29 +84,24 @@ pub(super) fn resolve(root: &Section<'_>, promises: u64) -> Limits {
     let section = root.section("limits", KEYS);
     let section = section.as_ref();
     let (bytes_in_flight, why_bytes) = default_bytes_in_flight(promises);
-    let requests = NonZeroU32::new(1024).expect("not zero");
-    let sizes = || accepts::size(LARGEST_REQUEST..=ByteSize::tib(1));
+    let size = |key, accepted: RangeInclusive<ByteSize>, default, reason| {
+        or_default(section, key, &accepts::size(accepted), default, reason)
+    };
+    let payload = LARGEST_REQUEST..=ByteSize::tib(1);
     let timeout = |key, default, reason| {
         or_default(section, key, &accepts::duration(TIMEOUTS), Span::from_secs(default), reason)
     };
-    let count = |key, default: u32, reason| {
+    let count_to = |most, key, default: u32, reason| {
         let default = NonZeroU32::new(default).expect("no default is zero");
-        or_default(section, key, &accepts::count(1_000_000), default, reason)
+        or_default(section, key, &accepts::count(most), default, reason)
     };
+    let count = |key, default, reason| count_to(1_000_000, key, default, reason);
     let connections =
         count("connections", 10_500, "10,000 clients and some that reconnect, at 64KiB each when idle");
     let share = share_of(connections.value.get());
     let limits = Limits {
-        connections_per_address: count(
-            "connections_per_address",
-            share,
-            "three quarters of limits.connections, at least 16: a quarter is left for other addresses",
-        ),
-        connections_per_volume: count(
-            "connections_per_volume",
-            share,
-            "three quarters of limits.connections, at least 16: a quarter is left for other volumes",
-        ),
+        connections_per_address: count("connections_per_address", share, SHARE),
+        connections_per_volume: count("connections_per_volume", share, SHARE),
         connections_kept: count(
             "connections_kept",
             4,
@@ -116,21 +114,19 @@ pub(super) fn resolve(root: &Section<'_>, promises: u64) -> Limits {
             "what a good client needs is milliseconds; 8MiB if all are taken",
         ),
         handshake_timeout: timeout("handshake_timeout", 10, "three losses of a packet and a slow client"),
-        requests_per_connection: or_default(
-            section,
+        requests_per_connection: count_to(
+            65_536,
             "requests_per_connection",
-            &accepts::count(65_536),
-            requests,
+            1024,
             "beyond the depth of any client known, and 4MiB of 4KiB requests",
         ),
-        bytes_per_connection: or_default(
-            section,
+        bytes_per_connection: size(
             "bytes_per_connection",
-            &sizes(),
+            payload.clone(),
             ByteSize::mib(64),
             "two of the largest requests, so that one is read while the other is worked on",
         ),
-        bytes_in_flight: or_default(section, "bytes_in_flight", &sizes(), bytes_in_flight, why_bytes),
+        bytes_in_flight: size("bytes_in_flight", payload, bytes_in_flight, why_bytes),
         reply_timeout: timeout("reply_timeout", 60, "longer than a client's network is down and comes back"),
         shutdown_timeout: timeout(
             "shutdown_timeout",
@@ -139,17 +135,15 @@ pub(super) fn resolve(root: &Section<'_>, promises: u64) -> Limits {
         ),
         api_connections: count("api_connections", 32, "some scrapers and people, each for milliseconds"),
         api_timeout: timeout("api_timeout", 10, "what a scraper waits by default"),
-        api_header_bytes: or_default(
-            section,
+        api_header_bytes: size(
             "api_header_bytes",
-            &accepts::size(ByteSize::kib(8)..=ByteSize::mib(1)),
+            ByteSize::kib(8)..=ByteSize::mib(1),
             ByteSize::kib(16),
             "some times what a browser or a proxy sends",
         ),
-        api_body_bytes: or_default(
-            section,
+        api_body_bytes: size(
             "api_body_bytes",
-            &accepts::size(ByteSize::kib(1)..=ByteSize::mib(1)),
+            ByteSize::kib(1)..=ByteSize::mib(1),
             ByteSize::kib(64),
             "a change is some hundred bytes",
         ),

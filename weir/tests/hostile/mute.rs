@@ -99,6 +99,26 @@ fn the_end_does_not_wait_for_a_reload_that_opens_a_mute_server() {
 }
 
 #[test]
+fn the_end_does_not_wait_for_a_served_server_that_has_gone_mute_with_nothing_to_do() {
+    let (behind, before) = (Scene::new(), Scene::new());
+    let upstream_server = behind.serve_memory("1MiB");
+    let limits = "[limits]\nshutdown_timeout = \"1h\"\n";
+    let server = before.serve(&format!("{limits}{}", volumes(&upstream("u", &upstream_server.uri("v")))));
+    let mut client = RawClient::connect(&server, "u");
+    client.write(0, &[7; 4096]);
+    client.flush();
+    let neighbour = Neighbour::start(&server, "v");
+    neighbour.works_for(10);
+    upstream_server.signal(Signal::STOP);
+    neighbour.works_for(200); // until each of its threads has stopped
+    neighbour.finish();
+    server.signal(Signal::TERM);
+    let (status, log) = server.wait();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(!log.contains("did not finish in time"), "{log}");
+}
+
+#[test]
 fn a_start_that_opens_a_mute_server_can_be_ended() {
     let scene = Scene::new();
     let (listener, address) = mute(&scene, "mute.sock");

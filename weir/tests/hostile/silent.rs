@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 
 use super::neighbour::Neighbour;
-use crate::harness::{RawClient, Scene, Server, connect_silently, ends, status};
+use crate::harness::{RawClient, Scene, Server, connect_silently, ends, status, wait_until};
 
 /// A server with two volumes, `v` and `w`.
 fn serve(scene: &Scene, limits: &str) -> Server {
@@ -33,8 +33,9 @@ fn silent_connections_keep_nobody_out_neither_over_tcp_nor_over_a_unix_socket() 
         RawClient::connect(&server, export).disconnect();
         RawClient::try_connect_tcp(&server, export).unwrap().disconnect();
     }
-    let connected = status(&server)["connections"].as_u64().unwrap();
-    assert!(connected <= 17, "{connected} are connected: the neighbour, and limits.handshakes");
+    wait_until("no more are connected than the neighbour and limits.handshakes", || {
+        status(&server)["connections"].as_u64().unwrap() <= 17
+    });
     ends(&mut unix[0]);
     neighbour.works_for(100);
     neighbour.finish();

@@ -8,7 +8,7 @@ use weir_model::VolumeId;
 use weir_nbd::Session;
 use weir_sched::{Chain, SlotChains};
 
-use super::{Intervals, Pool, Shard, Volume};
+use super::{Intervals, Pool, Shard, Unflushed, Volume};
 use crate::budget::Part;
 use crate::connection::ConnectionId;
 use crate::front::Permit;
@@ -211,6 +211,7 @@ impl Shard {
             owner,
             intervals: Intervals::default(),
             timed: false,
+            unflushed: Unflushed::default(),
             retiring: None,
             error_logged: None,
             losses,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use weir_backend::{BlockDevice, BlockError, DeviceRequest};
+use weir_backend::{BlockDevice, BlockError, DeviceRequest, Finished};
 use weir_model::{Instant, IoKind, VolumeId};
 use weir_nbd::{Command, NbdError};
 use weir_sched::Chain;
@@ -245,7 +245,7 @@ impl Shard {
         }
     }
 
-    /// Flushes the volumes that retire and have answered everything they accepted.
+    /// Flushes the volumes that retire and have answered everything they accepted, if there is anything to flush.
     pub(super) fn flush_retiring(&mut self) {
         let now = self.clock.now();
         let mut started = false;
@@ -255,7 +255,12 @@ impl Shard {
             pool.leaving = busy;
             for id in idle {
                 let volume = pool.volume(id);
-                volume.device.start(now, last_flush(index, id), &mut self.finished);
+                if volume.unflushed.is_clean() {
+                    let (token, result) = (last_flush_token(index, id), Ok(()));
+                    self.finished.push(Finished { token, buffer: None, extents: Vec::new(), result });
+                } else {
+                    volume.device.start(now, last_flush(index, id), &mut self.finished);
+                }
                 started = true;
                 if !volume.timed && volume.keeps_time() {
                     pool.timed.push(id);

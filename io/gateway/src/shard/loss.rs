@@ -47,6 +47,7 @@ impl Shard {
         let flush = pending.flush?;
         if done.result.is_ok() {
             volume.losses.end_flush(flush);
+            volume.unflushed.note_flushed(pending.id.slot);
         }
         let tells = volume.losses.to_tell(flush)?;
         if done.result.is_ok() {

@@ -51,6 +51,12 @@ impl Pool {
         volume.ports.iter().all(|port| self.engine.outstanding(*port) == 0)
     }
 
+    /// Whether one request of the volume is outstanding.
+    pub(super) fn is_alone(&self, id: VolumeId) -> bool {
+        let ports = self.volumes.get(id.0 as usize).and_then(Option::as_ref).map(|volume| &volume.ports);
+        ports.into_iter().flatten().map(|port| self.engine.outstanding(*port)).sum::<u32>() == 1
+    }
+
     /// What a volume may do at each port.
     pub(super) fn grants(&self, volume: &Volume) -> Vec<GrantStatus> {
         let name = |i: usize| self.ports.get(i).filter(|_| self.ports.len() > 1).cloned();

@@ -101,7 +101,13 @@ impl Shard {
                 };
                 let request = device_request(index, &io, pending, buffer);
                 let first = pool.first_port(io.volume);
+                let is_alone = io.kind == IoKind::Flush && pool.is_alone(first);
                 let volume = pool.volume(first);
+                match io.kind {
+                    IoKind::Write | IoKind::Trim | IoKind::WriteZeroes => volume.unflushed.note_change(),
+                    IoKind::Flush => volume.unflushed.note_flush(io.id.slot, is_alone),
+                    IoKind::Read | IoKind::Cache | IoKind::BlockStatus => {}
+                }
                 volume.device.start(now, request, &mut self.finished);
                 if !volume.timed && volume.keeps_time() {
                     pool.timed.push(first);
