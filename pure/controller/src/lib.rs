@@ -7,7 +7,8 @@
 //!
 //! What holds whatever is lost: the sum of what gateways hold does not exceed the total, nor the limits of any volume
 //! (`ledger.rs` says how); a gateway that is cut off falls back to its part of the array, and never takes more
-//! than was left for it ([`Leaseholder`]).
+//! than was left for it ([`Leaseholder`]). What gateways say is believed as far as it can be true (`claims.rs`), and of two with one
+//! name only one is accepted (`arrivals.rs`).
 //!
 //! # Driving the controller
 //!

@@ -61,7 +61,8 @@ pub struct ArrayStatus {
     pub total: u32,
     /// How many may be held at most at this instant; `None` while gateways have not said yet what they hold.
     pub held: Option<u32>,
-    /// The gateways, as configured.
+    /// The gateways: those of the configuration, those that were removed until their leases are over, and what other runs of a
+    /// gateway may hold beside the one that is connected.
     pub gateways: Vec<GatewayStatus>,
 }
 
