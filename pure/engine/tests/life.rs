@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use weir_engine::{
     Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Event, Request, Verdict, VolumeConfig,
 };
-use weir_model::{Instant, IoId, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, VolumeId};
+use weir_model::{Bandwidth, Instant, IoId, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, VolumeId};
 use weir_testkit::{Arrivals, Load, Rig, Station};
 
 const fn at(millis: u64) -> Instant {
@@ -104,9 +104,9 @@ fn only_a_queued_request_can_be_aborted() {
 }
 
 #[test]
-fn a_flush_overtakes_its_volumes_rate_gated_writes() {
+fn a_flush_overtakes_its_volumes_writes_that_bandwidth_holds() {
     let mut engine = Engine::new(at(0), EngineConfig::default());
-    let config = VolumeConfig { max_iops: Iops::new(1.0), ..VolumeConfig::default() };
+    let config = VolumeConfig { max_bandwidth: Bandwidth::new(4096), ..VolumeConfig::default() };
     let volume = engine.add_volume(at(0), config);
     let writes = [(); 3].map(|()| submit(&mut engine, at(0), volume, IoKind::Write));
     assert_eq!(issued(&mut engine, at(0)), [writes[0]]);
