@@ -8,6 +8,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `receive` | bytes from a socket to requests in an engine |
+//! | `pieces` | long requests without data, a piece at a time |
 //! | `turn` | the driver's turn: completions, dispatch, submission, replies |
 //! | `lifecycle` | connections come and go; volumes retire |
 //! | `command` | what the gateway's handle asks of a shard |
@@ -33,6 +34,7 @@ use crate::stats::VolumeStats;
 mod command;
 mod explain;
 mod lifecycle;
+mod pieces;
 mod port;
 mod ports;
 mod receive;
@@ -40,6 +42,7 @@ mod thread;
 mod turn;
 
 use explain::Intervals;
+use pieces::{Piece, Unfinished};
 
 pub(crate) use command::{Command, NewConnection, NewVolume};
 pub use thread::ShardError;
@@ -76,6 +79,10 @@ pub(crate) struct Shard {
     finished: Vec<Finished>,
     /// Replies that one connection has written to their end; empty but for that moment.
     ended: Vec<Reply>,
+    /// Requests whose next piece begins in the next turn.
+    unfinished: Vec<Unfinished>,
+    /// Nothing is begun any more: the time that a shutdown may take is over.
+    gives_up: bool,
 }
 
 /// A pool, its volumes and the requests in it.
@@ -137,6 +144,8 @@ struct Pending {
     id: IoId,
     connection: ConnectionId,
     command: NbdCommand,
+    /// What of the command the engine has.
+    piece: Piece,
     /// The data of a write until it is dispatched.
     buffer: Option<weir_backend::Buffer>,
     charge: Charge,
@@ -190,6 +199,8 @@ impl Shard {
             touched: Vec::new(),
             finished: Vec::new(),
             ended: Vec::new(),
+            unfinished: Vec::new(),
+            gives_up: false,
         }
     }
 

@@ -249,6 +249,7 @@ impl Shard {
     /// Gives up everything that is still queued: it is answered with ESHUTDOWN. What is at a device has to finish
     /// there. A client that has not taken its replies by now is cut off.
     pub(super) fn abort_all_queued(&mut self) {
+        self.gives_up = true;
         for pool in self.pools.iter().map(|(index, _)| index).collect::<Vec<_>>() {
             let aborted = self.abort_queued(pool, |_| true);
             for pending in aborted {

@@ -9,6 +9,7 @@ use weir_engine::Request;
 use weir_model::Instant;
 use weir_nbd::{Command, CommandKind, NbdError, Parsed, REQUEST_LENGTH, parse_request};
 
+use super::pieces::Piece;
 use super::{Pending, Shard};
 use crate::budget::{Charge, REQUEST_OVERHEAD};
 use crate::connection::{Connection, ConnectionId, Incoming, Phase};
@@ -181,7 +182,7 @@ impl Shard {
             self.connections[key].incoming =
                 Incoming::Payload { command, buffer, filled: 0, charge, since: now };
         } else {
-            self.submit(now, key, command, None, charge);
+            self.submit(now, key, command, Piece::first(&command), None, charge);
         }
     }
 
@@ -207,28 +208,30 @@ impl Shard {
         let connection = &mut self.connections[key];
         let incoming = std::mem::replace(&mut connection.incoming, Incoming::START);
         if let Incoming::Payload { command, buffer, charge, .. } = incoming {
-            self.submit(now, key, command, Some(buffer), charge);
+            self.submit(now, key, command, Piece::first(&command), Some(buffer), charge);
         }
     }
 
-    fn submit(
+    /// Gives the engine a piece of a command.
+    pub(super) fn submit(
         &mut self,
         now: Instant,
         key: usize,
         command: Command,
+        piece: Piece,
         buffer: Option<weir_backend::Buffer>,
         charge: Charge,
     ) {
         let connection = &self.connections[key];
         let pool = &mut self.pools[connection.pool];
         let kind = command.kind.io_kind().expect("a disconnect is not submitted");
-        let (volume, offset, length) = (connection.port, command.offset, command.length);
+        let (volume, Piece { offset, length, .. }) = (connection.port, piece);
         let id = pool.engine.handle_submit(now, Request { volume, kind, offset, length });
         let slot = id.slot as usize;
         if pool.pending.len() <= slot {
             pool.pending.resize_with(slot + 1, || None);
         }
-        pool.pending[slot] = Some(Pending { id, connection: connection.id, command, buffer, charge });
+        pool.pending[slot] = Some(Pending { id, connection: connection.id, command, piece, buffer, charge });
         pool.dirty = true;
         self.wake_driver();
     }

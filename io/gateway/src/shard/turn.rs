@@ -8,6 +8,7 @@ use weir_engine::{Dispatch, Event};
 use weir_model::{Instant, Io, IoKind, Span, VolumeId};
 use weir_nbd::CommandKind;
 
+use super::pieces::Unfinished;
 use super::{Named, Pending, Shard, named, request_token};
 use crate::connection::Connection;
 use crate::output::Reply;
@@ -33,6 +34,7 @@ impl Shard {
         }
         self.driver_woken = false;
         while self.alarm.poll_fired(cx).is_ready() {}
+        self.begin_next_pieces(self.clock.now());
         self.handle_timeouts(self.clock.now());
         for _ in 0..PASSES {
             self.ring.poll_finished(cx, &mut self.finished);
@@ -144,6 +146,9 @@ impl Shard {
         pool.dirty = true;
         if let Err(error) = &done.result {
             self.log_error(now, index, &pending, error);
+        }
+        if let (true, Some(next)) = (done.result.is_ok(), pending.piece.next()) {
+            return self.begin_later(Unfinished { pool: index, pending, next });
         }
         if self.connection(pending.connection).is_none() {
             // The client has gone; what it asked for was done or not, as it would be after a power cut.
