@@ -4,3 +4,4 @@
 //! A file for each kind of attack. Each test is named after what it protects, and fails on a weir that does not protect it.
 
 mod neighbour;
+mod zeroes;
