@@ -157,11 +157,11 @@ fn the_pieces_of_a_long_request_have_no_part_in_windows_nor_in_what_the_law_sees
         assert_eq!(engine.snapshot().depth_target, Some(QueueDepth::new(10)), "nobody was late");
         events(&mut engine);
         engine.handle_timeout(at(1_000));
-        let windows = events(&mut engine).into_iter().filter_map(|event| match event {
+        let mut windows = events(&mut engine).into_iter().filter_map(|event| match event {
             Event::WindowClosed { volume: of, window } if of == volume => Some(window),
             _ => None,
         });
-        let window = windows.last().expect("a window ends after a second");
+        let window = windows.next_back().expect("a window ends after a second");
         assert_eq!((window.offered.total(), window.completed), (1, 1));
         assert_eq!((window.mean_latency, window.verdict), (Some(Span::from_millis(5)), Verdict::Met));
     }
