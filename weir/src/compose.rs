@@ -86,11 +86,7 @@ fn engine_config(pool: &config::Pool) -> EngineConfig {
             max_depth: pool.max_depth.value,
         }),
     };
-    EngineConfig {
-        control,
-        slo_window: pool.slo_window.value,
-        background_deadline: pool.background_deadline.value,
-    }
+    EngineConfig { control, slo_window: pool.slo_window.value, background_share: pool.background_share.value }
 }
 
 fn volume_spec(config: &Config, volume: &config::Volume) -> VolumeSpec {

@@ -14,7 +14,7 @@ use weir_engine::{
 };
 use weir_model::{
     Bandwidth, Instant, IoId, IoKind, Iops, Objective, Percentile, Priority, QueueDepth, Slo, SloPoint, Span,
-    Target as Metric, VolumeId,
+    Target as Metric, TimeShare, VolumeId,
 };
 
 use super::Target;
@@ -238,7 +238,7 @@ impl World {
         let mut config = self.usual;
         config.control = control;
         config.slo_window = Span::from_nanos(bytes.one_of(periods));
-        config.background_deadline = Span::from_nanos(bytes.one_of([10_000_000_000, 0, u64::MAX]));
+        config.background_share = bytes.one_of([TimeShare::PERCENT, TimeShare::ZERO, TimeShare::MAX]);
         self.engine.set_config(self.now, config);
     }
 

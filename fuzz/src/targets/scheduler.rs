@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU32;
 
-use weir_model::{Bandwidth, IoKind, Iops, QueueDepth, Span, VolumeId};
+use weir_model::{Bandwidth, IoKind, Iops, QueueDepth, Span, TimeShare, VolumeId};
 use weir_sched::{Edf, PassThrough, VolumeKnobs};
 use weir_testkit::OracleEdf;
 use weir_testkit::operations::{Harness, Operation, Outcome, VOLUMES};
@@ -44,9 +44,11 @@ fn seeds() -> Vec<Script> {
 fn run(script: &Script, seen: &mut Seen) {
     let operations: Vec<Operation> = script.pieces.iter().map(|piece| operation(piece)).collect();
     operations.iter().for_each(|_| seen.message());
-    let outcomes = Harness::new(Edf::new, true).run(&operations);
-    assert_eq!(Harness::new(OracleEdf::new, true).run(&operations), outcomes, "the oracle decides otherwise");
-    Harness::new(|_| PassThrough::new(), false).run(&operations);
+    let share = [TimeShare::PERCENT, TimeShare::ZERO, TimeShare::MAX][script.pieces.len() % 3];
+    let outcomes = Harness::new(|depth| Edf::new(depth, share), Some(share)).run(&operations);
+    let oracle = Harness::new(|depth| OracleEdf::new(depth, share), Some(share)).run(&operations);
+    assert_eq!(oracle, outcomes, "the oracle decides otherwise");
+    Harness::new(|_| PassThrough::new(), None).run(&operations);
     for outcome in &outcomes {
         seen.reach(match outcome {
             Outcome::Polled(weir_sched::Dispatch::Issue(_)) => "issued",
@@ -83,10 +85,10 @@ fn operation(piece: &[u8]) -> Operation {
 fn knobs(bytes: &mut Bytes<'_>) -> VolumeKnobs {
     VolumeKnobs {
         due_after: bytes.one_of([
-            Span::ZERO,
-            Span::from_micros(50),
-            Span::from_millis(5),
-            Span::from_secs(10),
+            Some(Span::ZERO),
+            Some(Span::from_micros(50)),
+            Some(Span::from_millis(5)),
+            None,
         ]),
         concurrency: NonZeroU32::new(u32::from(bytes.u8()) % 5),
         max_iops: bytes.one_of([None, Some(1.0), Some(50.0), Some(3_333.0), Some(1e9)]).and_then(Iops::new),

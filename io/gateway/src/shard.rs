@@ -8,6 +8,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `receive` | bytes from a socket to requests in an engine |
+//! | `pieces` | long requests without data, a piece at a time |
 //! | `turn` | the driver's turn: completions, dispatch, submission, replies |
 //! | `lifecycle` | connections come and go; volumes retire |
 //! | `loss` | changes that may be lost, and who is told |
@@ -38,6 +39,7 @@ mod command;
 mod explain;
 mod lifecycle;
 mod loss;
+mod pieces;
 mod port;
 mod ports;
 mod receive;
@@ -46,6 +48,7 @@ mod turn;
 mod unflushed;
 
 use explain::Intervals;
+use pieces::{Piece, Unfinished};
 use unflushed::Unflushed;
 
 pub(crate) use command::{Command, NewConnection, NewVolume};
@@ -87,6 +90,10 @@ pub(crate) struct Shard {
     ended: Vec<Reply>,
     /// What volumes that were removed still had to tell.
     estate: Estate,
+    /// Requests whose next piece begins in the next turn.
+    unfinished: Vec<Unfinished>,
+    /// Nothing is begun any more: the time that a shutdown may take is over.
+    gives_up: bool,
 }
 
 /// A pool, its volumes and the requests in it.
@@ -160,6 +167,8 @@ struct Pending {
     command: NbdCommand,
     /// If it is a flush.
     flush: Option<Flush>,
+    /// What of the command the engine has.
+    piece: Piece,
     /// The data of a write until it is dispatched.
     buffer: Option<weir_backend::Buffer>,
     charge: Charge,
@@ -215,6 +224,8 @@ impl Shard {
             finished: Vec::new(),
             ended: Vec::new(),
             estate,
+            unfinished: Vec::new(),
+            gives_up: false,
         }
     }
 

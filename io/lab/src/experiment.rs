@@ -90,8 +90,8 @@ pub struct EngineSpec {
     pub growth: Option<f64>,
     /// The queue depth at first.
     pub initial_depth: Option<u32>,
-    /// When a request without a target is due.
-    pub background_deadline: Option<Text<Span>>,
+    /// The share of the array's time that requests without a target get where others keep it full, from 0 to 0.5.
+    pub background_share: Option<f64>,
     /// How many requests may be at the array at a time, under Maestro's law.
     pub total_concurrency: Option<NonZeroU32>,
     /// How often Maestro's law decides.

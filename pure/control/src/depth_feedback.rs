@@ -52,6 +52,11 @@
 //!   disk, whoever waits that long is late for certain: its time at the device is still to come. A request is
 //!   therefore due at the device the target less twice the mean time there after it arrived (twice, since half take
 //!   longer than the mean), at once if nothing is left. Where the target is long, nothing changes.
+//! - **Beyond the promise.** A volume that offered more than its SLO covers has no target until a window has ended in
+//!   which it did not, and one without an SLO never has (the paper's infinite latency). Neither has a deadline: the scheduler
+//!   sends their requests behind all others, and by a small share of the device's time so that they come to an end. The
+//!   promise is the volume's and not a request's. When it is back it holds for what waits from before too: the
+//!   volume could not get its latency behind a backlog of its own that has none.
 //! - **Floor, ceiling, fractions.** The depth is held as a fraction and used as its whole part, at least 1, or nothing
 //!   would move, and at most [`DepthFeedbackConfig::max_depth`]. As a whole number it could not leave 1 by
 //!   10 %. `Q_max = Q_old` is read as `Q_max >=` that whole part: past-due requests pass the bound.

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 use weir_control::{DepthFeedbackConfig, Grant, Limits};
-use weir_model::{Bandwidth, Instant, Iops, Objective, Slo, Span, VolumeId};
+use weir_model::{Bandwidth, Instant, Iops, Objective, Slo, Span, TimeShare, VolumeId};
 
 /// Which law rules a pool.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -66,10 +66,10 @@ pub struct EngineConfig {
     pub control: Control,
     /// The window over which a mean latency must not exceed its SLO. 1 s, as in Façade §4.
     pub slo_window: Span,
-    /// When a request is due whose volume has no target, or offers more than its SLO covers. It is what such a
-    /// volume may be starved for at most while others are within theirs. 10 s: a third of the 30 s after which the
-    /// usual initiators give a request up.
-    pub background_deadline: Span,
+    /// The share of the device's time that volumes get which have no target, or offer more than their SLO covers, while
+    /// those with a target keep it full. 1 %: a promised volume cannot tell it from the device's own noise, and a
+    /// request of 5 ms goes twice a second.
+    pub background_share: TimeShare,
 }
 
 impl Default for EngineConfig {
@@ -77,7 +77,7 @@ impl Default for EngineConfig {
         Self {
             control: Control::Facade(DepthFeedbackConfig::default()),
             slo_window: Span::from_secs(1),
-            background_deadline: Span::from_secs(10),
+            background_share: TimeShare::PERCENT,
         }
     }
 }
@@ -94,9 +94,9 @@ pub struct VolumeConfig {
     pub port_of: Option<VolumeId>,
     /// The highest number of its requests at the device.
     pub concurrency: Option<NonZeroU32>,
-    /// The highest rate of its requests, flushes apart.
+    /// The highest rate of its requests.
     pub max_iops: Option<Iops>,
-    /// The highest rate of the bytes that it reads and writes.
+    /// The highest rate of the bytes that its device may have to read and write for it.
     pub max_bandwidth: Option<Bandwidth>,
 }
 

@@ -68,7 +68,7 @@ impl Engine {
     /// # Panics
     /// If a period or the SLO window has no length, or the growth of the law is not above zero.
     pub fn new(now: Instant, config: EngineConfig) -> Self {
-        let (control, scheduler) = ControlLoop::new(now, config.control);
+        let (control, scheduler) = ControlLoop::new(now, config.control, config.background_share);
         Self {
             volumes: VolumeTable::default(),
             requests: RequestTable::default(),
@@ -115,14 +115,14 @@ impl Engine {
         }
         self.config = config;
         let queued = self.scheduler.take_queued(now);
-        (self.control, self.scheduler) = ControlLoop::new(now, config.control);
+        (self.control, self.scheduler) = ControlLoop::new(now, config.control, config.background_share);
         let (shared, by_others) = (self.control.shares_concurrency(), self.control.is_port());
         for (id, volume) in self.volumes.iter_mut() {
             let at_device = self.requests.iter().filter(|r| r.volume == id && r.is_at_device()).count();
             volume.restart_period();
             let at_device = u32::try_from(at_device).expect("requests are numbered by u32");
             volume.set_shared(now, shared, by_others, at_device);
-            self.scheduler.set_volume(now, id, &volume.knobs(config.background_deadline));
+            self.scheduler.set_volume(now, id, &volume.knobs());
         }
         for request in self.requests.iter().filter(|request| request.is_at_device()) {
             self.scheduler.adopt_in_flight(now, request.volume);
@@ -148,7 +148,7 @@ impl Engine {
         let id = self.volumes.insert(Volume::new(now, config));
         let added = self.volumes.get_mut(id);
         added.set_shared(now, self.control.shares_concurrency(), self.control.is_port(), 0);
-        let knobs = added.knobs(self.config.background_deadline);
+        let knobs = added.knobs();
         self.scheduler.set_volume(now, id, &knobs);
         self.with_loop(|control, pool| control.on_volumes_changed(now, pool));
         if let Some(config) = recorded {
@@ -166,7 +166,7 @@ impl Engine {
         self.record(now, 0, |_| Entry::VolumeSet { id: volume, config: config.clone() });
         let changed = self.volumes.get_mut(volume);
         changed.set_config(config);
-        self.scheduler.set_volume(now, volume, &changed.knobs(self.config.background_deadline));
+        self.scheduler.set_volume(now, volume, &changed.knobs());
     }
 
     /// Under [`Control::Port`](crate::Control::Port): a controller has decided.
@@ -404,7 +404,6 @@ impl Engine {
     /// Lets the control loop at what it reads and turns.
     fn with_loop(&mut self, act: impl FnOnce(&mut ControlLoop, &mut Pool<'_>)) {
         let mut pool = Pool {
-            background_deadline: self.config.background_deadline,
             volumes: &mut self.volumes,
             requests: &self.requests,
             occupancy: &mut self.occupancy,

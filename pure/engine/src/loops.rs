@@ -7,7 +7,7 @@ mod port;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-use weir_model::{Instant, QueueDepth, Span, VolumeId};
+use weir_model::{Instant, QueueDepth, TimeShare, VolumeId};
 use weir_sched::{Edf, PassThrough, Scheduler};
 
 use crate::config::Control;
@@ -35,7 +35,6 @@ pub(crate) enum ControlLoop {
 
 /// What a loop reads and turns.
 pub(crate) struct Pool<'a> {
-    pub(crate) background_deadline: Span,
     pub(crate) volumes: &'a mut VolumeTable,
     pub(crate) requests: &'a RequestTable,
     pub(crate) occupancy: &'a mut Occupancy,
@@ -45,20 +44,23 @@ pub(crate) struct Pool<'a> {
 
 impl ControlLoop {
     /// The loop that a law needs, and the scheduler whose knobs it turns.
-    pub(crate) fn new(now: Instant, control: Control) -> (Self, Box<dyn Scheduler + Send>) {
+    pub(crate) fn new(
+        now: Instant,
+        control: Control,
+        background: TimeShare,
+    ) -> (Self, Box<dyn Scheduler + Send>) {
+        let edf = |depth| Box::new(Edf::new(depth, background));
         match control {
             Control::None => (Self::None, Box::new(PassThrough::new())),
             Control::Facade(law) => {
                 let control = DepthLoop::new(now, law);
-                let scheduler = Edf::new(control.depth());
-                (Self::Depth(control), Box::new(scheduler))
+                let scheduler = edf(control.depth());
+                (Self::Depth(control), scheduler)
             }
             Control::Maestro(config) => {
-                (Self::Array(Box::new(ArrayLoop::new(now, config))), Box::new(Edf::new(QueueDepth::MAX)))
+                (Self::Array(Box::new(ArrayLoop::new(now, config))), edf(QueueDepth::MAX))
             }
-            Control::Port(config) => {
-                (Self::Port(Box::new(PortLoop::new(now, config))), Box::new(Edf::new(QueueDepth::MAX)))
-            }
+            Control::Port(config) => (Self::Port(Box::new(PortLoop::new(now, config))), edf(QueueDepth::MAX)),
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct Volume {
     usage: Option<Box<UsageSensor>>,
     /// The latency that the law gives it; `None`: nothing is promised.
     latency_target: Option<Span>,
-    /// How long after its arrival a request has to be at the device for that; `None`: it can wait.
+    /// How long after its arrival a request has to be at the device for that; `None`: it is background.
     due_at_device: Option<Span>,
     /// The mean time at the device in the last period with an answer.
     at_device: Option<Span>,
@@ -103,9 +103,9 @@ impl Volume {
         self.latency = LatencySensor::default();
     }
 
-    pub(crate) fn knobs(&self, background_deadline: Span) -> VolumeKnobs {
+    pub(crate) fn knobs(&self) -> VolumeKnobs {
         let knobs = |limit: Limits| VolumeKnobs {
-            due_after: self.due_at_device.unwrap_or(background_deadline),
+            due_after: self.due_at_device,
             concurrency: limit.concurrency,
             max_iops: limit.max_iops,
             max_bandwidth: limit.max_bandwidth,

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use weir_engine::{Control, DepthFeedbackConfig, EngineConfig, Event, Verdict, VolumeConfig, WindowReport};
-use weir_model::{Instant, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, VolumeId};
+use weir_model::{Instant, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, TimeShare, VolumeId};
 use weir_testkit::{Arrivals, Load, Rig, Station};
 
 const SERVICE: Span = Span::from_millis(5);
@@ -107,26 +107,57 @@ fn a_volume_that_waits_for_its_own_limits_costs_the_others_nothing() {
     }
 }
 
-#[test]
-fn a_volume_without_a_target_is_not_starved_past_its_deadline() {
-    let config = EngineConfig { background_deadline: Span::from_secs(2), ..EngineConfig::default() };
+/// How long the requests of a volume were at the device, and how many there were.
+fn at_device(rig: &Rig, volume: VolumeId) -> (Span, u32) {
+    let of_volume = rig.reports().iter().filter_map(|(_, event)| match event {
+        Event::Finished { volume: of, device, .. } if *of == volume => Some(*device),
+        _ => None,
+    });
+    of_volume.fold((Span::ZERO, 0), |(sum, count), device| (sum + device, count + 1))
+}
+
+/// A promise that always has more waiting than the station can do, at a depth that is no more than its servers, beside a
+/// volume that was promised nothing and asks for a request 20 times a second. Driven for 300 s.
+fn beside_a_promise_that_takes_everything(share: f64) -> (Rig, VolumeId, VolumeId) {
+    let background_share = TimeShare::new(share).unwrap();
+    let (initial_depth, max_depth) = (QueueDepth::new(8), QueueDepth::new(8));
+    let law = DepthFeedbackConfig { initial_depth, max_depth, ..DepthFeedbackConfig::default() };
+    let config = EngineConfig { control: Control::Facade(law), background_share, ..EngineConfig::default() };
     let mut rig = Rig::new(config, Station::constant(8, SERVICE));
-    // Always due before the other, and more than the station can do.
     let greedy = rig.add_volume(promise(1e6, Span::from_millis(300)));
     let meek = rig.add_volume(VolumeConfig::default());
-    rig.start(reads(greedy, Arrivals::Closed(1_000)));
-    rig.start(reads(meek, Arrivals::Constant(iops(3.0))));
-    rig.drive_until(at(30));
-    let queued: Vec<Span> = rig
-        .reports()
-        .iter()
-        .filter_map(|(_, event)| match event {
-            Event::Finished { volume, queued, .. } if *volume == meek => Some(*queued),
-            _ => None,
-        })
-        .collect();
-    assert!(queued.len() >= 80, "{} answered", queued.len());
-    assert!(queued.iter().all(|queued| *queued <= Span::from_secs(2)), "{queued:?}");
+    rig.start(reads(greedy, Arrivals::Closed(64)));
+    rig.start(reads(meek, Arrivals::Constant(iops(20.0))));
+    rig.drive_until(at(300));
+    (rig, greedy, meek)
+}
+
+#[test]
+fn a_volume_without_a_promise_gets_its_share_of_the_devices_time_and_no_more() {
+    for share in [0.01, 0.1] {
+        let (rig, _, meek) = beside_a_promise_that_takes_everything(share);
+        let (used, count) = at_device(&rig, meek);
+        let longest = used.as_secs_f64() / f64::from(count) * 2.0;
+        assert!(used.as_secs_f64() <= share * 300.0 + longest, "{used} in {count} requests");
+        assert!(used.as_secs_f64() >= share * 300.0 * 0.9, "{used} in {count} requests");
+    }
+}
+
+#[test]
+fn a_backlog_without_a_promise_never_goes_before_a_promise_however_old_it_is() {
+    let (rig, greedy, meek) = beside_a_promise_that_takes_everything(0.0);
+    assert_eq!(at_device(&rig, meek).1, 0);
+    let (shared, ..) = beside_a_promise_that_takes_everything(0.01);
+    let mean = |rig: &Rig| {
+        let windows = rig.windows(greedy, at(2));
+        let means = windows.iter().filter_map(|window| window.mean_latency).map(Span::as_secs_f64);
+        means.sum::<f64>() / windows.len() as f64
+    };
+    let (without, with) = (mean(&rig), mean(&shared));
+    assert!(
+        with <= without * 1.02,
+        "a mean latency of {with} s beside a share of 1 %, {without} s beside none"
+    );
 }
 
 #[test]

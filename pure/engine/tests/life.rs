@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use weir_engine::{
     Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Event, Request, Verdict, VolumeConfig,
 };
-use weir_model::{Instant, IoId, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, VolumeId};
+use weir_model::{Bandwidth, Instant, IoId, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, VolumeId};
 use weir_testkit::{Arrivals, Load, Rig, Station};
 
 const fn at(millis: u64) -> Instant {
@@ -104,9 +104,9 @@ fn only_a_queued_request_can_be_aborted() {
 }
 
 #[test]
-fn a_flush_overtakes_its_volumes_rate_gated_writes() {
+fn a_flush_overtakes_its_volumes_writes_that_bandwidth_holds() {
     let mut engine = Engine::new(at(0), EngineConfig::default());
-    let config = VolumeConfig { max_iops: Iops::new(1.0), ..VolumeConfig::default() };
+    let config = VolumeConfig { max_bandwidth: Bandwidth::new(4096), ..VolumeConfig::default() };
     let volume = engine.add_volume(at(0), config);
     let writes = [(); 3].map(|()| submit(&mut engine, at(0), volume, IoKind::Write));
     assert_eq!(issued(&mut engine, at(0)), [writes[0]]);
@@ -135,6 +135,36 @@ fn a_failed_request_and_a_flush_have_no_part_in_the_latency_of_a_window() {
     let Some(Event::WindowClosed { window, .. }) = events(&mut engine).pop() else { panic!("no window") };
     assert_eq!((window.completed, window.mean_latency), (1, Some(Span::from_millis(5))));
     assert_eq!((window.offered.total(), window.verdict), (2, Verdict::Met));
+}
+
+#[test]
+fn the_pieces_of_a_long_request_have_no_part_in_windows_nor_in_what_the_law_sees() {
+    for kind in [IoKind::WriteZeroes, IoKind::Trim, IoKind::Cache] {
+        let mut engine = Engine::new(at(0), depth(10));
+        let volume = engine.add_volume(at(0), promise(Span::from_millis(10)));
+        let other = engine.add_volume(at(0), VolumeConfig::default());
+        let good = read(&mut engine, at(0), volume);
+        let beside = read(&mut engine, at(0), other);
+        let length = 32 << 20;
+        let pieces =
+            [(); 4].map(|()| engine.handle_submit(at(0), Request { volume, kind, offset: 0, length }));
+        assert_eq!(issued(&mut engine, at(0)).len(), 6);
+        for (millis, id) in [(5, good), (5, beside)].into_iter().chain(pieces.map(|id| (45, id))) {
+            engine.handle_complete(at(millis), id, true);
+            engine.handle_reply(at(millis), id);
+        }
+        engine.handle_timeout(at(50));
+        assert_eq!(engine.snapshot().depth_target, Some(QueueDepth::new(10)), "nobody was late");
+        events(&mut engine);
+        engine.handle_timeout(at(1_000));
+        let mut windows = events(&mut engine).into_iter().filter_map(|event| match event {
+            Event::WindowClosed { volume: of, window } if of == volume => Some(window),
+            _ => None,
+        });
+        let window = windows.next_back().expect("a window ends after a second");
+        assert_eq!((window.offered.total(), window.completed), (1, 1));
+        assert_eq!((window.mean_latency, window.verdict), (Some(Span::from_millis(5)), Verdict::Met));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use weir_engine::{
     Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Event, Request, VolumeConfig,
 };
-use weir_model::{Instant, IoId, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, VolumeId};
+use weir_model::{Instant, IoId, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, TimeShare, VolumeId};
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -38,7 +38,7 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
     (control, 1u64..3).prop_map(|(control, seconds)| EngineConfig {
         control,
         slo_window: Span::from_secs(seconds),
-        background_deadline: Span::from_secs(10),
+        background_share: TimeShare::PERCENT,
     })
 }
 

@@ -60,6 +60,13 @@ impl IoKind {
         }
     }
 
+    /// Whether the device may have to read or write all of the range, with data from the client or without: zeroes that it
+    /// cannot make otherwise are written, and what is to be cached is read. A trim is advice, and no device has to
+    /// write for it; a flush writes what was charged when it was written.
+    pub const fn may_move_its_length(self) -> bool {
+        matches!(self, Self::Read | Self::Write | Self::WriteZeroes | Self::Cache)
+    }
+
     /// A dense number from zero, to index a table of [`IoKind::ALL`] with.
     pub const fn index(self) -> usize {
         self as usize

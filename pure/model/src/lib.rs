@@ -10,6 +10,7 @@ mod histogram;
 mod io;
 mod objective;
 mod rate;
+mod share;
 mod slo;
 mod time;
 
@@ -18,5 +19,6 @@ pub use histogram::LatencyHistogram;
 pub use io::{Completion, Direction, Io, IoId, IoKind, VolumeId};
 pub use objective::{NoPercentile, NoPriority, Objective, Percentile, Priority, Target};
 pub use rate::{Bandwidth, Iops, NoRate, Offered};
+pub use share::{NoShare, TimeShare};
 pub use slo::{Slo, SloError, SloPoint};
 pub use time::{Instant, Span};

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weir_model::{Completion, Instant, Io, IoId, IoKind, Iops, QueueDepth, Span, VolumeId};
+use weir_model::{Completion, Instant, Io, IoId, IoKind, Iops, QueueDepth, Span, TimeShare, VolumeId};
 use weir_sched::{Dispatch, Edf, Scheduler, VolumeKnobs};
 
 const QUEUED: u32 = 10_000;
@@ -30,7 +30,7 @@ impl Pool {
     /// `limited`: whether each volume has a rate, which it does not reach.
     fn new(volumes: u32, limited: bool) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(1);
-        let mut edf = Edf::new(QueueDepth::new(DEPTH));
+        let mut edf = Edf::new(QueueDepth::new(DEPTH), TimeShare::PERCENT);
         for volume in 0..volumes {
             // About as long as a request waits, so that the order is neither that of arrival nor that of volumes.
             let target = Span::from_micros(random.random_range(1_000..4_000));

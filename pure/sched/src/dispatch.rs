@@ -14,8 +14,8 @@ pub enum Dispatch {
     WaitUntil(Instant),
     /// A bound on the requests at the device holds what waits; a completion may change that.
     AtDepth {
-        /// When, without a completion, the next request becomes past due or the next rate gate opens; `None` if
-        /// only a completion helps.
+        /// When, without a completion, the next request becomes past due, the next rate gate opens or the lane for
+        /// background requests does; `None` if only a completion helps.
         recheck: Option<Instant>,
     },
     /// Nothing waits.

@@ -3,28 +3,43 @@
 //! A request is due at the device its volume's `due_after` after it arrived, and a volume is due when its oldest request
 //! is. The most urgent volume sends its first request, past three gates:
 //!
-//! 1. **rate**: the volume's requests and bytes a second ([`RateGate`]);
+//! 1. **rate**: the volume's requests and bytes a second ([`RateGate`](crate::RateGate));
 //! 2. **concurrency**: the volume's own bound on requests at the device;
 //! 3. **depth**: the pool's bound, the knob of the control law. A volume that is *past due* passes it (§3): the
 //!    bound is there to protect tight targets, and must not hold up the very volumes it protects. It does not pass
 //!    its own two gates, which are limits and not means.
 //!
-//! **Flush** has a lane of its own in each volume and leaves before the volume's data, past the rate gate. That is
-//! what NBD asks for and no more: a flush covers the writes that were *answered* before it was sent, so it waits
-//! for none that is queued, while the client may be waiting for it with everything else. It counts at the device
-//! like any request. A flush that overtakes older data leaves at that data's deadline, or a volume's own
-//! flushes could starve its data; data that the rate gate holds lends it nothing.
+//! **Background** volumes have no `due_after`: nothing is promised to them, or they offer more than was. They are never
+//! past due. A background request goes when the depth gate is open and no promised request could go instead, each
+//! volume in turn: by arrival alone, a volume that always has a thousand requests waiting would keep another from the
+//! device for as long as these take. Promised work can keep the gate shut for ever. Against that there is one
+//! exception: while no background request is at the device, one may pass the shut gate, as often as their share of the
+//! device's time allows ([`Lane`]). A deadline instead, as the scheduler had before, is none: once a backlog is past it,
+//! all of it goes at once, before every promise.
 //!
-//! **Structure.** Each volume is in at most two heaps: `ready`, by deadline, if its first request has only the depth
-//! gate before it; `gated`, by opening, if its data waits for its rate. One that is at its concurrency bound is in
-//! neither until a completion. The heaps are as large as the number of volumes with work, so a decision costs
-//! their logarithm whatever the number of requests, and a submission that does not change its volume's first
-//! request touches no heap at all.
+//! **Flush** has a lane of its own in each volume and leaves before the volume's data. That is
+//! what NBD asks for and no more: a flush covers the writes that were *answered* before it was sent, so it waits
+//! for none that is queued, while the client may be waiting for it with everything else. For the same reason the rate
+//! of requests may hold it, as any other, while bandwidth does not. A flush that overtakes older data leaves at that
+//! data's deadline, and no second one overtakes it: a volume's own flushes could else starve its data. Data that the
+//! rate gate holds lends a flush nothing.
+//!
+//! **Structure.** Each volume is in at most two heaps: `ready`, by deadline, or `background`, by turn, if its first
+//! request has only the depth gate before it; `gated`, by opening, if its rate holds something back. One that is at its
+//! concurrency bound is in none until a completion. The heaps are as large as the number of volumes with work, so a
+//! decision costs their logarithm whatever the number of requests, and a submission that does not change its volume's
+//! first request touches no heap at all.
 
-use weir_model::{Completion, Instant, Io, IoId, IoKind, QueueDepth, VolumeId};
+mod lane;
+mod volume;
+
+use weir_model::{Completion, Instant, Io, IoId, QueueDepth, TimeShare, VolumeId};
 
 use crate::heap::VolumeHeap;
-use crate::{Chain, Dispatch, RateGate, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs};
+use crate::{Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs};
+
+use lane::Lane;
+use volume::{Prospect, Volume, Waiting};
 
 /// Earliest deadline first, with rates and bounds. See the module's text for the rules.
 #[derive(Debug)]
@@ -37,34 +52,25 @@ pub struct Edf {
     /// By volume number.
     volumes: Vec<Option<Volume>>,
     waiting: SlotChains<Waiting>,
-    /// Volumes whose first request has only the depth gate before it, by deadline.
+    /// Promised volumes whose first request has only the depth gate before it, by deadline.
     ready: VolumeHeap,
-    /// Volumes whose data waits for its rate, by the instant at which the gate opens.
+    /// Background volumes whose first request has only the depth gate before it, by turn.
+    background: VolumeHeap<u64>,
+    /// Volumes whose rate holds something back, by the instant at which it lets that pass.
     gated: VolumeHeap,
     /// How many volumes have work and are at their concurrency bound.
     held: u32,
-}
-
-#[derive(Debug)]
-struct Volume {
-    knobs: VolumeKnobs,
-    rate: RateGate,
-    in_flight: u32,
-    flushes: Chain,
-    data: Chain,
-    /// Whether it is counted in [`Edf::held`].
-    held: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    io: Io,
-    number: u64,
+    /// How many requests of background volumes are at the device.
+    background_in_flight: u32,
+    /// Requests issued so far to background volumes: numbers their turns.
+    turns: u64,
+    lane: Lane,
 }
 
 impl Edf {
-    /// A scheduler without volumes.
-    pub fn new(depth: QueueDepth) -> Self {
+    /// A scheduler without volumes. Background requests get the share `background` of the device's time where promised ones
+    /// leave them nothing.
+    pub const fn new(depth: QueueDepth, background: TimeShare) -> Self {
         Self {
             depth,
             queued: 0,
@@ -72,9 +78,13 @@ impl Edf {
             submitted: 0,
             volumes: Vec::new(),
             waiting: SlotChains::new(),
-            ready: VolumeHeap::default(),
-            gated: VolumeHeap::default(),
+            ready: VolumeHeap::new(),
+            background: VolumeHeap::new(),
+            gated: VolumeHeap::new(),
             held: 0,
+            background_in_flight: 0,
+            turns: 0,
+            lane: Lane::new(background),
         }
     }
 }
@@ -97,9 +107,16 @@ impl Scheduler for Edf {
         while let Some((_, volume)) = self.gated.first().filter(|(opens, _)| *opens <= now) {
             self.refile(now, volume);
         }
-        match self.ready.first() {
-            Some((due, volume)) if due <= now || self.in_flight < self.depth.get() => self.issue(now, volume),
-            most_urgent => self.why_nothing(most_urgent.map(|(due, _)| due)),
+        let has_room = self.in_flight < self.depth.get();
+        match (self.ready.first(), self.background.first()) {
+            (Some((due, volume)), _) if has_room || due <= now => Dispatch::Issue(self.issue(now, volume)),
+            (None, Some((_, volume))) if has_room => Dispatch::Issue(self.issue(now, volume)),
+            (_, Some((_, volume))) if self.lane_opens_at().is_some_and(|opens| opens <= now) => {
+                let io = self.issue(now, volume);
+                self.lane.take(now, io.id);
+                Dispatch::Issue(io)
+            }
+            _ => self.why_nothing(),
         }
     }
 
@@ -108,6 +125,8 @@ impl Scheduler for Edf {
         assert!(volume.in_flight > 0, "{:?} has nothing at the device", done.volume);
         volume.in_flight -= 1;
         self.in_flight -= 1;
+        self.background_in_flight -= u32::from(volume.is_background());
+        self.lane.on_complete(now, done.id);
         if volume.held {
             self.refile(now, done.volume);
         }
@@ -135,7 +154,13 @@ impl Scheduler for Edf {
         }
         let entry = self.volumes[index].get_or_insert_with(|| Volume::new(knobs));
         entry.rate.set_limits(now, knobs.max_iops, knobs.max_bandwidth);
+        let was_background = entry.is_background();
         entry.knobs = *knobs;
+        match (was_background, entry.is_background()) {
+            (false, true) => self.background_in_flight += entry.in_flight,
+            (true, false) => self.background_in_flight -= entry.in_flight,
+            _ => {}
+        }
         self.refile(now, volume);
         self.debug_assert_invariants(volume);
     }
@@ -166,8 +191,10 @@ impl Scheduler for Edf {
     }
 
     fn adopt_in_flight(&mut self, now: Instant, volume: VolumeId) {
-        known(&mut self.volumes, volume).in_flight += 1;
+        let owner = known(&mut self.volumes, volume);
+        owner.in_flight += 1;
         self.in_flight += 1;
+        self.background_in_flight += u32::from(owner.is_background());
         self.refile(now, volume);
         self.debug_assert_invariants(volume);
     }
@@ -178,29 +205,40 @@ impl Scheduler for Edf {
 }
 
 impl Edf {
-    /// Sends the first request of a volume that is ready.
-    fn issue(&mut self, now: Instant, id: VolumeId) -> Dispatch {
+    /// Sends the first request of a volume that has only the depth gate before it.
+    fn issue(&mut self, now: Instant, id: VolumeId) -> Io {
         let volume = known(&mut self.volumes, id);
-        let lane = if volume.flushes.is_empty() { &mut volume.data } else { &mut volume.flushes };
-        let io = self.waiting.pop_front(lane).expect("a volume that is ready has work").io;
+        let io =
+            volume.pop(now, &mut self.waiting).expect("a volume in a heap of those that may send has work");
         volume.rate.charge(now, io.kind, io.length);
         volume.in_flight += 1;
         self.in_flight += 1;
         self.queued -= 1;
+        if volume.is_background() {
+            self.background_in_flight += 1;
+            self.turns += 1;
+            volume.turn = self.turns;
+        }
         self.refile(now, id);
         self.debug_assert_invariants(id);
-        Dispatch::Issue(io)
+        io
     }
 
-    /// Why nothing is issued when the most urgent volume that is ready, if any, is due at `due` and may not pass.
-    fn why_nothing(&self, due: Option<Instant>) -> Dispatch {
+    /// From when on a background request may pass the depth gate, if none is at the device and there is a share.
+    fn lane_opens_at(&self) -> Option<Instant> {
+        self.lane.opens_at().filter(|_| self.background_in_flight == 0)
+    }
+
+    /// Why nothing is issued now.
+    fn why_nothing(&self) -> Dispatch {
+        let due = self.ready.first().map(|(due, _)| due);
         let opens = self.gated.first().map(|(opens, _)| opens);
-        match (due, opens) {
-            (Some(due), Some(opens)) => Dispatch::AtDepth { recheck: Some(due.min(opens)) },
-            (Some(due), None) => Dispatch::AtDepth { recheck: Some(due) },
-            (None, opens) if self.held > 0 => Dispatch::AtDepth { recheck: opens },
-            (None, Some(opens)) => Dispatch::WaitUntil(opens),
-            (None, None) => {
+        let lane = self.background.first().and_then(|_| self.lane_opens_at());
+        let is_at_bound = due.is_some() || self.background.first().is_some() || self.held > 0;
+        match [due, opens, lane].into_iter().flatten().min() {
+            recheck if is_at_bound => Dispatch::AtDepth { recheck },
+            Some(opens) => Dispatch::WaitUntil(opens),
+            None => {
                 assert!(self.queued == 0, "{} requests wait for nothing", self.queued);
                 Dispatch::Idle
             }
@@ -215,65 +253,28 @@ impl Edf {
             volume.held = held;
             if held { self.held += 1 } else { self.held -= 1 }
         }
-        let (due, opens) = if held { (None, None) } else { volume.due_and_opening(now, &self.waiting) };
+        let nothing = Prospect { oldest: None, opens: None };
+        let Prospect { oldest, opens } = if held { nothing } else { volume.prospect(now, &self.waiting) };
+        let due = oldest.zip(volume.knobs.due_after).map(|(arrived, due_after)| arrived + due_after);
+        let turn = oldest.filter(|_| volume.is_background()).map(|_| volume.turn);
         file(&mut self.ready, id, due);
+        file(&mut self.background, id, turn);
         file(&mut self.gated, id, opens);
     }
 
     /// Checks what must hold for a volume after every change to it, and the sums over all.
     fn debug_assert_invariants(&self, id: VolumeId) {
         let volume = self.volumes[id.0 as usize].as_ref().expect("a changed volume is known");
-        let (due, opens) = (self.ready.instant_of(id), self.gated.instant_of(id));
+        let may_send = self.ready.key_of(id).is_some() || self.background.key_of(id).is_some();
+        let is_gated = self.gated.key_of(id).is_some();
         debug_assert_eq!(volume.held, volume.is_at_bound() && !volume.is_empty());
-        debug_assert_eq!(volume.is_empty() || volume.held, due.is_none() && opens.is_none());
-        debug_assert!(opens.is_none() || !volume.data.is_empty());
-        debug_assert!(due.is_none() || opens.is_none() || !volume.flushes.is_empty());
+        debug_assert_eq!(volume.is_empty() || volume.held, !may_send && !is_gated);
+        debug_assert!(!may_send || self.ready.key_of(id).is_none() == volume.is_background());
+        debug_assert!(!may_send || !is_gated || !(volume.flushes.is_empty() || volume.data.is_empty()));
         debug_assert!(volume.in_flight <= self.in_flight);
+        debug_assert!(self.background_in_flight <= self.in_flight);
         debug_assert!(!volume.held || self.held > 0);
         debug_assert!(volume.is_empty() || self.queued > 0);
-    }
-}
-
-impl Volume {
-    fn new(knobs: &VolumeKnobs) -> Self {
-        Self {
-            knobs: *knobs,
-            rate: RateGate::default(),
-            in_flight: 0,
-            flushes: Chain::EMPTY,
-            data: Chain::EMPTY,
-            held: false,
-        }
-    }
-
-    fn lane(&mut self, kind: IoKind) -> &mut Chain {
-        if kind == IoKind::Flush { &mut self.flushes } else { &mut self.data }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.flushes.is_empty() && self.data.is_empty()
-    }
-
-    fn is_at_bound(&self) -> bool {
-        self.knobs.concurrency.is_some_and(|bound| self.in_flight >= bound.get())
-    }
-
-    /// When its oldest request that may pass the rate gate is due, and when the gate opens for its data if it is
-    /// shut.
-    fn due_and_opening(
-        &self,
-        now: Instant,
-        waiting: &SlotChains<Waiting>,
-    ) -> (Option<Instant>, Option<Instant>) {
-        let due = |first: &Waiting| first.io.arrived + self.knobs.due_after;
-        let flush_due = waiting.front(&self.flushes).map(due);
-        let Some(data) = waiting.front(&self.data) else { return (flush_due, None) };
-        let opens = self.rate.opens_at(data.io.kind);
-        if opens > now {
-            return (flush_due, Some(opens));
-        }
-        let data_due = due(data);
-        (Some(flush_due.map_or(data_due, |flush_due| flush_due.min(data_due))), None)
     }
 }
 
@@ -281,7 +282,7 @@ fn known(volumes: &mut [Option<Volume>], id: VolumeId) -> &mut Volume {
     volumes.get_mut(id.0 as usize).and_then(Option::as_mut).expect("the volume was added")
 }
 
-fn file(heap: &mut VolumeHeap, volume: VolumeId, at: Option<Instant>) {
+fn file<K: Copy + Ord>(heap: &mut VolumeHeap<K>, volume: VolumeId, at: Option<K>) {
     match at {
         Some(at) => heap.set(volume, at),
         None => heap.remove(volume),

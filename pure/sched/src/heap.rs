@@ -1,4 +1,4 @@
-//! Volumes in the order of an instant, where a volume's instant can change.
+//! Volumes in the order of a key, an instant or a number, where a volume's key can change.
 //!
 //! The heap of the standard library cannot change or remove an entry; to leave stale entries in it and skip them
 //! later makes its size depend on the number of requests, not of volumes. This one knows the place of each volume.
@@ -11,34 +11,39 @@ const ARITY: usize = 4;
 /// The place of a volume that is not in the heap.
 const ABSENT: u32 = u32::MAX;
 
-/// A set of volumes, each with an instant; the earliest first, and of equal ones the lowest volume.
-#[derive(Default, Debug)]
-pub(crate) struct VolumeHeap {
-    items: Vec<Item>,
+/// A set of volumes, each with a key; the least first, and of equal ones the lowest volume.
+#[derive(Debug)]
+pub(crate) struct VolumeHeap<K = Instant> {
+    items: Vec<Item<K>>,
     /// By volume: its index in `items`, or [`ABSENT`].
     places: Vec<u32>,
 }
 
 /// Ordered by its fields from the top.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Item {
-    at: Instant,
+struct Item<K> {
+    at: K,
     volume: VolumeId,
 }
 
-impl VolumeHeap {
-    /// The earliest.
-    pub(crate) fn first(&self) -> Option<(Instant, VolumeId)> {
+impl<K: Copy + Ord> VolumeHeap<K> {
+    /// A set without volumes.
+    pub(crate) const fn new() -> Self {
+        Self { items: Vec::new(), places: Vec::new() }
+    }
+
+    /// The least.
+    pub(crate) fn first(&self) -> Option<(K, VolumeId)> {
         self.items.first().map(|item| (item.at, item.volume))
     }
 
-    /// The instant of `volume`, if it is in the heap.
-    pub(crate) fn instant_of(&self, volume: VolumeId) -> Option<Instant> {
+    /// The key of `volume`, if it is in the heap.
+    pub(crate) fn key_of(&self, volume: VolumeId) -> Option<K> {
         self.place_of(volume).map(|place| self.items[place].at)
     }
 
-    /// Puts `volume` in with the instant `at`, or gives it that instant.
-    pub(crate) fn set(&mut self, volume: VolumeId, at: Instant) {
+    /// Puts `volume` in with the key `at`, or gives it that key.
+    pub(crate) fn set(&mut self, volume: VolumeId, at: K) {
         let item = Item { at, volume };
         if let Some(place) = self.place_of(volume) {
             let before = self.items[place];
@@ -77,7 +82,7 @@ impl VolumeHeap {
     }
 
     /// Puts `item` at `place` or above; what it passes moves down.
-    fn rise(&mut self, mut place: usize, item: Item) {
+    fn rise(&mut self, mut place: usize, item: Item<K>) {
         while place > 0 {
             let parent = (place - 1) / ARITY;
             if self.items[parent] <= item {
@@ -90,7 +95,7 @@ impl VolumeHeap {
     }
 
     /// Puts `item` at `place` or below; what it passes moves up.
-    fn sink(&mut self, mut place: usize, item: Item) {
+    fn sink(&mut self, mut place: usize, item: Item<K>) {
         loop {
             let first = place * ARITY + 1;
             let children = first..(first + ARITY).min(self.items.len());
@@ -105,7 +110,7 @@ impl VolumeHeap {
     }
 
     #[allow(clippy::cast_possible_truncation)] // as many items as volumes, whose numbers are u32
-    fn put(&mut self, place: usize, item: Item) {
+    fn put(&mut self, place: usize, item: Item<K>) {
         self.items[place] = item;
         self.places[item.volume.0 as usize] = place as u32;
     }
@@ -124,7 +129,7 @@ mod props {
         fn the_first_is_the_least_of_a_map(
             operations in prop::collection::vec((0u32..40, prop::option::of(0u64..100)), 1..400),
         ) {
-            let (mut heap, mut map) = (VolumeHeap::default(), BTreeMap::new());
+            let (mut heap, mut map) = (VolumeHeap::new(), BTreeMap::new());
             for (volume, at) in operations {
                 match at.map(Instant::from_nanos) {
                     Some(at) => {
@@ -137,7 +142,7 @@ mod props {
                     }
                 }
                 prop_assert_eq!(heap.first(), map.iter().map(|(v, at)| (*at, *v)).min());
-                prop_assert_eq!(heap.instant_of(VolumeId(volume)), map.get(&VolumeId(volume)).copied());
+                prop_assert_eq!(heap.key_of(VolumeId(volume)), map.get(&VolumeId(volume)).copied());
                 prop_assert_eq!(heap.items.len(), map.len());
             }
         }

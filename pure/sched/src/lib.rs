@@ -5,7 +5,8 @@
 //! not and until when ([`Dispatch`]). "Try again in a millisecond", as many published schedulers do it, costs a
 //! wake-up when there is nothing to do and a millisecond when there is.
 //!
-//! - [`Edf`]: three gates (rate, concurrency, depth) and earliest deadline first, the scheduler of Façade §3;
+//! - [`Edf`]: three gates (rate, concurrency, depth) and earliest deadline first, the scheduler of Façade §3; behind the
+//!   promised requests, and with a stated share of the device, those without a promise;
 //! - [`PassThrough`]: first come, first served, no gates; what a pool without control does, and the baseline.
 //!
 //! Both pass the conformance suite of `weir-testkit`, and so must every other.

@@ -10,6 +10,13 @@
 //! A request may be larger than the burst: it passes when the bucket is open, and its cost is a debt that
 //! keeps the bucket closed until it is paid.
 //!
+//! **What costs what.** Each request counts as one, a flush too. By its length counts whatever the device may have to read
+//! or write ([`IoKind::may_move_its_length`]): a range of zeroes costs as much as a write of zeroes, for a file that
+//! cannot make holes is written full of them, and a range to be cached as much as a read. A trim costs a request and no
+//! bytes. It is advice: a device that would have to write for it may leave it, and the discard of a whole volume that is
+//! to be formatted would take hours at a cap that its data will never feel. A flush costs no bytes either, and
+//! bandwidth does not hold it: what it makes the device write was charged when it was written.
+//!
 //! **Why a burst of 5 ms.** A driver wakes late, by a timer's slack or because it is busy; what was not sent in the
 //! meantime must be sent afterwards or the rate is lost. 5 ms covers that amply, and is half a percent of a
 //! second: nobody who measures a rate over a second can see it. At rates so low that less than one request falls in 5 ms the
@@ -44,32 +51,20 @@ impl RateGate {
 
     /// From when on a request of this kind may pass; [`Instant::ORIGIN`] if there is no limit on it.
     pub fn opens_at(&self, kind: IoKind) -> Instant {
-        let requests = self.requests.as_ref().filter(|_| counts_as_request(kind));
-        let bytes = self.bytes.as_ref().filter(|_| counts_by_length(kind));
+        let bytes = self.bytes.as_ref().filter(|_| kind.may_move_its_length());
         let opens = |bucket: Option<&Bucket>| bucket.map_or(Instant::ORIGIN, Bucket::opens_at);
-        opens(requests).max(opens(bytes))
+        opens(self.requests.as_ref()).max(opens(bytes))
     }
 
     /// Charges a request that passes now.
     pub fn charge(&mut self, now: Instant, kind: IoKind, length: u32) {
-        if let Some(requests) = self.requests.as_mut().filter(|_| counts_as_request(kind)) {
+        if let Some(requests) = &mut self.requests {
             requests.charge(now, 1);
         }
-        if let Some(bytes) = self.bytes.as_mut().filter(|_| counts_by_length(kind)) {
+        if let Some(bytes) = self.bytes.as_mut().filter(|_| kind.may_move_its_length()) {
             bytes.charge(now, length);
         }
     }
-}
-
-/// A flush costs no rate: it carries nothing, and held back by the data of its own volume it would hold up what the
-/// client waits for longest.
-const fn counts_as_request(kind: IoKind) -> bool {
-    !matches!(kind, IoKind::Flush)
-}
-
-/// Only what moves data uses bandwidth: a trim of a gigabyte does not move one.
-const fn counts_by_length(kind: IoKind) -> bool {
-    kind.direction().is_some()
 }
 
 /// One limit. All in ticks, of which an instant counts from the origin.

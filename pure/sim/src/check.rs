@@ -6,13 +6,15 @@
 //!
 //! 1. **Each request is answered exactly once**, and reported exactly once with the times that were seen from
 //!    outside ([`ledger`]).
-//! 2. **The depth is never exceeded** but by a volume whose oldest waiting request is due ([`gates`]). Where a law gives every
-//!    volume a bound, no volume issues above its own, and the sum of all is within the total.
+//! 2. **The depth is never exceeded** but by a volume whose oldest waiting request is due, and by one background request at a
+//!    time within their share of the array's time ([`gates`]). Where a law gives every volume a bound, no volume issues above
+//!    its own, and the sum of all is within the total.
 //! 3. **Nobody is starved beyond its bound.** After each instant no request waits that is due, unless its own volume's
 //!    concurrency or rate holds it back ([`gates`]). That is the bound that Façade §3 gives: a request past its
 //!    deadline passes the depth gate. A volume with a target is due its target less twice its mean time at the
-//!    device after the arrival, all others the background deadline; the checker works both out for itself
-//!    ([`account`]). Without control nothing is held back, and nothing may wait at all.
+//!    device after the arrival; the checker works that out for itself ([`account`]). Without such a deadline a request is
+//!    *background*: it goes before no promised request that could go, and does not wait while the depth has room or their
+//!    share is due. Where no depth is bounded nothing is held back, and nothing may wait but for its own volume's limits.
 //! 4. **The SLO windows are right**: what was offered and completed, the mean, the target and the verdict are those of a
 //!    second computation, from the requests themselves ([`account`]).
 //! 5. **Time only goes forward, and does go forward** ([`clock`]).
@@ -59,7 +61,7 @@ impl Checkers {
             config,
             clock: Clock::new(now),
             ledger: Ledger::default(),
-            gates: Gates::new(depth, total(&config)),
+            gates: Gates::new(depth, total(&config), config.background_share),
             accounts: Vec::new(),
         }
     }
@@ -120,8 +122,8 @@ impl Checkers {
 
     /// The array has answered the request that it knows by `tag`; to be asked before the engine is told.
     pub(crate) fn on_answer(&mut self, now: Instant, tag: u32, ok: bool) -> Verified {
-        let volume = self.ledger.on_answer(now, tag, ok)?;
-        self.gates.on_answer(volume);
+        let (volume, id) = self.ledger.on_answer(now, tag, ok)?;
+        self.gates.on_answer(now, volume, id);
         Ok(())
     }
 

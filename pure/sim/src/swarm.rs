@@ -14,7 +14,7 @@ use std::num::NonZeroU32;
 
 use rand::RngExt;
 use weir_engine::{Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, TotalConcurrency};
-use weir_model::{QueueDepth, Span};
+use weir_model::{QueueDepth, Span, TimeShare};
 
 use crate::random::{Prng, Seed};
 use crate::scenario::Scenario;
@@ -62,7 +62,13 @@ fn engine(random: &mut Prng) -> EngineConfig {
             },
         }),
     };
-    EngineConfig { control, slo_window: span(random, 20, 500), background_deadline: span(random, 1, 1_000) }
+    let background_share = match random.random_range(0..4) {
+        0 => TimeShare::ZERO,
+        1 => TimeShare::PERCENT,
+        2 => TimeShare::MAX,
+        _ => TimeShare::from_millionths(random.random_range(1..=500_000)).expect("at most a half"),
+    };
+    EngineConfig { control, slo_window: span(random, 20, 500), background_share }
 }
 
 /// A span between so many milliseconds, to the nanosecond, so that instants seldom fall together by chance; but one in

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use proptest::test_runner::{Config, TestRunner};
-use weir_model::{Completion, Instant, Io, IoId, IoKind, QueueDepth, Span, VolumeId};
+use weir_model::{Completion, Instant, Io, IoId, IoKind, QueueDepth, Span, TimeShare, VolumeId};
 use weir_sched::{Dispatch, Scheduler, VolumeKnobs};
 
 use crate::operations::{Harness, Operation, operations};
@@ -25,7 +25,7 @@ macro_rules! scheduler_conformance {
 
             #[test]
             fn keeps_account_of_every_request_and_of_every_instant_that_it_names() {
-                $crate::conformance::keeps_account($make, false);
+                $crate::conformance::keeps_account($make, None);
             }
 
             #[test]
@@ -36,18 +36,22 @@ macro_rules! scheduler_conformance {
     };
 }
 
-/// [`scheduler_conformance!`], and that neither a volume's bound nor, but for what is past due, the depth is exceeded.
+/// [`scheduler_conformance!`], and that neither a volume's bound nor, but for what is past due, the depth is exceeded; that
+/// nothing without a promise goes before a promised request that could go; and that what passes the depth without
+/// a promise gets no more than its share of the device.
+///
+/// `$share` is that share.
 #[macro_export]
 macro_rules! gate_conformance {
-    ($name:ident, $make:expr) => {
+    ($name:ident, $share:expr, $make:expr) => {
         mod $name {
             use super::*;
 
             $crate::scheduler_conformance!(as_every_scheduler, $make);
 
             #[test]
-            fn obeys_depth_and_concurrency() {
-                $crate::conformance::keeps_account($make, true);
+            fn obeys_depth_concurrency_and_the_share_of_the_background() {
+                $crate::conformance::keeps_account($make, Some($share));
             }
 
             #[test]
@@ -58,13 +62,14 @@ macro_rules! gate_conformance {
     };
 }
 
-/// Runs random operations through a [`Harness`], which checks.
+/// Runs random operations through a [`Harness`], which checks. `gates`: it has gates, and this share for background
+/// requests.
 ///
 /// # Panics
 /// With the smallest list of operations that breaks a rule.
-pub fn keeps_account<S: Scheduler>(make: impl Fn(QueueDepth) -> S, has_gates: bool) {
+pub fn keeps_account<S: Scheduler>(make: impl Fn(QueueDepth) -> S, gates: Option<TimeShare>) {
     for_all_operations(|operations| {
-        Harness::new(&make, has_gates).run(operations);
+        Harness::new(&make, gates).run(operations);
     });
 }
 
@@ -155,7 +160,7 @@ pub fn behaves_like<A: Scheduler, B: Scheduler>(
     other: impl Fn(QueueDepth) -> B,
 ) {
     for_all_operations(|operations| {
-        let (one, other) = (Harness::new(&one, false), Harness::new(&other, false));
+        let (one, other) = (Harness::new(&one, None), Harness::new(&other, None));
         assert_eq!(one.run(operations), other.run(operations));
     });
 }

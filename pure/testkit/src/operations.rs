@@ -3,7 +3,9 @@
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
-use weir_model::{Bandwidth, Completion, Instant, Io, IoId, IoKind, Iops, QueueDepth, Span, VolumeId};
+use weir_model::{
+    Bandwidth, Completion, Instant, Io, IoId, IoKind, Iops, QueueDepth, Span, TimeShare, VolumeId,
+};
 use weir_sched::{Dispatch, SchedSnapshot, Scheduler, VolumeKnobs};
 
 /// How many volumes a [`Harness`] has.
@@ -75,6 +77,7 @@ pub fn operations() -> impl Strategy<Value = Vec<Operation>> {
 /// Knobs with any of the gates.
 pub fn knobs() -> impl Strategy<Value = VolumeKnobs> {
     let target = prop_oneof![0u64..100, 1_000u64..50_000, Just(10_000_000)].prop_map(Span::from_micros);
+    let target = prop::option::weighted(0.6, target);
     let concurrency = prop::option::of((1u32..4).prop_map(|bound| NonZeroU32::new(bound).expect("from one")));
     let iops = prop::option::of(prop::sample::select(vec![1.0, 50.0, 3_333.0, 1e6]));
     let bandwidth = prop::option::of(prop::sample::select(vec![4_096u64, 1 << 20, 1 << 30]));
@@ -102,13 +105,17 @@ pub struct Harness<S> {
     /// Every request there ever was.
     ids: Vec<IoId>,
     outcomes: Vec<Outcome>,
-    /// Whether it must obey depth and concurrency.
-    has_gates: bool,
+    /// If it must obey depth and concurrency: the share of the device that background requests get past the depth.
+    gates: Option<TimeShare>,
+    /// The background request at the device that passed the depth, and when.
+    passed: Option<(IoId, Instant)>,
+    /// How long those before it were at the device, in sum, and when the first was dispatched.
+    passed_before: (Span, Option<Instant>),
 }
 
 impl<S: Scheduler> Harness<S> {
-    /// A scheduler with [`VOLUMES`] volumes. `has_gates`: whether depth and concurrency bind it.
-    pub fn new(make: impl FnOnce(QueueDepth) -> S, has_gates: bool) -> Self {
+    /// A scheduler with [`VOLUMES`] volumes. `gates`: depth and concurrency bind it, with this share for what is background.
+    pub fn new(make: impl FnOnce(QueueDepth) -> S, gates: Option<TimeShare>) -> Self {
         let depth = QueueDepth::new(4);
         let mut scheduler = make(depth);
         let knobs = vec![VolumeKnobs::with_target(Span::from_millis(10)); VOLUMES as usize];
@@ -125,7 +132,9 @@ impl<S: Scheduler> Harness<S> {
             slots: Vec::new(),
             ids: Vec::new(),
             outcomes: Vec::new(),
-            has_gates,
+            gates,
+            passed: None,
+            passed_before: (Span::ZERO, None),
         }
     }
 
@@ -198,22 +207,59 @@ impl<S: Scheduler> Harness<S> {
             earlier.volume == io.volume && same_lane
         });
         assert_eq!(overtaken, None, "{io:?} overtook its own volume's");
-        if self.has_gates {
-            self.check_bounds(io);
+        if let Some(share) = self.gates {
+            self.check_bounds(io, share);
         }
         self.at_device.push(self.queued.remove(place));
     }
 
     /// Called before `io` is counted at the device.
-    fn check_bounds(&self, io: Io) {
+    fn check_bounds(&mut self, io: Io, share: TimeShare) {
         let knobs = &self.knobs[io.volume.0 as usize];
-        let of_volume = self.at_device.iter().filter(|other| other.volume == io.volume).count();
-        assert!(knobs.concurrency.is_none_or(|bound| of_volume < bound.get() as usize), "too many of {io:?}");
+        assert!(!self.is_at_bound(io.volume), "too many of {io:?}");
         // A flush may leave on the deadline of the older data that it overtakes.
         let oldest =
             self.queued.iter().find(|waiting| waiting.volume == io.volume).map(|first| first.arrived);
-        let past_due = oldest.is_some_and(|arrived| arrived + knobs.due_after <= self.now);
-        assert!(past_due || self.at_device.len() < self.depth.get() as usize, "{io:?} is beyond the depth");
+        let has_room = self.at_device.len() < self.depth.get() as usize;
+        match (oldest, knobs.due_after) {
+            (Some(arrived), Some(due_after)) => {
+                assert!(has_room || arrived + due_after <= self.now, "{io:?} is beyond the depth");
+            }
+            _ if has_room => self.check_nothing_promised_could_go(io),
+            _ => self.check_passing(io, share),
+        }
+    }
+
+    fn is_at_bound(&self, volume: VolumeId) -> bool {
+        let of_volume = self.at_device.iter().filter(|other| other.volume == volume).count();
+        self.knobs[volume.0 as usize].concurrency.is_some_and(|bound| of_volume >= bound.get() as usize)
+    }
+
+    fn is_background(&self, volume: VolumeId) -> bool {
+        self.knobs[volume.0 as usize].due_after.is_none()
+    }
+
+    /// No request of a promised volume without rates waits, unless its volume has as many at the device as it may.
+    fn check_nothing_promised_could_go(&self, background: Io) {
+        let could_go = |io: &&Io| {
+            let knobs = &self.knobs[io.volume.0 as usize];
+            let is_unlimited = knobs.max_iops.is_none() && knobs.max_bandwidth.is_none();
+            !self.is_background(io.volume) && is_unlimited && !self.is_at_bound(io.volume)
+        };
+        assert_eq!(self.queued.iter().find(could_go), None, "{background:?} went before a promise");
+    }
+
+    /// A background request passes the depth: none is at the device, and those that passed before had their share.
+    fn check_passing(&mut self, io: Io, share: TimeShare) {
+        let other = self.at_device.iter().find(|other| self.is_background(other.volume));
+        assert_eq!(other, None, "{io:?} passes the depth while another is at the device");
+        assert_eq!(self.passed, None, "{io:?} passes the depth while another one does");
+        let (before, since) = self.passed_before;
+        let since = since.unwrap_or(self.now);
+        let paid = share.pays_for(before);
+        assert!(paid.is_some_and(|paid| since + paid <= self.now), "{io:?} is beyond the share of {share}");
+        self.passed = Some((io.id, self.now));
+        self.passed_before.1 = Some(since);
     }
 
     /// Polls until there is nothing to issue; the reason.
@@ -231,6 +277,9 @@ impl<S: Scheduler> Harness<S> {
             return;
         }
         let io = self.at_device.remove(nth % self.at_device.len());
+        if let Some((_, since)) = self.passed.take_if(|(id, _)| *id == io.id) {
+            self.passed_before.0 += self.now.since(since);
+        }
         self.scheduler.on_complete(self.now, &Completion { id: io.id, volume: io.volume, ok: true });
         self.free(io.id);
     }

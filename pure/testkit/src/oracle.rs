@@ -5,16 +5,21 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::{Completion, Instant, Io, IoId, IoKind, QueueDepth, VolumeId};
+use weir_model::{Completion, Instant, Io, IoId, IoKind, QueueDepth, TimeShare, VolumeId};
 use weir_sched::{Dispatch, RateGate, SchedSnapshot, Scheduler, VolumeKnobs};
 
 /// Earliest deadline first by exhaustive search.
 #[derive(Debug)]
 pub struct OracleEdf {
     depth: QueueDepth,
+    share: TimeShare,
     volumes: BTreeMap<VolumeId, Volume>,
     /// In the order in which they were submitted.
     queued: Vec<Io>,
+    /// Every background request that was issued, the last one last.
+    background: Vec<VolumeId>,
+    /// Every request that passed the depth gate by the lane: when it was dispatched and, by now, finished.
+    by_lane: Vec<(IoId, Instant, Option<Instant>)>,
 }
 
 #[derive(Debug)]
@@ -22,21 +27,30 @@ struct Volume {
     knobs: VolumeKnobs,
     rate: RateGate,
     in_flight: u32,
+    /// The last request was a flush that overtook data which might have gone.
+    flush_overtook: bool,
 }
 
 /// What a volume could do now.
 struct Prospect {
     volume: VolumeId,
-    /// The request that it would send, and when that is due.
-    first: Option<(Instant, Io)>,
+    /// The request that it would send, and when the oldest of those is due that it could send.
+    first: Option<(Option<Instant>, Io)>,
     /// When its rate gate, which is shut, opens.
     opens: Option<Instant>,
 }
 
 impl OracleEdf {
     /// A scheduler without volumes.
-    pub const fn new(depth: QueueDepth) -> Self {
-        Self { depth, volumes: BTreeMap::new(), queued: Vec::new() }
+    pub const fn new(depth: QueueDepth, share: TimeShare) -> Self {
+        Self {
+            depth,
+            share,
+            volumes: BTreeMap::new(),
+            queued: Vec::new(),
+            background: Vec::new(),
+            by_lane: Vec::new(),
+        }
     }
 
     fn in_flight(&self) -> u32 {
@@ -53,12 +67,45 @@ impl OracleEdf {
         let first = |flush: bool| {
             self.queued.iter().find(|io| io.volume == id && (io.kind == IoKind::Flush) == flush).copied()
         };
-        let (flush, data) = (first(true), first(false));
-        let opens = data.map(|io| volume.rate.opens_at(io.kind)).filter(|opens| *opens > now);
-        let open_data = data.filter(|_| opens.is_none());
-        let oldest = flush.into_iter().chain(open_data).map(|io| io.arrived).min();
-        let due = oldest.map(|arrived| arrived + volume.knobs.due_after);
-        Prospect { volume: id, first: due.zip(flush.or(open_data)), opens }
+        let is_open = |io: &Io| volume.rate.opens_at(io.kind) <= now;
+        let firsts = [first(true), first(false)];
+        let opens =
+            firsts.iter().flatten().filter(|io| !is_open(io)).map(|io| volume.rate.opens_at(io.kind)).min();
+        let [flush, data] = firsts.map(|first| first.filter(is_open));
+        let oldest = flush.into_iter().chain(data).map(|io| io.arrived).min();
+        let due = oldest.zip(volume.knobs.due_after).map(|(arrived, due_after)| arrived + due_after);
+        let flush_first = !volume.flush_overtook || data.is_none();
+        let sent = if flush_first { flush.or(data) } else { data };
+        Prospect { volume: id, first: sent.map(|io| (due, io)), opens }
+    }
+
+    fn is_background(&self, id: VolumeId) -> bool {
+        self.volumes[&id].knobs.due_after.is_none()
+    }
+
+    /// When the lane opens, if it is not taken and no background request is at the device.
+    fn lane_opens(&self) -> Option<Instant> {
+        let is_there = |(id, volume): (&VolumeId, &Volume)| self.is_background(*id) && volume.in_flight > 0;
+        if self.share == TimeShare::ZERO || self.volumes.iter().any(is_there) {
+            return None;
+        }
+        let Some((_, dispatched, finished)) = self.by_lane.last() else { return Some(Instant::ORIGIN) };
+        self.share.pays_for((*finished)?.since(*dispatched)).map(|closed| *dispatched + closed)
+    }
+
+    fn issue(&mut self, now: Instant, io: Io) -> Dispatch {
+        if self.is_background(io.volume) {
+            self.background.push(io.volume);
+        }
+        self.queued.retain(|other| other.id != io.id);
+        let is_data = |other: &&Io| other.volume == io.volume && other.kind != IoKind::Flush;
+        let data = self.queued.iter().find(is_data).map(|data| data.kind);
+        let volume = self.volumes.get_mut(&io.volume).expect("it was just seen");
+        let data_may_pass = data.is_some_and(|kind| volume.rate.opens_at(kind) <= now);
+        volume.flush_overtook = io.kind == IoKind::Flush && data_may_pass;
+        volume.in_flight += 1;
+        volume.rate.charge(now, io.kind, io.length);
+        Dispatch::Issue(io)
     }
 }
 
@@ -74,27 +121,38 @@ impl Scheduler for OracleEdf {
         let ids: Vec<VolumeId> = self.volumes.keys().copied().collect();
         let prospects: Vec<Prospect> =
             ids.iter().filter(|id| !self.is_held(**id)).map(|id| self.prospect(now, *id)).collect();
-        let urgent = prospects
-            .iter()
-            .filter_map(|p| p.first.map(|(due, io)| (due, p.volume, io)))
-            .min_by_key(|x| (x.0, x.1));
+        let firsts = || prospects.iter().filter_map(|p| p.first.map(|(due, io)| (due, p.volume, io)));
+        let promised = firsts().filter_map(|(due, id, io)| Some((due?, id, io))).min_by_key(|x| (x.0, x.1));
+        let last_turn =
+            |id: VolumeId| self.background.iter().rposition(|turn| *turn == id).map_or(0, |i| i + 1);
+        let background =
+            firsts().filter(|(due, ..)| due.is_none()).min_by_key(|(_, id, _)| (last_turn(*id), *id));
         let opens = prospects.iter().filter_map(|p| p.opens).min();
-        let held = self.queued.iter().any(|io| self.is_held(io.volume));
-        match urgent {
-            Some((due, id, io)) if due <= now || self.in_flight() < self.depth.get() => {
-                self.queued.retain(|other| other.id != io.id);
-                let volume = self.volumes.get_mut(&id).expect("it was just seen");
-                volume.in_flight += 1;
-                volume.rate.charge(now, io.kind, io.length);
-                Dispatch::Issue(io)
+        let lane = background.and_then(|_| self.lane_opens());
+        let has_room = self.in_flight() < self.depth.get();
+        match (promised, background) {
+            (Some((due, _, io)), _) if has_room || due <= now => self.issue(now, io),
+            (None, Some((.., io))) if has_room => self.issue(now, io),
+            (_, Some((.., io))) if lane.is_some_and(|opens| opens <= now) => {
+                self.by_lane.push((io.id, now, None));
+                self.issue(now, io)
             }
-            Some((due, ..)) => Dispatch::AtDepth { recheck: Some(opens.map_or(due, |opens| opens.min(due))) },
-            None if held => Dispatch::AtDepth { recheck: opens },
-            None => Dispatch::WaitUntil(opens.expect("what is neither held nor ready waits for its rate")),
+            _ => {
+                let recheck = [promised.map(|(due, ..)| due), opens, lane].into_iter().flatten().min();
+                let held = self.queued.iter().any(|io| self.is_held(io.volume));
+                if promised.is_some() || background.is_some() || held {
+                    Dispatch::AtDepth { recheck }
+                } else {
+                    Dispatch::WaitUntil(recheck.expect("what is neither held nor ready waits for its rate"))
+                }
+            }
         }
     }
 
-    fn on_complete(&mut self, _now: Instant, done: &Completion) {
+    fn on_complete(&mut self, now: Instant, done: &Completion) {
+        if let Some((_, _, finished)) = self.by_lane.iter_mut().rfind(|(id, ..)| *id == done.id) {
+            finished.get_or_insert(now);
+        }
         self.volumes.get_mut(&done.volume).expect("the volume was added").in_flight -= 1;
     }
 
@@ -112,6 +170,7 @@ impl Scheduler for OracleEdf {
             knobs: *knobs,
             rate: RateGate::default(),
             in_flight: 0,
+            flush_overtook: false,
         });
         volume.knobs = *knobs;
         volume.rate.set_limits(now, knobs.max_iops, knobs.max_bandwidth);

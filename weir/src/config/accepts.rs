@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use bytesize::ByteSize;
 use toml::de::DeValue;
-use weir_model::{Bandwidth, Iops, Priority, Span};
+use weir_model::{Bandwidth, Iops, Priority, Span, TimeShare};
 
 use super::units;
 
@@ -94,6 +94,15 @@ pub(super) fn whole(range: RangeInclusive<u64>) -> Accepts<u64> {
 pub(super) fn share() -> Accepts<f64> {
     let read = |value: &DeValue<'_>| read_number(value).filter(|n| *n > 0.0 && *n <= 1.0);
     Accepts { read: Box::new(read), words: "a number above 0, at most 1, such as 0.1".to_owned() }
+}
+
+/// A part of a device's time.
+pub(super) fn time_share() -> Accepts<TimeShare> {
+    let read = |value: &DeValue<'_>| read_number(value).and_then(TimeShare::new);
+    Accepts {
+        read: Box::new(read),
+        words: format!("a number from 0 to {}, such as {}", TimeShare::MAX, TimeShare::PERCENT),
+    }
 }
 
 /// Requests a second, as a number or with their unit.

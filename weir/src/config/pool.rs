@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 
 use toml::de::DeValue;
-use weir_model::{QueueDepth, Span};
+use weir_model::{QueueDepth, Span, TimeShare};
 
 use super::accepts::{self, Accepts};
 use super::listen::{TcpAddress, read_tcp};
@@ -18,7 +18,7 @@ pub(super) const KEYS: &[&str] = &[
     "initial_depth",
     "max_depth",
     "slo_window",
-    "background_deadline",
+    "background_share",
     "total_concurrency",
     "control_interval",
     "controller",
@@ -31,7 +31,7 @@ pub(super) const STATION_KEYS: &[&str] = &["servers", "service_time"];
 
 /// The settings of each law, and of the deadline order that one of them needs: nothing to set where another rules.
 const KEYS_OF_CONTROL: &[(Control, &[&str])] = &[
-    (Control::Facade, &["control_period", "growth", "initial_depth", "max_depth", "background_deadline"]),
+    (Control::Facade, &["control_period", "growth", "initial_depth", "max_depth", "background_share"]),
     (Control::Maestro, &["total_concurrency", "control_interval", "controller", "ports"]),
 ];
 
@@ -84,8 +84,8 @@ pub(crate) struct Pool {
     pub(crate) max_depth: Resolved<QueueDepth>,
     /// The window over which a volume's rate and latency are held against its SLO.
     pub(crate) slo_window: Resolved<Span>,
-    /// The deadline of requests to volumes that have no SLO.
-    pub(crate) background_deadline: Resolved<Span>,
+    /// The share of the device's time that volumes without an SLO get where those with one keep it full.
+    pub(crate) background_share: Resolved<TimeShare>,
     /// Under Maestro's law: how many requests all volumes may have at the device together.
     pub(crate) total_concurrency: Resolved<TotalConcurrency>,
     /// Under Maestro's law: how often it shares them out.
@@ -196,11 +196,11 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
             second,
             "as in Façade §3: long enough for a mean, short enough to notice",
         ),
-        background_deadline: section.or_default(
-            "background_deadline",
-            &accepts::duration(Span::from_millis(1)..=Span::from_secs(3600)),
-            Span::from_secs(10),
-            "behind every SLO, well before a client's timeout of 30s",
+        background_share: section.or_default(
+            "background_share",
+            &accepts::time_share(),
+            TimeShare::PERCENT,
+            "of a device kept full by SLOs, one request at a time: a request of 5ms every 500ms",
         ),
         total_concurrency,
         control_interval,

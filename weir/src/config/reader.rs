@@ -19,6 +19,13 @@ use super::origin::{Origin, Resolved};
 /// How much of a value a message repeats, in characters.
 const MOST_SHOWN: usize = 60;
 
+/// Keys of earlier versions: what stands for each of them now, and what that is.
+const REPLACED: &[(&str, &str, &str)] = &[(
+    "background_deadline",
+    "background_share",
+    "the part of the device's time that volumes without an SLO get where those with one keep it full",
+)];
+
 /// The text of the file and the problems found in it so far.
 pub(super) struct Document<'t> {
     /// The file, and behind it what was set since it was read.
@@ -141,7 +148,12 @@ impl<'d> Section<'d> {
         let section = Self { document, table, path, line, keys };
         for key in table.keys().filter(|key| !keys.contains(&key.get_ref().as_ref())) {
             let line = document.line(&key.span());
-            document.note(line, &section.path_of(key.get_ref()), "an unknown key", keys.join(", "));
+            let replaced = REPLACED.iter().find(|(old, ..)| key.get_ref() == old);
+            let (found, accepted) = match replaced.filter(|(_, new, _)| keys.contains(new)) {
+                Some((_, new, what)) => ("a key of earlier versions", format!("{new}, {what}")),
+                None => ("an unknown key", keys.join(", ")),
+            };
+            document.note(line, &section.path_of(key.get_ref()), found, accepted);
         }
         section
     }

@@ -152,7 +152,7 @@ impl Rows {
             self.push(&key("growth"), &pool.growth, ToString::to_string);
             self.push(&key("initial_depth"), &pool.initial_depth, ToString::to_string);
             self.push(&key("max_depth"), &pool.max_depth, ToString::to_string);
-            self.push(&key("background_deadline"), &pool.background_deadline, |span| show_span(*span));
+            self.push(&key("background_share"), &pool.background_share, ToString::to_string);
         }
         self.push(&key("slo_window"), &pool.slo_window, |span| show_span(*span));
     }

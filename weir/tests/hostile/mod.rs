@@ -17,3 +17,4 @@ mod silent;
 mod truncated;
 mod unfinished_writes;
 mod upstream;
+mod zeroes;

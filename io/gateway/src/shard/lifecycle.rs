@@ -314,6 +314,7 @@ impl Shard {
     /// Gives up everything that is still queued: it is answered with ESHUTDOWN. What is at a device has to finish
     /// there. A client that has not taken its replies by now is cut off.
     pub(super) fn abort_all_queued(&mut self) {
+        self.gives_up = true;
         let now = self.clock.now();
         for key in self.connections.iter().map(|(key, _)| key).collect::<Vec<_>>() {
             for pending in self.abort_queued(now, key) {

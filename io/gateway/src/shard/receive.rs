@@ -9,6 +9,7 @@ use weir_engine::Request;
 use weir_model::Instant;
 use weir_nbd::{Command, CommandKind, NbdError, Parsed, REQUEST_LENGTH, parse_request};
 
+use super::pieces::Piece;
 use super::{Pending, Shard};
 use crate::budget::{Charge, LARGEST, REQUEST_OVERHEAD};
 use crate::connection::{Connection, ConnectionId, Incoming, Phase};
@@ -252,7 +253,7 @@ impl Shard {
             self.watch(now, key);
         } else {
             connection.incoming = Incoming::START;
-            self.submit(now, key, command, None, charge);
+            self.submit(now, key, command, Piece::first(&command), None, charge);
         }
     }
 
@@ -260,15 +261,17 @@ impl Shard {
         let connection = &mut self.connections[key];
         let incoming = std::mem::replace(&mut connection.incoming, Incoming::START);
         if let Incoming::Payload { command, buffer, charge, .. } = incoming {
-            self.submit(now, key, command, Some(buffer), charge);
+            self.submit(now, key, command, Piece::first(&command), Some(buffer), charge);
         }
     }
 
-    fn submit(
+    /// Gives the engine a piece of a command.
+    pub(super) fn submit(
         &mut self,
         now: Instant,
         key: usize,
         command: Command,
+        piece: Piece,
         buffer: Option<weir_backend::Buffer>,
         charge: Charge,
     ) {
@@ -276,13 +279,14 @@ impl Shard {
         let pool = &mut self.pools[connection.pool];
         let flush = pool.note_flush(connection, &command);
         let kind = command.kind.io_kind().expect("a disconnect is not submitted");
-        let (volume, offset, length) = (connection.port, command.offset, command.length);
+        let (volume, Piece { offset, length, .. }) = (connection.port, piece);
         let id = pool.engine.handle_submit(now, Request { volume, kind, offset, length });
         let pending = Pending {
             id,
             connection: connection.id,
             volume: connection.volume,
             command,
+            piece,
             flush,
             buffer,
             charge,

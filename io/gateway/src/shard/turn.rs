@@ -8,6 +8,7 @@ use weir_model::{Instant, Io, IoKind, Span};
 use weir_nbd::CommandKind;
 
 use super::loss::UPSTREAM_LOST;
+use super::pieces::Unfinished;
 use super::{Named, Pending, Shard, named, request_token};
 use crate::output::Reply;
 use crate::reply;
@@ -28,6 +29,7 @@ impl Shard {
         }
         self.driver_woken = false;
         while self.alarm.poll_fired(cx).is_ready() {}
+        self.begin_next_pieces(self.clock.now());
         self.handle_timeouts(self.clock.now());
         for _ in 0..PASSES {
             self.ring.poll_finished(cx, &mut self.finished);
@@ -138,6 +140,9 @@ impl Shard {
         let pool = &mut self.pools[index];
         pool.engine.handle_complete(now, pending.id, done.result.is_ok());
         pool.dirty = true;
+        if let (true, Some(next)) = (done.result.is_ok(), pending.piece.next()) {
+            return self.begin_later(Unfinished { pool: index, pending, next });
+        }
         if self.connection(pending.connection).is_none() {
             // The client has gone; what it asked for was done or not, as it would be after a power cut.
             self.pools[index].engine.handle_reply(now, pending.id);

@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use weir_engine::{
     Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, TotalConcurrency, VolumeConfig,
 };
-use weir_model::{Iops, Span};
+use weir_model::{Iops, Span, TimeShare};
 use weir_sim::{ArrayOptions, Fault, FaultKind, Locality, Phase, Scenario, VolumeScenario, Workload};
 
 use super::{ControlSpec, CurveSpec, Experiment, ExperimentError, RunSpec, TraceSpec};
@@ -121,6 +121,13 @@ fn engine(experiment: &Experiment, control: ControlSpec) -> Result<EngineConfig,
         initial_depth: spec.initial_depth().unwrap_or(law.initial_depth),
         ..law
     };
+    let background_share = match spec.background_share {
+        Some(share) => TimeShare::new(share).ok_or_else(|| {
+            let message = format!("found {share}; accepted: a number from 0 to {}", TimeShare::MAX);
+            ExperimentError::at(&experiment.id, "engine.background_share", message)
+        })?,
+        None => pool.background_share,
+    };
     let missing = || {
         let message = "accepted: a number above zero, where a run's control is \"maestro\"";
         ExperimentError::at(&experiment.id, "engine.total_concurrency", message)
@@ -136,6 +143,6 @@ fn engine(experiment: &Experiment, control: ControlSpec) -> Result<EngineConfig,
             ControlSpec::Maestro => Control::Maestro(maestro(spec.total_concurrency.ok_or_else(missing)?)),
         },
         slo_window: spec.slo_window.map_or(pool.slo_window, |text| text.0),
-        background_deadline: spec.background_deadline.map_or(pool.background_deadline, |text| text.0),
+        background_share,
     })
 }

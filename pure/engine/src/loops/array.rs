@@ -157,7 +157,7 @@ impl Pool<'_> {
     pub(super) fn grant(&mut self, now: Instant, id: VolumeId, grant: Grant, by: GrantedBy) {
         let volume = self.volumes.get_mut(id);
         if volume.set_grant(Some(grant)) {
-            self.scheduler.set_volume(now, id, &volume.knobs(self.background_deadline));
+            self.scheduler.set_volume(now, id, &volume.knobs());
             self.events.push_back(Event::Granted { volume: id, grant, by });
         }
     }

@@ -45,7 +45,7 @@ impl DepthLoop {
         let targets = setting.latency_targets.into_iter().zip(setting.due_at_device);
         for ((id, volume), (latency, due_at_device)) in pool.volumes.iter_mut().zip(targets) {
             if volume.set_targets(latency, due_at_device) {
-                pool.scheduler.set_volume(now, id, &volume.knobs(pool.background_deadline));
+                pool.scheduler.set_volume(now, id, &volume.knobs());
             }
         }
         pool.events.push_back(Event::Controlled { depth: setting.depth, peak: occupied.peak });

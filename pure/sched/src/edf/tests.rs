@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use weir_model::{Bandwidth, Iops, Span};
+use weir_model::{Bandwidth, IoKind, Iops, Span};
 
 use super::*;
 
@@ -25,7 +25,7 @@ struct Pool {
 
 impl Pool {
     fn new(depth: u32) -> Self {
-        let mut edf = Edf::new(QueueDepth::new(depth));
+        let mut edf = Edf::new(QueueDepth::new(depth), TimeShare::PERCENT);
         edf.set_volume(at(0), DB, &VolumeKnobs::with_target(ms(10)));
         edf.set_volume(at(0), BACKUP, &VolumeKnobs::with_target(Span::from_secs(10)));
         Self { edf, slots: 0 }
@@ -47,6 +47,12 @@ impl Pool {
             Dispatch::Issue(io) => Some(io.id),
             _ => None,
         }
+    }
+
+    /// What BACKUP sends is background from now on.
+    fn with_background(mut self) -> Self {
+        self.edf.set_volume(at(0), BACKUP, &VolumeKnobs::BACKGROUND);
+        self
     }
 
     fn complete(&mut self, now: Instant, volume: VolumeId, id: IoId) {
@@ -94,6 +100,88 @@ fn nothing_is_issued_beyond_the_depth_until_something_is_past_due() {
 }
 
 #[test]
+fn a_request_without_a_promise_goes_after_every_one_with_a_promise() {
+    let mut pool = Pool::new(10).with_background();
+    let backup = pool.read(at(0), BACKUP);
+    let promised = [0, 1].map(|_| pool.read(at(60_000_000), DB));
+    let order: Vec<_> = std::iter::from_fn(|| pool.issued(at(60_000_000))).collect();
+    assert_eq!(order, [promised[0], promised[1], backup]);
+}
+
+#[test]
+fn a_background_request_passes_the_depth_gate_only_while_none_is_at_the_device_and_by_its_share() {
+    let mut pool = Pool::new(1).with_background();
+    let promised = [0, 1].map(|_| pool.read(at(0), DB));
+    let waiting = [0, 1, 2].map(|_| pool.read(at(0), BACKUP));
+    assert_eq!([pool.issued(at(0)), pool.issued(at(0))], [Some(promised[0]), Some(waiting[0])]);
+    let only_the_promise = Dispatch::AtDepth { recheck: Some(at(10_000)) };
+    assert_eq!(pool.edf.poll_dispatch(at(0)), only_the_promise, "one is at the device");
+    pool.complete(at(4_000), BACKUP, waiting[0]);
+    assert_eq!(pool.edf.poll_dispatch(at(4_000)), only_the_promise, "it is the share's turn only later");
+    assert_eq!(pool.issued(at(10_000)), Some(promised[1]));
+    // It took 4 ms, which are a hundredth of the 400 ms after it was dispatched.
+    assert_eq!(pool.edf.poll_dispatch(at(399_999)), Dispatch::AtDepth { recheck: Some(at(400_000)) });
+    assert_eq!(pool.issued(at(400_000)), Some(waiting[1]));
+    assert_eq!(pool.edf.poll_dispatch(at(900_000)), Dispatch::AtDepth { recheck: None });
+}
+
+#[test]
+fn a_background_volume_that_keeps_the_device_full_by_itself_does_not_pass_the_gate() {
+    let mut pool = Pool::new(1).with_background();
+    let waiting = [0, 1].map(|_| pool.read(at(0), BACKUP));
+    assert_eq!(pool.issued(at(0)), Some(waiting[0]));
+    assert_eq!(pool.edf.poll_dispatch(at(60_000_000)), Dispatch::AtDepth { recheck: None });
+    pool.complete(at(60_000_000), BACKUP, waiting[0]);
+    assert_eq!(pool.issued(at(60_000_000)), Some(waiting[1]));
+}
+
+#[test]
+fn with_a_share_of_zero_no_background_request_ever_passes_the_depth_gate() {
+    let mut pool = Pool::new(1).with_background();
+    pool.edf.lane = Lane::new(TimeShare::ZERO);
+    let promised = pool.read(at(0), DB);
+    let waiting = pool.read(at(0), BACKUP);
+    assert_eq!(pool.issued(at(0)), Some(promised));
+    assert_eq!(pool.edf.poll_dispatch(at(3_600_000_000)), Dispatch::AtDepth { recheck: None });
+    pool.complete(at(3_600_000_000), DB, promised);
+    assert_eq!(pool.issued(at(3_600_000_000)), Some(waiting));
+}
+
+#[test]
+fn background_volumes_go_in_turn_however_much_one_of_them_has_waiting() {
+    const LOG: VolumeId = VolumeId(2);
+    let mut pool = Pool::new(1).with_background();
+    pool.edf.set_volume(at(0), LOG, &VolumeKnobs::BACKGROUND);
+    let flood: Vec<IoId> = (0..100).map(|_| pool.read(at(0), BACKUP)).collect();
+    assert_eq!(pool.issued(at(0)), Some(flood[0]));
+    let few = [0, 1].map(|_| pool.read(at(1_000), LOG));
+    let expected = [(LOG, few[0]), (BACKUP, flood[1]), (LOG, few[1]), (BACKUP, flood[2]), (BACKUP, flood[3])];
+    let mut busy = (BACKUP, flood[0]);
+    for next in expected {
+        pool.complete(at(2_000), busy.0, busy.1);
+        assert_eq!(pool.issued(at(2_000)), Some(next.1));
+        busy = next;
+    }
+}
+
+#[test]
+fn a_volume_that_loses_its_promise_waits_behind_the_others_and_gets_it_back_at_once() {
+    let mut pool = Pool::new(1);
+    let busy = pool.read(at(0), BACKUP);
+    assert_eq!(pool.issued(at(0)), Some(busy));
+    let waiting = pool.read(at(0), DB);
+    pool.edf.set_volume(at(0), DB, &VolumeKnobs::BACKGROUND);
+    assert_eq!(pool.issued(at(0)), Some(waiting), "by the lane");
+    let (late, backup) = (pool.read(at(1_000), DB), pool.read(at(2_000), BACKUP));
+    pool.edf.set_volume(at(2_000), DB, &VolumeKnobs::with_target(ms(10)));
+    assert_eq!(pool.issued(at(11_000)), Some(late), "it is past due");
+    pool.complete(at(11_000), DB, waiting);
+    pool.complete(at(11_000), DB, late);
+    pool.complete(at(11_000), BACKUP, busy);
+    assert_eq!(pool.issued(at(11_000)), Some(backup));
+}
+
+#[test]
 fn a_past_due_request_passes_neither_its_rate_nor_its_concurrency() {
     let mut pool = Pool::new(1);
     pool.edf.set_volume(at(0), DB, &concurrency(1));
@@ -124,14 +212,35 @@ fn a_volume_at_its_bound_leaves_the_device_to_others() {
 }
 
 #[test]
-fn a_flush_leaves_before_its_volumes_data_and_past_its_rate() {
+fn a_flush_leaves_before_its_volumes_data_and_past_its_bandwidth() {
     let mut pool = Pool::new(10);
-    pool.edf.set_volume(at(0), DB, &rate(1.0));
+    let knobs = VolumeKnobs { max_bandwidth: Bandwidth::new(4096), ..VolumeKnobs::with_target(ms(10)) };
+    pool.edf.set_volume(at(0), DB, &knobs);
     let (one, _two) = (pool.read(at(0), DB), pool.read(at(0), DB));
     assert_eq!([pool.issued(at(0)), pool.issued(at(0))], [Some(one), None]);
     let flush = pool.submit(at(10), DB, IoKind::Flush);
     assert_eq!(pool.issued(at(10)), Some(flush));
     assert_eq!(pool.edf.poll_dispatch(at(10)), Dispatch::WaitUntil(at(995_000)));
+}
+
+#[test]
+fn a_flush_counts_as_a_request_and_the_rate_of_requests_holds_it() {
+    let mut pool = Pool::new(10);
+    pool.edf.set_volume(at(0), DB, &rate(1.0));
+    let flushes = [0, 1].map(|_| pool.submit(at(0), DB, IoKind::Flush));
+    assert_eq!([pool.issued(at(0)), pool.issued(at(0))], [Some(flushes[0]), None]);
+    assert_eq!(pool.edf.poll_dispatch(at(0)), Dispatch::WaitUntil(at(995_000)));
+    assert_eq!(pool.issued(at(995_000)), Some(flushes[1]));
+}
+
+#[test]
+fn a_flood_of_flushes_takes_no_more_than_every_other_request_of_its_volume() {
+    let mut pool = Pool::new(10);
+    pool.edf.set_volume(at(0), DB, &rate(1.0));
+    let data = [0, 1].map(|_| pool.read(at(0), DB));
+    let flushes = [0, 1, 2].map(|_| pool.submit(at(0), DB, IoKind::Flush));
+    let order: Vec<_> = (0..5).map(|second| pool.issued(at(second * 1_000_000)).unwrap()).collect();
+    assert_eq!(order, [flushes[0], data[0], flushes[1], data[1], flushes[2]]);
 }
 
 #[test]
@@ -163,7 +272,8 @@ fn flushes_that_overtake_data_leave_at_its_deadline_so_that_they_cannot_starve_i
 #[test]
 fn a_flush_gains_no_urgency_from_data_that_the_rate_gate_holds() {
     let mut pool = Pool::new(1);
-    pool.edf.set_volume(at(0), DB, &rate(1.0));
+    let knobs = VolumeKnobs { max_bandwidth: Bandwidth::new(4096), ..VolumeKnobs::with_target(ms(10)) };
+    pool.edf.set_volume(at(0), DB, &knobs);
     pool.read(at(0), DB);
     pool.read(at(0), DB);
     assert!(pool.issued(at(0)).is_some());

@@ -73,13 +73,28 @@ fn a_request_that_is_larger_than_the_burst_passes_and_is_paid_off_afterwards() {
 }
 
 #[test]
-fn a_flush_costs_nothing_and_a_trim_only_a_request() {
-    let mut gate = gate(Some(10.0), Some(1_000));
-    gate.charge(Instant::ORIGIN, IoKind::Flush, 0);
-    assert_eq!(gate.opens_at(IoKind::Read), Instant::ORIGIN);
-    gate.charge(Instant::ORIGIN, IoKind::Trim, 1 << 30);
-    assert_eq!(gate.opens_at(IoKind::Read), Instant::ORIGIN + Span::from_millis(95));
-    assert_eq!(gate.opens_at(IoKind::Flush), Instant::ORIGIN);
+fn a_flush_and_a_trim_cost_a_request_and_no_bandwidth() {
+    for kind in [IoKind::Flush, IoKind::Trim, IoKind::BlockStatus] {
+        let mut gate = gate(Some(10.0), Some(1_000));
+        gate.charge(Instant::ORIGIN, kind, 1 << 30);
+        let opens = Instant::ORIGIN + Span::from_millis(95);
+        assert_eq!(IoKind::ALL.map(|next| gate.opens_at(next)), [opens; IoKind::ALL.len()], "after {kind:?}");
+    }
+}
+
+#[test]
+fn zeroes_cost_what_a_write_costs_and_a_range_to_be_cached_what_a_read_costs() {
+    for kind in [IoKind::Write, IoKind::WriteZeroes, IoKind::Read, IoKind::Cache] {
+        let mut gate = gate(None, Some(1 << 20));
+        gate.charge(Instant::ORIGIN, kind, 8 << 20);
+        let opens = Instant::ORIGIN + Span::from_millis(7_995);
+        for next in [IoKind::Write, IoKind::WriteZeroes, IoKind::Read, IoKind::Cache] {
+            assert_eq!(gate.opens_at(next), opens, "{next:?} after {kind:?}");
+        }
+        for next in [IoKind::Flush, IoKind::Trim, IoKind::BlockStatus] {
+            assert_eq!(gate.opens_at(next), Instant::ORIGIN, "{next:?} after {kind:?}");
+        }
+    }
 }
 
 #[test]

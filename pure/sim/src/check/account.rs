@@ -69,16 +69,14 @@ impl Account {
         self.target = self.target_of_mix(recent.read_fraction());
     }
 
-    /// How long after its arrival a request is due at the array.
-    pub(super) fn due_after(&self, config: &EngineConfig) -> Span {
-        match (config.control, self.target) {
-            (Control::None, _) => Span::ZERO,
-            (Control::Facade(_), None) | (Control::Maestro(_) | Control::Port(_), _) => {
-                config.background_deadline
-            }
-            (Control::Facade(_), Some(target)) => {
+    /// How long after its arrival a request is due at the array; `None`: it is background. Where no depth is bounded, each is
+    /// due when it arrives.
+    pub(super) fn due_after(&self, config: &EngineConfig) -> Option<Span> {
+        match config.control {
+            Control::None | Control::Maestro(_) | Control::Port(_) => Some(Span::ZERO),
+            Control::Facade(_) => {
                 let needed = self.at_array.unwrap_or(Span::ZERO).saturating_mul(2);
-                Span::from_nanos(target.as_nanos().saturating_sub(needed.as_nanos()))
+                Some(Span::from_nanos(self.target?.as_nanos().saturating_sub(needed.as_nanos())))
             }
         }
     }

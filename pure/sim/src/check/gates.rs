@@ -1,18 +1,21 @@
-//! What is issued and what waits: the depth, a volume's own bound, and the longest that anybody may wait.
+//! What is issued and what waits: the depth, a volume's own bound, the share of the background, and the longest that
+//! anybody may wait.
 //!
 //! The rate limits of a volume are not recomputed here. A limit may hold a request back only until everything that
 //! was issued before is paid for ([`debt`]); a gate that is shut for longer starves its volume like any other.
 
+mod background;
 mod debt;
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use weir_engine::{Grant, VolumeConfig};
-use weir_model::{Instant, Io, IoId, IoKind, QueueDepth, Span, VolumeId};
+use weir_model::{Instant, Io, IoId, IoKind, QueueDepth, Span, TimeShare, VolumeId};
 
 use super::ledger::Ledger;
 use super::{Breach, Verified};
+use background::Background;
 use debt::Debt;
 
 #[derive(Debug)]
@@ -24,20 +27,23 @@ pub(super) struct Gates {
     /// A volume's bound has changed at this instant.
     bounds_changed: bool,
     in_flight: u32,
+    background: Background,
     volumes: Vec<Volume>,
-    /// By volume: when its oldest waiting request is due. Apart from the rest, as it is read at every instant.
+    /// By volume: when its oldest waiting request is due, or for a background volume, when it arrived. Apart from the rest, as
+    /// it is read at every instant.
     due: Vec<Instant>,
 }
 
 #[derive(Debug)]
 struct Volume {
-    due_after: Span,
+    /// `None`: it is background.
+    due_after: Option<Span>,
     /// What its operator lets it do.
     config: VolumeConfig,
     /// What the law lets it do, if it says.
     grant: Option<Grant>,
     in_flight: u32,
-    /// Flushes pass the rate limits.
+    /// Flushes may pass other requests.
     flushes: Lane,
     data: Lane,
     requests: Debt,
@@ -49,12 +55,20 @@ struct Volume {
 struct Lane(VecDeque<(IoId, Instant)>);
 
 impl Gates {
-    pub(super) const fn new(depth: Option<QueueDepth>, total: Option<NonZeroU32>) -> Self {
-        Self { depth, total, bounds_changed: false, in_flight: 0, volumes: Vec::new(), due: Vec::new() }
+    pub(super) const fn new(depth: Option<QueueDepth>, total: Option<NonZeroU32>, share: TimeShare) -> Self {
+        Self {
+            depth,
+            total,
+            bounds_changed: false,
+            in_flight: 0,
+            background: Background::new(share),
+            volumes: Vec::new(),
+            due: Vec::new(),
+        }
     }
 
     /// The next volume, by number, is held to these limits.
-    pub(super) fn add(&mut self, due_after: Span, config: &VolumeConfig) {
+    pub(super) fn add(&mut self, due_after: Option<Span>, config: &VolumeConfig) {
         let mut volume = Volume {
             due_after,
             config: config.clone(),
@@ -88,8 +102,14 @@ impl Gates {
         self.volumes[volume.0 as usize].grant = None;
     }
 
-    pub(super) fn set_due_after(&mut self, volume: VolumeId, due_after: Span) {
-        self.volumes[volume.0 as usize].due_after = due_after;
+    pub(super) fn set_due_after(&mut self, volume: VolumeId, due_after: Option<Span>) {
+        let changed = &mut self.volumes[volume.0 as usize];
+        match (changed.due_after, due_after) {
+            (Some(_), None) => self.background.add(changed.in_flight),
+            (None, Some(_)) => self.background.subtract(changed.in_flight),
+            _ => {}
+        }
+        changed.due_after = due_after;
         self.refresh(volume);
     }
 
@@ -116,27 +136,33 @@ impl Gates {
 
     /// A request was issued, which the ledger knows already.
     pub(super) fn on_issue(&mut self, now: Instant, io: &Io, ledger: &Ledger) -> Verified {
-        let due = self.due[io.volume.0 as usize];
-        let volume = &mut self.volumes[io.volume.0 as usize];
-        if let Some(depth) = self.depth.filter(|depth| self.in_flight >= depth.get() && due > now) {
-            let in_flight = self.in_flight;
-            return Err(Box::new(Breach::DepthExceeded { volume: io.volume, in_flight, depth, due }));
+        let is_background = self.volumes[io.volume.0 as usize].due_after.is_none();
+        if is_background {
+            self.check_background(now, io)?
+        } else {
+            self.check_promised(now, io)?
         }
+        let volume = &mut self.volumes[io.volume.0 as usize];
         if let Some(bound) = volume.bound().filter(|bound| volume.in_flight >= bound.get()) {
             let (in_flight, bound) = (volume.in_flight + 1, bound.get());
             return Err(Box::new(Breach::ConcurrencyExceeded { volume: io.volume, in_flight, bound }));
         }
         volume.in_flight += 1;
         self.in_flight += 1;
+        self.background.add(u32::from(is_background));
         volume.charge(now, io);
         volume.forget_gone(ledger);
         self.refresh(io.volume);
         Ok(())
     }
 
-    pub(super) fn on_answer(&mut self, volume: VolumeId) {
+    /// The array has answered a request.
+    pub(super) fn on_answer(&mut self, now: Instant, volume: VolumeId, id: IoId) {
+        let volume = &mut self.volumes[volume.0 as usize];
         self.in_flight -= 1;
-        self.volumes[volume.0 as usize].in_flight -= 1;
+        volume.in_flight -= 1;
+        self.background.subtract(u32::from(volume.due_after.is_none()));
+        self.background.on_answer(now, id);
     }
 
     /// A request was aborted, which the ledger knows already.
@@ -151,11 +177,56 @@ impl Gates {
             self.check_total()?;
         }
         for (due, volume) in self.due.iter().zip(0..) {
-            if *due <= now && self.volumes[volume as usize].is_starved(now) {
+            if *due <= now && self.is_starved(now, VolumeId(volume)) {
                 return Err(Box::new(Breach::Starved { volume: VolumeId(volume), due: *due }));
             }
         }
         Ok(())
+    }
+
+    /// Whether something of it is due, or without a promise has its turn, and nothing of its own holds it back.
+    fn is_starved(&self, now: Instant, volume: VolumeId) -> bool {
+        let volume = &self.volumes[volume.0 as usize];
+        match volume.due_after {
+            Some(due_after) => volume.could_go(now, due_after),
+            None if self.is_full() => self.background.may_pass(now) && volume.could_go(now, Span::ZERO),
+            None => volume.could_go(now, Span::ZERO),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.depth.is_some_and(|depth| self.in_flight >= depth.get())
+    }
+
+    /// A promised request passes the depth only when its volume is due.
+    fn check_promised(&self, now: Instant, io: &Io) -> Verified {
+        let due = self.due[io.volume.0 as usize];
+        match self.depth.filter(|_| self.is_full() && due > now) {
+            Some(depth) => {
+                let in_flight = self.in_flight;
+                Err(Box::new(Breach::DepthExceeded { volume: io.volume, in_flight, depth, due }))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A background request passes the depth only by its share, and no promised one that could go instead.
+    fn check_background(&mut self, now: Instant, io: &Io) -> Verified {
+        if self.is_full() {
+            if !self.background.may_pass(now) {
+                let in_flight = self.in_flight;
+                return Err(Box::new(Breach::ShareExceeded { volume: io.volume, in_flight }));
+            }
+            self.background.on_passed(now, io.id);
+            return Ok(());
+        }
+        let could_go = |volume: &Volume| volume.due_after.is_some() && volume.could_go(now, Span::ZERO);
+        match (0..).zip(&self.volumes).find(|(_, volume)| could_go(volume)) {
+            Some((promised, _)) => {
+                Err(Box::new(Breach::PromisePassed { volume: io.volume, promised: VolumeId(promised) }))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The bounds that the law has given are within its total, or one for each volume.
@@ -193,10 +264,9 @@ impl Volume {
     }
 
     fn charge(&mut self, now: Instant, io: &Io) {
-        if io.kind != IoKind::Flush {
-            self.requests.charge(now, 1);
-        }
-        if io.kind.direction().is_some() {
+        self.requests.charge(now, 1);
+        let counts_by_length = [IoKind::Read, IoKind::Write, IoKind::WriteZeroes, IoKind::Cache];
+        if counts_by_length.contains(&io.kind) {
             self.bytes.charge(now, io.length);
         }
     }
@@ -206,18 +276,18 @@ impl Volume {
         self.data.forget_gone(ledger);
     }
 
-    /// When its oldest waiting request is due.
+    /// When its oldest waiting request is due, or has arrived.
     fn due(&self) -> Instant {
         let oldest = [&self.flushes, &self.data].into_iter().filter_map(Lane::oldest).min();
-        oldest.map_or(Instant::FAR_FUTURE, |arrived| arrived + self.due_after)
+        oldest.map_or(Instant::FAR_FUTURE, |arrived| arrived + self.due_after.unwrap_or(Span::ZERO))
     }
 
-    /// Whether something is due that nothing of its own holds back.
-    fn is_starved(&self, now: Instant) -> bool {
-        let is_due = |lane: &Lane| lane.oldest().is_some_and(|arrived| arrived + self.due_after <= now);
+    /// Whether something has waited for `at_least` that nothing of its own holds back.
+    fn could_go(&self, now: Instant, at_least: Span) -> bool {
+        let has_waited = |lane: &Lane| lane.oldest().is_some_and(|arrived| arrived + at_least <= now);
         let is_held = self.bound().is_some_and(|bound| self.in_flight >= bound.get());
-        let is_gated = !(self.requests.is_paid(now) && self.bytes.is_paid(now));
-        !is_held && (is_due(&self.flushes) || is_due(&self.data) && !is_gated)
+        let (requests, bytes) = (self.requests.is_paid(now), self.bytes.is_paid(now));
+        !is_held && requests && (has_waited(&self.flushes) || has_waited(&self.data) && bytes)
     }
 }
 

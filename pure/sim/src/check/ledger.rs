@@ -66,15 +66,21 @@ impl Ledger {
         Ok(())
     }
 
-    /// The volume of the request that was answered.
-    pub(super) fn on_answer(&mut self, now: Instant, slot: u32, ok: bool) -> Result<VolumeId, Box<Breach>> {
+    /// The request that was answered, and its volume.
+    pub(super) fn on_answer(
+        &mut self,
+        now: Instant,
+        slot: u32,
+        ok: bool,
+    ) -> Result<(VolumeId, IoId), Box<Breach>> {
         let generation = self.entries.get(slot as usize).map_or(0, |entry| entry.generation);
-        let entry = self.known(IoId { slot, generation }, Stage::AtArray, "answered")?;
+        let id = IoId { slot, generation };
+        let entry = self.known(id, Stage::AtArray, "answered")?;
         let Entry { arrived, issued, volume, length, kind, .. } = *entry;
         entry.stage = Stage::Free;
         let (queued, device, total) = (issued.since(arrived), now.since(issued), now.since(arrived));
         self.expected.push_back(Event::Finished { volume, kind, length, ok, queued, device, total });
-        Ok(volume)
+        Ok((volume, id))
     }
 
     /// The volume of the request that was aborted.

@@ -67,6 +67,24 @@ pub enum Breach {
         /// When the volume's oldest waiting request was due.
         due: Instant,
     },
+    /// A background request was issued above the depth, and it was not their share's turn.
+    #[error(
+        "{volume:?}, which has no promise, issued a request above the depth, with {in_flight} at the array"
+    )]
+    ShareExceeded {
+        /// The volume.
+        volume: VolumeId,
+        /// How many requests were at the array before.
+        in_flight: u32,
+    },
+    /// A background request was issued while a promised one waited that could have gone.
+    #[error("a request of {volume:?}, which has no promise, went before one of {promised:?}, which has one")]
+    PromisePassed {
+        /// Whose request was issued.
+        volume: VolumeId,
+        /// Whose request waited.
+        promised: VolumeId,
+    },
     /// The depth that was reported is not the one in force.
     #[error("a depth of {reported} was reported, but {in_force:?} is in force")]
     DepthMisreported {

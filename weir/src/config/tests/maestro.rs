@@ -129,8 +129,7 @@ fn what_belongs_to_another_law_is_refused() {
         );
         assert_eq!(found, [expected]);
     };
-    for line in ["growth = 0.1", "control_period = \"50ms\"", "background_deadline = \"1s\"", "max_depth = 9"]
-    {
+    for line in ["growth = 0.1", "control_period = \"50ms\"", "background_share = 0.1", "max_depth = 9"] {
         of(line, "facade");
     }
     let text = format!("{HEAD}total_concurrency = 9\n{}", volume("p", "v", ""));

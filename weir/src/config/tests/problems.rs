@@ -113,6 +113,15 @@ fn a_value_of_the_wrong_type_gets_what_would_be_right() {
             "15: pool.b.growth: found 0; accepted: a number above 0, at most 1, such as 0.1",
         ),
         (
+            "[pool.b]\nbackground_share = 0.6\n",
+            "15: pool.b.background_share: found 0.6; accepted: a number from 0 to 0.5, such as 0.01",
+        ),
+        (
+            "[pool.b]\nbackground_deadline = \"10s\"\n",
+            "15: pool.b.background_deadline: found a key of earlier versions; accepted: background_share, \
+             the part of the device's time that volumes without an SLO get where those with one keep it full",
+        ),
+        (
             "[pool.b]\ngrowth = nan\n",
             "15: pool.b.growth: found nan; accepted: a number above 0, at most 1, such as 0.1",
         ),

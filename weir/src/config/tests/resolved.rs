@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bytesize::ByteSize;
 use rustix::io::Errno;
-use weir_model::{Bandwidth, IoKind, Iops, QueueDepth, Slo, SloPoint, Span};
+use weir_model::{Bandwidth, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, TimeShare};
 
 use super::super::fault::{Fault, FaultEffect};
 use super::super::listen::{Address, TcpAddress};
@@ -35,7 +35,7 @@ growth = 0.25
 initial_depth = 8
 max_depth = 16
 slo_window = "2s"
-background_deadline = "30s"
+background_share = 0.05
 
 [pool.plain]
 control = "none"
@@ -96,6 +96,7 @@ fn every_key_can_be_set() {
     assert_eq!(limits.bytes_in_flight.value, ByteSize::mib(96));
     let pool = &config.pools["fast"];
     assert_eq!((pool.growth.value, pool.max_depth.value), (0.25, QueueDepth::new(16)));
+    assert_eq!(pool.background_share.value, TimeShare::new(0.05).unwrap());
     let volume = &config.volumes["all"];
     assert_eq!(volume.backend.value, BackendConfig::Station("slow".to_owned()));
     assert_eq!(volume.max_iops.value, Iops::new(1200.0));

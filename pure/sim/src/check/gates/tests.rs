@@ -5,6 +5,7 @@ use weir_model::Iops;
 use super::*;
 
 const VOLUME: VolumeId = VolumeId(0);
+const BACKGROUND: VolumeId = VolumeId(1);
 const DEADLINE: Span = Span::from_millis(100);
 
 const fn ms(millis: u64) -> Instant {
@@ -19,14 +20,25 @@ struct Pool {
 
 impl Pool {
     fn new(limits: &VolumeConfig) -> Self {
-        let mut gates = Gates::new(Some(QueueDepth::new(2)), NonZeroU32::new(8));
-        gates.add(DEADLINE, limits);
+        let mut gates = Gates::new(Some(QueueDepth::new(2)), NonZeroU32::new(8), TimeShare::PERCENT);
+        gates.add(Some(DEADLINE), limits);
         Self { ledger: Ledger::default(), gates }
     }
 
+    /// With a second volume that is promised nothing.
+    fn with_background() -> Self {
+        let mut pool = Self::new(&VolumeConfig::default());
+        pool.gates.add(None, &VolumeConfig::default());
+        pool
+    }
+
     fn submit(&mut self, now: Instant, slot: u32) -> Io {
+        self.submit_to(now, VOLUME, slot)
+    }
+
+    fn submit_to(&mut self, now: Instant, volume: VolumeId, slot: u32) -> Io {
         let id = IoId { slot, generation: 0 };
-        let io = Io { id, volume: VOLUME, kind: IoKind::Write, offset: 0, length: 4096, arrived: now };
+        let io = Io { id, volume, kind: IoKind::Write, offset: 0, length: 4096, arrived: now };
         self.ledger.on_submit(&io).unwrap();
         self.gates.on_submit(&io);
         io
@@ -56,6 +68,46 @@ fn a_request_that_is_due_may_exceed_the_depth() {
     for io in &waiting {
         assert_eq!(pool.issue(ms(100), io), Ok(()));
     }
+}
+
+#[test]
+fn a_background_request_that_goes_before_a_promise_is_caught() {
+    let mut pool = Pool::with_background();
+    pool.submit(ms(0), 0);
+    let background = pool.submit_to(ms(0), BACKGROUND, 1);
+    let passed = pool.issue(ms(50), &background).unwrap_err();
+    assert_eq!(*passed, Breach::PromisePassed { volume: BACKGROUND, promised: VOLUME });
+}
+
+#[test]
+fn background_requests_that_pass_the_depth_beyond_their_share_are_caught() {
+    let mut pool = Pool::with_background();
+    let promised: Vec<Io> = (0..2).map(|slot| pool.submit(ms(0), slot)).collect();
+    promised.iter().for_each(|io| pool.issue(ms(0), io).unwrap());
+    let waiting: Vec<Io> = (2..5).map(|slot| pool.submit_to(ms(0), BACKGROUND, slot)).collect();
+    assert_eq!(pool.issue(ms(10), &waiting[0]), Ok(()));
+    let exceeded = |in_flight| Box::new(Breach::ShareExceeded { volume: BACKGROUND, in_flight });
+    assert_eq!(pool.gates.check_background(ms(1_000), &waiting[1]), Err(exceeded(3)), "one is there");
+    pool.gates.on_answer(ms(15), BACKGROUND, waiting[0].id);
+    assert_eq!(pool.gates.check_background(ms(509), &waiting[1]), Err(exceeded(2)));
+    assert_eq!(pool.gates.check_background(ms(510), &waiting[1]), Ok(()));
+}
+
+#[test]
+fn a_background_request_that_waits_while_the_depth_has_room_or_its_share_is_due_is_caught() {
+    let mut pool = Pool::with_background();
+    let promised: Vec<Io> = (0..2).map(|slot| pool.submit(ms(0), slot)).collect();
+    let waiting: Vec<Io> = (2..4).map(|slot| pool.submit_to(ms(0), BACKGROUND, slot)).collect();
+    let starved = Err(Box::new(Breach::Starved { volume: BACKGROUND, due: ms(0) }));
+    pool.issue(ms(0), &promised[0]).unwrap();
+    assert_eq!(pool.gates.at_rest(ms(0)), starved, "there is room for one more");
+    pool.issue(ms(0), &promised[1]).unwrap();
+    assert_eq!(pool.gates.at_rest(ms(0)), starved, "nothing has used the share yet");
+    pool.issue(ms(0), &waiting[0]).unwrap();
+    assert_eq!(pool.gates.at_rest(ms(900)), Ok(()));
+    pool.gates.on_answer(ms(900), BACKGROUND, waiting[0].id);
+    assert_eq!(pool.gates.at_rest(ms(89_999)), Ok(()));
+    assert_eq!(pool.gates.at_rest(ms(90_000)), starved);
 }
 
 #[test]
@@ -91,7 +143,7 @@ fn a_request_that_waits_past_its_deadline_is_caught() {
 fn a_new_deadline_holds_for_what_waits() {
     let mut pool = Pool::new(&VolumeConfig::default());
     pool.submit(ms(0), 0);
-    pool.gates.set_due_after(VOLUME, Span::from_millis(10));
+    pool.gates.set_due_after(VOLUME, Some(Span::from_millis(10)));
     assert!(pool.gates.at_rest(ms(10)).is_err());
 }
 
@@ -112,7 +164,7 @@ fn a_volume_at_its_bound_is_not_starved() {
     pool.submit(ms(0), 1);
     assert_eq!(pool.issue(ms(0), &first), Ok(()));
     assert_eq!(pool.gates.at_rest(ms(5_000)), Ok(()));
-    pool.gates.on_answer(VOLUME);
+    pool.gates.on_answer(ms(5_000), VOLUME, first.id);
     assert!(pool.gates.at_rest(ms(5_000)).is_err());
 }
 

@@ -39,7 +39,7 @@ fn found(result: Result<impl std::fmt::Debug, Box<Breach>>) -> &'static str {
 #[test]
 fn a_request_that_is_answered_and_reported_once_is_right() {
     let mut ledger = issued();
-    assert_eq!(ledger.on_answer(at(30), 3, true), Ok(VOLUME));
+    assert_eq!(ledger.on_answer(at(30), 3, true), Ok((VOLUME, io(3).id)));
     assert_eq!(ledger.on_report(&finished(20)), Ok(()));
     assert_eq!((ledger.at_rest(), ledger.at_end(VOLUME, 0)), (Ok(()), Ok(())));
 }

@@ -1,0 +1,138 @@
+//! Requests without data that a client may make as long as it likes: the engine and the device get them in pieces.
+//!
+//! A write has at most 32 MiB, since its data has to be here. A trim, a range of zeroes or one to be cached is 28 bytes
+//! for up to 4 GiB. In one piece it would be one huge operation at the device, before which everybody else waits; and at
+//! a volume's rate gate a debt of an hour, or no limit at all. So a piece is no longer than the largest write. The next
+//! one goes to the engine when the one before has finished: a request has one entry in every table, however long it is.
+//!
+//! - To the scheduler, the rate gate, the sensors, recordings and counters each piece is a request.
+//! - The client gets one reply: after the last piece, or the first error. The pieces before that stay done, which the
+//!   protocol leaves open for any request that fails; so also if a later piece of a fast zero cannot be fast.
+//! - Every piece has the flags of its command: with FUA all of the range is durable when the last has finished.
+//! - Nobody waits for the rest of a request whose client has left: it is not begun. At a shutdown whose time is up the
+//!   rest is refused with `ESHUTDOWN`.
+//!
+//! Pieces end at multiples of their length on the volume, so that a range with odd ends has whole blocks in between.
+
+use weir_model::Instant;
+use weir_nbd::{Command, CommandKind, NbdError};
+
+use super::{Pending, Shard};
+use crate::exports::LARGEST_REQUEST;
+use crate::output::Reply;
+use crate::reply;
+
+/// A part of a command that is one request to the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Piece {
+    pub(super) offset: u64,
+    pub(super) length: u32,
+    /// Bytes of the command behind this piece.
+    left: u32,
+}
+
+impl Piece {
+    /// The first piece of a command.
+    pub(super) fn first(command: &Command) -> Self {
+        let Command { kind, offset, length, .. } = *command;
+        match kind {
+            CommandKind::Trim | CommandKind::WriteZeroes | CommandKind::Cache => Self::of(offset, length),
+            // Of the rest only block status may be long. Its answer is short, and ends where it likes.
+            _ => Self { offset, length, left: 0 },
+        }
+    }
+
+    /// The piece behind this one.
+    pub(super) fn next(self) -> Option<Self> {
+        (self.left > 0).then(|| Self::of(self.offset + u64::from(self.length), self.left))
+    }
+
+    fn of(offset: u64, length: u32) -> Self {
+        let largest = u64::from(LARGEST_REQUEST);
+        let to_boundary = u32::try_from(largest - offset % largest).unwrap_or(LARGEST_REQUEST);
+        let first = length.min(to_boundary);
+        Self { offset, length: first, left: length - first }
+    }
+}
+
+/// A request of which a piece has finished, with success, and more is to come. To the engine that piece is not answered
+/// yet, so that its volume cannot end in between.
+pub(super) struct Unfinished {
+    pub(super) pool: usize,
+    pub(super) pending: Pending,
+    pub(super) next: Piece,
+}
+
+impl Shard {
+    /// Notes that the next piece is to begin: in the next turn, since a device that finishes at once would else go
+    /// through gigabytes in one, and no socket is read meanwhile.
+    pub(super) fn begin_later(&mut self, unfinished: Unfinished) {
+        self.unfinished.push(unfinished);
+        self.wake_driver();
+    }
+
+    /// Lets the next pieces in, of those requests that somebody waits for.
+    pub(super) fn begin_next_pieces(&mut self, now: Instant) {
+        for Unfinished { pool, pending, next } in std::mem::take(&mut self.unfinished) {
+            self.pools[pool].engine.handle_reply(now, pending.id); // that piece ends; the next one is another request
+            let Pending { connection: id, command, charge, .. } = pending;
+            let gives_up = self.gives_up;
+            match self.connection(id) {
+                None => drop(self.budget.give_back(charge)),
+                Some(connection) if gives_up => {
+                    let ends = Reply { charge, ..Reply::default() };
+                    let (output, session) = (&mut connection.output, &connection.session);
+                    reply::push_error(output, session, command.cookie, NbdError::Shutdown, ends);
+                    self.touch(id.key);
+                }
+                Some(_) => self.submit(now, id.key, command, next, None, charge),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u32 = 1 << 20;
+
+    fn pieces(kind: CommandKind, offset: u64, length: u32) -> Vec<(u64, u32)> {
+        let first = Piece::first(&Command::new(kind, 1, offset, length));
+        std::iter::successors(Some(first), |piece| piece.next()).map(|p| (p.offset, p.length)).collect()
+    }
+
+    #[test]
+    fn the_pieces_of_a_long_request_are_all_of_it_and_none_is_longer_than_the_largest_write() {
+        for kind in [CommandKind::Trim, CommandKind::WriteZeroes, CommandKind::Cache] {
+            for (offset, length) in
+                [(0, u32::MAX), (512, u32::MAX), (1 << 40, 1), (7, 96 * MIB), (0, 32 * MIB)]
+            {
+                let pieces = pieces(kind, offset, length);
+                let mut end = offset;
+                for (at, length) in &pieces {
+                    assert!(*at == end && *length <= 32 * MIB && *length > 0, "{pieces:?}");
+                    end = at + u64::from(*length);
+                }
+                assert_eq!(end, offset + u64::from(length));
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_end_at_multiples_of_their_length_so_that_only_the_ends_are_odd() {
+        let found = pieces(CommandKind::WriteZeroes, 1_000, 64 * MIB);
+        let largest = u64::from(32 * MIB);
+        let first = 32 * MIB - 1_000;
+        assert_eq!(found, [(1_000, first), (largest, 32 * MIB), (2 * largest, 1_000)]);
+    }
+
+    #[test]
+    fn what_carries_data_and_what_is_answered_shortly_is_one_piece() {
+        for kind in [CommandKind::Read, CommandKind::Write, CommandKind::BlockStatus] {
+            assert_eq!(pieces(kind, 5, 32 * MIB), [(5, 32 * MIB)]);
+        }
+        assert_eq!(pieces(CommandKind::BlockStatus, 0, u32::MAX), [(0, u32::MAX)]);
+        assert_eq!(pieces(CommandKind::Flush, 0, 0), [(0, 0)]);
+    }
+}

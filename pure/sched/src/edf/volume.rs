@@ -1,0 +1,96 @@
+//! What [`Edf`](super::Edf) knows of a volume: its requests that wait, and which of them would go first.
+
+use weir_model::{Instant, Io, IoKind};
+
+use crate::{Chain, RateGate, SlotChains, VolumeKnobs};
+
+/// A volume.
+#[derive(Debug)]
+pub(super) struct Volume {
+    pub(super) knobs: VolumeKnobs,
+    pub(super) rate: RateGate,
+    pub(super) in_flight: u32,
+    pub(super) flushes: Chain,
+    pub(super) data: Chain,
+    /// Its last request was a flush that went before data which waits: now it is the data's turn.
+    pub(super) flush_overtook: bool,
+    /// Whether it is counted among those that have work and are at their bound.
+    pub(super) held: bool,
+    /// If it is background: when its turn comes, as a number that the lowest of goes first.
+    pub(super) turn: u64,
+}
+
+/// A request that waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) io: Io,
+    pub(super) number: u64,
+}
+
+/// What a volume could send, its own bound apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Prospect {
+    /// The arrival of the oldest request that its rate lets pass; `None` if there is none.
+    pub(super) oldest: Option<Instant>,
+    /// When its rate lets the next one pass that it holds back; `None` if it holds none back.
+    pub(super) opens: Option<Instant>,
+}
+
+impl Volume {
+    /// A volume without requests.
+    pub(super) fn new(knobs: &VolumeKnobs) -> Self {
+        Self {
+            knobs: *knobs,
+            rate: RateGate::default(),
+            in_flight: 0,
+            flushes: Chain::EMPTY,
+            data: Chain::EMPTY,
+            flush_overtook: false,
+            held: false,
+            turn: 0,
+        }
+    }
+
+    /// The requests that one of this kind waits among.
+    pub(super) fn lane(&mut self, kind: IoKind) -> &mut Chain {
+        if kind == IoKind::Flush { &mut self.flushes } else { &mut self.data }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.flushes.is_empty() && self.data.is_empty()
+    }
+
+    pub(super) const fn is_background(&self) -> bool {
+        self.knobs.due_after.is_none()
+    }
+
+    pub(super) fn is_at_bound(&self) -> bool {
+        self.knobs.concurrency.is_some_and(|bound| self.in_flight >= bound.get())
+    }
+
+    /// What it could send now.
+    pub(super) fn prospect(&self, now: Instant, waiting: &SlotChains<Waiting>) -> Prospect {
+        let firsts = [&self.flushes, &self.data].map(|lane| waiting.front(lane));
+        let firsts = firsts.into_iter().flatten().map(|first| (first, self.rate.opens_at(first.io.kind)));
+        let mut prospect = Prospect { oldest: None, opens: None };
+        for (first, opens) in firsts {
+            let (to, at) = if opens > now {
+                (&mut prospect.opens, opens)
+            } else {
+                (&mut prospect.oldest, first.io.arrived)
+            };
+            *to = Some(to.map_or(at, |earlier| earlier.min(at)));
+        }
+        prospect
+    }
+
+    /// Takes out the request that it sends first: a flush, but no second one before data that may pass.
+    pub(super) fn pop(&mut self, now: Instant, waiting: &mut SlotChains<Waiting>) -> Option<Io> {
+        let data_may_pass =
+            waiting.front(&self.data).is_some_and(|first| self.rate.opens_at(first.io.kind) <= now);
+        let sends_flush = !(self.flushes.is_empty() || data_may_pass && self.flush_overtook);
+        self.flush_overtook = sends_flush && data_may_pass;
+        let lane = if sends_flush { &mut self.flushes } else { &mut self.data };
+        waiting.pop_front(lane).map(|first| first.io)
+    }
+}
