@@ -1,3 +1,5 @@
+//! The properties that the budget promises, step by step and for random loads.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -203,9 +205,9 @@ proptest! {
             waiting.retain(|connection| !granted.contains(connection));
             prop_assert!(rig.sum() <= total);
             // Whatever the others hold: who is promised something and holds nothing gets in.
-            for volume in 0..parts.len() {
+            for (volume, part) in parts.iter().enumerate() {
                 let owner = rig.budget.owner(rig.owners[volume]);
-                if parts[volume] == Part::Promised && owner.used == 0 {
+                if *part == Part::Promised && owner.used == 0 {
                     prop_assert!(owner.waiting.is_empty());
                     prop_assert_eq!(rig.ask(volume, LARGEST), None);
                     let last = rig.charges.len() - 1;
