@@ -43,7 +43,7 @@ fn record(path: &Path, control: Control) {
     let limited = VolumeConfig { max_iops: Iops::new(900.0), ..VolumeConfig::default() };
     let volumes = [promised, limited].map(|config| engine.add_volume(Instant::ORIGIN, config));
     let is_port = matches!(control, Control::Port(_));
-    for number in 1..60_u64 {
+    for (i, number) in (1..60_usize).zip(1_u64..) {
         let now = Instant::from_nanos(number * 3_000_000);
         if is_port && number % 20 == 1 {
             let grant = Grant { concurrency: 9.try_into().unwrap(), max_iops: None, max_bandwidth: None };
@@ -51,9 +51,9 @@ fn record(path: &Path, control: Control) {
             engine.set_fallback(now, granted.clone());
             engine.handle_grants(now, Grants { until: now + Span::from_millis(50), volumes: granted });
         }
-        let kind = [IoKind::Read, IoKind::Write, IoKind::Flush][number as usize % 3];
+        let kind = [IoKind::Read, IoKind::Write, IoKind::Flush][i % 3];
         let length = if kind == IoKind::Flush { 0 } else { 4096 };
-        let request = Request { volume: volumes[number as usize % 2], kind, offset: number * 4096, length };
+        let request = Request { volume: volumes[i % 2], kind, offset: number * 4096, length };
         let first = engine.handle_submit(now, request);
         engine.handle_submit(now, request);
         if number % 7 == 0 {
@@ -98,22 +98,22 @@ fn live_through(path: &Path) {
     }
 }
 
-/// The next of a row of numbers that look like chance, and are the same each time.
-fn next(state: &mut u64) -> u64 {
+/// The next of a row of numbers below `below` that look like chance, and are the same each time.
+fn next(state: &mut u64, below: usize) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    *state >> 33
+    usize::try_from(*state >> 33).expect("31 bits") % below
 }
 
-fn mutate(content: &mut Vec<u8>, state: &mut u64) {
+fn mutate(content: &mut [u8], state: &mut u64) {
     // Behind the header and the length of the first block of records, which would only be refused.
-    let from = 4 + content[0] as usize + 4;
-    for _ in 0..=next(state) % 3 {
-        let at = from + next(state) as usize % (content.len() - from - 5);
-        match next(state) % 4 {
-            0 => content[at] ^= 1 << (next(state) % 8),
-            1 => content[at] = [0, 1, 0x7f, 0x80, 0xff][next(state) as usize % 5],
+    let from = 4 + usize::from(content[0]) + 4;
+    for _ in 0..=next(state, 3) {
+        let at = from + next(state, content.len() - from - 5);
+        match next(state, 4) {
+            0 => content[at] ^= 1 << next(state, 8),
+            1 => content[at] = [0, 1, 0x7f, 0x80, 0xff][next(state, 5)],
             2 => content[at..at + 5].fill(0xff),
-            _ => content[at] = content[from + next(state) as usize % (content.len() - from)],
+            _ => content[at] = content[from + next(state, content.len() - from)],
         }
     }
 }
