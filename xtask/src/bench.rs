@@ -13,6 +13,7 @@ mod cpu;
 mod criterion;
 mod decision;
 mod handshake;
+mod hostile;
 mod idle;
 mod images;
 mod interval;
@@ -55,6 +56,9 @@ pub(crate) struct Arguments {
     /// Only the cases with this text in their name, such as file, tcp or read-4k-d32; results are not kept
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// This program instead of one that is built for it, to measure another commit or a build of one's own
+    #[arg(long, value_name = "PROGRAM")]
+    weir: Option<PathBuf>,
     /// Where the files go that are served, some GiB; they are kept for the next run [default: target/bench]
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -78,11 +82,14 @@ pub(crate) fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let versus: Vec<_> = cases::all().into_iter().filter(|case| arguments.wants(&case.name())).collect();
     let idle = arguments.wants(idle::NAME);
     let functions: Vec<_> = FUNCTIONS.iter().filter(|benchmark| arguments.wants(benchmark.name)).collect();
+    let attacks: Vec<_> = hostile::ATTACKS.iter().filter(|attack| arguments.wants(attack.name)).collect();
     let alone = [idle::NAME].into_iter().chain(FUNCTIONS.iter().map(|benchmark| benchmark.name));
+    let alone = alone.chain(hostile::ATTACKS.iter().map(|attack| attack.name));
     let names = cases::all().into_iter().map(|case| case.name()).chain(alone.map(str::to_owned));
-    ensure!(!versus.is_empty() || idle || !functions.is_empty(), none_wanted(names));
+    let some = !versus.is_empty() || idle || !functions.is_empty() || !attacks.is_empty();
+    ensure!(some, none_wanted(names));
 
-    let bed = TestBed::prepare(arguments.dir.as_deref())?;
+    let bed = TestBed::prepare(arguments.dir.as_deref(), arguments.weir.as_deref())?;
     let occasion = Occasion::read("bench", &bed, effort)?;
     for case in versus.iter().filter(|case| case.store == Store::File) {
         servers::write_images(&bed, case.rival)?;
@@ -93,7 +100,9 @@ pub(crate) fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         rows.extend(benchmark.measure(&bed)?);
     }
     let pairs: u32 = versus.iter().map(|case| case.rounds(effort.rounds)).sum();
-    let mut progress = Progress::new(2 * pairs + if idle { idle::measurements(effort) } else { 0 });
+    let others = if idle { idle::measurements(effort) } else { 0 };
+    let of_attacks = hostile::measurements(effort) * u32::try_from(attacks.len())?;
+    let mut progress = Progress::new(2 * pairs + others + of_attacks);
     let mut samples = Vec::new();
     for case in &versus {
         let measured = versus::measure(&bed, case, effort, &mut progress)?;
@@ -102,6 +111,9 @@ pub(crate) fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if idle {
         rows.extend(idle::measure(&bed, effort, &mut progress)?);
+    }
+    for attack in attacks {
+        rows.extend(hostile::measure(&bed, attack, effort, &mut progress)?);
     }
     let report = Report::new(occasion, rows, serde_json::to_value(samples)?);
     print!("{}", report.to_text());
@@ -117,7 +129,7 @@ pub(crate) fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let cases: Vec<_> = qos::CASES.iter().filter(|case| arguments.wants(case.name)).collect();
     ensure!(!cases.is_empty(), none_wanted(qos::CASES.iter().map(|case| case.name.to_owned())));
 
-    let bed = TestBed::prepare(arguments.dir.as_deref())?;
+    let bed = TestBed::prepare(arguments.dir.as_deref(), arguments.weir.as_deref())?;
     let occasion = Occasion::read("qos", &bed, effort)?;
     let outcome = qos::measure(&bed, &cases, effort)?;
     let report =
@@ -135,7 +147,7 @@ pub(crate) fn ports(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let runs: Vec<_> = ports::RUNS.iter().filter(|(name, ..)| arguments.wants(name)).collect();
     ensure!(!runs.is_empty(), none_wanted(ports::RUNS.iter().map(|(name, ..)| (*name).to_owned())));
 
-    let bed = TestBed::prepare(arguments.dir.as_deref())?;
+    let bed = TestBed::prepare(arguments.dir.as_deref(), arguments.weir.as_deref())?;
     let occasion = Occasion::read("ports", &bed, effort)?;
     let mut progress = Progress::new(effort.rounds * runs.iter().map(|(_, steps, _)| steps).sum::<u32>());
     let mut rows = Vec::new();
@@ -164,7 +176,7 @@ impl Arguments {
 
 /// A part of the figures is no history.
 fn keep(report: &Report, bed: &TestBed, arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    if arguments.only.is_none() {
+    if arguments.only.is_none() && arguments.weir.is_none() {
         for path in report.save(bed.root())? {
             println!("kept in {path}");
         }

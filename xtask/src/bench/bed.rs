@@ -23,11 +23,12 @@ pub(super) struct TestBed {
 }
 
 impl TestBed {
-    /// Builds the program and makes the directories. `images`: where the files that are served go.
+    /// Builds the program, unless it is given as `weir`, and makes the directories. `images`: where the files that are
+    /// served go.
     ///
     /// # Errors
     /// If the build fails, or a directory cannot be made.
-    pub(super) fn prepare(images: Option<&Path>) -> anyhow::Result<Self> {
+    pub(super) fn prepare(images: Option<&Path>, weir: Option<&Path>) -> anyhow::Result<Self> {
         let metadata = MetadataCommand::new().no_deps().exec().context("cargo metadata")?;
         let target = metadata.target_directory.as_std_path();
         let images = images.map_or_else(|| target.join("bench"), Path::to_path_buf);
@@ -44,7 +45,10 @@ impl TestBed {
                 .prefix("weir-bench.")
                 .tempdir()
                 .context("a directory for sockets")?,
-            weir: build()?,
+            weir: match weir {
+                Some(weir) => weir.canonicalize().with_context(|| weir.display().to_string())?,
+                None => build()?,
+            },
             cores,
         })
     }
