@@ -13,6 +13,7 @@ mod cpu;
 mod criterion;
 mod decision;
 mod handshake;
+mod hostile;
 mod idle;
 mod images;
 mod interval;
@@ -58,6 +59,9 @@ pub(crate) struct Arguments {
     /// Another build of the program, such as that of the commit before: only the two are compared
     #[arg(long, value_name = "PROGRAM")]
     against: Option<PathBuf>,
+    /// This program instead of one that is built for it, to measure another commit or a build of one's own
+    #[arg(long, value_name = "PROGRAM")]
+    weir: Option<PathBuf>,
     /// Where the files go that are served, some GiB; they are kept for the next run [default: target/bench]
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -81,14 +85,18 @@ pub(crate) fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let is_of_builds = arguments.against.is_some();
     let all = if is_of_builds { cases::against_other_build() } else { cases::all() };
     let versus: Vec<_> = all.iter().filter(|case| arguments.wants(&case.name())).cloned().collect();
-    let idle = !is_of_builds && arguments.wants(idle::NAME);
-    let wants = |benchmark: &&Benchmark| !is_of_builds && arguments.wants(benchmark.name);
-    let functions: Vec<_> = FUNCTIONS.iter().filter(wants).collect();
+    let wants = |name| !is_of_builds && arguments.wants(name);
+    let idle = wants(idle::NAME);
+    let functions: Vec<_> = FUNCTIONS.iter().filter(|benchmark| wants(benchmark.name)).collect();
+    let attacks: Vec<_> = hostile::ATTACKS.iter().filter(|attack| wants(attack.name)).collect();
     let alone = [idle::NAME].into_iter().chain(FUNCTIONS.iter().map(|benchmark| benchmark.name));
+    let alone = alone.chain(hostile::ATTACKS.iter().map(|attack| attack.name));
     let names = all.iter().map(|case| case.name()).chain(alone.map(str::to_owned));
-    ensure!(!versus.is_empty() || idle || !functions.is_empty(), none_wanted(names));
+    let some = !versus.is_empty() || idle || !functions.is_empty() || !attacks.is_empty();
+    ensure!(some, none_wanted(names));
 
-    let bed = TestBed::prepare(arguments.dir.as_deref(), arguments.against.as_deref())?;
+    let bed =
+        TestBed::prepare(arguments.dir.as_deref(), arguments.weir.as_deref(), arguments.against.as_deref())?;
     let occasion = Occasion::read(if is_of_builds { "builds" } else { "bench" }, &bed, effort)?;
     for case in versus.iter().filter(|case| case.store == Store::File) {
         servers::write_images(&bed, case.rival)?;
@@ -99,7 +107,9 @@ pub(crate) fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         rows.extend(benchmark.measure(&bed)?);
     }
     let pairs: u32 = versus.iter().map(|case| case.rounds(effort.rounds)).sum();
-    let mut progress = Progress::new(2 * pairs + if idle { idle::measurements(effort) } else { 0 });
+    let others = if idle { idle::measurements(effort) } else { 0 };
+    let of_attacks = hostile::measurements(effort) * u32::try_from(attacks.len())?;
+    let mut progress = Progress::new(2 * pairs + others + of_attacks);
     let mut samples = Vec::new();
     for case in &versus {
         let measured = versus::measure(&bed, case, effort, &mut progress)?;
@@ -108,6 +118,9 @@ pub(crate) fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if idle {
         rows.extend(idle::measure(&bed, effort, &mut progress)?);
+    }
+    for attack in attacks {
+        rows.extend(hostile::measure(&bed, attack, effort, &mut progress)?);
     }
     let report = Report::new(occasion, rows, serde_json::to_value(samples)?);
     print!("{}", report.to_text());
@@ -124,7 +137,7 @@ pub(crate) fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let cases: Vec<_> = qos::CASES.iter().filter(|case| arguments.wants(case.name)).collect();
     ensure!(!cases.is_empty(), none_wanted(qos::CASES.iter().map(|case| case.name.to_owned())));
 
-    let bed = TestBed::prepare(arguments.dir.as_deref(), None)?;
+    let bed = TestBed::prepare(arguments.dir.as_deref(), arguments.weir.as_deref(), None)?;
     let occasion = Occasion::read("qos", &bed, effort)?;
     let outcome = qos::measure(&bed, &cases, effort)?;
     let report =
@@ -143,7 +156,7 @@ pub(crate) fn ports(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let runs: Vec<_> = ports::RUNS.iter().filter(|(name, ..)| arguments.wants(name)).collect();
     ensure!(!runs.is_empty(), none_wanted(ports::RUNS.iter().map(|(name, ..)| (*name).to_owned())));
 
-    let bed = TestBed::prepare(arguments.dir.as_deref(), None)?;
+    let bed = TestBed::prepare(arguments.dir.as_deref(), arguments.weir.as_deref(), None)?;
     let occasion = Occasion::read("ports", &bed, effort)?;
     let mut progress = Progress::new(effort.rounds * runs.iter().map(|(_, steps, _)| steps).sum::<u32>());
     let mut rows = Vec::new();
@@ -178,7 +191,7 @@ impl Arguments {
 
 /// A part of the figures is no history.
 fn keep(report: &Report, bed: &TestBed, arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    if arguments.only.is_none() {
+    if arguments.only.is_none() && arguments.weir.is_none() {
         for path in report.save(bed.root())? {
             println!("kept in {path}");
         }

@@ -24,15 +24,17 @@ pub(super) struct TestBed {
 }
 
 impl TestBed {
-    /// Builds the program and makes the directories. `images`: where the files that are served go; `other_build`: another
-    /// build of the program to compare it with.
+    /// Builds the program, unless it is given as `weir`, and makes the directories. `images`: where the files that are
+    /// served go; `other_build`: another build of the program to compare it with.
     ///
     /// # Errors
     /// If the build fails, or a directory cannot be made.
-    pub(super) fn prepare(images: Option<&Path>, other_build: Option<&Path>) -> anyhow::Result<Self> {
-        let other_build = other_build
-            .map(|path| path.canonicalize().with_context(|| path.display().to_string()))
-            .transpose()?;
+    pub(super) fn prepare(
+        images: Option<&Path>,
+        weir: Option<&Path>,
+        other_build: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        let named = |path: &Path| path.canonicalize().with_context(|| path.display().to_string());
         let metadata = MetadataCommand::new().no_deps().exec().context("cargo metadata")?;
         let target = metadata.target_directory.as_std_path();
         let images = images.map_or_else(|| target.join("bench"), Path::to_path_buf);
@@ -49,8 +51,8 @@ impl TestBed {
                 .prefix("weir-bench.")
                 .tempdir()
                 .context("a directory for sockets")?,
-            weir: build()?,
-            other_build,
+            weir: weir.map_or_else(build, named)?,
+            other_build: other_build.map(named).transpose()?,
             cores,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, ensure};
 use serde::{Deserialize, Serialize};
@@ -115,6 +115,24 @@ impl Running {
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{}: {}: {}", self.line, output.status, said.trim());
         String::from_utf8(output.stdout).with_context(|| format!("{}: its output is no UTF-8", self.line))
+    }
+}
+
+impl Running {
+    /// As [`Running::finish`], but nothing if it fails, or has not ended in this time; then it is killed.
+    ///
+    /// # Errors
+    /// If the kernel does not tell of it.
+    pub(super) fn finish_within(mut self, patience: Duration) -> anyhow::Result<Option<String>> {
+        let began = Instant::now();
+        let child = self.child.as_mut().context("a client is waited for once")?;
+        while child.try_wait().with_context(|| self.line.clone())?.is_none() {
+            if began.elapsed() > patience {
+                return Ok(None);
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(self.finish().inspect_err(|error| eprintln!("{error:#}")).ok())
     }
 }
 

@@ -34,6 +34,32 @@ pub(super) fn symbols_are_listed(tree: &Tree) -> Option<Finding> {
     })
 }
 
+/// Each limit on what a peer can make grow names a test that is there, or says that it is open.
+pub(super) fn limits_have_tests(tree: &Tree) -> Vec<Finding> {
+    const PAGE: &str = "docs/limits.md";
+    const INSTEAD: &str = "the names of test functions in backquotes, or \"open\" and what is missing";
+    let page = tree.text(PAGE).unwrap_or_default();
+    let rust: Vec<_> = tree.files.iter().filter(|file| file.path.ends_with(".rs")).collect();
+    let is_there = |name: &str| rust.iter().any(|file| file.text.contains(&format!("fn {name}(")));
+    let mut findings = Vec::new();
+    for (number, line) in (1..).zip(page.lines()) {
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        let ["", what, .., tests, ""] = cells.as_slice() else { continue };
+        if *what == "what grows" || what.starts_with("---") || tests.starts_with("open") {
+            continue;
+        }
+        // Every other piece is in backquotes.
+        let named: Vec<_> = tests.split('`').skip(1).step_by(2).collect();
+        if named.is_empty() {
+            findings.push(Finding::new(PAGE, number, format!("no test for: {what}"), INSTEAD));
+        }
+        for name in named.into_iter().filter(|name| !is_there(name)) {
+            findings.push(Finding::new(PAGE, number, format!("no test is called {name}"), INSTEAD));
+        }
+    }
+    findings
+}
+
 /// The manifest takes the lints of the workspace.
 pub(super) fn lints_are_inherited(tree: &Tree, manifest: &str) -> Option<Finding> {
     let text = tree.text(manifest).unwrap_or_default();
@@ -120,6 +146,21 @@ mod tests {
         assert_eq!(symbols_are_listed(&tree(&[("docs/glossary.md", table)])), None);
         assert!(symbols_are_listed(&tree(&[("docs/glossary.md", "| symbol |\n|---|\n")])).is_some());
         assert!(symbols_are_listed(&tree(&[])).is_some());
+    }
+
+    #[test]
+    fn a_limit_without_a_test_that_is_there_is_found() {
+        let header =
+            "| what grows | what bounds it | whose share | test that holds it |\n|---|---|---|---|\n";
+        let test = ("weir/tests/a.rs", "#[test]\nfn a_client_is_held_back() {}\n");
+        let found = |tests: &str| {
+            let page = format!("{header}| memory | a limit | the client | {tests} |\n");
+            limits_have_tests(&tree(&[("docs/limits.md", &page), test])).len()
+        };
+        assert_eq!(found("`a_client_is_held_back`, and more"), 0);
+        assert_eq!(found("open: nobody has looked"), 0);
+        assert_eq!(found("`a_client_is_let_in`"), 1);
+        assert_eq!(found("it is so"), 1);
     }
 
     #[test]

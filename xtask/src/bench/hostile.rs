@@ -1,0 +1,206 @@
+//! What a good client of another volume in the same pool notices while somebody attacks: its p99 with the attack, as a
+//! ratio to that without, in one run and against one server.
+//!
+//! Each round of an attack has a server of its own. The client first works alone, then beside the attack, connecting
+//! anew, so that an attack that keeps new clients out is noticed too. A client that fails, or does not end in time, is
+//! a figure and no error: on a server that does not protect it that is what there is to see.
+
+mod attacks;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::Effort;
+use super::bed::TestBed;
+use super::clients::{Running, read_weir_load};
+use super::cores::End;
+use super::progress::Progress;
+use super::report::{Bar, Figure, Row, Unit};
+use super::servers::Server;
+use super::statistics::median;
+
+/// What the p99 may grow by.
+const MOST_RATIO: Bar = Bar::AtMost(3.0);
+
+/// Until an attack is under way.
+const ONSET: Duration = Duration::from_millis(1500);
+
+/// A client that takes this much longer than it was told to has no answer to some request.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A good client and three for those who are not; one of them is held to a low rate, so that its requests queue.
+const POOL: &str = r#"[pool.p]
+[volume.good]
+pool = "p"
+backend = "memory"
+size = "64MiB"
+slo = [{ up_to = "5000iops", read = "5ms", write = "5ms" }]
+[volume.other]
+pool = "p"
+backend = "memory"
+size = "64MiB"
+[volume.capped]
+pool = "p"
+backend = "memory"
+size = "64MiB"
+max_iops = "100iops"
+"#;
+
+/// An attack, by the name that `--only` finds it by.
+pub(super) struct Attack {
+    pub(super) name: &'static str,
+    /// Goes on until it is told to stop.
+    go_on: fn(&Front, &AtomicBool),
+}
+
+/// All of them.
+pub(super) const ATTACKS: [Attack; 5] = [
+    Attack { name: "hostile-unfinished-writes", go_on: attacks::unfinished_writes },
+    Attack { name: "hostile-mass-close", go_on: attacks::mass_close },
+    Attack { name: "hostile-silent-connections", go_on: attacks::silent_connections },
+    Attack { name: "hostile-http", go_on: attacks::http },
+    Attack { name: "hostile-refused-connections", go_on: attacks::refused_connections },
+];
+
+/// Where the server is found.
+struct Front {
+    socket: PathBuf,
+    metrics: SocketAddr,
+}
+
+/// What one round showed: the client's p99, or nothing if it failed.
+struct Round {
+    alone_us: f64,
+    beside_us: Option<f64>,
+}
+
+/// How many measurements there are of an attack.
+pub(super) fn measurements(effort: Effort) -> u32 {
+    2 * effort.rounds
+}
+
+/// Measures it.
+///
+/// # Errors
+/// If the server does not start, or the client fails without the attack.
+pub(super) fn measure(
+    bed: &TestBed,
+    attack: &Attack,
+    effort: Effort,
+    progress: &mut Progress,
+) -> anyhow::Result<Vec<Row>> {
+    raise_descriptors()?;
+    let mut rounds = Vec::new();
+    for number in 1..=effort.rounds {
+        let round = measure_once(bed, attack, effort.seconds)?;
+        let said = match round.beside_us {
+            Some(us) => format!("p99 {us:.0} us, alone {:.0} us", round.alone_us),
+            None => format!("the client failed; alone its p99 is {:.0} us", round.alone_us),
+        };
+        progress.advance(2, &format!("{}, round {number}: {said}", attack.name));
+        rounds.push(round);
+    }
+    Ok(rows(attack.name, &rounds))
+}
+
+fn rows(name: &str, rounds: &[Round]) -> Vec<Row> {
+    let beside = |round: &Round| round.beside_us.unwrap_or(f64::INFINITY);
+    let over = |unit, of: &dyn Fn(&Round) -> f64| Figure { value: median(rounds.iter().map(of)), unit };
+    let row = |what: &str, weir, bar| Row::alone(name.to_owned(), what.to_owned(), weir, bar);
+    let p99 =
+        row("p99 of a good client; other: without the attack", over(Unit::Micros, &beside), Some(MOST_RATIO));
+    let failed = rounds.iter().filter(|round| round.beside_us.is_none()).count();
+    let failed = Figure { value: u32::try_from(failed).map_or(f64::INFINITY, f64::from), unit: Unit::Count };
+    vec![
+        Row {
+            other: Some(over(Unit::Micros, &|round| round.alone_us)),
+            compared: Some(over(Unit::Ratio, &|round| beside(round) / round.alone_us)),
+            ..p99
+        },
+        row("runs in which a request of it failed", failed, Some(Bar::AtMost(0.0))),
+    ]
+}
+
+fn measure_once(bed: &TestBed, attack: &Attack, seconds: u32) -> anyhow::Result<Round> {
+    let server = Server::weir_with(bed, "hostile", POOL, "good")?;
+    let alone_us = good_client(bed, &server, seconds)?.context("without an attack the client is served")?;
+    let front = Front {
+        socket: server.socket().context("a server on a unix socket")?.to_owned(),
+        metrics: server.metrics().context("weir with a status")?,
+    };
+    let siege = Siege::begin(front, attack.go_on);
+    thread::sleep(ONSET);
+    let beside_us = good_client(bed, &server, seconds)?;
+    drop(siege);
+    Ok(Round { alone_us, beside_us })
+}
+
+/// The p99 of a paced client in microseconds; nothing if a request of it fails, or is not answered in time.
+fn good_client(bed: &TestBed, server: &Server, seconds: u32) -> anyhow::Result<Option<f64>> {
+    let mut command = bed.cores().command(End::Client, bed.weir());
+    command.args(["load", &server.uri(), "--json", "--rate=500iops", "--reads=70", "--warm-up=300ms"]);
+    command.arg(format!("--duration={seconds}s"));
+    let output =
+        Running::start(&mut command)?.finish_within(Duration::from_secs(seconds.into()) + PATIENCE)?;
+    let report = output.and_then(|output| read_weir_load(&output).ok());
+    Ok(report.map(|report| report.p99_us))
+}
+
+/// An attack that goes on until it is dropped.
+struct Siege {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Siege {
+    fn begin(front: Front, go_on: fn(&Front, &AtomicBool)) -> Self {
+        let stop = Arc::<AtomicBool>::default();
+        let stopped = Arc::clone(&stop);
+        Self { stop, thread: Some(thread::spawn(move || go_on(&front, &stopped))) }
+    }
+}
+
+impl Drop for Siege {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // an attacker that failed has shown nothing less
+        }
+    }
+}
+
+/// As many descriptors as this process may have.
+fn raise_descriptors() -> anyhow::Result<()> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).context("the limit on open files")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(alone_us: f64, beside_us: Option<f64>) -> Round {
+        Round { alone_us, beside_us }
+    }
+
+    #[test]
+    fn the_median_of_the_ratios_is_held_against_the_bar() {
+        let rounds = [round(100.0, Some(150.0)), round(100.0, Some(900.0)), round(50.0, Some(100.0))];
+        let rows = rows("hostile-x", &rounds);
+        assert_eq!(rows[0].compared.map(|figure| figure.value), Some(2.0));
+        assert_eq!((rows[0].met(), rows[1].met()), (Some(true), Some(true)));
+    }
+
+    #[test]
+    fn a_client_that_failed_meets_no_bar() {
+        let rows = rows("hostile-x", &[round(100.0, None)]);
+        assert_eq!((rows[0].met(), rows[1].met()), (Some(false), Some(false)));
+    }
+}
