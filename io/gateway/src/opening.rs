@@ -10,8 +10,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::thread::Builder;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use weir_backend::{BackendSpec, OpenError, Opened, open};
 
 use crate::gateway::GatewayError;
@@ -20,10 +22,16 @@ use crate::spec::VolumeSpec;
 /// How many backends are opened at a time: a start with many volumes on one server is not to overrun it.
 const THREADS: usize = 32;
 
+/// How long is waited, after one could not be opened, for those under way to be undone: a process that ends then leaves no file
+/// behind, unless a device does not answer.
+const UNDONE_WITHIN: Duration = Duration::from_secs(1);
+
 /// The backends of some volumes, on their way. Dropping it gives them up.
 #[derive(Default)]
 pub(crate) struct Opening {
     volumes: BTreeMap<String, Volume>,
+    /// Those that no thread has begun with.
+    jobs: Arc<Mutex<VecDeque<Job>>>,
 }
 
 /// One volume's backend.
@@ -75,7 +83,7 @@ impl Opening {
                 .spawn(move || work(&jobs))
                 .map_err(GatewayError::Thread)?;
         }
-        Ok(Self { volumes })
+        Ok(Self { volumes, jobs })
     }
 
     /// Returns when all are open. May be dropped while it waits, and called again.
@@ -83,6 +91,27 @@ impl Opening {
     /// # Errors
     /// If one cannot be opened: then it is of no use any more, and is to be dropped.
     pub(crate) async fn wait(&mut self) -> Result<(), GatewayError> {
+        let opened = self.all_open().await;
+        if opened.is_err() {
+            let _ = timeout(UNDONE_WITHIN, self.undo()).await;
+        }
+        opened
+    }
+
+    /// Returns when what is open or under way is undone.
+    async fn undo(&mut self) {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        poll_fn(|cx| {
+            self.volumes.retain(|_, volume| match &mut volume.state {
+                State::Pending(answered) => Pin::new(answered).poll(cx).is_pending(),
+                State::Open(_) => false,
+            });
+            if self.volumes.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    async fn all_open(&mut self) -> Result<(), GatewayError> {
         poll_fn(|cx| {
             let mut left = false;
             for (name, volume) in &mut self.volumes {
@@ -91,9 +120,13 @@ impl Opening {
                     Poll::Pending => left = true,
                     Poll::Ready(Ok(Ok(opened))) => volume.state = State::Open(opened),
                     Poll::Ready(Ok(Err(source))) => {
-                        return Poll::Ready(Err(GatewayError::Open { volume: name.clone(), source }));
+                        let volume = name.clone();
+                        self.volumes.remove(&volume);
+                        return Poll::Ready(Err(GatewayError::Open { volume, source }));
                     }
                     Poll::Ready(Err(_)) => {
+                        let volume = name.clone();
+                        self.volumes.remove(&volume);
                         let ended = std::io::Error::other("it has ended while it opened a volume");
                         return Poll::Ready(Err(GatewayError::Thread(ended)));
                     }
