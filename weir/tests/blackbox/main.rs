@@ -27,4 +27,6 @@ mod shutdown;
 mod unread;
 mod upstream;
 mod verified_load;
+#[path = "../vm/mod.rs"]
+mod vm;
 mod what_if;

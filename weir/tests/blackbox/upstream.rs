@@ -28,7 +28,7 @@ fn nbdkit(scene: &Scene, args: &str) -> Running {
 }
 
 /// nbdkit on the scene's image, with a cache that does not survive it.
-fn nbdkit_with_volatile_cache(scene: &Scene) -> Running {
+pub(crate) fn nbdkit_with_volatile_cache(scene: &Scene) -> Running {
     nbdkit(scene, &format!("--filter=cache file {} cache=writeback", image(scene)))
 }
 
@@ -44,16 +44,16 @@ fn image(scene: &Scene) -> String {
 }
 
 /// The address of what listens on the scene's socket for upstreams.
-fn upstream(scene: &Scene) -> String {
+pub(crate) fn address(scene: &Scene) -> String {
     format!("nbd+unix:///?socket={}", scene.text("upstream.sock"))
 }
 
-fn config(backend: &str, more: &str) -> String {
+pub(crate) fn config(backend: &str, more: &str) -> String {
     format!("[pool.p]\ncontrol = \"none\"\n[volume.v]\npool = \"p\"\nbackend = \"{backend}\"\n{more}")
 }
 
 fn serve(scene: &Scene) -> Server {
-    scene.serve(&config(&upstream(scene), ""))
+    scene.serve(&config(&address(scene), ""))
 }
 
 #[test]
@@ -324,8 +324,8 @@ fn a_server_that_is_absent_or_refuses_the_export_is_named_and_nothing_is_served(
         outcome.log
     };
     let scene = Scene::new();
-    let log = refusal(&scene, &upstream(&scene));
-    let expected = format!("volume.v.backend: {}: cannot connect: No such file", upstream(&scene));
+    let log = refusal(&scene, &address(&scene));
+    let expected = format!("volume.v.backend: {}: cannot connect: No such file", address(&scene));
     assert!(log.contains(&expected), "{log}");
     let behind = Scene::new();
     let server = behind.serve_memory("1MiB");
@@ -349,10 +349,10 @@ fn a_reload_adds_a_server_and_refuses_one_that_is_absent_without_disturbing_anyb
         refusal.contains("volume.v.backend: nbd+unix:///?socket=/nonexistent.sock: cannot connect"),
         "{refusal}"
     );
-    server.reload(&volume(&upstream(&scene))).unwrap();
+    server.reload(&volume(&address(&scene))).unwrap();
     RawClient::connect(&server, "v").write(0, &block(0, 2));
     assert_eq!(client.read(0, 4096), block(0, 1));
-    let fixed = server.reload(&format!("{}connections = 2\n", volume(&upstream(&scene)))).unwrap_err();
+    let fixed = server.reload(&format!("{}connections = 2\n", volume(&address(&scene)))).unwrap_err();
     assert!(fixed.contains("volume.v.connections: cannot change"), "{fixed}");
     server.stop();
 }
