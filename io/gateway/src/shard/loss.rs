@@ -48,7 +48,7 @@ impl Shard {
         if done.result.is_ok() {
             volume.losses.end_flush(flush);
         }
-        let tells = volume.losses.to_tell(flush)?;
+        let tells = volume.losses.untold(flush)?;
         if done.result.is_ok() {
             done.result = Err(UNTOLD);
         }
