@@ -116,7 +116,7 @@ impl Losses {
     }
 
     /// Up to which loss the reply to this flush tells, if it must fail.
-    pub(crate) fn to_tell(&self, flush: Flush) -> Option<u64> {
+    pub(crate) fn untold(&self, flush: Flush) -> Option<u64> {
         (flush.seen < self.happened).then_some(self.happened)
     }
 

@@ -11,6 +11,7 @@ use std::thread;
 
 use crate::harness::{Flags, Program, RawClient, Scene, Server, block, command, wait_until};
 
+use super::in_guest;
 use super::kernel_client::{Disk, attempt, shell};
 use super::rounds::rounds;
 
@@ -54,104 +55,107 @@ fn succeeds(mut child: Child) {
 }
 
 #[test]
-#[ignore = "runs in a virtual machine"]
 fn ext4_and_xfs_over_several_connections_read_what_they_wrote_beside_a_hog() {
-    let scene = Scene::new();
-    let server = Server::start(&configuration(&scene, &image(&scene)));
-    let hog = Program::weir()
-        .arg("load")
-        .arg(server.uri("beside"))
-        .args("--reads 50 --connections 1 --depth 4 --duration 1h")
-        .start();
-    for (make, options) in [
-        ("mkfs.ext4 -q -E nodiscard", "--direct=1 --numjobs=2"),
-        ("mkfs.xfs -q -f -K", "--direct=0 --numjobs=1"),
-    ] {
-        let disk = Disk::connect(&server, 0, CONNECTIONS);
-        shell(&format!("{make} {}", disk.path));
+    in_guest("ext4_and_xfs_over_several_connections_read_what_they_wrote_beside_a_hog", || {
+        let scene = Scene::new();
+        let server = Server::start(&configuration(&scene, &image(&scene)));
+        let hog = Program::weir()
+            .arg("load")
+            .arg(server.uri("beside"))
+            .args("--reads 50 --connections 1 --depth 4 --duration 1h")
+            .start();
+        for (make, options) in [
+            ("mkfs.ext4 -q -E nodiscard", "--direct=1 --numjobs=2"),
+            ("mkfs.xfs -q -f -K", "--direct=0 --numjobs=1"),
+        ] {
+            let disk = Disk::connect(&server, 0, CONNECTIONS);
+            shell(&format!("{make} {}", disk.path));
+            let mounted = disk.mount(&scene);
+            succeeds(fio(&mounted.directory, options));
+            let checksum = || shell(&format!("cat {}/job* | cksum", mounted.directory.display()));
+            let before = checksum();
+            shell("sync; echo 3 >/proc/sys/vm/drop_caches");
+            assert_eq!(checksum(), before, "{make}: what the storage has is what was in the cache");
+            mounted.unmount();
+            disk.disconnect();
+        }
+        drop(hog);
+        server.stop();
+    });
+}
+
+#[test]
+fn the_kernel_reconnects_to_a_server_that_was_killed_and_its_file_system_goes_on() {
+    in_guest("the_kernel_reconnects_to_a_server_that_was_killed_and_its_file_system_goes_on", || {
+        let scene = Scene::new();
+        let config = configuration(&scene, &image(&scene));
+        let server = Server::start(&config);
+        let disk = Disk::connect_patiently(&server, 1, CONNECTIONS);
+        shell(&format!("mkfs.ext4 -q -E nodiscard {}", disk.path));
         let mounted = disk.mount(&scene);
-        succeeds(fio(&mounted.directory, options));
-        let checksum = || shell(&format!("cat {}/job* | cksum", mounted.directory.display()));
-        let before = checksum();
-        shell("sync; echo 3 >/proc/sys/vm/drop_caches");
-        assert_eq!(checksum(), before, "{make}: what the storage has is what was in the cache");
+        let mut load = fio(&mounted.directory, "--direct=1");
+        let file = mounted.directory.join("job.0.0");
+        let written = || std::fs::metadata(&file).is_ok_and(|file| file.len() > 0);
+        let mut runs = || load.try_wait().is_ok_and(|ended| ended.is_none());
+        wait_until("fio writes", || written() && runs());
+        server.kill();
+        assert!(runs(), "it was killed under writes");
+        let server = Server::start(&config);
+        disk.reconnect(&server, CONNECTIONS);
+        succeeds(load); // the kernel waits 30 s before it repeats what the dead server had taken
+        mounted.unmount();
+        shell(&format!("fsck.ext4 -fn {}", disk.path));
+        disk.disconnect();
+        server.stop();
+    });
+}
+
+#[test]
+fn a_disk_that_loses_writes_is_told_to_every_client_and_stops_ext4() {
+    in_guest("a_disk_that_loses_writes_is_told_to_every_client_and_stops_ext4", || {
+        let scene = Scene::new();
+        let small = scene.file("small");
+        // An image on a file system that is too small for it, as a loop device. Allocated is what ext4 needs of it.
+        let device = shell(&format!(
+            "mkdir {0}; mount -t tmpfs -o size=96m small {0}; truncate -s 512M {0}/image; losetup -f --show {0}/image",
+            small.display()
+        ));
+        let server = Server::start(&configuration(&scene, &format!("file:{}", device.trim())));
+        let disk = Disk::connect(&server, 2, CONNECTIONS);
+        shell(&format!(
+            "mkfs.ext4 -q -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 -J size=8 {} 300m",
+            disk.path
+        ));
+        let mounted = disk.mount(&scene);
+        let path = mounted.directory.join("file");
+        let in_place = |stamp| {
+            let file = File::options().create(true).write(true).truncate(false).open(&path)?;
+            file.write_all_at(&block(0, stamp), 0)?;
+            file.sync_all()
+        };
+        in_place(1).expect("the disk is well");
+        shell("sync");
+        let mut others = [(); 2].map(|()| RawClient::connect(&server, "v"));
+        attempt(&format!("dd if=/dev/zero of={}/rest bs=64k", small.display())); // until it is full
+
+        // Unaligned writes go through the page cache, which takes them; the disk does not.
+        for (number, client) in (0..).zip(&mut others) {
+            for piece in 0..64 {
+                client.write((400 << 20) + (number * 64 + piece) * 65536 + 512, &[1; 512]);
+            }
+        }
+        let flush = |client: &mut RawClient| client.ask(command::FLUSH, Flags::NONE, 0, 0, &[]).error;
+        assert_ne!(flush(&mut others[0]), 0, "the disk has failed");
+        assert_eq!(flush(&mut others[1]), EIO, "its writes are lost, too");
+        let told = in_place(2);
+        assert!(told.is_err(), "the file system must not take its writes for durable");
+        let read_only = |error: &io::Error| error.raw_os_error() == Some(30);
+        assert!(in_place(3).is_err(), "and has stopped: {}", in_place(3).as_ref().is_err_and(read_only));
+        server.wait_for_log(0, "writes that were answered and not flushed may be lost");
         mounted.unmount();
         disk.disconnect();
-    }
-    drop(hog);
-    server.stop();
-}
-
-#[test]
-#[ignore = "runs in a virtual machine"]
-fn the_kernel_reconnects_to_a_server_that_was_killed_and_its_file_system_goes_on() {
-    let scene = Scene::new();
-    let config = configuration(&scene, &image(&scene));
-    let server = Server::start(&config);
-    let disk = Disk::connect_patiently(&server, 1, CONNECTIONS);
-    shell(&format!("mkfs.ext4 -q -E nodiscard {}", disk.path));
-    let mounted = disk.mount(&scene);
-    let mut load = fio(&mounted.directory, "--direct=1");
-    let file = mounted.directory.join("job.0.0");
-    let written = || std::fs::metadata(&file).is_ok_and(|file| file.len() > 0);
-    let mut runs = || load.try_wait().is_ok_and(|ended| ended.is_none());
-    wait_until("fio writes", || written() && runs());
-    server.kill();
-    assert!(runs(), "it was killed under writes");
-    let server = Server::start(&config);
-    disk.reconnect(&server, CONNECTIONS);
-    succeeds(load); // the kernel waits 30 s before it repeats what the dead server had taken
-    mounted.unmount();
-    shell(&format!("fsck.ext4 -fn {}", disk.path));
-    disk.disconnect();
-    server.stop();
-}
-
-#[test]
-#[ignore = "runs in a virtual machine"]
-fn a_disk_that_loses_writes_is_told_to_every_client_and_stops_ext4() {
-    let scene = Scene::new();
-    let small = scene.file("small");
-    // An image on a file system that is too small for it, as a loop device. Allocated is what ext4 needs of it.
-    let device = shell(&format!(
-        "mkdir {0}; mount -t tmpfs -o size=96m small {0}; truncate -s 512M {0}/image; losetup -f --show {0}/image",
-        small.display()
-    ));
-    let server = Server::start(&configuration(&scene, &format!("file:{}", device.trim())));
-    let disk = Disk::connect(&server, 2, CONNECTIONS);
-    shell(&format!(
-        "mkfs.ext4 -q -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 -J size=8 {} 300m",
-        disk.path
-    ));
-    let mounted = disk.mount(&scene);
-    let path = mounted.directory.join("file");
-    let in_place = |stamp| {
-        let file = File::options().create(true).write(true).truncate(false).open(&path)?;
-        file.write_all_at(&block(0, stamp), 0)?;
-        file.sync_all()
-    };
-    in_place(1).expect("the disk is well");
-    shell("sync");
-    let mut others = [(); 2].map(|()| RawClient::connect(&server, "v"));
-    attempt(&format!("dd if=/dev/zero of={}/rest bs=64k", small.display())); // until it is full
-
-    // Unaligned writes go through the page cache, which takes them; the disk does not.
-    for (number, client) in (0..).zip(&mut others) {
-        for piece in 0..64 {
-            client.write((400 << 20) + (number * 64 + piece) * 65536 + 512, &[1; 512]);
-        }
-    }
-    let flush = |client: &mut RawClient| client.ask(command::FLUSH, Flags::NONE, 0, 0, &[]).error;
-    assert_ne!(flush(&mut others[0]), 0, "the disk has failed");
-    assert_eq!(flush(&mut others[1]), EIO, "its writes are lost, too");
-    let told = in_place(2);
-    assert!(told.is_err(), "the file system must not take its writes for durable");
-    let read_only = |error: &io::Error| error.raw_os_error() == Some(30);
-    assert!(in_place(3).is_err(), "and has stopped: {}", in_place(3).as_ref().is_err_and(read_only));
-    server.wait_for_log(0, "writes that were answered and not flushed may be lost");
-    mounted.unmount();
-    disk.disconnect();
-    drop(server);
+        drop(server);
+    });
 }
 
 /// Blocks of the file that is written in place.
@@ -167,43 +171,46 @@ struct Known {
 }
 
 #[test]
-#[ignore = "runs in a virtual machine"]
 fn what_ext4_has_synchronised_survives_that_the_server_is_killed_under_writes() {
-    let scene = Scene::new();
-    let config = configuration(&scene, &image(&scene));
-    let mut server = Server::start(&config);
-    let mut disk = Disk::connect(&server, 3, CONNECTIONS);
-    shell(&format!("mkfs.ext4 -q -E nodiscard {}", disk.path));
-    let mut known = Known::default();
-    for round in 1..=rounds(PERCENT_OF_ROUNDS) {
+    in_guest("what_ext4_has_synchronised_survives_that_the_server_is_killed_under_writes", || {
+        let scene = Scene::new();
+        let config = configuration(&scene, &image(&scene));
+        let mut server = Server::start(&config);
+        let mut disk = Disk::connect(&server, 3, CONNECTIONS);
+        shell(&format!("mkfs.ext4 -q -E nodiscard {}", disk.path));
+        let mut known = Known::default();
+        for round in 1..=rounds(PERCENT_OF_ROUNDS) {
+            let mounted = disk.mount(&scene);
+            check(&mounted.directory, &known);
+            let (synchronised, so_far) = channel();
+            thread::scope(|scope| {
+                let writer = scope.spawn(|| {
+                    let synchronised = synchronised; // and so it is gone with the writer
+                    write_until_it_fails(&mounted.directory, round, &mut known, &synchronised);
+                });
+                for _ in 0..10 + round % 7 {
+                    so_far.recv().expect("the writer goes on while the server is there");
+                }
+                server.kill();
+                disk.cut();
+                writer.join().expect("the writer ends with an error of the file system");
+            });
+            mounted.unmount();
+            disk.forget();
+            server = Server::start(&config);
+            disk = Disk::connect(&server, 3, CONNECTIONS);
+        }
         let mounted = disk.mount(&scene);
         check(&mounted.directory, &known);
-        let (synchronised, so_far) = channel();
-        thread::scope(|scope| {
-            let writer =
-                scope.spawn(|| write_until_it_fails(&mounted.directory, round, &mut known, synchronised));
-            for _ in 0..10 + round % 7 {
-                so_far.recv().expect("the writer goes on while the server is there");
-            }
-            server.kill();
-            disk.cut();
-            writer.join().expect("the writer ends with an error of the file system");
-        });
         mounted.unmount();
-        disk.forget();
-        server = Server::start(&config);
-        disk = Disk::connect(&server, 3, CONNECTIONS);
-    }
-    let mounted = disk.mount(&scene);
-    check(&mounted.directory, &known);
-    mounted.unmount();
-    shell(&format!("fsck.ext4 -fn {}", disk.path));
-    disk.disconnect();
-    server.stop();
+        shell(&format!("fsck.ext4 -fn {}", disk.path));
+        disk.disconnect();
+        server.stop();
+    });
 }
 
 /// Writes blocks in place and makes files, each synchronised, until an operation fails.
-fn write_until_it_fails(directory: &Path, round: u64, known: &mut Known, synchronised: Sender<()>) {
+fn write_until_it_fails(directory: &Path, round: u64, known: &mut Known, synchronised: &Sender<()>) {
     let mut write = |n: u64| -> io::Result<()> {
         let (number, stamp) = (n * 7 % BLOCKS, round << 32 | n);
         let file = File::options().create(true).write(true).truncate(false).open(directory.join("blocks"))?;

@@ -17,7 +17,7 @@ fn newcomer_flushes(losses: &mut Losses) -> bool {
 /// As `flush`, of one that was sent before.
 fn finish(losses: &mut Losses, witness: &mut Witness, flush: Flush) -> bool {
     losses.end_flush(flush);
-    let tells = losses.to_tell(flush);
+    let tells = losses.untold(flush);
     if let Some(up_to) = tells {
         losses.tell(witness, up_to);
     }
@@ -57,7 +57,7 @@ fn a_flush_that_failed_at_the_device_is_not_hidden_by_one_that_succeeds() {
     let (mut a, mut b) = (losses.join(), losses.join());
     let failed = losses.send_flush(&a);
     losses.happen();
-    assert_eq!(losses.to_tell(failed), Some(1));
+    assert_eq!(losses.untold(failed), Some(1));
     losses.tell(&mut a, 1);
     assert!(!flush(&mut losses, &mut b));
 }
@@ -90,7 +90,7 @@ fn a_loss_between_the_reply_and_its_last_byte_is_told_by_the_next_flush() {
     let mut a = losses.join();
     losses.happen();
     let sent = losses.send_flush(&a);
-    let tells = losses.to_tell(sent).expect("it fails");
+    let tells = losses.untold(sent).expect("it fails");
     losses.happen();
     losses.tell(&mut a, tells);
     assert!(!flush(&mut losses, &mut a));
@@ -103,7 +103,7 @@ fn a_reply_that_is_not_taken_tells_nobody() {
     let a = losses.join();
     losses.happen();
     let sent = losses.send_flush(&a);
-    assert!(losses.to_tell(sent).is_some());
+    assert!(losses.untold(sent).is_some());
     losses.leave(a); // with the reply in its output
     assert!(!newcomer_flushes(&mut losses));
     assert!(newcomer_flushes(&mut losses));

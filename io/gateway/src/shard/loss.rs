@@ -49,7 +49,7 @@ impl Shard {
             volume.losses.end_flush(flush);
             volume.unflushed.note_flushed(pending.id.slot);
         }
-        let tells = volume.losses.to_tell(flush)?;
+        let tells = volume.losses.untold(flush)?;
         if done.result.is_ok() {
             done.result = Err(UNTOLD);
         }
