@@ -4,7 +4,7 @@
 //! messages, lines or calls that somebody might send. It panics if what it drives panics, takes too much, accepts what
 //! the specification forbids, or says something else when it is asked the same in another way.
 //!
-//! Two things find scripts. [`drive`] mutates seeds on the stable compiler, for a number of messages, and is what `cargo
+//! Two things find scripts. [`drive()`] mutates seeds on the stable compiler, for a number of messages, and is what `cargo
 //! test` runs. The program `weir-fuzz`, which `make fuzz` builds with the feature `libfuzzer`, lets libFuzzer mutate them
 //! by the branches that they take.
 //!
