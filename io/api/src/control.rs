@@ -8,6 +8,7 @@ use std::path::Path;
 
 use axum::Json;
 use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -81,7 +82,20 @@ fn to_change(changes: mpsc::Sender<Asked>) -> axum::Router {
     axum::Router::new().route(CHANGES_PATH, post(change)).with_state(changes)
 }
 
-async fn change(State(changes): State<mpsc::Sender<Asked>>, Json(change): Json<Change>) -> Response {
+async fn change(
+    State(changes): State<mpsc::Sender<Asked>>,
+    change: Result<Json<Change>, JsonRejection>,
+) -> Response {
+    let Json(change) = match change {
+        Ok(change) => change,
+        Err(rejection) => {
+            let found = rejection.body_text().replace(char::is_control, " ");
+            let accepted =
+                "a table, a name, and keys with their values, as JSON within limits.api_body_bytes";
+            return (rejection.status(), format!("the change: found {found}; accepted: {accepted}"))
+                .into_response();
+        }
+    };
     let (answer, answered) = oneshot::channel();
     let _ = changes.send(Asked { change, answer }).await;
     match answered.await {

@@ -85,6 +85,7 @@ fn open_existing(path: &Path, size: Option<u64>) -> Result<OpenFile, OpenError> 
         ftruncate(&file.descriptors.lock, size).map_err(|errno| refused(path, "make it larger", errno))?;
         if before > 0 {
             let path = path.display();
+            // No peer: once, when a volume is first served.
             tracing::warn!(%path, before, size, "the file was shorter than its size; what it was made longer by reads as zeroes");
         }
     }

@@ -182,6 +182,7 @@ impl Inner {
         if let Target::Registered(types::Fixed(place)) = file.buffered {
             // Until then the kernel keeps the file open; but not its lock, and the next file takes the place.
             if let Err(error) = self.set_place(place, [-1, -1]) {
+                // No peer: once, when a volume ends.
                 tracing::warn!(path = %file.descriptors.path.display(), %error, "the kernel keeps the file open");
             }
         }
@@ -368,6 +369,7 @@ impl File {
     fn tell_if_cut_off(&self) {
         let Abilities { size, end, .. } = self.abilities;
         if self.abilities.is_cut_off() {
+            // No peer: once, until the volume is served again.
             tracing::error!(
                 path = %self.descriptors.path.display(), size, end,
                 "the file was cut off while it was served, and what lay beyond its end is lost; requests that reach there, and \

@@ -295,6 +295,7 @@ impl Shard {
             }
         }
         if self.estate.leave(&ended.name, ended.losses) {
+            // No peer: once, when a volume ends.
             tracing::error!(volume = ended.name, "{OWED}");
         }
         pool.remove_ports(now, &ended.ports);

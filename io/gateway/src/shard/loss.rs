@@ -80,6 +80,7 @@ impl Volume {
         if self.loss_logged.is_none_or(|last| now.saturating_since(last) >= ERROR_LOG_PERIOD) {
             self.loss_logged = Some(now);
             let losses = self.losses.happened();
+            // No peer: a device or a server causes it, at most once a second for each volume.
             tracing::error!(
                 volume = self.name, %reason, losses,
                 "writes that were answered and not flushed may be lost: the next flush of each client fails, once; \
