@@ -92,13 +92,33 @@ fn a_damaged_file_is_refused_and_never_read_as_whole() {
     let directory = tempfile::tempdir().unwrap();
     let path = record(directory.path());
     let whole = fs::read(&path).unwrap();
+    let written = read(&path).unwrap();
     for at in [20, 40, whole.len() / 2, whole.len() - 2] {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x10;
         fs::write(&path, &damaged).unwrap();
-        let found = Reader::open(&path).and_then(Reader::check_rest);
-        assert!(matches!(found, Err(ReadError::Damaged { .. })), "byte {at} of {}: {found:?}", whole.len());
+        let is_right = match read(&path) {
+            Err(ReadError::Damaged { .. }) => true,
+            Err(_) => false,
+            // A length that was damaged may lead beyond the end of the file, which is then cut off as far as anybody can see.
+            Ok((_, Some(Ending::CutOff))) => true,
+            // Some bits of a compressed block mean nothing, and which ones depends on when the writer was woken.
+            Ok(found) => found == written,
+        };
+        assert!(is_right, "byte {at} of {}", whole.len());
     }
+}
+
+/// What a reader hands out, and how it ends.
+type Content = (Vec<(Instant, Entry)>, Option<Ending>);
+
+fn read(path: &Path) -> Result<Content, ReadError> {
+    let mut reader = Reader::open(path)?;
+    let mut entries = Vec::new();
+    while let Some(entry) = reader.next_entry()? {
+        entries.push(entry);
+    }
+    Ok((entries, reader.ending()))
 }
 
 #[test]

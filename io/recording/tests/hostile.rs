@@ -137,7 +137,9 @@ fn the_name_of_a_pool_that_would_be_no_name_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("p.decisions");
     for name in ["\u{1b}[2J".to_owned(), "p".repeat(300)] {
-        create(&path, &name).unwrap().1.finish().unwrap();
+        let (recorder, writing) = create(&path, &name).unwrap();
+        drop(recorder); // or it is waited for
+        writing.finish().unwrap();
         let error = Reader::open(&path).map(drop).unwrap_err().to_string();
         assert!(error.contains("no name that can be printed") && !error.contains(&name), "{error:?}");
         fs::remove_file(&path).unwrap();
