@@ -14,8 +14,6 @@ use weir_engine::{
 use weir_model::{Instant, IoKind, Iops, Slo, SloPoint, Span};
 use weir_recording::{Reader, create};
 
-const FIRST_LINE: &[u8] = b"weir decisions 2\n";
-
 /// Enough for each kind of entry to be changed in each of its bytes.
 const MUTANTS: u64 = 1_000;
 
@@ -70,17 +68,21 @@ fn record(path: &Path, control: Control) {
     writing.finish().unwrap();
 }
 
+fn first_line() -> String {
+    format!("weir decisions {}\n", weir_recording::VERSION)
+}
+
 /// What stands behind the first line, as it is before it is compressed.
 fn content(path: &Path) -> Vec<u8> {
     let file = fs::read(path).unwrap();
     let mut content = Vec::new();
-    let compressed = file.strip_prefix(FIRST_LINE).unwrap();
+    let compressed = file.strip_prefix(first_line().as_bytes()).unwrap();
     zstd::stream::read::Decoder::new(compressed).unwrap().read_to_end(&mut content).unwrap();
     content
 }
 
 fn write(path: &Path, content: &[u8]) {
-    let mut file = FIRST_LINE.to_vec();
+    let mut file = first_line().into_bytes();
     let mut encoder = zstd::stream::write::Encoder::new(&mut file, 1).unwrap();
     encoder.include_checksum(true).unwrap();
     encoder.write_all(content).unwrap();
