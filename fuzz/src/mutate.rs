@@ -86,7 +86,7 @@ fn borrowed(others: &[Script], random: &mut impl Rng) -> Option<Vec<u8>> {
 fn change_bytes(piece: &mut Vec<u8>, words: &[&[u8]], random: &mut impl Rng) {
     let length = piece.len();
     let at = below(random, length + 1);
-    match below(random, 8) {
+    match below(random, 9) {
         0 | 1 if at < length => piece[at] ^= 1 << below(random, 8),
         2 if at < length => piece[at] = random.random(),
         3 | 4 => set_field(piece, random),
@@ -95,7 +95,8 @@ fn change_bytes(piece: &mut Vec<u8>, words: &[&[u8]], random: &mut impl Rng) {
             let byte = piece.get(at).copied().unwrap_or(b'[');
             piece.splice(at..at, std::iter::repeat_n(byte, 1 + below(random, 200)));
         }
-        6 => {
+        6 => nest(piece, at, random),
+        7 => {
             let end = (at + 1 + below(random, 8)).min(length);
             piece.drain(at..end.max(at));
         }
@@ -105,6 +106,17 @@ fn change_bytes(piece: &mut Vec<u8>, words: &[&[u8]], random: &mut impl Rng) {
             piece.splice(at..end, word.iter().copied());
         }
     }
+}
+
+/// Puts what is behind `at`, up to the line's end, into brackets, and those into others: what is open is closed again, or a
+/// parser would end at the first.
+fn nest(piece: &mut Vec<u8>, at: usize, random: &mut impl Rng) {
+    let depth = 1 + below(random, 120);
+    let end = piece.len() - usize::from(piece.ends_with(b"\n"));
+    let equals = piece.iter().position(|byte| *byte == b'=').map_or(at, |equals| equals + 1);
+    piece.splice(end..end, std::iter::repeat_n(b']', depth));
+    let start = equals.min(end);
+    piece.splice(start..start, std::iter::repeat_n(b'[', depth));
 }
 
 /// Overwrites a number of 16, 32 or 64 bits, wherever it may stand, with one that is likely to be a border.
