@@ -101,6 +101,12 @@ pub struct ArraySpec {
     pub port_overhead: Option<Text<Span>>,
 }
 
+/// The most logical units, and ports.
+const MOST_UNITS: u32 = 1024;
+
+/// The most disks of all units together, and servers of a station.
+const MOST_DISKS: u32 = 16_384;
+
 /// How a logical unit puts data on its disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -152,8 +158,9 @@ impl ArraySpec {
     /// The array that is described.
     ///
     /// # Errors
-    /// If a disk of that name is unknown, or parts do not go together.
+    /// If a disk of that name is unknown, parts do not go together, or there are more of them than any array has.
     pub fn options(&self) -> Result<ArrayOptions, ArraySpecError> {
+        self.check_counts()?;
         let units = self.units.map_or(1, NonZeroU32::get) as usize;
         let options = ArrayOptions {
             units: vec![self.unit_options()?; units],
@@ -164,6 +171,24 @@ impl ArraySpec {
             Ok(()) => Ok(options),
             Err(cause) => Err(ArraySpecError::Array { key: key_of(&cause), cause }),
         }
+    }
+
+    /// Each part takes memory, here and when it is simulated, so that no slip in a number may take all there is.
+    fn check_counts(&self) -> Result<(), ArraySpecError> {
+        let (units, ports) = (self.units.map_or(1, NonZeroU32::get), self.ports.map_or(1, NonZeroU32::get));
+        let servers = self.station.as_ref().map_or(0, |station| station.servers.get());
+        for (key, found, most) in [
+            ("units", units, MOST_UNITS),
+            ("ports", ports, MOST_UNITS),
+            ("disks", self.disks, MOST_DISKS),
+            ("disks", self.disks.saturating_mul(units), MOST_DISKS),
+            ("station", servers, MOST_DISKS),
+        ] {
+            if found > most {
+                return Err(refused(key, found.to_string(), format!("at most {most}")));
+            }
+        }
+        Ok(())
     }
 
     fn unit_options(&self) -> Result<UnitOptions, ArraySpecError> {

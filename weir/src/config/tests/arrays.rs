@@ -110,3 +110,16 @@ fn an_array_has_one_pool_and_room_for_its_volumes_and_a_file_one_volume() {
         assert_eq!(problems(&format!("{HEAD}{ARRAY}{first}{second}")), [format!("weir.toml:{expected}")]);
     }
 }
+
+#[test]
+fn a_number_of_parts_that_no_array_has_is_a_line_and_takes_no_memory() {
+    for (key, most) in [("units", "1024"), ("ports", "1024"), ("disks", "16384")] {
+        let rest = if key == "disks" { "" } else { "disks = 6\n" };
+        let array = format!(
+            "[array.s]\n{key} = 4294967295\n{rest}disk = \"cheetah-18lp\"\nraid = \"raid0\"\nport_bandwidth = \"1MB/s\"\n"
+        );
+        let problems = problems(&format!("{HEAD}{array}{}", volume("v", "a", "array:s:/v", "1MiB")));
+        let line = format!("weir.toml:6: array.s.{key}: found 4294967295; accepted: at most {most}");
+        assert!(problems.contains(&line), "{problems:#?}");
+    }
+}
