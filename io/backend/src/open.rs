@@ -160,12 +160,14 @@ impl Opened {
     pub fn attach(self, shard: &mut Attach, faults: Vec<FaultRule>) -> Device {
         let inner: Box<dyn BlockDevice> = match self.backend {
             Backend::File(file) => {
+                file.tell_if_longer();
                 let ring_file = shard.ring.add(file.descriptors, file.abilities);
                 Box::new(FileDevice::new(ring_file, file.size))
             }
             Backend::Memory(memory) => Box::new(memory),
             Backend::Station(key, memory) => Box::new(StationDevice::new(shard.station(key), memory)),
             Backend::Array(key, file) => {
+                file.tell_if_longer();
                 let (ring_file, kept) = shard.ring.add_kept(file.descriptors, file.abilities);
                 Box::new(ArrayDevice::new(shard.array(key), ring_file, kept, file.size))
             }

@@ -71,7 +71,7 @@ pub(crate) enum Phase {
     Open,
     /// The volume is being removed: new requests are refused with ESHUTDOWN, those accepted before are answered.
     Retired,
-    /// The client asked to disconnect, or closed its side: nothing more is read, everything accepted is answered.
+    /// The client asked to disconnect: nothing more is read, everything accepted is answered.
     Disconnecting,
     /// Nothing more will be written; what arrives is thrown away until the client closes its side or time is up.
     /// Closing at once would make the kernel reset the connection, and the client could lose replies it has not

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -97,13 +98,13 @@ impl Stream {
         }
     }
 
-    /// Ready when the peer has gone: what is written does not arrive any more. A peer that has only closed its own side
-    /// is still there. For a connection that is not read from; one that is learns it by reading.
-    pub(crate) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready when the peer has gone: what is written does not arrive any more, or, if `ends`, the peer has closed its side
+    /// and all that it sent was read. For a connection that is not read from; one that is learns it by reading.
+    pub(crate) fn poll_gone(&self, cx: &mut Context<'_>, ends: bool) -> Poll<()> {
         loop {
             // A peer that goes makes an edge, and every edge says that the socket can be written to, if it can. A
             // socket that cannot is full, and written to: a write to a peer that has gone fails.
-            if ready!(self.poll_write_ready(cx)).is_err() || self.is_gone() {
+            if ready!(self.poll_write_ready(cx)).is_err() || self.is_gone() || (ends && self.is_at_end()) {
                 return Poll::Ready(());
             }
             let not_gone: io::Result<()> =
@@ -113,10 +114,16 @@ impl Stream {
     }
 
     /// Whether the peer has gone, as far as the system knows.
-    pub(crate) fn is_gone(&self) -> bool {
+    fn is_gone(&self) -> bool {
         let mut asked = [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::empty())];
         let told = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
         told.is_ok_and(|_| asked.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR)))
+    }
+
+    /// Whether the peer has closed its side, and all that it sent was read.
+    fn is_at_end(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        recv(self.as_fd(), &mut [0], flags).is_ok_and(|(read, _)| read == 0)
     }
 
     /// Says that nothing more will be written; what was written still arrives.

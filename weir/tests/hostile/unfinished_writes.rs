@@ -127,19 +127,23 @@ fn what_a_client_holds_is_free_when_it_goes_though_nobody_reads_from_it() {
     first.send_together(&[(command::READ, 0, 512); 3]);
     wait_until("the rate is used up", || queued() > 0);
     let before = queued();
-    let mut held = RawClient::connect(&server, "slow");
     let request = |at: u32| (command::READ, u64::from(at * MIB), 8 * MIB);
-    held.send_together(&[request(0), request(8), request(16), request(24)]);
-    wait_until("it has as many requests as it may", || queued() == before + 3);
-    drop(held);
-    wait_until("what it asked for has gone with it", || queued() == before);
+    let requests = [request(0), request(8), request(16), request(24)];
+    // Over TCP, a stream that ends behind requests that were not read may end with a goodbye; so nothing is left unread.
+    for (connect, sent) in [(RawClient::connect as fn(&Server, &str) -> _, 4), (RawClient::connect_tcp, 3)] {
+        let mut held = connect(&server, "slow");
+        held.send_together(&requests[..sent]);
+        wait_until("it has as many requests as it may", || queued() == before + 3);
+        drop(held);
+        wait_until("what it asked for has gone with it", || queued() == before);
+    }
     assert_eq!(RawClient::connect(&server, "other").read(0, 32 * MIB).len(), 32 << 20);
     assert_eq!(queued(), before);
     server.stop();
 }
 
 #[test]
-fn a_client_that_has_closed_its_side_gets_what_it_is_owed() {
+fn a_client_that_has_said_goodbye_and_closed_its_side_gets_what_it_is_owed() {
     let scene = Scene::new();
     let server = scene.serve(
         "[pool.p]\n[station.s]\nservers = 1\nservice_time = \"20ms\"
@@ -149,8 +153,7 @@ fn a_client_that_has_closed_its_side_gets_what_it_is_owed() {
         let mut client = connect(&server, "v");
         let data = bytes(3, 4096);
         client.send_together_with(&[(command::WRITE, 0, 4096), (command::READ, 8192, 4096)], &data);
-        // And half a header, which is no request.
-        client.send_bytes(&0x2560_9513_u32.to_be_bytes());
+        assert!(client.try_send(command::DISCONNECT, 0, 0, &[]));
         client.end_sending();
         let replies = client.receive_to_end();
         assert_eq!(replies.iter().map(|reply| reply.error).collect::<Vec<_>>(), [0, 0]);

@@ -52,6 +52,16 @@ impl OpenFile {
         self
     }
 
+    /// Says so if the file was made longer: it may have been cut off. To be called when it is served, as a start that fails
+    /// takes it back.
+    pub(crate) fn tell_if_longer(&self) {
+        if let Before::Shorter(before @ 1..) = self.before {
+            let (path, size) = (self.descriptors.path.display(), self.size);
+            // No peer: once, when a volume is first served.
+            tracing::warn!(%path, before, size, "the file was shorter than its size; what it was made longer by reads as zeroes");
+        }
+    }
+
     /// Takes back what opening changed: removes the file if it was created, cuts off what was added to it.
     pub(crate) fn discard(self) {
         // Nobody is left to tell of a failure: the start-up has failed already, and says why.
@@ -81,13 +91,8 @@ fn open_existing(path: &Path, size: Option<u64>) -> Result<OpenFile, OpenError> 
     let (size, before) =
         if block_device { device_size(path, &lock, size)? } else { file_size(path, &lock, size)? };
     let file = finish(path, lock, size, before, block_device)?;
-    if let Before::Shorter(before) = before {
+    if let Before::Shorter(_) = before {
         ftruncate(&file.descriptors.lock, size).map_err(|errno| refused(path, "make it larger", errno))?;
-        if before > 0 {
-            let path = path.display();
-            // No peer: once, when a volume is first served.
-            tracing::warn!(%path, before, size, "the file was shorter than its size; what it was made longer by reads as zeroes");
-        }
     }
     Ok(file)
 }

@@ -78,7 +78,9 @@ impl Shard {
         if !connection.wants_input(self.limits.requests_per_connection) {
             connection.held_back = true;
             // Nobody reads, and so nobody would learn that the client has gone: its place would stay taken.
-            if connection.stream.poll_gone(cx).is_ready() {
+            // After a goodbye the end of its stream is no news; else it is the end, unless there is something before it.
+            let ends = connection.phase != Phase::Disconnecting && connection.backlog.is_empty();
+            if connection.stream.poll_gone(cx, ends).is_ready() {
                 return Input::Over("the client has gone");
             }
             return Input::Wait;
@@ -93,7 +95,7 @@ impl Shard {
         let input = match read(connection, cx, &mut scratch[..room]) {
             Poll::Pending => Input::Wait,
             Poll::Ready(Err(_)) => Input::Over("the connection broke"),
-            Poll::Ready(Ok(None)) => self.end_input(key),
+            Poll::Ready(Ok(None)) => Input::Over("the client closed the connection"),
             Poll::Ready(Ok(Some(length))) => {
                 // Counted before it is parsed: what is let in from its beginning leaves room for its end.
                 self.budget.hold(beyond_scarce(length));
@@ -113,20 +115,6 @@ impl Shard {
             self.wake_driver(); // what is released may be enough for somebody
         }
         outcome
-    }
-
-    /// The client has closed its side, or has gone. What it asked for is answered if it can still take that; what it has
-    /// only begun to ask for is forgotten.
-    fn end_input(&mut self, key: usize) -> Input {
-        self.drop_unfinished_write(key);
-        let connection = &mut self.connections[key];
-        connection.incoming = Incoming::START;
-        let is_over = matches!(connection.phase, Phase::Lingering { .. }) || connection.is_settled();
-        if is_over || connection.stream.is_gone() {
-            return Input::Over("the client closed the connection");
-        }
-        connection.phase = Phase::Disconnecting;
-        Input::More // to be found held back
     }
 
     /// Parses `input` to its end, or to the first request that has to wait; the rest is kept for later.
