@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::handshake;
 use hyper::header::{CONTENT_TYPE, HOST};
@@ -21,6 +21,9 @@ use tokio::time::timeout;
 
 /// How long a server may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The longest answer that is read, in bytes: the state of some 100,000 volumes. Whoever is at the address may send more.
+const LONGEST_ANSWER: usize = 256 << 20;
 
 /// A server that can be asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -103,10 +106,15 @@ impl Server {
             Ok((false, text)) if text.is_empty() => {
                 Err(AskError::NotWeir(self.clone(), "nothing is at this address".to_owned()))
             }
-            Ok((false, text)) => Err(AskError::Refused(text)),
+            Ok((false, text)) => Err(AskError::Refused(printable(&text))),
             Err(error) => Err(AskError::NoAnswer(self.clone(), error)),
         }
     }
+}
+
+/// Without what a terminal would obey: whoever is at the address may not be weir.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()
 }
 
 /// Whether the server could do it, and its words.
@@ -129,7 +137,8 @@ async fn ask(
     let answer = async {
         let answer = sender.send_request(request).await.map_err(|error| text(&error))?;
         let done = answer.status().is_success();
-        let body = answer.into_body().collect().await.map_err(|error| text(&error))?.to_bytes();
+        let body = Limited::new(answer.into_body(), LONGEST_ANSWER);
+        let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
         Ok((done, String::from_utf8_lossy(&body).into_owned()))
     };
     // The connection moves only while it is polled; what the answer says of it is enough.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -43,7 +43,7 @@ pub(crate) async fn accept(listener: TcpListener, admitted: mpsc::Sender<io::Res
                 continue;
             }
         };
-        let Some(place) = places.take(peer.ip()) else {
+        let Some(place) = places.take(origin(peer.ip())) else {
             tracing::warn!(
                 %peer,
                 "closed: found {MOST} connections, or {MOST_OF_ADDRESS} of this address; accepted: no more"
@@ -54,6 +54,14 @@ pub(crate) async fn accept(listener: TcpListener, admitted: mpsc::Sender<io::Res
         if admitted.send(Ok(Admitted { stream, _place: place })).await.is_err() {
             return;
         }
+    }
+}
+
+/// What counts as one address: a host has as many addresses of an IPv6 network of 64 bits as it likes.
+fn origin(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+        address => address,
     }
 }
 
@@ -146,6 +154,14 @@ mod tests {
 
     fn address(n: usize) -> IpAddr {
         IpAddr::V4(Ipv4Addr::from(u32::try_from(n).unwrap()))
+    }
+
+    #[test]
+    fn the_addresses_of_one_network_are_one_hosts() {
+        let parsed = |text: &str| origin(text.parse().unwrap());
+        assert_eq!(parsed("2001:db8::1"), parsed("2001:db8::ffff:0:2"));
+        assert_ne!(parsed("2001:db8::1"), parsed("2001:db8:0:1::1"));
+        assert_eq!(parsed("::ffff:10.0.0.1"), parsed("10.0.0.1"));
     }
 
     #[test]

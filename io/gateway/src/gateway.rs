@@ -103,6 +103,15 @@ pub enum GatewayError {
         /// What is needed.
         least: u64,
     },
+    /// A reload adds a volume that one before it has removed, and that has not ended.
+    #[error(
+        "volume.{volume}: found one of this name that still finishes what it accepted; \
+         accepted: the same reload once the log says that it is no longer served"
+    )]
+    Leaving {
+        /// The volume.
+        volume: String,
+    },
     /// A reload asks for what only a restart can do.
     #[error(
         "pool.{pool}.ports: cannot change while the pool is served; \
@@ -176,7 +185,7 @@ impl Gateway {
     /// under way, what it has begun to open and is wanted again goes on, and all else of it is given up.
     ///
     /// # Errors
-    /// If a volume would have to move, or the limits cannot hold; then nothing has changed.
+    /// If a volume would have to move, if one of its name has not ended, or if the limits cannot hold; then nothing has changed.
     pub fn begin_reload(
         &self,
         spec: GatewaySpec,
@@ -193,6 +202,14 @@ impl Gateway {
             if let Some(key) = self.served(name).and_then(|served| fixed_key(served, (pool, volume))) {
                 return Err(GatewayError::Fixed { volume: name.to_owned(), key });
             }
+        }
+        // What it still has at its device, or has to tell of a loss, would meet what the new one does.
+        let is_leaving =
+            |name: &str| self.leaving.iter().any(|(left, ended)| left == name && ended.is_empty());
+        if let Some((_, name, _)) =
+            spec.volumes().find(|(_, name, _)| self.served(name).is_none() && is_leaving(name))
+        {
+            return Err(GatewayError::Leaving { volume: name.to_owned() });
         }
         let before = superseded.map(|reload| reload.opening).unwrap_or_default();
         let new = spec.volumes().filter(|(_, name, _)| self.served(name).is_none());

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::thread::Builder;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep};
 use weir_backend::{BackendSpec, OpenError, Opened, open};
 
 use crate::gateway::GatewayError;
@@ -32,6 +32,17 @@ pub(crate) struct Opening {
     volumes: BTreeMap<String, Volume>,
     /// Those that no thread has begun with.
     jobs: Arc<Mutex<VecDeque<Job>>>,
+    /// Kept here and not in the future that undoes the rest: whoever waits may drop that one and call again, and is not to find
+    /// only those left that did open.
+    failed: Option<Failed>,
+}
+
+/// That one could not be opened.
+struct Failed {
+    /// None once it has been told.
+    error: Option<GatewayError>,
+    /// Ends when the others have been waited for long enough.
+    patience: Pin<Box<Sleep>>,
 }
 
 /// One volume's backend.
@@ -58,10 +69,12 @@ struct Job {
 
 impl Opening {
     /// Begins to open these. What is `before` on its way, or there, and is wanted again goes on; the rest is given up.
+    /// Nothing goes on of what has failed, as it is being undone.
     pub(crate) fn begin<'a>(
         wanted: impl Iterator<Item = (&'a str, &'a VolumeSpec)>,
-        mut before: Self,
+        before: Self,
     ) -> Result<Self, GatewayError> {
+        let mut before = if before.failed.is_some() { Self::default() } else { before };
         let mut volumes = BTreeMap::new();
         let mut jobs = VecDeque::new();
         for (name, VolumeSpec { backend, size, .. }) in wanted {
@@ -83,32 +96,42 @@ impl Opening {
                 .spawn(move || work(&jobs))
                 .map_err(GatewayError::Thread)?;
         }
-        Ok(Self { volumes, jobs })
+        Ok(Self { volumes, jobs, failed: None })
     }
 
-    /// Returns when all are open. May be dropped while it waits, and called again.
+    /// Returns when all are open. May be dropped while it waits, and called again; also while it undoes the others because one
+    /// could not be opened.
     ///
     /// # Errors
-    /// If one cannot be opened: then it is of no use any more, and is to be dropped.
+    /// If one cannot be opened: then it is of no use any more, and is to be dropped. It never says later that all are open.
     pub(crate) async fn wait(&mut self) -> Result<(), GatewayError> {
-        let opened = self.all_open().await;
-        if opened.is_err() {
-            let _ = timeout(UNDONE_WITHIN, self.undo()).await;
+        if self.failed.is_none()
+            && let Err(error) = self.all_open().await
+        {
+            self.failed = Some(Failed { error: Some(error), patience: Box::pin(sleep(UNDONE_WITHIN)) });
         }
-        opened
-    }
-
-    /// Returns when what is open or under way is undone.
-    async fn undo(&mut self) {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if self.failed.is_none() {
+            return Ok(());
+        }
         poll_fn(|cx| {
-            self.volumes.retain(|_, volume| match &mut volume.state {
-                State::Pending(answered) => Pin::new(answered).poll(cx).is_pending(),
-                State::Open(_) => false,
-            });
-            if self.volumes.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+            let undone = self.poll_undone(cx);
+            let patience = self.failed.as_mut().map(|failed| failed.patience.as_mut().poll(cx));
+            if patience == Some(Poll::Pending) { undone } else { Poll::Ready(()) }
         })
         .await;
+        let error = self.failed.as_mut().and_then(|failed| failed.error.take());
+        let told = || GatewayError::Thread(std::io::Error::other("a volume could not be opened before"));
+        Err(error.unwrap_or_else(told))
+    }
+
+    /// Ready when what is open or under way is undone.
+    fn poll_undone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.volumes.retain(|_, volume| match &mut volume.state {
+            State::Pending(answered) => Pin::new(answered).poll(cx).is_pending(),
+            State::Open(_) => false,
+        });
+        if self.volumes.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }
 
     async fn all_open(&mut self) -> Result<(), GatewayError> {
@@ -137,8 +160,9 @@ impl Opening {
         .await
     }
 
-    /// What is open, by volume.
+    /// What is open, by volume: all, once [`Self::wait`] has said so, and only then is it to be called.
     pub(crate) fn take(self) -> BTreeMap<String, Opened> {
+        debug_assert!(self.failed.is_none(), "what failed is dropped");
         let open = |(name, volume): (String, Volume)| match volume.state {
             State::Open(mut fresh) => Some((name, fresh.0.take()?)),
             State::Pending(_) => None,
@@ -209,5 +233,64 @@ mod tests {
         let mut opening = Opening::begin([("v", &wanted)].into_iter(), Opening::default()).unwrap();
         let error = opening.wait().await.unwrap_err().to_string();
         assert!(error.contains("volume.v.backend"), "{error}");
+    }
+
+    /// A volume that the test opens itself.
+    fn by_hand(path: &Path) -> (oneshot::Sender<Result<Fresh, OpenError>>, Volume) {
+        let VolumeSpec { backend, size, .. } = volume(path);
+        let (answer, answered) = oneshot::channel();
+        (answer, Volume { backend, size, state: State::Pending(answered) })
+    }
+
+    /// Waits, but only until it would have to; then drops what waits.
+    async fn begin_to_wait(opening: &mut Opening) {
+        tokio::select! {
+            biased;
+            waited = opening.wait() => panic!("it does not wait for what is under way: {waited:?}"),
+            () = std::future::ready(()) => {}
+        }
+    }
+
+    /// Volume `a` cannot be opened, and nobody has been told yet, as `u` is under way.
+    async fn failed_midway(u: Volume) -> Opening {
+        let (a, a_volume) = by_hand(Path::new("a"));
+        let volumes = [("a", a_volume), ("u", u)].map(|(name, volume)| (name.to_owned(), volume)).into();
+        let mut opening = Opening { volumes, ..Opening::default() };
+        begin_to_wait(&mut opening).await;
+        assert!(a.send(Err(OpenError::SizeNeeded { backend: "memory" })).is_ok());
+        begin_to_wait(&mut opening).await;
+        opening
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_told_also_if_whoever_waited_let_go_while_the_others_were_undone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("u");
+        let (u, u_volume) = by_hand(&path);
+        let mut opening = failed_midway(u_volume).await;
+        let until = |opening: &Opening| opening.failed.as_ref().unwrap().patience.deadline();
+        let first = until(&opening);
+        begin_to_wait(&mut opening).await;
+        assert_eq!(until(&opening), first, "it is not put off each time");
+        let VolumeSpec { backend, size, .. } = volume(&path);
+        let opened = open(&backend, size).unwrap();
+        assert!(u.send(Ok(Fresh(Some(opened)))).is_ok());
+        let error = opening.wait().await.unwrap_err().to_string();
+        assert!(error.contains("volume.a.backend"), "{error}");
+        assert!(!path.exists(), "what opened late is undone");
+        assert!(opening.wait().await.is_err(), "it is never open");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_taken_from_what_has_failed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("u");
+        let (u, u_volume) = by_hand(&path);
+        let before = failed_midway(u_volume).await;
+        let wanted = volume(&path);
+        let mut opening = Opening::begin([("u", &wanted)].into_iter(), before).unwrap();
+        assert!(u.is_closed(), "nobody waits for the one under way");
+        opening.wait().await.unwrap();
+        assert_eq!(opening.take().keys().collect::<Vec<_>>(), ["u"]);
     }
 }

@@ -74,9 +74,6 @@ impl Places {
         if self.clients >= self.limits.connections {
             return Err(Full::Connections);
         }
-        if self.of_address(origin) >= self.limits.connections_per_address {
-            return Err(Full::Address);
-        }
         Ok(self.handshakes.begin(origin))
     }
 
@@ -94,7 +91,10 @@ impl Places {
         if self.of_volume(volume) >= self.limits.connections_per_volume {
             return Err(Full::Volume);
         }
-        if self.of_address(origin) >= self.limits.connections_per_address {
+        // The places that the volume keeps are there for its clients wherever they come from: on one host, or behind one
+        // router, all clients have one address.
+        let is_kept = self.of_volume(volume) < self.kept_by_each();
+        if !is_kept && self.of_address(origin) >= self.limits.connections_per_address {
             return Err(Full::Address);
         }
         if self.clients.saturating_add(self.kept_by_others(volume)) >= self.limits.connections {
@@ -131,11 +131,15 @@ impl Places {
         self.volumes.get(volume).copied().unwrap_or(0)
     }
 
+    fn kept_by_each(&self) -> u32 {
+        let volumes = u32::try_from(self.served.len()).unwrap_or(u32::MAX).max(1);
+        self.limits.connections_kept.min(self.limits.connections / 2 / volumes)
+    }
+
     /// Places that the other volumes keep for clients that may still come. All volumes together keep half of all places at
     /// most.
     fn kept_by_others(&self, volume: &str) -> u32 {
-        let volumes = u32::try_from(self.served.len()).unwrap_or(u32::MAX).max(1);
-        let each = self.limits.connections_kept.min(self.limits.connections / 2 / volumes);
+        let each = self.kept_by_each();
         if each == 0 {
             return 0;
         }

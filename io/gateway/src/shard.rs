@@ -49,6 +49,7 @@ mod unflushed;
 
 use explain::Intervals;
 use pieces::{Piece, Unfinished};
+use turn::Quota;
 use unflushed::Unflushed;
 
 pub(crate) use command::{Command, NewConnection, NewVolume};
@@ -121,8 +122,10 @@ struct Pool {
     in_flight_peak: Option<u32>,
     /// To be removed with its last volume.
     closing: bool,
-    /// Something was submitted, completed or due since the last dispatch.
+    /// Something was submitted, completed or due since the last dispatch, or the quota did not do for all.
     dirty: bool,
+    /// What the devices may still get in this turn.
+    quota: Quota,
 }
 
 /// A volume that is served, or on its way out.

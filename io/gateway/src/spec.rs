@@ -61,10 +61,10 @@ pub struct Limits {
     pub requests_per_connection: u32,
     /// Bytes of data that one connection may have in flight; further requests stay in its socket.
     pub bytes_per_connection: u64,
-    /// Bytes of data that all connections may have in flight. Each shard owns an equal part, so that no request
-    /// touches state that threads share.
+    /// Bytes of data that all connections may have in flight. Each shard has what its volumes own and an equal part of
+    /// the rest, so that no request touches state that threads share.
     pub bytes_in_flight: u64,
-    /// A client that takes no byte of its replies for so long, or has not finished sending a write by then, is
+    /// A client that falls so far behind the least rate, at which it sends the data of a write or takes its replies, is
     /// disconnected.
     pub reply_timeout: Span,
     /// How long a shutdown waits for what is queued and in flight.

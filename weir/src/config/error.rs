@@ -9,6 +9,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// How many problems are shown: a file of another kind may have a hundred thousand, and nobody mends more than these at a time.
+const MOST_SHOWN: usize = 100;
+
 /// Why a file is no configuration.
 #[derive(Debug)]
 pub(crate) struct ConfigError {
@@ -56,14 +59,17 @@ impl fmt::Display for ConfigError {
         match &self.cause {
             Cause::Unreadable(error) => write!(f, "{path}: found {error}; accepted: a readable TOML file"),
             Cause::Invalid(problems) => {
-                for (i, problem) in problems.iter().enumerate() {
+                for (i, problem) in problems.iter().take(MOST_SHOWN).enumerate() {
                     let line_end = if i == 0 { "" } else { "\n" };
                     match problem.line {
                         0 => write!(f, "{line_end}{problem}")?,
                         line => write!(f, "{line_end}{path}:{line}: {problem}")?,
                     }
                 }
-                Ok(())
+                match problems.len().saturating_sub(MOST_SHOWN) {
+                    0 => Ok(()),
+                    more => write!(f, "\n{path}: and {more} problems more"),
+                }
             }
         }
     }

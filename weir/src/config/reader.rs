@@ -32,6 +32,8 @@ pub(super) struct Document<'t> {
     text: &'t str,
     /// How much of it is the file.
     file: usize,
+    /// Where its lines end: each value has a line, and a file may have many of both.
+    line_ends: Vec<usize>,
     problems: RefCell<Vec<Problem>>,
 }
 
@@ -53,7 +55,9 @@ pub(super) struct Element<'d> {
 
 impl<'t> Document<'t> {
     pub(super) fn new(text: &'t str, file: usize) -> Self {
-        Self { text, file, problems: RefCell::default() }
+        let line_ends =
+            text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
+        Self { text, file, line_ends, problems: RefCell::default() }
     }
 
     /// The tables of the file, or nothing and a problem if it is no TOML.
@@ -112,7 +116,7 @@ impl<'t> Document<'t> {
         if span.start > self.file {
             return 0;
         }
-        1 + self.text.bytes().take(span.start).filter(|byte| *byte == b'\n').count()
+        1 + self.line_ends.partition_point(|end| *end < span.start)
     }
 
     /// A value as a message repeats it.

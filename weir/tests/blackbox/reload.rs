@@ -310,3 +310,21 @@ fn a_pool_that_is_removed_with_its_volumes_finishes_them_and_can_come_back() {
     }
     server.stop();
 }
+
+#[test]
+fn a_volume_that_has_not_ended_is_not_served_beside_itself() {
+    let scene = Scene::new();
+    let other = "[volume.other]\npool = \"p\"\nbackend = \"memory\"\nsize = \"1MiB\"\n";
+    let without = format!("[pool.p]\n[station.slow]\nservers = 1\nservice_time = \"1m\"\n{other}");
+    let with = format!("{without}[volume.v]\npool = \"p\"\nbackend = \"station:slow\"\nsize = \"1MiB\"\n");
+    let server = scene.serve(&with);
+    let mut client = RawClient::connect(&server, "v");
+    client.send(command::READ, Flags::NONE, 0, 4096, &[]);
+    wait_until("the read is at the device", || status(&server)["pools"][0]["in_flight"] == 1);
+    server.reload(&without).expect("it can be removed");
+    let refused = server.reload(&with).expect_err("the one before has a read at its device");
+    assert!(refused.contains("volume.v: found one of this name that still finishes"), "{refused}");
+    server.reload(&without).expect("nothing has changed");
+    assert_eq!(RawClient::connect(&server, "other").read(0, 512).len(), 512);
+    server.kill();
+}

@@ -82,6 +82,33 @@ fn while_a_reload_opens_a_mute_server_every_command_is_answered_and_it_can_be_su
 }
 
 #[test]
+fn a_command_while_a_reload_that_failed_is_undone_does_not_make_it_succeed() {
+    let (behind, scene) = (Scene::new(), Scene::new());
+    let slow = behind.serve_memory("1MiB");
+    let server = Server::start(&scene.configure_controlled(&volumes("")));
+    let neighbour = Neighbour::start(&server, "v");
+    slow.signal(Signal::STOP);
+    let missing = format!("[volume.a]\npool = \"p\"\nbackend = \"{}\"\n", scene.backend("missing.img"));
+    hang_up(&scene, &server, &volumes(&format!("{missing}{}", upstream("u", &slow.uri("v")))));
+    // Volume `a` fails at once; what is told of it waits for `u`, for a while.
+    for priority in ["priority=3", "priority=4"] {
+        let Outcome { code, out, log } = set(&scene, priority);
+        assert_eq!(code, Some(0), "{out}{log}");
+    }
+    slow.signal(Signal::CONT);
+    server.wait_for_log(0, "volume.a.backend");
+    assert!(server.logged_since(0).contains("not reloaded"));
+    assert_eq!(status(&server)["pools"][0]["volumes"].as_array().unwrap().len(), 1, "nothing has changed");
+    neighbour.works_for(100);
+    hang_up(&scene, &server, &volumes(&upstream("u", &slow.uri("v"))));
+    wait_until("the next reload is in force", || {
+        status(&server)["pools"][0]["volumes"].as_array().unwrap().len() == 2
+    });
+    neighbour.finish();
+    server.stop();
+}
+
+#[test]
 fn the_end_does_not_wait_for_a_reload_that_opens_a_mute_server() {
     let scene = Scene::new();
     let (listener, address) = mute(&scene, "mute.sock");

@@ -4,7 +4,7 @@
 //! from the counters, so that nothing here hangs on how fast the machine is.
 
 use super::neighbour::Neighbour;
-use crate::harness::{Flags, RawClient, Scene, Server, command, get, wait_until};
+use crate::harness::{Flags, RawClient, Scene, Server, command, get, status, wait_until};
 
 const MIB: u32 = 1 << 20;
 const GIB: u32 = 1 << 30;
@@ -94,6 +94,12 @@ fn what_a_client_that_leaves_has_asked_for_is_not_gone_on_with() {
     client.send(command::WRITE_ZEROES, Flags::NONE, 0, 3 * GIB, &[]);
     wait_until("a piece of it was written", || done(&server, "write_zeroes").0 > 0);
     drop(client);
+    // And one that says goodbye, and waits for nothing either.
+    let mut client = RawClient::connect(&server, "attacked");
+    client.send(command::WRITE_ZEROES, Flags::NONE, 0, 3 * GIB, &[]);
+    assert!(client.try_send(command::DISCONNECT, 0, 0, &[]));
+    drop(client);
+    wait_until("both have left", || status(&server)["connections"] == 1);
     neighbour.works_for(ROUNDS);
     assert_eq!(done(&server, "write_zeroes"), (1, PIECE));
     neighbour.finish();

@@ -144,7 +144,9 @@ impl Link {
             for key in self.table.in_order() {
                 let give_up = self.table.requests[key].give_up;
                 if give_up <= now {
-                    finished.push(self.table.remove(key).inner.fail(Errno::TIMEDOUT));
+                    let request = self.table.remove(key);
+                    let why = if request.is_abandoned() { Errno::CANCELED } else { Errno::TIMEDOUT };
+                    finished.push(request.inner.fail(why));
                 } else {
                     outage.next_give_up = outage.next_give_up.min(give_up);
                 }
@@ -387,7 +389,11 @@ impl Link {
             Err(error) => return self.note_failure(&ConnectError::Unreachable(error)),
         }
         for key in self.table.in_order() {
-            if self.table.requests[key].inner.kind == IoKind::Flush && !self.abilities.flush {
+            let request = &self.table.requests[key];
+            if request.is_abandoned() {
+                // It has no pieces to come, so that nothing else would end it.
+                finished.push(self.table.remove(key).inner.fail(Errno::CANCELED));
+            } else if request.inner.kind == IoKind::Flush && !self.abilities.flush {
                 finished.push(self.table.remove(key).inner.succeed());
             } else {
                 self.issue(key);

@@ -223,6 +223,11 @@ impl Request {
         changes(self.inner.kind)
     }
 
+    /// Whether nobody waits for it.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.abandoned
+    }
+
     /// Whether there are pieces of it to come.
     pub(super) fn has_more(&self) -> bool {
         self.issued < self.inner.length && self.error.is_none() && !self.abandoned

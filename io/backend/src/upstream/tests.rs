@@ -520,6 +520,8 @@ async fn what_nobody_waits_for_does_not_wait_for_a_server_that_is_away() {
     assert!(device.poll_timeout().unwrap() <= START);
     device.poll_finished(START, &mut finished);
     assert_eq!(finished.iter().map(|done| done.token.0).collect::<Vec<_>>(), [0, 2]);
+    let canceled = |done: &Finished| done.result.is_err_and(|error| error.errno == Errno::CANCELED);
+    assert!(finished.iter().all(canceled), "which tells of no loss");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use weir_model::VolumeId;
 use weir_nbd::Session;
 use weir_sched::{Chain, SlotChains};
 
-use super::{Intervals, Pool, Shard, Unflushed, Volume};
+use super::{Intervals, Pool, Quota, Shard, Unflushed, Volume};
 use crate::budget::Part;
 use crate::connection::ConnectionId;
 use crate::front::Permit;
@@ -178,6 +178,7 @@ impl Shard {
             orphans: Chain::EMPTY,
             in_flight_peak: None,
             dirty: false,
+            quota: Quota::of_a_turn(),
             closing: false,
         })
     }

@@ -91,8 +91,12 @@ impl Volume {
 }
 
 /// Whether the failure of this request may be that of changes that were answered before: the kernel reports those once,
-/// to whichever flush or durable write comes first. What a device refuses outright has met none of them.
+/// to whichever flush or durable write comes first. What a device refuses outright has met none of them, and what was given
+/// up as its client has left tells of nothing.
 fn may_lose(command: &Command, error: &BlockError) -> bool {
+    if error.errno == Errno::CANCELED {
+        return false;
+    }
     let refused = matches!(
         error.kind,
         BlockErrorKind::Invalid | BlockErrorKind::NotSupported | BlockErrorKind::Permission
@@ -102,4 +106,21 @@ fn may_lose(command: &Command, error: &BlockError) -> bool {
 
 fn changes(kind: CommandKind) -> bool {
     matches!(kind, CommandKind::Write | CommandKind::WriteZeroes | CommandKind::Trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_up_as_its_client_left_is_no_loss_and_what_fails_at_the_device_is_one() {
+        let error = |errno| BlockError { errno, ..UNTOLD };
+        let flush = Command::new(CommandKind::Flush, 1, 0, 0);
+        let durable = Command { fua: true, ..Command::new(CommandKind::WriteZeroes, 1, 0, 512) };
+        for command in [flush, durable] {
+            assert!(may_lose(&command, &error(Errno::IO)));
+            assert!(!may_lose(&command, &error(Errno::CANCELED)));
+        }
+        assert!(!may_lose(&Command::new(CommandKind::Write, 1, 0, 512), &error(Errno::IO)));
+    }
 }

@@ -123,7 +123,7 @@ impl Shard {
             let connection = &mut self.connections[key];
             match connection.phase {
                 Phase::Lingering { .. } => return Input::More,
-                Phase::Disconnecting => return Input::Wait,
+                Phase::Disconnecting => return Input::More, // to be found held back, and gone if it goes
                 Phase::Open | Phase::Retired => {}
             }
             if !connection.wants_input(self.limits.requests_per_connection) {

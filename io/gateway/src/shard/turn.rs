@@ -1,7 +1,9 @@
 //! The driver's turn: one event after another goes to the engines, and everything they have to say is drained.
 
+use std::pin::pin;
 use std::task::{Context, Poll};
 
+use tokio::task::yield_now;
 use weir_backend::{BlockDevice, BlockError, DeviceRequest, Finished};
 use weir_engine::{Dispatch, Event};
 use weir_model::{Instant, Io, IoKind, Span};
@@ -17,6 +19,13 @@ use crate::stats::Answered;
 /// How often a turn looks for completions: once for what woke it, and once for what the kernel finished within the
 /// submission. While the device is busy more would always be found, and the sockets would wait for all of it.
 const PASSES: usize = 2;
+
+/// What a turn hands to the devices of one pool, in requests and in bytes; the rest waits for the next turn, before which
+/// sockets are looked at. A device that finishes at once, as memory does, would else work off all that waits in one turn:
+/// half a second for some thousand requests, or for a few of the largest, in which other pools of the thread get no answer.
+/// These take some 1 ms.
+const REQUESTS_OF_A_TURN: u32 = 256;
+const BYTES_OF_A_TURN: u64 = 4 << 20;
 
 /// Errors of one volume's device are logged no more often than this; the metrics count them all.
 pub(super) const ERROR_LOG_PERIOD: Span = Span::from_secs(1);
@@ -50,6 +59,10 @@ impl Shard {
         }
         self.send_replies(0);
         self.settle();
+        if self.pools.iter().any(|(_, pool)| pool.dirty) {
+            // Woken by the runtime when it has looked at the sockets, and not before, as by a plain wake-up.
+            let _ = pin!(yield_now()).poll(cx);
+        }
         let next = self.poll_timeout();
         self.alarm.set(next);
         Poll::Pending
@@ -58,6 +71,7 @@ impl Shard {
     /// Tells engines and devices what time it is, where they asked for it.
     fn handle_timeouts(&mut self, now: Instant) {
         for (_, pool) in &mut self.pools {
+            pool.quota = Quota::of_a_turn();
             if pool.engine.poll_timeout().is_some_and(|due| due <= now) {
                 pool.engine.handle_timeout(now);
                 pool.dirty = true;
@@ -89,13 +103,15 @@ impl Shard {
         of_pools.chain(of_connections).min()
     }
 
-    /// Sends to the devices whatever the engines let go.
+    /// Sends to the devices whatever the engines let go, as far as the quota of the turn goes.
     fn dispatch(&mut self, now: Instant) {
         for (index, pool) in &mut self.pools {
-            if !std::mem::take(&mut pool.dirty) {
-                continue;
-            }
-            while let Dispatch::Issue(io) = pool.engine.poll_dispatch(now) {
+            while pool.dirty && !pool.quota.is_used_up() {
+                let Dispatch::Issue(io) = pool.engine.poll_dispatch(now) else {
+                    pool.dirty = false;
+                    break;
+                };
+                pool.quota.use_up(io.length);
                 let pending = pool.pending.get_mut(io.id.slot).expect("what was submitted is pending");
                 let buffer = match io.kind {
                     IoKind::Read => Some(self.buffers.take(io.length as usize)),
@@ -257,6 +273,29 @@ impl Shard {
     }
 }
 
+/// What is left of a turn for a pool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Quota {
+    requests: u32,
+    bytes: u64,
+}
+
+impl Quota {
+    pub(super) const fn of_a_turn() -> Self {
+        Self { requests: REQUESTS_OF_A_TURN, bytes: BYTES_OF_A_TURN }
+    }
+
+    const fn is_used_up(self) -> bool {
+        self.requests == 0 || self.bytes == 0
+    }
+
+    /// A request of this length goes: also if it is longer than what is left.
+    fn use_up(&mut self, length: u32) {
+        self.requests = self.requests.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(length.into());
+    }
+}
+
 fn device_request(
     pool: usize,
     io: &Io,
@@ -274,5 +313,29 @@ fn device_request(
         no_hole: command.no_hole,
         fast_zero: command.fast_zero,
         buffer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many requests of this length a pool may start in a turn.
+    fn started(length: u32) -> u32 {
+        let mut quota = Quota::of_a_turn();
+        let mut started = 0;
+        while !quota.is_used_up() {
+            quota.use_up(length);
+            started += 1;
+        }
+        started
+    }
+
+    #[test]
+    fn a_turn_starts_no_more_than_its_quota_and_always_one_request() {
+        assert_eq!(started(0), REQUESTS_OF_A_TURN);
+        assert_eq!(started(4096), REQUESTS_OF_A_TURN);
+        assert_eq!(started(128 << 10), 32);
+        assert_eq!(started(32 << 20), 1);
     }
 }
