@@ -236,7 +236,8 @@ impl World {
         }
         while self.controller.poll_event().is_some() {}
         let status = self.controller.status(self.now);
-        assert_eq!(status.gateways.len(), 2);
+        // Of each of the two names the gateway that is configured, and at most four runs before it that may hold something.
+        assert!((2..=2 * (1 + 4)).contains(&status.gateways.len()), "{}", status.gateways.len());
         assert!(
             self.controller.history().all(|record| record
                 .volumes
