@@ -36,6 +36,7 @@ const WATCHED: &[&str] = &[
     "io/recording/src/",
     "io/api/src/",
     "io/load/src/",
+    "io/lab/src/array_file.rs",
     "io/lab/src/trace",
     "weir/src/",
 ];

@@ -239,6 +239,9 @@ impl Shard {
             let (buffer, pace) = (self.buffers.take(command.length as usize), Pace::new(now, 0));
             connection.incoming = Incoming::Payload { command, buffer, filled: 0, charge, pace };
             self.watch(now, key);
+            if self.budget.is_waited_for() {
+                self.wake_driver(); // the first in line may have left it, and those behind it may fit
+            }
         } else {
             connection.incoming = Incoming::START;
             self.submit(now, key, command, Piece::first(&command), None, charge);
