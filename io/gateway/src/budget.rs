@@ -56,7 +56,8 @@ pub(crate) enum Part {
 /// What a request holds, and of what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Charge {
-    bytes: u64,
+    /// No more than [`LARGEST`]; small, as it is in tables that each request goes through.
+    bytes: u32,
     owner: OwnerId,
     /// It is of the connection's reserve, and not of the budget.
     is_reserve: bool,
@@ -65,12 +66,17 @@ pub(crate) struct Charge {
 impl Charge {
     /// The part taken from the reserve of the connection.
     pub(crate) fn reserve(self) -> u64 {
-        if self.is_reserve { self.bytes } else { 0 }
+        if self.is_reserve { self.bytes() } else { 0 }
     }
 
     /// The bytes held.
     pub(crate) fn bytes(self) -> u64 {
-        self.bytes
+        self.bytes.into()
+    }
+
+    fn new(bytes: u64, owner: OwnerId, is_reserve: bool) -> Self {
+        let bytes = u32::try_from(bytes).expect("no request is charged more than the largest, of 32 MiB");
+        Self { bytes, owner, is_reserve }
     }
 }
 
@@ -120,6 +126,11 @@ struct Waiter {
 }
 
 impl Owner {
+    /// Whether `bytes` more need nothing of the shared rest.
+    fn fits_in_part(&self, bytes: u64) -> bool {
+        self.used + bytes <= self.part
+    }
+
     /// What it would use of the shared rest if it used `used`.
     fn beyond(&self, used: u64) -> u64 {
         used.saturating_sub(self.part)
@@ -252,14 +263,14 @@ impl Budget {
         bytes: u64,
         reserve_used: u64,
     ) -> Option<Charge> {
-        let is_next =
-            self.owner(owner).waiting.is_empty() && (self.line.is_empty() || self.fits_in_part(owner, bytes));
-        if is_next && self.fits(owner, bytes) {
+        let asks = self.owner(owner);
+        let is_next = asks.waiting.is_empty() && (self.line.is_empty() || asks.fits_in_part(bytes));
+        if is_next && self.fits(asks, bytes) {
             return Some(self.hand_out(owner, bytes));
         }
         if reserve_used + bytes <= RESERVE {
             self.forget(connection);
-            return Some(Charge { bytes, owner, is_reserve: true });
+            return Some(Charge::new(bytes, owner, true));
         }
         self.wait(Waiter { connection, owner, bytes });
         None
@@ -268,9 +279,9 @@ impl Budget {
     /// A connection whose request waited, and what it holds now.
     pub(crate) fn poll_granted(&mut self) -> Option<(usize, Charge)> {
         while let Some(owner) = self.eased.last().copied() {
-            let first = self.first_waiter(owner);
-            if let Some(waiter) = first
-                .filter(|waiter| self.fits_in_part(owner, waiter.bytes) && self.fits(owner, waiter.bytes))
+            let (first, eases) = (self.first_waiter(owner), self.owner(owner));
+            if let Some(waiter) =
+                first.filter(|waiter| eases.fits_in_part(waiter.bytes) && self.fits(eases, waiter.bytes))
             {
                 self.forget(waiter.connection);
                 return Some((waiter.connection, self.hand_out(owner, waiter.bytes)));
@@ -279,7 +290,7 @@ impl Budget {
             self.owner_mut(owner).is_eased = false;
         }
         let owner = *self.places.front(&self.line)?;
-        let waiter = self.first_waiter(owner).filter(|waiter| self.fits(owner, waiter.bytes))?;
+        let waiter = self.first_waiter(owner).filter(|waiter| self.fits(self.owner(owner), waiter.bytes))?;
         self.forget(waiter.connection);
         if self.places.get(owner.0).is_some() {
             self.places.remove(&mut self.line, owner.0);
@@ -294,9 +305,9 @@ impl Budget {
             return charge.reserve();
         }
         let owner = self.owners.get_mut(charge.owner.0 as usize).expect(STAYS);
-        let left = owner.used.checked_sub(charge.bytes).expect("nobody gives back more than was taken");
+        let left = owner.used.checked_sub(charge.bytes()).expect("nobody gives back more than was taken");
         self.shared_used -= owner.beyond(owner.used) - owner.beyond(left);
-        self.used -= charge.bytes;
+        self.used -= charge.bytes();
         owner.used = left;
         if !owner.waiting.is_empty() && !owner.is_eased {
             owner.is_eased = true;
@@ -332,14 +343,7 @@ impl Budget {
         self.waiters.front(&self.owner(owner).waiting).copied()
     }
 
-    /// Whether it needs nothing of the shared rest.
-    fn fits_in_part(&self, owner: OwnerId, bytes: u64) -> bool {
-        let owner = self.owner(owner);
-        owner.used + bytes <= owner.part
-    }
-
-    fn fits(&self, owner: OwnerId, bytes: u64) -> bool {
-        let owner = self.owner(owner);
+    fn fits(&self, owner: &Owner, bytes: u64) -> bool {
         let more = owner.beyond(owner.used + bytes) - owner.beyond(owner.used);
         (more == 0 || self.shared_used + self.held + more <= self.shared)
             && self.used + self.held + bytes <= self.total
@@ -350,7 +354,7 @@ impl Budget {
         self.shared_used += owner.beyond(owner.used + bytes) - owner.beyond(owner.used);
         owner.used += bytes;
         self.used += bytes;
-        Charge { bytes, owner: id, is_reserve: false }
+        Charge::new(bytes, id, false)
     }
 }
 

@@ -149,6 +149,14 @@ impl Connection {
         (behind > timeout).then_some("the client does not finish a write")
     }
 
+    /// Notes in the list of such connections that it has something to write.
+    pub(crate) fn touch(&mut self, touched: &mut Vec<usize>) {
+        if !self.touched {
+            self.touched = true;
+            touched.push(self.id.key);
+        }
+    }
+
     /// Notes who is to be woken.
     pub(crate) fn set_waker(&mut self, waker: &Waker) {
         if self.waker.as_ref().is_none_or(|known| !known.will_wake(waker)) {

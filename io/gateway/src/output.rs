@@ -11,15 +11,12 @@ use weir_model::IoId;
 use crate::budget::Charge;
 use crate::stream::Stream;
 
+mod spares;
+
+pub(crate) use spares::Spares;
+
 /// Slices handed to the kernel at a time; replies beyond them take another call. The kernel's own limit is 1,024.
 const SLICES: usize = 256;
-
-/// Header bytes kept when the queue has run empty; a burst's larger store is given back.
-const HEADERS_KEPT: usize = 4096;
-
-/// Entries of the queues kept when they have run empty.
-const SEGMENTS_KEPT: usize = 256;
-const BUFFERS_KEPT: usize = 128;
 
 /// Written header bytes after which they are cut off, for a client that never lets the queue run empty.
 const HEADERS_WRITTEN_LIMIT: usize = 64 * 1024;
@@ -27,12 +24,19 @@ const HEADERS_WRITTEN_LIMIT: usize = 64 * 1024;
 /// Bytes waiting for the socket, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
+    /// Without memory of its own while nothing waits.
+    queue: Queue,
+    /// Bytes that the socket has taken in all.
+    taken: u64,
+}
+
+/// The parts of replies, and what they are parts of.
+#[derive(Debug, Default)]
+struct Queue {
     headers: Vec<u8>,
     /// Bytes of `headers` that are written.
     headers_written: usize,
     segments: VecDeque<Segment>,
-    /// Bytes that the socket has taken in all.
-    taken: u64,
     buffers: VecDeque<Buffer>,
 }
 
@@ -60,12 +64,12 @@ pub(crate) struct Reply {
 impl Output {
     /// How much is waiting, in parts of replies.
     pub(crate) fn len(&self) -> usize {
-        self.segments.len()
+        self.queue.segments.len()
     }
 
     /// True if everything has been written.
     pub(crate) fn is_empty(&self) -> bool {
-        self.segments.is_empty()
+        self.queue.segments.is_empty()
     }
 
     /// How many bytes the socket has taken since the connection began.
@@ -73,37 +77,46 @@ impl Output {
         self.taken
     }
 
+    /// Takes an empty queue of `spares`, if it has none. What is appended without that gets memory of its own.
+    pub(crate) fn prepare(&mut self, spares: &mut Spares) {
+        if self.queue.segments.capacity() == 0 {
+            self.queue = spares.take();
+        }
+    }
+
     /// Appends header bytes through `write`, which may only append.
     pub(crate) fn header(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        let before = self.headers.len();
-        write(&mut self.headers);
-        let grown = self.headers.len() - before;
-        match self.segments.back_mut() {
+        let before = self.queue.headers.len();
+        write(&mut self.queue.headers);
+        let grown = self.queue.headers.len() - before;
+        match self.queue.segments.back_mut() {
             Some(Segment::Header(length)) => *length += grown,
-            _ if grown > 0 => self.segments.push_back(Segment::Header(grown)),
+            _ if grown > 0 => self.queue.segments.push_back(Segment::Header(grown)),
             _ => {}
         }
     }
 
     /// Appends a range of the buffer that the next [`Output::end`] brings.
     pub(crate) fn data(&mut self, range: Range<usize>) {
-        self.segments.push_back(Segment::Data(range));
+        self.queue.segments.push_back(Segment::Data(range));
     }
 
     /// Ends a reply: `buffer` holds the ranges appended since the end before.
     pub(crate) fn end(&mut self, buffer: Option<Buffer>, reply: Reply) {
-        self.segments.push_back(Segment::End { reply, has_buffer: buffer.is_some() });
-        self.buffers.extend(buffer);
+        self.queue.segments.push_back(Segment::End { reply, has_buffer: buffer.is_some() });
+        self.queue.buffers.extend(buffer);
     }
 
-    /// Writes as much as the socket takes; `ended` is called with every reply that is written to its end.
+    /// Writes as much as the socket takes; `ended` is called with every reply that is written to its end. An empty
+    /// queue goes to `spares`.
     pub(crate) fn flush(
         &mut self,
         stream: &Stream,
         pool: &mut BufferPool,
+        spares: &mut Spares,
         mut ended: impl FnMut(Reply),
     ) -> io::Result<()> {
-        while !self.segments.is_empty() {
+        while !self.queue.segments.is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES];
             let (used, offered) = self.gather(&mut slices);
             let written = if used == 0 { 0 } else { stream.try_write(&slices[..used])? };
@@ -113,43 +126,40 @@ impl Output {
                 break;
             }
         }
-        if self.segments.is_empty() {
-            self.headers.clear();
-            self.headers.shrink_to(HEADERS_KEPT);
-            self.headers_written = 0;
-            self.segments.shrink_to(SEGMENTS_KEPT);
-            self.buffers.shrink_to(BUFFERS_KEPT);
-        } else if self.headers_written > HEADERS_WRITTEN_LIMIT {
-            self.headers.drain(..self.headers_written);
-            self.headers_written = 0;
+        let queue = &mut self.queue;
+        if queue.segments.is_empty() {
+            spares.put(std::mem::take(queue));
+        } else if queue.headers_written > HEADERS_WRITTEN_LIMIT {
+            queue.headers.drain(..queue.headers_written);
+            queue.headers_written = 0;
         }
         Ok(())
     }
 
     /// Gives everything back that the connection will not write any more.
     pub(crate) fn abandon(&mut self, pool: &mut BufferPool, mut ended: impl FnMut(Reply)) {
-        for segment in self.segments.drain(..) {
+        for segment in self.queue.segments.drain(..) {
             if let Segment::End { reply, .. } = segment {
                 ended(reply);
             }
         }
-        self.buffers.drain(..).for_each(|buffer| pool.put(buffer));
+        self.queue.buffers.drain(..).for_each(|buffer| pool.put(buffer));
     }
 
     /// Fills `slices` from the front; returns how many were used, and their bytes in all.
     fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES]) -> (usize, usize) {
         let (mut used, mut bytes) = (0, 0);
-        let mut header_at = self.headers_written;
-        let mut buffers = self.buffers.iter();
+        let mut header_at = self.queue.headers_written;
+        let mut buffers = self.queue.buffers.iter();
         let mut buffer = buffers.next();
-        for segment in &self.segments {
+        for segment in &self.queue.segments {
             if used == SLICES {
                 break;
             }
             let slice: &[u8] = match segment {
                 Segment::Header(length) => {
                     header_at += length;
-                    &self.headers[header_at - length..header_at]
+                    &self.queue.headers[header_at - length..header_at]
                 }
                 Segment::Data(range) => &buffer.expect("a reply with data has a buffer")[range.clone()],
                 Segment::End { has_buffer, .. } => {
@@ -168,16 +178,16 @@ impl Output {
 
     /// Takes `written` bytes, and the ends of replies that they complete, off the front.
     fn advance(&mut self, mut written: usize, pool: &mut BufferPool, ended: &mut impl FnMut(Reply)) {
-        while let Some(segment) = self.segments.front_mut() {
+        while let Some(segment) = self.queue.segments.front_mut() {
             match segment {
                 Segment::Header(length) if written < *length => {
                     *length -= written;
-                    self.headers_written += written;
+                    self.queue.headers_written += written;
                     return;
                 }
                 Segment::Header(length) => {
                     written -= *length;
-                    self.headers_written += *length;
+                    self.queue.headers_written += *length;
                 }
                 Segment::Data(range) if written < range.len() => {
                     range.start += written;
@@ -187,11 +197,11 @@ impl Output {
                 Segment::End { reply, has_buffer } => {
                     ended(*reply);
                     if *has_buffer {
-                        pool.put(self.buffers.pop_front().expect("a reply with data has a buffer"));
+                        pool.put(self.queue.buffers.pop_front().expect("a reply with data has a buffer"));
                     }
                 }
             }
-            self.segments.pop_front();
+            self.queue.segments.pop_front();
         }
     }
 }

@@ -31,7 +31,7 @@ use weir_sched::{Chain, SlotChains};
 use crate::budget::{Budget, Charge, OwnerId};
 use crate::connection::{Connection, ConnectionId};
 use crate::loss::{Estate, Flush, Losses};
-use crate::output::Reply;
+use crate::output::{Reply, Spares};
 use crate::spec::Limits;
 use crate::stats::VolumeStats;
 
@@ -48,7 +48,7 @@ mod turn;
 mod unflushed;
 
 use explain::Intervals;
-use pieces::{Piece, Unfinished};
+use pieces::Unfinished;
 use turn::Quota;
 use unflushed::Unflushed;
 
@@ -89,6 +89,8 @@ pub(crate) struct Shard {
     finished: Vec<Finished>,
     /// Replies that one connection has written to their end; empty but for that moment.
     ended: Vec<Reply>,
+    /// Queues of replies that are empty.
+    spares: Spares,
     /// What volumes that were removed still had to tell.
     estate: Estate,
     /// Requests whose next piece begins in the next turn.
@@ -168,10 +170,10 @@ struct Pending {
     connection: ConnectionId,
     volume: VolumeId,
     command: NbdCommand,
-    /// If it is a flush.
-    flush: Option<Flush>,
-    /// What of the command the engine has.
-    piece: Piece,
+    /// If it is a flush; apart, as the table of such entries is on the path of each read and write.
+    flush: Option<Box<Flush>>,
+    /// Bytes of the command behind the piece that the engine has.
+    left: u32,
     /// The data of a write until it is dispatched.
     buffer: Option<weir_backend::Buffer>,
     charge: Charge,
@@ -226,6 +228,7 @@ impl Shard {
             touched: Vec::new(),
             finished: Vec::new(),
             ended: Vec::new(),
+            spares: Spares::default(),
             estate,
             unfinished: Vec::new(),
             gives_up: false,
@@ -247,11 +250,7 @@ impl Shard {
 
     /// Notes that the connection has something to write.
     fn touch(&mut self, key: usize) {
-        let connection = &mut self.connections[key];
-        if !connection.touched {
-            connection.touched = true;
-            self.touched.push(key);
-        }
+        self.connections[key].touch(&mut self.touched);
     }
 }
 

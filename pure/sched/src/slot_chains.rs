@@ -11,12 +11,13 @@ const NONE: u32 = u32::MAX;
 /// The entries of any number of chains, at most one for each slot.
 #[derive(Debug)]
 pub struct SlotChains<T> {
-    entries: Vec<Entry<T>>,
+    values: Vec<Option<T>>,
+    /// By slot, apart from the values: to change an entry's neighbours does not fetch what they hold.
+    links: Vec<Link>,
 }
 
-#[derive(Debug)]
-struct Entry<T> {
-    value: Option<T>,
+#[derive(Clone, Copy, Debug)]
+struct Link {
     previous: u32,
     next: u32,
 }
@@ -41,7 +42,7 @@ impl Chain {
 impl<T> SlotChains<T> {
     /// A table without entries.
     pub const fn new() -> Self {
-        Self { entries: Vec::new() }
+        Self { values: Vec::new(), links: Vec::new() }
     }
 
     /// Puts `value` into `slot`, at the end of `chain`.
@@ -50,15 +51,17 @@ impl<T> SlotChains<T> {
     /// If the slot is taken.
     pub fn push_back(&mut self, chain: &mut Chain, slot: u32, value: T) {
         let index = slot as usize;
-        if index >= self.entries.len() {
-            self.entries.resize_with(index + 1, || Entry { value: None, previous: NONE, next: NONE });
+        if index >= self.values.len() {
+            self.values.resize_with(index + 1, || None);
+            self.links.resize(index + 1, Link { previous: NONE, next: NONE });
         }
-        let entry = &mut self.entries[index];
-        assert!(entry.value.is_none(), "slot {slot} is taken");
-        *entry = Entry { value: Some(value), previous: chain.last, next: NONE };
+        let place = &mut self.values[index];
+        assert!(place.is_none(), "slot {slot} is taken");
+        *place = Some(value);
+        self.links[index] = Link { previous: chain.last, next: NONE };
         match chain.last {
             NONE => chain.first = slot,
-            last => self.entries[last as usize].next = slot,
+            last => self.links[last as usize].next = slot,
         }
         chain.last = slot;
     }
@@ -69,16 +72,15 @@ impl<T> SlotChains<T> {
     /// # Panics
     /// If the slot is empty.
     pub fn remove(&mut self, chain: &mut Chain, slot: u32) -> T {
-        let entry = &mut self.entries[slot as usize];
-        let value = entry.value.take().expect("only a slot in use is removed");
-        let (previous, next) = (entry.previous, entry.next);
+        let value = self.values[slot as usize].take().expect("only a slot in use is removed");
+        let Link { previous, next } = self.links[slot as usize];
         match previous {
             NONE => chain.first = next,
-            previous => self.entries[previous as usize].next = next,
+            previous => self.links[previous as usize].next = next,
         }
         match next {
             NONE => chain.last = previous,
-            next => self.entries[next as usize].previous = previous,
+            next => self.links[next as usize].previous = previous,
         }
         value
     }
@@ -95,24 +97,24 @@ impl<T> SlotChains<T> {
 
     /// The entries of `chain`, the first first.
     pub fn of<'a>(&'a self, chain: &Chain) -> impl Iterator<Item = &'a T> + use<'a, T> {
-        let entry = |slot: u32| self.entries.get(slot as usize);
-        std::iter::successors(entry(chain.first), move |before| entry(before.next))
-            .filter_map(|entry| entry.value.as_ref())
+        let slot = |slot: u32| (slot != NONE).then_some(slot);
+        std::iter::successors(slot(chain.first), move |before| slot(self.links[*before as usize].next))
+            .filter_map(|slot| self.get(slot))
     }
 
     /// The entry of `slot`, whatever its chain.
     pub fn get(&self, slot: u32) -> Option<&T> {
-        self.entries.get(slot as usize)?.value.as_ref()
+        self.values.get(slot as usize)?.as_ref()
     }
 
     /// The entry of `slot`, to change it where it stands.
     pub fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
-        self.entries.get_mut(slot as usize)?.value.as_mut()
+        self.values.get_mut(slot as usize)?.as_mut()
     }
 
     /// All entries in the order of their slots.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.entries.iter().filter_map(|entry| entry.value.as_ref())
+        self.values.iter().flatten()
     }
 }
 

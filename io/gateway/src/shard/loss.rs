@@ -9,9 +9,9 @@ use weir_model::{Instant, IoKind};
 use weir_nbd::{Command, CommandKind};
 
 use super::turn::ERROR_LOG_PERIOD;
-use super::{Pending, Pool, Shard, Volume};
+use super::{Pending, Pool, Volume};
 use crate::connection::Connection;
-use crate::loss::Flush;
+use crate::loss::{Flush, Witness};
 
 /// The answer to a flush that succeeded at the device, of a client that does not know of a loss.
 const UNTOLD: BlockError =
@@ -21,47 +21,14 @@ const UNTOLD: BlockError =
 pub(super) const UPSTREAM_LOST: &str =
     "the server behind the volume was lost with writes that were not flushed";
 
-impl Shard {
-    /// Sees what a finished request says of changes that were answered. A flush fails here if its client does not know
-    /// of a loss; returns up to which loss its reply tells.
-    pub(super) fn weigh(
-        &mut self,
-        now: Instant,
-        pool: usize,
-        pending: &Pending,
-        done: &mut Finished,
-    ) -> Option<NonZeroU64> {
-        let command = &pending.command;
-        let volume = self.pools[pool].volume(pending.volume);
-        match &done.result {
-            Err(error) if may_lose(command, error) => volume.note_loss(now, error),
-            Ok(()) if changes(command.kind) && !command.fua => {
-                let connection = self.connections.get_mut(pending.connection.key);
-                let connection = connection.filter(|connection| connection.id == pending.connection);
-                if let Some(witness) = connection.and_then(|connection| connection.witness.as_mut()) {
-                    volume.losses.answer(witness);
-                }
-            }
-            _ => {}
-        }
-        let flush = pending.flush?;
-        if done.result.is_ok() {
-            volume.losses.end_flush(flush);
-            volume.unflushed.note_flushed(pending.id.slot);
-        }
-        let tells = volume.losses.untold(flush)?;
-        if done.result.is_ok() {
-            done.result = Err(UNTOLD);
-        }
-        NonZeroU64::new(tells)
-    }
-}
-
 impl Pool {
     /// Notes that a request of this connection is a flush, if it is one.
-    pub(super) fn note_flush(&mut self, connection: &Connection, command: &Command) -> Option<Flush> {
-        let witness = connection.witness.as_ref().filter(|_| command.kind == CommandKind::Flush)?;
-        Some(self.volume(connection.volume).losses.send_flush(witness))
+    pub(super) fn note_flush(&mut self, connection: &Connection, command: &Command) -> Option<Box<Flush>> {
+        if command.kind != CommandKind::Flush {
+            return None;
+        }
+        let witness = connection.witness.as_ref()?;
+        Some(Box::new(self.volume(connection.volume).losses.send_flush(witness)))
     }
 
     /// The client has taken the last byte of a reply that tells of the losses up to this one.
@@ -74,6 +41,37 @@ impl Pool {
 }
 
 impl Volume {
+    /// Sees what a finished request says of changes that were answered. `witness` is its connection's, if that has not
+    /// gone. A flush fails here if its client does not know of a loss; returns up to which loss its reply tells.
+    pub(super) fn weigh(
+        &mut self,
+        now: Instant,
+        witness: Option<&mut Witness>,
+        pending: &Pending,
+        done: &mut Finished,
+    ) -> Option<NonZeroU64> {
+        let command = &pending.command;
+        match &done.result {
+            Err(error) if may_lose(command, error) => self.note_loss(now, error),
+            Ok(()) if changes(command.kind) && !command.fua => {
+                if let Some(witness) = witness {
+                    self.losses.answer(witness);
+                }
+            }
+            _ => {}
+        }
+        let flush = **pending.flush.as_ref()?;
+        if done.result.is_ok() {
+            self.losses.end_flush(flush);
+            self.unflushed.note_flushed(pending.id.slot);
+        }
+        let tells = self.losses.untold(flush)?;
+        if done.result.is_ok() {
+            done.result = Err(UNTOLD);
+        }
+        NonZeroU64::new(tells)
+    }
+
     /// Changes that were answered may be lost.
     pub(super) fn note_loss(&mut self, now: Instant, reason: &(impl Display + ?Sized)) {
         self.losses.happen();

@@ -28,7 +28,7 @@ pub(super) struct Piece {
     pub(super) offset: u64,
     pub(super) length: u32,
     /// Bytes of the command behind this piece.
-    left: u32,
+    pub(super) left: u32,
 }
 
 impl Piece {
@@ -42,9 +42,10 @@ impl Piece {
         }
     }
 
-    /// The piece behind this one.
-    pub(super) fn next(self) -> Option<Self> {
-        (self.left > 0).then(|| Self::of(self.offset + u64::from(self.length), self.left))
+    /// The next piece of a command of which the last `left` bytes have not begun.
+    pub(super) fn behind(command: &Command, left: u32) -> Option<Self> {
+        let begun = u64::from(command.length.saturating_sub(left));
+        (left > 0).then(|| Self::of(command.offset + begun, left))
     }
 
     fn of(offset: u64, length: u32) -> Self {
@@ -98,8 +99,9 @@ mod tests {
     const MIB: u32 = 1 << 20;
 
     fn pieces(kind: CommandKind, offset: u64, length: u32) -> Vec<(u64, u32)> {
-        let first = Piece::first(&Command::new(kind, 1, offset, length));
-        std::iter::successors(Some(first), |piece| piece.next()).map(|p| (p.offset, p.length)).collect()
+        let command = Command::new(kind, 1, offset, length);
+        let next = |piece: &Piece| Piece::behind(&command, piece.left);
+        std::iter::successors(Some(Piece::first(&command)), next).map(|p| (p.offset, p.length)).collect()
     }
 
     #[test]

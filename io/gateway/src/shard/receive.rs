@@ -230,7 +230,6 @@ impl Shard {
 
     /// Begins with a request that has what it needs.
     fn let_in(&mut self, now: Instant, key: usize, command: Command, charge: Charge) {
-        self.buffers.keep_at_most(self.budget.unused());
         let connection = &mut self.connections[key];
         connection.requests += 1;
         connection.bytes += charge.bytes();
@@ -270,14 +269,14 @@ impl Shard {
         let pool = &mut self.pools[connection.pool];
         let flush = pool.note_flush(connection, &command);
         let kind = command.kind.io_kind().expect("a disconnect is not submitted");
-        let (volume, Piece { offset, length, .. }) = (connection.port, piece);
-        let id = pool.engine.handle_submit(now, Request { volume, kind, offset, length });
+        let Piece { offset, length, left } = piece;
+        let id = pool.engine.handle_submit(now, Request { volume: connection.port, kind, offset, length });
         let pending = Pending {
             id,
             connection: connection.id,
             volume: connection.volume,
             command,
-            piece,
+            left,
             flush,
             buffer,
             charge,

@@ -10,8 +10,8 @@ use weir_model::{Instant, Io, IoKind, Span};
 use weir_nbd::CommandKind;
 
 use super::loss::UPSTREAM_LOST;
-use super::pieces::Unfinished;
-use super::{Named, Pending, Shard, named, request_token};
+use super::pieces::{Piece, Unfinished};
+use super::{Named, Pending, Shard, Volume, named, request_token};
 use crate::output::Reply;
 use crate::reply;
 use crate::stats::Answered;
@@ -38,6 +38,8 @@ impl Shard {
         }
         self.driver_woken = false;
         while self.alarm.poll_fired(cx).is_ready() {}
+        // What tasks let in since the last turn leaves less for buffers that nobody uses.
+        self.buffers.keep_at_most(self.budget.unused());
         self.begin_next_pieces(self.clock.now());
         self.handle_timeouts(self.clock.now());
         for _ in 0..PASSES {
@@ -148,47 +150,35 @@ impl Shard {
     }
 
     fn handle_request_finished(&mut self, now: Instant, index: usize, slot: u32, mut done: Finished) {
-        let pending = self.take_pending(index, slot);
-        if let Err(error) = &done.result {
-            self.log_error(now, index, &pending, error);
-        }
-        let tells = self.weigh(now, index, &pending, &mut done);
         let pool = &mut self.pools[index];
+        let known = pool.pending.get(slot).expect("a device finishes only what it was given").connection;
+        // Looked up once for all that follows: this is done for each request.
+        let mut connection = self.connections.get_mut(known.key).filter(|connection| connection.id == known);
+        let chain = connection.as_deref_mut().map_or(&mut pool.orphans, |connection| &mut connection.pending);
+        let pending = pool.pending.remove(chain, slot);
+        let volume = pool.volume(pending.volume);
+        if let Err(error) = &done.result {
+            volume.log_error(now, error);
+        }
+        let witness = connection.as_deref_mut().and_then(|connection| connection.witness.as_mut());
+        let tells = volume.weigh(now, witness, &pending, &mut done);
         pool.engine.handle_complete(now, pending.id, done.result.is_ok());
         pool.dirty = true;
-        if let (true, Some(next)) = (done.result.is_ok(), pending.piece.next()) {
+        if let (true, Some(next)) = (done.result.is_ok(), Piece::behind(&pending.command, pending.left)) {
             return self.begin_later(Unfinished { pool: index, pending, next });
         }
-        if self.connection(pending.connection).is_none() {
+        let Some(connection) = connection else {
             // The client has gone; what it asked for was done or not, as it would be after a power cut.
-            self.pools[index].engine.handle_reply(now, pending.id);
+            pool.engine.handle_reply(now, pending.id);
             self.budget.give_back(pending.charge);
             done.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
             return;
-        }
-        let connection = &mut self.connections[pending.connection.key];
+        };
+        connection.output.prepare(&mut self.spares);
         let ends = Reply { request: Some(pending.id), charge: pending.charge, tells };
         let recycled = reply::push(&mut connection.output, &connection.session, &pending.command, done, ends);
         recycled.into_iter().for_each(|buffer| self.buffers.put(buffer));
-        self.touch(pending.connection.key);
-    }
-
-    /// The request in `slot` is at its device no more.
-    fn take_pending(&mut self, pool: usize, slot: u32) -> Pending {
-        let pool = &mut self.pools[pool];
-        let known = pool.pending.get(slot).expect("a device finishes only what it was given").connection;
-        let connection = self.connections.get_mut(known.key).filter(|connection| connection.id == known);
-        let chain = connection.map_or(&mut pool.orphans, |connection| &mut connection.pending);
-        pool.pending.remove(chain, slot)
-    }
-
-    fn log_error(&mut self, now: Instant, pool: usize, pending: &Pending, error: &BlockError) {
-        let volume = self.pools[pool].volume(pending.volume);
-        if volume.error_logged.is_none_or(|last| now.since(last) >= ERROR_LOG_PERIOD) {
-            volume.error_logged = Some(now);
-            // No peer: limited for each volume, right here.
-            tracing::warn!(volume = volume.name, %error, "the device failed a request");
-        }
+        connection.touch(&mut self.touched);
     }
 
     /// Hands the replies of this turn to their sockets, but for those of the `later` connections with the most: those
@@ -213,7 +203,9 @@ impl Shard {
         connection.touched = false;
         let ended = &mut self.ended;
         let written =
-            connection.output.flush(&connection.stream, &mut self.buffers, |reply| ended.push(reply));
+            connection
+                .output
+                .flush(&connection.stream, &mut self.buffers, &mut self.spares, |reply| ended.push(reply));
         let now = self.clock.now();
         // Only a connection that is owed nothing outlives its pool.
         let mut pool = self.pools.get_mut(connection.pool);
@@ -228,7 +220,6 @@ impl Shard {
                 pool.note_told(connection, up_to);
             }
         }
-        self.buffers.keep_at_most(self.budget.unused());
         if written.is_err() {
             return self.close(key, "the connection broke");
         }
@@ -270,6 +261,16 @@ impl Shard {
         }
         self.flush_retiring();
         self.let_in_waiting();
+    }
+}
+
+impl Volume {
+    fn log_error(&mut self, now: Instant, error: &BlockError) {
+        if self.error_logged.is_none_or(|last| now.since(last) >= ERROR_LOG_PERIOD) {
+            self.error_logged = Some(now);
+            // No peer: limited for each volume, right here.
+            tracing::warn!(volume = self.name, %error, "the device failed a request");
+        }
     }
 }
 

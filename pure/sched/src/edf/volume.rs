@@ -70,25 +70,34 @@ impl Volume {
 
     /// What it could send now.
     pub(super) fn prospect(&self, now: Instant, waiting: &SlotChains<Waiting>) -> Prospect {
-        let firsts = [&self.flushes, &self.data].map(|lane| waiting.front(lane));
-        let firsts = firsts.into_iter().flatten().map(|first| (first, self.rate.opens_at(first.io.kind)));
-        let mut prospect = Prospect { oldest: None, opens: None };
-        for (first, opens) in firsts {
-            let (to, at) = if opens > now {
-                (&mut prospect.opens, opens)
-            } else {
-                (&mut prospect.oldest, first.io.arrived)
-            };
-            *to = Some(to.map_or(at, |earlier| earlier.min(at)));
+        let data = self.prospect_of(now, waiting.front(&self.data));
+        if self.flushes.is_empty() {
+            return data; // nearly always, and asked for each request
         }
-        prospect
+        let flushes = self.prospect_of(now, waiting.front(&self.flushes));
+        let earlier = |a: Option<Instant>, b: Option<Instant>| a.into_iter().chain(b).min();
+        Prospect { oldest: earlier(data.oldest, flushes.oldest), opens: earlier(data.opens, flushes.opens) }
+    }
+
+    fn prospect_of(&self, now: Instant, first: Option<&Waiting>) -> Prospect {
+        let Some(first) = first else { return Prospect { oldest: None, opens: None } };
+        let opens = self.rate.opens_at(first.io.kind);
+        if opens > now {
+            Prospect { oldest: None, opens: Some(opens) }
+        } else {
+            Prospect { oldest: Some(first.io.arrived), opens: None }
+        }
     }
 
     /// Takes out the request that it sends first: a flush, but no second one before data that may pass.
     pub(super) fn pop(&mut self, now: Instant, waiting: &mut SlotChains<Waiting>) -> Option<Io> {
+        if self.flushes.is_empty() {
+            self.flush_overtook = false;
+            return waiting.pop_front(&mut self.data).map(|first| first.io);
+        }
         let data_may_pass =
             waiting.front(&self.data).is_some_and(|first| self.rate.opens_at(first.io.kind) <= now);
-        let sends_flush = !(self.flushes.is_empty() || data_may_pass && self.flush_overtook);
+        let sends_flush = !(data_may_pass && self.flush_overtook);
         self.flush_overtook = sends_flush && data_may_pass;
         let lane = if sends_flush { &mut self.flushes } else { &mut self.data };
         waiting.pop_front(lane).map(|first| first.io)
