@@ -1,27 +1,25 @@
 //! The command line: verbs and their arguments.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::config::{Source, check_report, controller_report};
-use crate::demo::DemoArguments;
-use crate::explain::ExplainArguments;
 use crate::failure::Failure;
-use crate::grants::GrantsArguments;
-use crate::lab::LabArguments;
-use crate::load::LoadArguments;
-use crate::record::RecordArguments;
-use crate::replay::ReplayArguments;
-use crate::set::SetArguments;
-use crate::sim::SimArguments;
-use crate::what_if::WhatIfArguments;
-use crate::{
-    ask, controller, decisions, demo, explain, grants, lab, load, log, record, replay, serve, set, sim,
-    status, what_if,
+use crate::verbs::demo::DemoArguments;
+use crate::verbs::explain::ExplainArguments;
+use crate::verbs::grants::GrantsArguments;
+use crate::verbs::lab::LabArguments;
+use crate::verbs::load::LoadArguments;
+use crate::verbs::record::RecordArguments;
+use crate::verbs::replay::ReplayArguments;
+use crate::verbs::set::SetArguments;
+use crate::verbs::sim::SimArguments;
+use crate::verbs::what_if::WhatIfArguments;
+use crate::verbs::{
+    check, controller, demo, explain, grants, lab, load, record, replay, serve, set, sim, status, what_if,
 };
+use crate::{ask, log};
 
 /// Volumes with a guaranteed latency, on storage that is shared.
 #[derive(Parser, Debug)]
@@ -104,15 +102,7 @@ struct Replayed {
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     let _log = log::start(cli.log)?;
     match cli.verb {
-        Verb::Check { file } => {
-            let source = Source::read(&file).map_err(Failure::usage)?;
-            let report = if source.is_of_controller() {
-                source.controller().map(|config| controller_report(&config))
-            } else {
-                source.config().map(|config| check_report(&config))
-            };
-            Ok(write!(std::io::stdout(), "{}", report.map_err(Failure::usage)?)?)
-        }
+        Verb::Check { file } => check::check(&file),
         Verb::Serve { file } => on_runtime(serve::serve(&file, None)),
         Verb::Controller { file } => on_runtime(controller::controller(&file)),
         Verb::Record(arguments) => on_runtime(record::record(arguments)),
@@ -120,7 +110,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Set(arguments) => on_runtime(set::set(arguments)),
         Verb::Explain(arguments) => on_runtime(explain::explain(arguments)),
         Verb::Top { source, times } => on_runtime(status::top(&source, times)),
-        Verb::Replay(Replayed { decisions: Some(path), .. }) => decisions::replay_decisions(&path),
+        Verb::Replay(Replayed { decisions: Some(path), .. }) => replay::decisions::replay_decisions(&path),
         Verb::Replay(Replayed { load, .. }) => {
             on_runtime(replay::replay(load.expect("clap asks for a trace where there are no decisions")))
         }

@@ -8,7 +8,7 @@ use weir_gateway::Recorders;
 use crate::config::Source;
 use crate::failure::Failure;
 use crate::server::{Begun, Server};
-use crate::set;
+use crate::verbs::set;
 
 /// Serves the configuration in `file` until SIGTERM or SIGINT, recorded if there are `recorders`.
 ///

@@ -16,7 +16,7 @@ use weir_controller::Controller;
 use crate::compose::{controller_config, socket_address, tls_files, volume_configs};
 use crate::config::{ControllerConfig, Source};
 use crate::failure::Failure;
-use crate::set;
+use crate::verbs::set;
 
 /// A controller that serves its gateways.
 struct Running {

@@ -19,6 +19,7 @@ use crate::failure::Failure;
 use crate::recording::{self, print_remarks, replay_bar};
 use crate::simulated_pool::{SimulatedPool, simulated_pool};
 
+pub(crate) mod decisions;
 mod real;
 mod report;
 

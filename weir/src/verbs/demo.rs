@@ -173,7 +173,7 @@ async fn part(
 fn show(title: &str, second: u64, of: u64, status: &GatewayStatus) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if out.is_terminal() {
-        write!(out, "{}", crate::status::CLEAR)?;
+        write!(out, "{}", crate::verbs::status::CLEAR)?;
     }
     writeln!(out, "{title}, second {second} of {of}\n{}", table::render(status))
 }

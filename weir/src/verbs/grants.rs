@@ -15,8 +15,8 @@ use weir_engine::{Entry, Event, Grant, GrantedBy};
 use weir_model::{Instant, VolumeId};
 use weir_recording::{ReadError, Reader};
 
-use crate::decisions::recordings;
 use crate::failure::Failure;
+use crate::verbs::replay::decisions::recordings;
 
 /// Volumes of all recordings at a time: a file that says more was made up, and is not to take all memory.
 const MOST_VOLUMES: usize = 1 << 20;
