@@ -7,6 +7,7 @@ mod ask;
 mod cli;
 mod compose;
 mod config;
+mod daemon;
 mod descriptors;
 mod failure;
 #[doc(hidden)]

@@ -18,6 +18,7 @@ use weir_load::{Arrival, LoadSpec, Pace, Report, Until};
 use weir_model::{Iops, Span};
 
 use crate::config::Config;
+use crate::daemon::Daemon;
 use crate::failure::Failure;
 use crate::server::Server;
 use crate::table;

@@ -6,13 +6,10 @@
 use std::io::Write;
 
 use clap::{Args, ValueEnum};
-use weir_api::{Asked, CHANGES_PATH, Change};
-use weir_model::Span;
+use weir_api::{CHANGES_PATH, Change};
 
 use crate::ask;
-use crate::config::{Config, Control, Source, units};
 use crate::failure::Failure;
-use crate::server::Server;
 
 /// What to change, and where.
 #[derive(Args, Debug)]
@@ -51,57 +48,6 @@ pub(crate) async fn set(arguments: SetArguments) -> Result<(), Failure> {
     let change = Change { table: table.to_owned(), name: arguments.name, set: arguments.set };
     let in_force = server.post(CHANGES_PATH, &change).await.map_err(ask::failure)?;
     Ok(writeln!(std::io::stdout(), "{in_force}")?)
-}
-
-/// Puts a change in force at the server of this process, and answers whoever asked for it. If a reload is under way, the change
-/// is in force until it ends, and the answer says so.
-pub(crate) async fn carry_out(server: &mut Server, source: &mut Source, asked: Asked, reloading: bool) {
-    let Asked { change, answer } = asked;
-    let done = match changed(source, &change) {
-        Ok((changed, config)) => {
-            let mut in_force = in_force(&changed, &config, &change);
-            if reloading {
-                in_force.push_str("; it is being read now, and takes over when its volumes are open");
-            }
-            server.change(config).await.map(|()| {
-                *source = changed;
-                tracing::info!("{in_force}");
-                in_force
-            })
-        }
-        Err(failure) => Err(failure),
-    };
-    // Whoever asked may be gone; what is in force is in the log.
-    let _ = answer.send(done.map_err(|failure| failure.to_string()));
-}
-
-fn changed(source: &Source, change: &Change) -> Result<(Source, Config), Failure> {
-    let changed = source.with(&change.table, &change.name, &change.set).map_err(Failure::usage)?;
-    let config = changed.config().map_err(Failure::usage)?;
-    Ok((changed, config))
-}
-
-/// What was changed, from when on and until when.
-fn in_force(source: &Source, config: &Config, change: &Change) -> String {
-    let Change { table, name, .. } = change;
-    let pool =
-        config.volumes.get(name).filter(|_| table == "volume").map_or(name, |volume| &volume.pool.value);
-    let law = config.pools.get(pool).filter(|pool| pool.control.value == Control::Maestro);
-    match law {
-        Some(law) => within(source, change, law.control_interval.value),
-        None => said(source, change, "at once"),
-    }
-}
-
-/// The same where a law looks at it at the end of each `interval`.
-pub(crate) fn within(source: &Source, change: &Change, interval: Span) -> String {
-    said(source, change, &format!("within {}", units::show_span(interval)))
-}
-
-fn said(source: &Source, Change { table, name, set }: &Change, from: &str) -> String {
-    let keys: Vec<_> = set.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let until = format!("until {} is read again (SIGHUP)", source.path().display());
-    format!("{table} {name}: {} is in force {from}, {until}", keys.join(" "))
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {

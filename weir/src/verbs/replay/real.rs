@@ -14,6 +14,7 @@ use weir_sim::Utilisation;
 
 use super::Plan;
 use crate::config::{Address, BackendConfig, Config};
+use crate::daemon::Daemon;
 use crate::failure::Failure;
 use crate::server::Server;
 use crate::verbs::status;
