@@ -11,7 +11,7 @@ use weir_gateway::{Gateway, GatewayError, Listener, Recorders, Reload, StatusPro
 use weir_model::Span;
 
 use crate::compose::{api_limits, gateway_spec, link_specs, listen_address, socket_address};
-use crate::config::{Config, ConfigError, Control, Pool, Source};
+use crate::config::{Config, ConfigError, Pool, Source};
 use crate::daemon::Daemon;
 use crate::descriptors;
 use crate::failure::Failure;
@@ -84,7 +84,7 @@ impl Server {
     /// has changed already.
     fn link_pools(&mut self, links: BTreeMap<String, CheckedSpec>) {
         self.links.retain(|pool, link| {
-            let stays = self.config.pools.get(pool).is_some_and(|pool| pool.controller.value.is_some());
+            let stays = self.config.pools.get(pool).is_some_and(|pool| pool.controller().is_some());
             if !stays {
                 link.abort();
             }
@@ -120,7 +120,7 @@ impl Daemon for Server {
         }
         let is_same = |name: &String, pool: &Pool| {
             let served = self.config.pools.get(name);
-            served.is_none_or(|served| served.controller == pool.controller)
+            served.is_none_or(|served| served.controller() == pool.controller())
         };
         if config.cluster != self.config.cluster
             || !config.pools.iter().all(|(name, pool)| is_same(name, pool))
@@ -155,7 +155,7 @@ impl Daemon for Server {
     fn interval(config: &Config, Change { table, name, .. }: &Change) -> Option<Span> {
         let volume = config.volumes.get(name).filter(|_| table == "volume");
         let pool = config.pools.get(volume.map_or(name, |volume| &volume.pool.value))?;
-        (pool.control.value == Control::Maestro).then_some(pool.control_interval.value)
+        pool.control_interval()
     }
 
     /// Finishes what was accepted within its time, flushes, closes.
@@ -173,8 +173,7 @@ fn check_links(
     config: &Config,
     linked: &BTreeMap<String, AbortHandle>,
 ) -> Result<BTreeMap<String, CheckedSpec>, Failure> {
-    let is_linked =
-        |(name, pool): (&String, &Pool)| pool.controller.value.is_none() || linked.contains_key(name);
+    let is_linked = |(name, pool): (&String, &Pool)| pool.controller().is_none() || linked.contains_key(name);
     if config.pools.iter().all(is_linked) {
         return Ok(BTreeMap::new()); // the files of a link that runs are not read again
     }
