@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Print every value of a configuration file, of a gateway or a controller, and where it comes from
+    /// Check the configuration file of a gateway or a controller: print every value in force and where it comes from
     Check {
         /// The configuration file
         file: PathBuf,
@@ -44,44 +44,44 @@ enum Verb {
         /// The configuration file
         file: PathBuf,
     },
-    /// Share an array out among the gateways that serve it, until stopped (SIGTERM); SIGHUP reloads the file
+    /// Divide an array among the gateways that serve it, until stopped (SIGTERM); SIGHUP reloads the file
     Controller {
         /// The configuration file of the controller
         file: PathBuf,
     },
-    /// Serve as `serve` does, and record what every pool was told and decided, to be replayed
+    /// Serve as `serve` does, and record every event and decision of each pool, for `weir replay --decisions`
     Record(RecordArguments),
-    /// Print what a running server's volumes were promised and get
+    /// Print what each volume of a running server was promised, and what it gets
     Status {
         /// Its configuration file, the URL of its metrics address, or its control socket
         #[arg(default_value = ask::USUAL_METRICS)]
         source: String,
     },
-    /// The same, live, every second
+    /// Print the table of `weir status` live, every second
     Top {
         /// Its configuration file, the URL of its metrics address, or its control socket
         #[arg(default_value = ask::USUAL_METRICS)]
         source: String,
-        /// Stop after so many tables
+        /// Stop after this number of tables
         #[arg(long)]
         times: Option<u64>,
     },
-    /// Change a target, a priority or a limit of what is served, without a reload
+    /// Change a target, a priority or a limit of a volume or a pool that is served, without a reload
     Set(SetArguments),
-    /// Print what was decided about a volume in the last control intervals, and why
+    /// Print what the control law decided about a volume in the last control intervals, and why
     Explain(ExplainArguments),
-    /// Put a load on any NBD server, open or closed loop, and print what it got
+    /// Load any NBD server, in an open or a closed loop, and print rates and latencies
     Load(LoadArguments),
-    /// Replay a recorded load on a pool with a simulated array, or the decisions that `weir record` wrote
+    /// Replay a recorded load on a simulated array or a server, or the decisions that `weir record` wrote
     Replay(Replayed),
-    /// Print what volumes were let do, and when, by the recordings of `weir record`
+    /// Print the bounds that each volume was granted over time, from recordings of `weir record`
     Grants(GrantsArguments),
-    /// Would the promises of a proposed configuration hold under recorded loads?
+    /// Say whether the promises of a proposed configuration would hold under recorded loads
     #[command(name = "whatif")]
     WhatIf(WhatIfArguments),
     /// Run the papers' experiments again in simulated time, and check their claims
     Lab(LabArguments),
-    /// Simulate storage, under the engine that serves real disks
+    /// Run the engine that serves real disks on simulated storage
     Sim(SimArguments),
     /// Show what weir is for, on this machine's disk: a database beside a backup, without control and with it
     Demo(DemoArguments),
@@ -90,8 +90,8 @@ enum Verb {
 /// What is replayed.
 #[derive(Args, Debug)]
 struct Replayed {
-    /// Replay these decisions, nothing else: a recording of `weir record`, or its directory. The engine is told what it was
-    /// told then; at the first decision that differs, the exit status is 1
+    /// A recording of `weir record`, or its directory. The engine gets the recorded events again. If it decides anything
+    /// else than it did then, weir prints the first difference, and the exit status is 1
     #[arg(long, value_name = "PATH", exclusive = true)]
     decisions: Option<PathBuf>,
     #[command(flatten)]

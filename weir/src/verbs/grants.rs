@@ -27,8 +27,8 @@ pub(crate) struct GrantsArguments {
     /// Recordings of `weir record`, or directories of its --out; all of one machine
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Print no list, but check that the bounds of all volumes never add up to more than so many requests; if they do,
-    /// the exit status is 1
+    /// Print no list. Check instead that the bounds of all volumes never add up to more than this number of requests; if
+    /// they do, the exit status is 1
     #[arg(long)]
     total: Option<NonZeroU32>,
 }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// What to change, and where.
 #[derive(Args, Debug)]
 pub(crate) struct SetArguments {
-    /// What is changed
+    /// The kind of thing to change
     kind: Kind,
     /// Its name
     name: String,
@@ -29,9 +29,9 @@ pub(crate) struct SetArguments {
 
 #[derive(Clone, Copy, ValueEnum, Debug)]
 enum Kind {
-    /// What clients see as a disk
+    /// A volume, which clients see as a disk
     Volume,
-    /// Volumes that share a device
+    /// A pool: volumes that share a device
     Pool,
 }
 
