@@ -207,7 +207,7 @@ impl IntervalStatus {
             fit: fit.to_owned(),
             fit_value,
             had: reasoning.had,
-            requested: reasoning.requested,
+            requested: reasoning.required,
             case: case_name(reasoning.case).to_owned(),
             allotted: reasoning.allotted,
             bound_by: bound_name(reasoning.bound_by).to_owned(),
@@ -225,7 +225,7 @@ pub(crate) fn case_name(case: Case) -> &'static str {
 
 fn bound_name(bound_by: BoundBy) -> &'static str {
     match bound_by {
-        BoundBy::Request => "request",
+        BoundBy::Requirement => "request",
         BoundBy::Priority => "priority",
         BoundBy::StepLimit => "step_limit",
         BoundBy::Use => "use",
@@ -259,7 +259,7 @@ fn reason(desired: (Objective, Limits), last: Option<(Objective, &Reasoning)>) -
                 (BoundBy::Limit, _) => "the limits that its operator set",
                 (BoundBy::Minimum, Case::Overload) => "overload: it has the least that everybody keeps",
                 (BoundBy::Minimum, Case::Underload) => "it has the least that everybody keeps",
-                (BoundBy::Request, _) => {
+                (BoundBy::Requirement, _) => {
                     "it has as much as it asked for, and the next control interval will tell"
                 }
             })
@@ -309,7 +309,7 @@ mod tests {
             slope: 1.0,
             fit: Fit::NoInformation,
             had: 4.0,
-            requested: 8.0,
+            required: 8.0,
             case: Case::Overload,
             allotted: 5.0,
             bound_by: BoundBy::Priority,

@@ -10,7 +10,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weir_control::{
-    ApplicationObservation, ArrayObservation, Controller, Limits, Maestro, PortObservation, program,
+    ApplicationObservation, ArrayObservation, Law, Limits, Maestro, PortObservation, program,
 };
 use weir_model::{Bandwidth, Instant, Iops, LatencyHistogram, Objective, Percentile, Priority, Span, Target};
 

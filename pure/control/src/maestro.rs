@@ -5,113 +5,43 @@
 //! shared out is how many requests each may have at the array at a time.
 //!
 //! **The law** is a chain, once in each control interval: what each application got of its target, `y`; by how much
-//! that grows with its allocation (`slope.rs`, equations 1 and 2) and how much it used (`usage.rs`); how much it asks for
-//! (`requirement.rs`, equation 3); who cannot use more and falls
-//! short all the same (`hindered.rs`); what it gets beside the others (`arbiter.rs`, and the linear program in `program.rs`); at which
-//! ports (`port_allocator.rs`, equation 4). Where each differs from the paper stands there; what is known of an application from one
-//! interval to the next, and how one begins, in `interval.rs`.
+//! that grows with its allocation (`slope.rs`, equations 1 and 2) and how much it used (`usage.rs`); who cannot use
+//! more and falls short all the same (`hindered.rs`); how much it requires (`requirement.rs`, equation 3); what it gets
+//! beside the others (`arbiter.rs`, and the linear program in `program.rs`); at which ports (`port_allocator.rs`,
+//! equation 4). Where each differs from the paper stands there; what is known of an application from one interval to
+//! the next, and how one begins, in `interval.rs`.
 //!
 //! **Whole and not.** Allocations are held as fractions, and granted as whole numbers that are at most one request away: as a whole number, that of
 //! a small array could not leave its place by 5 %. What an application did is held against what it was granted.
 
+mod arbiter;
+mod claim;
+mod hindered;
+mod interval;
+mod observation;
+mod port_allocator;
+pub mod program;
+mod rate_split;
+mod requirement;
+mod setting;
+mod shares;
+mod slope;
+mod usage;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use serde::{Deserialize, Serialize};
-use weir_model::{Bandwidth, Instant, Iops};
+use weir_model::Instant;
 
-use crate::arbiter::{Claim, arbitrate};
-use crate::interval::{Interval, Known, make_room, ports_of};
-use crate::port_allocator::{to_ports, to_whole};
-use crate::requirement::Request;
-use crate::{ApplicationObservation, ArrayObservation, Controller, rate_split};
+use self::arbiter::arbitrate;
+use self::claim::{Claim, Requirement};
+use self::interval::{Interval, Known, make_room, ports_of};
+use self::port_allocator::{to_ports, to_whole};
+use crate::law::Law;
 
-/// What the law decides for the next control interval, in the order of the observation's applications.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ArraySetting {
-    /// One for each application.
-    pub applications: Vec<ApplicationSetting>,
-}
-
-/// What an application gets.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ApplicationSetting {
-    /// By port, in the order of the observation.
-    pub ports: Vec<Grant>,
-    /// How it came to that.
-    pub reasoning: Reasoning,
-}
-
-/// What a volume may do at one port.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Grant {
-    /// Requests at the device at a time.
-    pub concurrency: NonZeroU32,
-    /// Requests a second, if the volume has a limit: this port's part of it.
-    pub max_iops: Option<Iops>,
-    /// Bytes a second, if the volume has a limit: this port's part of it.
-    pub max_bandwidth: Option<Bandwidth>,
-}
-
-/// How the law came to what an application gets.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Reasoning {
-    /// `y`: what it got of its target in the interval that ended; `None`: no target, or it asked for nothing.
-    pub performance: Option<f64>,
-    /// The slope of its model: by how much `y` would grow with all of the total.
-    pub slope: f64,
-    /// Whether the slope was found in the data.
-    pub fit: Fit,
-    /// `U`: what it had, in requests; what it was only lent, if it used that.
-    pub had: f64,
-    /// `Û`: what it asks the arbiter for, in requests.
-    pub requested: f64,
-    /// How the arbiter found the array.
-    pub case: Case,
-    /// `U(t+1)`: what it gets, in requests, before it is dealt to the ports as whole numbers.
-    pub allotted: f64,
-    /// What kept it from more, or from less.
-    pub bound_by: BoundBy,
-}
-
-/// Where a slope comes from.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Fit {
-    /// The data: R², the share of the changes in performance that it explains, 0 to 1.
-    Regression(f64),
-    /// The default: the allocation did not change enough to learn from.
-    NoInformation,
-    /// The default: the data do not lie on a line; its R².
-    Poor(f64),
-    /// The default: the slope found, which no device has.
-    OutOfBounds(f64),
-}
-
-/// How an arbiter finds an array.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Case {
-    /// All requests fit.
-    Underload,
-    /// They do not.
-    Overload,
-}
-
-/// What decided an allocation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum BoundBy {
-    /// Its own request was met, and what was left was shared out by priority.
-    Request,
-    /// The overload: its priority against those of the others.
-    Priority,
-    /// The step limit: no more than 5 % of the total is moved at a time.
-    StepLimit,
-    /// It does not use what it has.
-    Use,
-    /// The limit that its operator set.
-    Limit,
-    /// The least that every application keeps: one request at each port.
-    Minimum,
-}
+pub(crate) use observation::amount;
+pub use observation::{ApplicationObservation, ArrayObservation, Limits, PortObservation};
+pub use setting::{ApplicationSetting, ArraySetting, BoundBy, Case, Fit, Grant, Reasoning};
 
 /// The law.
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -127,7 +57,7 @@ impl Maestro {
     }
 }
 
-impl Controller for Maestro {
+impl Law for Maestro {
     type Observation = ArrayObservation;
     type Setting = ArraySetting;
 
@@ -141,8 +71,9 @@ impl Controller for Maestro {
         let (used, least) = (sum(|interval| interval.used), sum(|interval| interval.minimum));
         let claims: Vec<Claim> =
             intervals.iter_mut().map(|interval| interval.claim(used, least, total)).collect();
-        let requests: Vec<Request> = claims.iter().map(|claim| Request::of(claim, total)).collect();
-        let decision = arbitrate(&claims, &requests, total);
+        let required: Vec<Requirement> =
+            claims.iter().map(|claim| requirement::estimate(claim, total)).collect();
+        let decision = arbitrate(&claims, &required, total);
 
         let amounts: Vec<f64> = decision.allotments.iter().map(|given| given.own + given.lent).collect();
         let minima: Vec<u32> = seen.applications.iter().map(ports_of).collect();
@@ -157,7 +88,7 @@ impl Controller for Maestro {
                 slope,
                 fit,
                 had: interval.had,
-                requested: requests[i].requests,
+                required: required[i].amount,
                 case: decision.case,
                 allotted: amounts[i],
                 bound_by: given.bound_by,

@@ -29,8 +29,8 @@ use std::num::NonZeroU32;
 
 use weir_model::{Instant, Span};
 
-use crate::Controller;
-use crate::usage::amount;
+use crate::law::Law;
+use crate::maestro::amount;
 
 /// Where it begins: what a few disks or a flash disk are busy with.
 const INITIAL: u32 = 32;
@@ -159,7 +159,7 @@ impl Default for TotalProbe {
     }
 }
 
-impl Controller for TotalProbe {
+impl Law for TotalProbe {
     type Observation = ProbeObservation;
     type Setting = NonZeroU32;
 

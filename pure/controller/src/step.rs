@@ -8,8 +8,8 @@
 use std::num::NonZeroU32;
 
 use weir_control::{
-    ApplicationObservation, ArrayObservation, Controller as _, Grant, Limits, PortObservation,
-    ProbeObservation, Reasoning,
+    ApplicationObservation, ArrayObservation, Grant, Law, Limits, PortObservation, ProbeObservation,
+    Reasoning,
 };
 use weir_model::{Instant, Span};
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
-use weir_model::{LatencyHistogram, Objective, Percentile, Priority, Span, Target};
+use weir_model::{Bandwidth, Iops, LatencyHistogram, Objective, Percentile, Priority, Span, Target};
 
 use super::*;
 use crate::{Limits, PortObservation};
@@ -104,12 +104,12 @@ fn assert_holds(seen: &ArrayObservation, setting: &ArraySetting) -> Result<(), T
         if let Some(limit) = seen.limits.concurrency {
             prop_assert!(granted <= u64::from(limit.get()), "{} of {}", granted, limit);
         }
-        let Reasoning { performance, slope, fit, had, requested, allotted, .. } = given.reasoning;
+        let Reasoning { performance, slope, fit, had, required, allotted, .. } = given.reasoning;
         let found = match fit {
             Fit::Regression(found) | Fit::Poor(found) | Fit::OutOfBounds(found) => found,
             Fit::NoInformation => 0.0,
         };
-        for number in [performance.unwrap_or_default(), slope, found, had, requested, allotted] {
+        for number in [performance.unwrap_or_default(), slope, found, had, required, allotted] {
             prop_assert!(number.is_finite(), "{:?}", given.reasoning);
         }
         let iops: f64 = given.ports.iter().filter_map(|grant| Some(grant.max_iops?.get())).sum();

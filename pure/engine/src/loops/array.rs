@@ -8,7 +8,7 @@
 use std::num::NonZeroU32;
 
 use weir_control::{
-    ApplicationObservation, ArrayObservation, Controller, Grant, Maestro, ProbeObservation, TotalProbe,
+    ApplicationObservation, ArrayObservation, Grant, Law, Maestro, ProbeObservation, TotalProbe,
 };
 use weir_model::{Instant, VolumeId};
 

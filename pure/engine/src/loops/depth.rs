@@ -1,6 +1,6 @@
 //! The loop of Façade: what the volumes got goes to the law, the depth and the deadlines that it decides to the scheduler.
 
-use weir_control::{Controller, DepthFeedback, DepthFeedbackConfig, PoolObservation};
+use weir_control::{DepthFeedback, DepthFeedbackConfig, Law, PoolObservation};
 use weir_model::{Instant, QueueDepth};
 
 use super::Pool;

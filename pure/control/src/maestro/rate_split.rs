@@ -10,8 +10,7 @@
 
 use weir_model::{Bandwidth, Iops};
 
-use crate::usage::amount;
-use crate::{ApplicationObservation, PortObservation};
+use super::observation::{ApplicationObservation, PortObservation, amount};
 
 /// The least part of a port, as a share of an equal one.
 const FLOOR: f64 = 0.05;
@@ -71,9 +70,10 @@ const fn to_f64(value: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::Limits;
     use weir_model::Objective;
+
+    use super::*;
+    use crate::maestro::observation::Limits;
 
     fn volume(limit: u64, ports: &[(u64, f64)]) -> ApplicationObservation {
         let port = |(arrived, outstanding): &(u64, f64)| PortObservation {

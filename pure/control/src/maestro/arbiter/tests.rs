@@ -1,6 +1,7 @@
 //! The arbiter's cases.
 
 use super::*;
+use crate::maestro::requirement;
 
 const TOTAL: f64 = 100.0;
 
@@ -11,8 +12,8 @@ const fn claim(priority: f64, had: f64, performance: f64, slope: f64) -> Claim {
 }
 
 fn decide(claims: &[Claim]) -> Decision {
-    let requests: Vec<Request> = claims.iter().map(|claim| Request::of(claim, TOTAL)).collect();
-    arbitrate(claims, &requests, TOTAL)
+    let required: Vec<_> = claims.iter().map(|claim| requirement::estimate(claim, TOTAL)).collect();
+    arbitrate(claims, &required, TOTAL)
 }
 
 fn own(decision: &Decision) -> Vec<f64> {
@@ -24,7 +25,7 @@ fn reasons(decision: &Decision) -> Vec<BoundBy> {
 }
 
 #[test]
-fn in_underload_requests_are_met_and_the_excess_goes_by_priority() {
+fn in_underload_requirements_are_met_and_the_excess_goes_by_priority() {
     let decision = decide(&[claim(3.0, 40.0, 1.0, 2.0), claim(1.0, 40.0, 1.0, 2.0)]);
     assert_eq!((decision.case, own(&decision)), (Case::Underload, vec![55.0, 45.0]));
 }

@@ -76,7 +76,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use weir_model::{Instant, Offered, QueueDepth, Slo, Span};
 
-use crate::Controller;
+use crate::law::Law;
 
 /// How the law is tuned.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -181,7 +181,7 @@ impl DepthFeedback {
     }
 }
 
-impl Controller for DepthFeedback {
+impl Law for DepthFeedback {
     type Observation = PoolObservation;
     type Setting = DepthSetting;
 

@@ -133,6 +133,11 @@ impl ApplicationObservation {
     }
 }
 
+/// A mean number of requests, whatever an observer may have made of it. Less than one in a thousand million is none.
+pub(crate) fn amount(mean: f64) -> f64 {
+    if mean.is_finite() && mean > 1e-9 { mean.min(f64::from(u32::MAX)) } else { 0.0 }
+}
+
 /// No request is faster; keeps a latency of zero from being divided by.
 const NANOSECOND: f64 = 1e-9;
 

@@ -13,7 +13,7 @@
 //! change is taken across them.
 //!
 //! **When the default holds** (a slope of 1, as in the paper, which is steeper than nothing and flatter than nearly
-//! everything: who is told that it helps little asks for much, and the step limit cuts that):
+//! everything: who is told that it helps little requires much, and the step limit cuts that):
 //!
 //! - *No information*: fewer than [`FEWEST`] changes, or the allocation moved by less than a hundredth of the total over the whole
 //!   window. The quotient of two noises is any number.
@@ -28,7 +28,7 @@
 
 use std::collections::VecDeque;
 
-use crate::Fit;
+use super::setting::Fit;
 
 /// Changes that are looked at.
 const WINDOW: usize = 8;

@@ -8,7 +8,7 @@
 //! that it has, and would never get out of that. So it is each port that is asked: if one of them felt its bound, the application
 //! can use more, there; if none did, it can use what its ports can, in sum. With one port this is the paper's rule.
 
-use crate::PortObservation;
+use super::observation::{PortObservation, amount};
 
 /// The share of a bound from which on it was felt.
 pub(crate) const FELT: f64 = 0.8;
@@ -34,11 +34,6 @@ impl Usage {
         let had: f64 = each().map(|(_, bound)| bound).sum();
         Self { usable: (!felt).then_some(usable), is_evidence: used >= FELT * had }
     }
-}
-
-/// A mean number of requests, whatever an observer may have made of it. Less than one in a thousand million is none.
-pub(crate) fn amount(mean: f64) -> f64 {
-    if mean.is_finite() && mean > 1e-9 { mean.min(f64::from(u32::MAX)) } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Who gets how much of the array: the arbiter of Maestro §3.2.2.
 //!
-//! **Underload**: all requests fit. Each is met, and the excess goes by priority to all, beside what (3) says that each needs.
+//! **Underload**: all requirements fit. Each is met, and the excess goes by priority to all, beside what (3) says
+//! that each needs.
 //!
 //! **Overload**: they do not. A linear program finds the allocations in which the weighted errors `p_i (1 - f_i(u_i))` are as
 //! close together as possible, each within a step of what was there before, and with the sum of what there is (`program.rs`).
@@ -10,7 +11,8 @@
 //! - **The least of a range** is one request at each port, as what is below is never dealt to the ports. The
 //!   **most** of it is what the application can use, as far as the step limit lets it fall there, and its operator's limit.
 //!   Without the first, an application that cannot use more and misses its target all the same would be given more and more, since its
-//!   error does not fall, and starve others: it is the paper's rule of utilisation, which it applies to requests only.
+//!   error does not fall, and starve others: it is the paper's rule of utilisation, which it applies to
+//!   requirements only.
 //! - **Who is hindered** has all that it can use and falls short (`hindered.rs`): that is an overload too, and its range has
 //!   no such end. What it is allotted beyond its use stays empty. So there is nothing to be careful with, and the step limit does not
 //!   hold it back either: it holds those whose requests are taken out. And nothing is left to be dealt.
@@ -19,8 +21,9 @@
 //! - **Who cannot use its part of the excess** keeps it empty, if it has a target: the array is quieter by so much, as in the paper. Given to
 //!   others instead it is what takes a recorded load, content at the time, below its target, and the two go up and down around that for ever.
 //!   The price is throughput that a volume without a target could have had; who thinks that too high gives it a higher priority.
-//! - **The excess is beside the need**, and not beside what the step limit let a request fall to. By the letter of the paper, who is above its target
-//!   asks for a step less in each interval and gets by priority what all have left so: the highest priority ends up with nearly
+//! - **The excess is beside the need**, and not beside what the step limit let a requirement fall to. By the letter
+//!   of the paper, who is above its target requires a step less in each interval and gets by priority what all have
+//!   left so: the highest priority ends up with nearly
 //!   everything though nobody needs it, and the next burst of the others finds one request. The step limit holds for what comes out: nobody
 //!   falls by more, and those that rise go without it. What is not used at all is at once there for who falls short and
 //!   fills what it has, up to its need by (3).
@@ -30,38 +33,10 @@
 //!   a step at a time. It is taken back at once, too: as long as it is not used it is no part of what an application had.
 //! - **Priorities** count relative to the highest; more than a million to one is no other than a million to one.
 
-use crate::program::{self, Range};
-use crate::requirement::{Request, STEP};
-use crate::shares::{cut_to, deal};
-use crate::{BoundBy, Case};
-
-/// What the arbiter is told of an application, in requests.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Claim {
-    /// `p`.
-    pub(crate) priority: f64,
-    /// `f`; `None` without a performance.
-    pub(crate) model: Option<Model>,
-    /// `U(t)`.
-    pub(crate) had: f64,
-    /// What it can use; `None`: more than it had.
-    pub(crate) usable: Option<f64>,
-    /// Whether it falls short though it cannot use more.
-    pub(crate) is_hindered: bool,
-    /// The least that it keeps.
-    pub(crate) minimum: f64,
-    /// The most that it may have, at least the minimum.
-    pub(crate) limit: f64,
-}
-
-/// `f(U) = y + β (U - U(t)) / C`.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Model {
-    /// `y(t)`.
-    pub(crate) performance: f64,
-    /// `β`, not below zero.
-    pub(crate) slope: f64,
-}
+use super::claim::{Claim, Model, Requirement, STEP};
+use super::program::{self, Range};
+use super::setting::{BoundBy, Case};
+use super::shares::{cut_to, deal};
 
 /// What the arbiter decided.
 #[derive(Clone, PartialEq, Debug)]
@@ -105,16 +80,17 @@ impl Claim {
     }
 }
 
-/// Decides about applications with these requests, where `total` is `C`. The sum is at most the total, if the minima are.
-pub(crate) fn arbitrate(claims: &[Claim], requests: &[Request], total: f64) -> Decision {
+/// Decides about applications with these requirements, where `total` is `C`. The sum is at most the total, if the
+/// minima are.
+pub(crate) fn arbitrate(claims: &[Claim], required: &[Requirement], total: f64) -> Decision {
     let priorities = relative(claims);
-    let asked: Vec<f64> = requests.iter().map(|request| request.requests).collect();
+    let amounts: Vec<f64> = required.iter().map(|required| required.amount).collect();
     let anybody_is_hindered = claims.iter().any(|claim| claim.is_hindered);
-    let all_fit = asked.iter().sum::<f64>() <= total && !anybody_is_hindered;
+    let all_fit = amounts.iter().sum::<f64>() <= total && !anybody_is_hindered;
     let case = if all_fit { Case::Underload } else { Case::Overload };
     let base = match case {
-        Case::Underload => requests.iter().map(|request| request.requests.min(request.unhurried)).collect(),
-        Case::Overload => overload(claims, asked, &priorities, total),
+        Case::Underload => required.iter().map(|required| required.amount.min(required.unhurried)).collect(),
+        Case::Overload => overload(claims, amounts, &priorities, total),
     };
     let deal_left = |to: &[f64], most: fn(&Claim) -> f64| {
         let rooms: Vec<f64> = claims.iter().zip(to).map(|(claim, has)| most(claim) - has).collect();
@@ -127,7 +103,7 @@ pub(crate) fn arbitrate(claims: &[Claim], requests: &[Request], total: f64) -> D
     };
     let mut given: Vec<f64> = base.iter().zip(&excess).map(|(base, excess)| base + excess).collect();
     if case == Case::Underload {
-        step_down(claims, requests, &mut given, total);
+        step_down(claims, required, &mut given, total);
     }
     let spare = deal_left(&given, |claim| claim.limit);
     let (own, lent) = (given, spare);
@@ -135,8 +111,8 @@ pub(crate) fn arbitrate(claims: &[Claim], requests: &[Request], total: f64) -> D
         own: own[i],
         lent: lent[i],
         bound_by: match case {
-            Case::Underload if own[i] <= requests[i].requests + SAME => requests[i].bound_by,
-            Case::Underload => reason(&claims[i], own[i], BoundBy::Request),
+            Case::Underload if own[i] <= required[i].amount + SAME => required[i].bound_by,
+            Case::Underload => reason(&claims[i], own[i], BoundBy::Requirement),
             Case::Overload if (own[i] - claims[i].had).abs() >= STEP * total - SAME => {
                 reason(&claims[i], own[i], BoundBy::StepLimit)
             }
@@ -163,14 +139,14 @@ fn overload(claims: &[Claim], mut allotted: Vec<f64>, priorities: &[f64], total:
 
 /// Nobody falls by more than a step, and those that rise go without what that takes. But what somebody does not use is there at
 /// once for those that fall short and use all that they have, up to what (3) says that they need.
-fn step_down(claims: &[Claim], requests: &[Request], given: &mut [f64], total: f64) {
+fn step_down(claims: &[Claim], required: &[Requirement], given: &mut [f64], total: f64) {
     let aims = given.to_vec();
     for (claim, given) in claims.iter().zip(&mut *given) {
         *given = given.max((claim.had - STEP * total).min(claim.limit));
     }
     let above = |given: &[f64]| (given.iter().sum::<f64>() - total).max(0.0);
     let rise = |i: usize, given: f64| (given - claims[i].had).max(0.0);
-    let need = |i: usize| if claims[i].is_in_need() { requests[i].unhurried } else { 0.0 };
+    let need = |i: usize| if claims[i].is_in_need() { required[i].unhurried } else { 0.0 };
     take(above(given), given, |i, given| rise(i, given).min((given - need(i)).max(0.0)));
     take(above(given), given, |i, given| (given - aims[i].max(claims[i].can_use())).max(0.0));
     take(above(given), given, rise);

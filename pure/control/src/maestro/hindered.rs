@@ -2,7 +2,7 @@
 //!
 //! A workload of 25 threads has 25 requests outstanding, whatever it is granted. How fast they are served depends on how many
 //! of others are at the array with them. The 80 % rule finds rightly that such an application cannot use more, so that all
-//! requests fit; and then the excess, given to the others, is what keeps it below its target. In the paper's figure 3 a
+//! requirements fit; and then the excess, given to the others, is what keeps it below its target. In the paper's figure 3 a
 //! workload like that meets its target beside one of 100 threads, which it could not if these were all let in.
 //!
 //! So an application that is **hindered** puts the array in overload, and its upper end in the program is not what it can use. What it is

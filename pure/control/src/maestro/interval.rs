@@ -10,12 +10,12 @@
 
 use weir_model::Target;
 
-use crate::ApplicationObservation;
-use crate::arbiter::{Claim, Model};
-use crate::hindered::Hindered;
-use crate::shares::cut_to;
-use crate::slope::{Point, SlopeModel};
-use crate::usage::{Usage, amount};
+use super::claim::{Claim, Model};
+use super::hindered::Hindered;
+use super::observation::{ApplicationObservation, amount};
+use super::shares::cut_to;
+use super::slope::{Point, SlopeModel};
+use super::usage::Usage;
 
 /// What is kept of an application from one interval to the next.
 #[derive(Clone, PartialEq, Debug)]
@@ -101,8 +101,8 @@ impl Interval {
         }
     }
 
-    /// What the arbiter is to know, where `total` is `C`, and all applications had `used` requests at the array together and keep
-    /// at least `least`.
+    /// What is known before its share is decided, where `total` is `C`, and all applications had `used` requests at
+    /// the array together and keep at least `least`.
     pub(crate) fn claim(&mut self, used: f64, least: f64, total: f64) -> Claim {
         let (others, least) = (used - self.used, least - self.minimum);
         let slope = self.model.slope(total).0;

@@ -1,0 +1,47 @@
+//! An application before its share is decided: what it had, what it made of that, and what it requires.
+//!
+//! The requirement estimator reads the first two and makes the third; the arbiter reads all. Neither uses the other.
+
+use super::setting::BoundBy;
+
+/// `l`: how far an allocation may move in an interval, as a share of the total (§3.2.1).
+pub(crate) const STEP: f64 = 0.05;
+
+/// What is known of an application, in requests.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Claim {
+    /// `p`.
+    pub(crate) priority: f64,
+    /// `f`; `None` without a performance.
+    pub(crate) model: Option<Model>,
+    /// `U(t)`.
+    pub(crate) had: f64,
+    /// What it can use; `None`: more than it had.
+    pub(crate) usable: Option<f64>,
+    /// Whether it falls short though it cannot use more.
+    pub(crate) is_hindered: bool,
+    /// The least that it keeps.
+    pub(crate) minimum: f64,
+    /// The most that it may have, at least the minimum.
+    pub(crate) limit: f64,
+}
+
+/// `f(U) = y + β (U - U(t)) / C`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Model {
+    /// `y(t)`.
+    pub(crate) performance: f64,
+    /// `β`, not below zero.
+    pub(crate) slope: f64,
+}
+
+/// What an application requires.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Requirement {
+    /// `Û`, in requests.
+    pub(crate) amount: f64,
+    /// The same without the step limit.
+    pub(crate) unhurried: f64,
+    /// What cut it, if anything did.
+    pub(crate) bound_by: BoundBy,
+}
