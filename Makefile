@@ -36,15 +36,15 @@ fuzz:
 
 bench:
 	@scripts/setup bench
-	cargo xtask bench $(ARGS)
+	cargo run --quiet --package weir-bench -- speed $(ARGS)
 
 bench-qos:
 	@scripts/setup bench
-	cargo xtask bench-qos $(ARGS)
+	cargo run --quiet --package weir-bench -- qos $(ARGS)
 
 bench-ports:
 	@scripts/setup ports
-	cargo xtask bench-ports $(ARGS)
+	cargo run --quiet --package weir-bench -- ports $(ARGS)
 
 setup:
 	@scripts/setup test

@@ -1,27 +1,25 @@
 //! The command line: verbs and their arguments.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::config::{Source, check_report, controller_report};
-use crate::demo::DemoArguments;
-use crate::explain::ExplainArguments;
 use crate::failure::Failure;
-use crate::grants::GrantsArguments;
-use crate::lab::LabArguments;
-use crate::load::LoadArguments;
-use crate::record::RecordArguments;
-use crate::replay::ReplayArguments;
-use crate::set::SetArguments;
-use crate::sim::SimArguments;
-use crate::what_if::WhatIfArguments;
-use crate::{
-    ask, controller, decisions, demo, explain, grants, lab, load, log, record, replay, serve, set, sim,
-    status, what_if,
+use crate::verbs::demo::DemoArguments;
+use crate::verbs::explain::ExplainArguments;
+use crate::verbs::grants::GrantsArguments;
+use crate::verbs::lab::LabArguments;
+use crate::verbs::load::LoadArguments;
+use crate::verbs::record::RecordArguments;
+use crate::verbs::replay::ReplayArguments;
+use crate::verbs::set::SetArguments;
+use crate::verbs::sim::SimArguments;
+use crate::verbs::what_if::WhatIfArguments;
+use crate::verbs::{
+    check, controller, demo, explain, grants, lab, load, record, replay, serve, set, sim, status, what_if,
 };
+use crate::{ask, log};
 
 /// Volumes with a guaranteed latency, on storage that is shared.
 #[derive(Parser, Debug)]
@@ -36,7 +34,7 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Print every value of a configuration file, of a gateway or a controller, and where it comes from
+    /// Check the configuration file of a gateway or a controller: print every value in force and where it comes from
     Check {
         /// The configuration file
         file: PathBuf,
@@ -46,44 +44,44 @@ enum Verb {
         /// The configuration file
         file: PathBuf,
     },
-    /// Share an array out among the gateways that serve it, until stopped (SIGTERM); SIGHUP reloads the file
+    /// Divide an array among the gateways that serve it, until stopped (SIGTERM); SIGHUP reloads the file
     Controller {
         /// The configuration file of the controller
         file: PathBuf,
     },
-    /// Serve as `serve` does, and record what every pool was told and decided, to be replayed
+    /// Serve as `serve` does, and record every event and decision of each pool, for `weir replay --decisions`
     Record(RecordArguments),
-    /// Print what a running server's volumes were promised and get
+    /// Print what each volume of a running server was promised, and what it gets
     Status {
         /// Its configuration file, the URL of its metrics address, or its control socket
         #[arg(default_value = ask::USUAL_METRICS)]
         source: String,
     },
-    /// The same, live, every second
+    /// Print the table of `weir status` live, every second
     Top {
         /// Its configuration file, the URL of its metrics address, or its control socket
         #[arg(default_value = ask::USUAL_METRICS)]
         source: String,
-        /// Stop after so many tables
+        /// Stop after this number of tables
         #[arg(long)]
         times: Option<u64>,
     },
-    /// Change a target, a priority or a limit of what is served, without a reload
+    /// Change a target, a priority or a limit of a volume or a pool that is served, without a reload
     Set(SetArguments),
-    /// Print what was decided about a volume in the last control intervals, and why
+    /// Print what the control law decided about a volume in the last control intervals, and why
     Explain(ExplainArguments),
-    /// Put a load on any NBD server, open or closed loop, and print what it got
+    /// Load any NBD server, in an open or a closed loop, and print rates and latencies
     Load(LoadArguments),
-    /// Replay a recorded load on a pool with a simulated array, or the decisions that `weir record` wrote
+    /// Replay a recorded load on a simulated array or a server, or the decisions that `weir record` wrote
     Replay(Replayed),
-    /// Print what volumes were let do, and when, by the recordings of `weir record`
+    /// Print the bounds that each volume was granted over time, from recordings of `weir record`
     Grants(GrantsArguments),
-    /// Would the promises of a proposed configuration hold under recorded loads?
+    /// Say whether the promises of a proposed configuration would hold under recorded loads
     #[command(name = "whatif")]
     WhatIf(WhatIfArguments),
     /// Run the papers' experiments again in simulated time, and check their claims
     Lab(LabArguments),
-    /// Simulate storage, under the engine that serves real disks
+    /// Run the engine that serves real disks on simulated storage
     Sim(SimArguments),
     /// Show what weir is for, on this machine's disk: a database beside a backup, without control and with it
     Demo(DemoArguments),
@@ -92,8 +90,8 @@ enum Verb {
 /// What is replayed.
 #[derive(Args, Debug)]
 struct Replayed {
-    /// Replay these decisions, nothing else: a recording of `weir record`, or its directory. The engine is told what it was
-    /// told then; at the first decision that differs, the exit status is 1
+    /// A recording of `weir record`, or its directory. The engine gets the recorded events again. If it decides anything
+    /// else than it did then, weir prints the first difference, and the exit status is 1
     #[arg(long, value_name = "PATH", exclusive = true)]
     decisions: Option<PathBuf>,
     #[command(flatten)]
@@ -104,15 +102,7 @@ struct Replayed {
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     let _log = log::start(cli.log)?;
     match cli.verb {
-        Verb::Check { file } => {
-            let source = Source::read(&file).map_err(Failure::usage)?;
-            let report = if source.is_of_controller() {
-                source.controller().map(|config| controller_report(&config))
-            } else {
-                source.config().map(|config| check_report(&config))
-            };
-            Ok(write!(std::io::stdout(), "{}", report.map_err(Failure::usage)?)?)
-        }
+        Verb::Check { file } => check::check(&file),
         Verb::Serve { file } => on_runtime(serve::serve(&file, None)),
         Verb::Controller { file } => on_runtime(controller::controller(&file)),
         Verb::Record(arguments) => on_runtime(record::record(arguments)),
@@ -120,7 +110,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Set(arguments) => on_runtime(set::set(arguments)),
         Verb::Explain(arguments) => on_runtime(explain::explain(arguments)),
         Verb::Top { source, times } => on_runtime(status::top(&source, times)),
-        Verb::Replay(Replayed { decisions: Some(path), .. }) => decisions::replay_decisions(&path),
+        Verb::Replay(Replayed { decisions: Some(path), .. }) => replay::decisions::replay_decisions(&path),
         Verb::Replay(Replayed { load, .. }) => {
             on_runtime(replay::replay(load.expect("clap asks for a trace where there are no decisions")))
         }

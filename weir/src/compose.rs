@@ -58,7 +58,7 @@ pub(crate) fn socket_address(address: &config::TcpAddress) -> io::Result<SocketA
 
 /// The listeners, if each is a port of the pool.
 fn port_names(config: &Config, pool: &config::Pool) -> Vec<String> {
-    match pool.ports.value {
+    match pool.ports() {
         config::Ports::One => Vec::new(),
         config::Ports::Listeners => {
             config.listen.nbd.iter().map(|address| address.value.to_string()).collect()
@@ -67,23 +67,28 @@ fn port_names(config: &Config, pool: &config::Pool) -> Vec<String> {
 }
 
 fn engine_config(pool: &config::Pool) -> EngineConfig {
-    let control = match pool.control.value {
-        config::Control::None => Control::None,
-        config::Control::Maestro if pool.controller.value.is_some() => {
-            Control::Port(PortConfig { interval: pool.control_interval.value })
+    let unused = EngineConfig::default().background_share; // of the deadline order alone
+    let (control, background_share) = match &pool.control.value {
+        config::Control::None => (Control::None, unused),
+        config::Control::Leased(leased) => {
+            (Control::Port(PortConfig { interval: leased.control_interval.value }), unused)
         }
-        config::Control::Maestro => Control::Maestro(MaestroConfig {
-            interval: pool.control_interval.value,
-            total: total(pool.total_concurrency.value.requests()),
-        }),
-        config::Control::Facade => Control::Facade(DepthFeedbackConfig {
-            period: pool.control_period.value,
-            growth: pool.growth.value,
-            initial_depth: pool.initial_depth.value,
-            max_depth: pool.max_depth.value,
-        }),
+        config::Control::Maestro(maestro) => {
+            let total = total(maestro.total_concurrency.value.requests());
+            let interval = maestro.control_interval.value;
+            (Control::Maestro(MaestroConfig { interval, total }), unused)
+        }
+        config::Control::Facade(facade) => {
+            let feedback = DepthFeedbackConfig {
+                period: facade.control_period.value,
+                growth: facade.growth.value,
+                initial_depth: facade.initial_depth.value,
+                max_depth: facade.max_depth.value,
+            };
+            (Control::Facade(feedback), facade.background_share.value)
+        }
     };
-    EngineConfig { control, slo_window: pool.slo_window.value, background_share: pool.background_share.value }
+    EngineConfig { control, slo_window: pool.slo_window.value, background_share }
 }
 
 fn volume_spec(config: &Config, volume: &config::Volume) -> VolumeSpec {
@@ -174,9 +179,9 @@ pub(crate) fn link_specs(config: &Config) -> Result<BTreeMap<String, ClientSpec>
     let spec = |(name, pool): (&String, &config::Pool)| {
         let spec = ClientSpec {
             gateway: cluster.name.value.clone(),
-            controller: pool.controller.value.as_ref()?.to_string(),
+            controller: pool.controller()?.to_string(),
             tls: tls.clone(),
-            interval: pool.control_interval.value,
+            interval: pool.control_interval()?,
         };
         Some((name.clone(), spec))
     };

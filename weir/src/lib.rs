@@ -7,30 +7,18 @@ mod ask;
 mod cli;
 mod compose;
 mod config;
-mod controller;
-mod decisions;
-mod demo;
+mod daemon;
 mod descriptors;
-mod explain;
 mod failure;
 #[doc(hidden)]
 pub mod fuzzing;
-mod grants;
-mod lab;
-mod load;
 mod log;
 mod port_link;
-mod record;
 mod recording;
-mod replay;
-mod serve;
 mod server;
-mod set;
-mod sim;
 mod simulated_pool;
-mod status;
 mod table;
-mod what_if;
+mod verbs;
 
 use std::process::ExitCode;
 

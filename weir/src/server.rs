@@ -5,12 +5,14 @@ use std::thread::available_parallelism;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, spawn_local};
-use weir_api::{ApiLimits, ApiListener, Asked, ControlListener};
+use weir_api::{ApiLimits, ApiListener, Asked, Change, ControlListener};
 use weir_cluster::CheckedSpec;
 use weir_gateway::{Gateway, GatewayError, Listener, Recorders, Reload, StatusProbe};
+use weir_model::Span;
 
 use crate::compose::{api_limits, gateway_spec, link_specs, listen_address, socket_address};
-use crate::config::{Config, Pool};
+use crate::config::{Config, ConfigError, Pool, Source};
+use crate::daemon::Daemon;
 use crate::descriptors;
 use crate::failure::Failure;
 use crate::port_link;
@@ -36,16 +38,6 @@ pub(crate) struct Begun {
     config: Config,
     reload: Reload,
     links: BTreeMap<String, CheckedSpec>,
-}
-
-impl Begun {
-    /// Waits until the new backends are open.
-    ///
-    /// # Errors
-    /// If one cannot be opened; then nothing has changed.
-    pub(crate) async fn opened(&mut self) -> Result<(), Failure> {
-        self.reload.opened().await.map_err(Failure::usage)
-    }
 }
 
 impl Server {
@@ -83,22 +75,44 @@ impl Server {
         Ok(server)
     }
 
-    /// Where clients and scrapers find it, as text.
-    pub(crate) fn addresses(&self) -> &[String] {
-        &self.addresses
-    }
-
     /// Asks for its state.
     pub(crate) fn probe(&self) -> StatusProbe {
         self.gateway.probe()
     }
 
-    /// Begins to change to another configuration: its new backends are being opened, beside everything else. A change that is
-    /// `superseded` is given up, but for what both open.
-    ///
-    /// # Errors
-    /// If it cannot be put in force; then nothing has changed.
-    pub(crate) fn begin_reload(&self, config: Config, superseded: Option<Begun>) -> Result<Begun, Failure> {
+    /// Joins pools to their controllers, and leaves those that are gone. Nothing in it can fail: it comes when the gateway
+    /// has changed already.
+    fn link_pools(&mut self, links: BTreeMap<String, CheckedSpec>) {
+        self.links.retain(|pool, link| {
+            let stays = self.config.pools.get(pool).is_some_and(|pool| pool.controller().is_some());
+            if !stays {
+                link.abort();
+            }
+            stays
+        });
+        for (pool, spec) in links {
+            let Some(port) = self.gateway.port(&pool) else { continue };
+            let volumes = self.config.volumes.iter().filter(|(_, volume)| volume.pool.value == pool);
+            let volumes = volumes.map(|(name, _)| name.clone()).collect();
+            let link = port_link::link(pool.clone(), spec, volumes, port);
+            self.links.insert(pool, spawn_local(link).abort_handle());
+        }
+    }
+}
+
+impl Daemon for Server {
+    type Config = Config;
+    type Begun = Begun;
+
+    fn config(source: &Source) -> Result<Config, ConfigError> {
+        source.config()
+    }
+
+    fn announcement(&self) -> String {
+        format!("serving {} volume(s) on {}", self.config.volumes.len(), self.addresses.join(", "))
+    }
+
+    fn begin_reload(&self, config: Config, superseded: Option<Begun>) -> Result<Begun, Failure> {
         if config.listen != self.config.listen {
             return Err(Failure::usage(
                 "listen: cannot change while serving; accepted: the same addresses, or a restart",
@@ -106,7 +120,7 @@ impl Server {
         }
         let is_same = |name: &String, pool: &Pool| {
             let served = self.config.pools.get(name);
-            served.is_none_or(|served| served.controller == pool.controller)
+            served.is_none_or(|served| served.controller() == pool.controller())
         };
         if config.cluster != self.config.cluster
             || !config.pools.iter().all(|(name, pool)| is_same(name, pool))
@@ -123,51 +137,29 @@ impl Server {
         Ok(Begun { config, reload, links })
     }
 
-    /// Puts in force what was begun and has opened its backends, without disturbing what stays. Nothing in it can fail.
-    pub(crate) async fn finish_reload(&mut self, Begun { config, reload, links }: Begun) {
+    async fn opened(begun: &mut Begun) -> Result<(), Failure> {
+        begun.reload.opened().await.map_err(Failure::usage)
+    }
+
+    async fn finish_reload(&mut self, Begun { config, reload, links }: Begun) {
         self.gateway.finish_reload(reload).await;
         self.api_limits.send_replace(api_limits(&config));
         self.config = config;
         self.link_pools(links);
     }
 
-    /// Changes values of the configuration in force; no volume is new.
-    ///
-    /// # Errors
-    /// If it cannot be put in force; then nothing has changed.
-    pub(crate) async fn change(&mut self, config: Config) -> Result<(), Failure> {
-        let mut begun = self.begin_reload(config, None)?;
-        begun.opened().await?; // at once: there is nothing to open
-        self.finish_reload(begun).await;
-        Ok(())
-    }
-
-    /// Joins pools to their controllers, and leaves those that are gone. Nothing in it can fail: it comes when the gateway
-    /// has changed already.
-    fn link_pools(&mut self, links: BTreeMap<String, CheckedSpec>) {
-        self.links.retain(|pool, link| {
-            let stays = self.config.pools.get(pool).is_some_and(|pool| pool.controller.value.is_some());
-            if !stays {
-                link.abort();
-            }
-            stays
-        });
-        for (pool, spec) in links {
-            let Some(port) = self.gateway.port(&pool) else { continue };
-            let volumes = self.config.volumes.iter().filter(|(_, volume)| volume.pool.value == pool);
-            let volumes = volumes.map(|(name, _)| name.clone()).collect();
-            let link = port_link::link(pool.clone(), spec, volumes, port);
-            self.links.insert(pool, spawn_local(link).abort_handle());
-        }
-    }
-
-    /// The next change that somebody asks for at the control socket.
-    pub(crate) async fn next_asked(&mut self) -> Asked {
+    async fn next_asked(&mut self) -> Asked {
         self.asked.1.recv().await.expect("a sender is held")
     }
 
-    /// Stops: finishes what was accepted within its time, flushes, closes.
-    pub(crate) async fn shutdown(self) {
+    fn interval(config: &Config, Change { table, name, .. }: &Change) -> Option<Span> {
+        let volume = config.volumes.get(name).filter(|_| table == "volume");
+        let pool = config.pools.get(volume.map_or(name, |volume| &volume.pool.value))?;
+        pool.control_interval()
+    }
+
+    /// Finishes what was accepted within its time, flushes, closes.
+    async fn shutdown(self) {
         self.api.iter().chain(&self.control).chain(self.links.values()).for_each(AbortHandle::abort);
         for volume in self.gateway.shutdown().await {
             tracing::error!(volume, "did not finish in time");
@@ -181,8 +173,7 @@ fn check_links(
     config: &Config,
     linked: &BTreeMap<String, AbortHandle>,
 ) -> Result<BTreeMap<String, CheckedSpec>, Failure> {
-    let is_linked =
-        |(name, pool): (&String, &Pool)| pool.controller.value.is_none() || linked.contains_key(name);
+    let is_linked = |(name, pool): (&String, &Pool)| pool.controller().is_none() || linked.contains_key(name);
     if config.pools.iter().all(is_linked) {
         return Ok(BTreeMap::new()); // the files of a link that runs are not read again
     }

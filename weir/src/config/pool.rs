@@ -1,4 +1,4 @@
-//! `[pool.NAME]` and `[station.NAME]`: the devices that volumes share, and who decides what they see.
+//! `[pool.NAME]` and `[station.NAME]`: the devices that volumes share, and what decides which requests they see.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -29,51 +29,37 @@ pub(super) const TOTAL_KEYS: &[&str] = &["disks"];
 
 pub(super) const STATION_KEYS: &[&str] = &["servers", "service_time"];
 
-/// The settings of each law, and of the deadline order that one of them needs: nothing to set where another rules.
-const KEYS_OF_CONTROL: &[(Control, &[&str])] = &[
-    (Control::Facade, &["control_period", "growth", "initial_depth", "max_depth", "background_share"]),
-    (Control::Maestro, &["total_concurrency", "control_interval", "controller", "ports"]),
-];
-
 /// Device queues as they are: an array of hundreds of disks takes some thousand requests, nothing takes more.
 const MOST_DEPTH: u32 = 65_536;
 
 /// Requests that a disk takes at a time without its service suffering: the rule of Maestro's authors.
 const REQUESTS_PER_DISK: u32 = 4;
 
-/// Who decides what the device of a pool sees.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Control {
-    /// Nobody: every request goes to the device as it comes.
-    None,
-    /// Deadline order, and a queue depth fed back from the latencies (Façade §3).
-    Facade,
-    /// A bound for each volume on its requests at the device, by target and priority (Maestro §3.2).
-    Maestro,
-}
-
-const CONTROLS: &[(&str, Control)] = &[
-    (Control::Facade.name(), Control::Facade),
-    (Control::Maestro.name(), Control::Maestro),
-    (Control::None.name(), Control::None),
-];
-
-impl Control {
-    /// As it is written in the file.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Facade => "facade",
-            Self::Maestro => "maestro",
-        }
-    }
-}
-
 /// Volumes that share a device, and are therefore scheduled together.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Pool {
-    /// Who decides. `slo_window` is in force whoever does, and of the rest what is theirs.
+    /// What decides about its requests.
     pub(crate) control: Resolved<Control>,
+    /// The window over which a volume's rate and latency are held against its SLO.
+    pub(crate) slo_window: Resolved<Span>,
+}
+
+/// What decides which requests the device of a pool sees, with the settings of that and of nothing else.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Control {
+    /// Nothing: every request goes to the device as it comes.
+    None,
+    /// Deadline order, and a queue depth fed back from the latencies (Façade §3).
+    Facade(Facade),
+    /// A bound for each volume on its requests at the device, by target and priority (Maestro §3.2).
+    Maestro(Maestro),
+    /// The same, but the array's controller sets the bounds, for all gateways before the array.
+    Leased(Leased),
+}
+
+/// The settings of Façade's law, and of the deadline order that it needs.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Facade {
     /// How often the law sets the queue depth.
     pub(crate) control_period: Resolved<Span>,
     /// The share by which the law lets the queue depth grow when no volume is late; above 0, at most 1.
@@ -82,19 +68,88 @@ pub(crate) struct Pool {
     pub(crate) initial_depth: Resolved<QueueDepth>,
     /// The queue depth that the law never exceeds.
     pub(crate) max_depth: Resolved<QueueDepth>,
-    /// The window over which a volume's rate and latency are held against its SLO.
-    pub(crate) slo_window: Resolved<Span>,
     /// The share of the device's time that volumes without an SLO get where those with one keep it full.
     pub(crate) background_share: Resolved<TimeShare>,
-    /// Under Maestro's law: how many requests all volumes may have at the device together.
+}
+
+/// The settings of Maestro's law in one gateway.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Maestro {
+    /// How many requests all volumes may have at the device together.
     pub(crate) total_concurrency: Resolved<TotalConcurrency>,
-    /// Under Maestro's law: how often it shares them out.
+    /// How often the law shares them out.
     pub(crate) control_interval: Resolved<Span>,
-    /// Under Maestro's law: who shares them out among several gateways, as a name or an address and a port; `None`: this one,
-    /// for itself.
-    pub(crate) controller: Resolved<Option<TcpAddress>>,
-    /// Under Maestro's law: through what requests come that have a bound of their own.
+    /// Through what requests come that have a bound of their own.
     pub(crate) ports: Resolved<Ports>,
+}
+
+/// The settings of a pool whose bounds a controller sets.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Leased {
+    /// Where the controller listens, as a name or an address and a port.
+    pub(crate) controller: Resolved<TcpAddress>,
+    /// How often the gateway tells it what it has seen.
+    pub(crate) control_interval: Resolved<Span>,
+}
+
+impl Facade {
+    const KEYS: &[&str] = &["control_period", "growth", "initial_depth", "max_depth", "background_share"];
+}
+
+impl Maestro {
+    const KEYS: &[&str] = &["total_concurrency", "control_interval", "controller", "ports"];
+}
+
+/// The word in the file that chooses a control; `controller` makes a leased pool of Maestro's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Word {
+    None,
+    Facade,
+    Maestro,
+}
+
+const WORDS: &[(&str, Word)] = &[("facade", Word::Facade), ("maestro", Word::Maestro), ("none", Word::None)];
+
+/// The settings that each word has beside those of every pool.
+const KEYS_OF_CONTROL: &[(&str, Word, &[&str])] =
+    &[("facade", Word::Facade, Facade::KEYS), ("maestro", Word::Maestro, Maestro::KEYS)];
+
+impl Control {
+    /// As it is written in the file.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Facade(_) => "facade",
+            Self::Maestro(_) | Self::Leased(_) => "maestro",
+        }
+    }
+}
+
+impl Pool {
+    /// Where its controller listens, if it has one.
+    pub(crate) const fn controller(&self) -> Option<&TcpAddress> {
+        match &self.control.value {
+            Control::Leased(leased) => Some(&leased.controller.value),
+            Control::None | Control::Facade(_) | Control::Maestro(_) => None,
+        }
+    }
+
+    /// How often the bounds of its volumes are set, if that is by Maestro's law.
+    pub(crate) const fn control_interval(&self) -> Option<Span> {
+        match &self.control.value {
+            Control::Maestro(maestro) => Some(maestro.control_interval.value),
+            Control::Leased(leased) => Some(leased.control_interval.value),
+            Control::None | Control::Facade(_) => None,
+        }
+    }
+
+    /// Through what requests come that have a bound of their own.
+    pub(crate) const fn ports(&self) -> Ports {
+        match &self.control.value {
+            Control::Maestro(maestro) => maestro.ports.value,
+            Control::None | Control::Facade(_) | Control::Leased(_) => Ports::One,
+        }
+    }
 }
 
 /// Through what requests come to a pool.
@@ -165,20 +220,34 @@ pub(crate) struct Station {
 }
 
 pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
-    let control = section.or_default(
+    let word = section.or_default(
         "control",
-        &accepts::word(CONTROLS),
-        Control::Facade,
+        &accepts::word(WORDS),
+        Word::Facade,
         "guarantees are what a pool is for",
     );
-    refuse_settings_of_others(section, control.value);
-    let second = Span::from_secs(1);
-    let (total_concurrency, control_interval) = resolve_shares(section);
-    let pool = Pool {
-        control,
+    refuse_settings_of_others(section, word.value);
+    let control = match word.value {
+        Word::None => Control::None,
+        Word::Facade => Control::Facade(resolve_facade(section)),
+        Word::Maestro => resolve_maestro(section),
+    };
+    Pool {
+        control: Resolved { value: control, origin: word.origin },
+        slo_window: section.or_default(
+            "slo_window",
+            &accepts::duration(Span::from_millis(10)..=Span::from_secs(3600)),
+            Span::from_secs(1),
+            "as in Façade §3: long enough for a mean, short enough to notice",
+        ),
+    }
+}
+
+fn resolve_facade(section: &Section<'_>) -> Facade {
+    let facade = Facade {
         control_period: section.or_default(
             "control_period",
-            &accepts::duration(Span::from_millis(1)..=second),
+            &accepts::duration(Span::from_millis(1)..=Span::from_secs(1)),
             Span::from_millis(50),
             "some hundred requests of a busy device, and far below the window",
         ),
@@ -190,33 +259,15 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
             QueueDepth::new(4096),
             "beyond what any device works on at a time, and a bound on its queue",
         ),
-        slo_window: section.or_default(
-            "slo_window",
-            &accepts::duration(Span::from_millis(10)..=Span::from_secs(3600)),
-            second,
-            "as in Façade §3: long enough for a mean, short enough to notice",
-        ),
         background_share: section.or_default(
             "background_share",
             &accepts::time_share(),
             TimeShare::PERCENT,
             "of a device kept full by SLOs, one request at a time: a request of 5ms every 500ms",
         ),
-        total_concurrency,
-        control_interval,
-        controller: section.optional("controller", &controller(), "the gateway has the device for itself"),
-        ports: section.or_default(
-            "ports",
-            &accepts::word(PORTS),
-            Ports::One,
-            "who is served through which address matters to few",
-        ),
     };
-    if pool.controller.value.is_some() {
-        refuse_settings_of_the_controller(section);
-    }
-    let (initial, max) = (pool.initial_depth.value, pool.max_depth.value);
-    if pool.control.value == Control::Facade && initial > max {
+    let (initial, max) = (facade.initial_depth.value, facade.max_depth.value);
+    if initial > max {
         let (key, accepted) = if section.has("initial_depth") {
             ("initial_depth", format!("at most max_depth, {max}"))
         } else {
@@ -224,7 +275,25 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
         };
         section.refuse(key, &accepted);
     }
-    pool
+    facade
+}
+
+/// Maestro's law, or bounds of a controller if the pool has one.
+fn resolve_maestro(section: &Section<'_>) -> Control {
+    let (total_concurrency, control_interval) = resolve_shares(section);
+    let found = section.optional("controller", &controller(), "the gateway has the device for itself");
+    let ports = section.or_default(
+        "ports",
+        &accepts::word(PORTS),
+        Ports::One,
+        "one port; use \"listeners\" only if each address is a port of the array",
+    );
+    let Some(controller) = found.value else {
+        return Control::Maestro(Maestro { total_concurrency, control_interval, ports });
+    };
+    refuse_settings_of_the_controller(section);
+    let controller = Resolved { value: controller, origin: found.origin };
+    Control::Leased(Leased { controller, control_interval })
 }
 
 /// What is shared out among several gateways is not any single one's to say.
@@ -265,10 +334,10 @@ pub(super) fn resolve_station(section: &Section<'_>) -> Station {
     }
 }
 
-fn refuse_settings_of_others(section: &Section<'_>, control: Control) {
-    for (other, keys) in KEYS_OF_CONTROL.iter().filter(|(other, _)| *other != control) {
+fn refuse_settings_of_others(section: &Section<'_>, word: Word) {
+    for (name, _, keys) in KEYS_OF_CONTROL.iter().filter(|(_, other, _)| *other != word) {
         for key in keys.iter().filter(|key| section.has(key)) {
-            let other = format!("control = \"{}\"", other.name());
+            let other = format!("control = \"{name}\"");
             section.refuse_found(key, format!("a setting of {other}"), &format!("nothing, or {other}"));
         }
     }

@@ -139,27 +139,31 @@ impl Rows {
         let table = join("pool", name);
         let key = |key| join(&table, key);
         self.push(&key("control"), &pool.control, |control| control.name().to_owned());
-        if let Some(controller) = &pool.controller.value {
-            self.push(&key("controller"), &pool.controller, |_| controller.to_string());
-            self.push(&key("control_interval"), &pool.control_interval, |span| show_span(*span));
-        } else if pool.control.value == Control::Maestro {
-            self.push(&key("total_concurrency"), &pool.total_concurrency, ToString::to_string);
-            self.push(&key("control_interval"), &pool.control_interval, |span| show_span(*span));
-            self.push(&key("ports"), &pool.ports, |ports| ports.name().to_owned());
-        }
-        if pool.control.value == Control::Facade {
-            self.push(&key("control_period"), &pool.control_period, |span| show_span(*span));
-            self.push(&key("growth"), &pool.growth, ToString::to_string);
-            self.push(&key("initial_depth"), &pool.initial_depth, ToString::to_string);
-            self.push(&key("max_depth"), &pool.max_depth, ToString::to_string);
-            self.push(&key("background_share"), &pool.background_share, ToString::to_string);
+        match &pool.control.value {
+            Control::None => {}
+            Control::Leased(leased) => {
+                self.push(&key("controller"), &leased.controller, ToString::to_string);
+                self.push(&key("control_interval"), &leased.control_interval, |span| show_span(*span));
+            }
+            Control::Maestro(maestro) => {
+                self.push(&key("total_concurrency"), &maestro.total_concurrency, ToString::to_string);
+                self.push(&key("control_interval"), &maestro.control_interval, |span| show_span(*span));
+                self.push(&key("ports"), &maestro.ports, |ports| ports.name().to_owned());
+            }
+            Control::Facade(facade) => {
+                self.push(&key("control_period"), &facade.control_period, |span| show_span(*span));
+                self.push(&key("growth"), &facade.growth, ToString::to_string);
+                self.push(&key("initial_depth"), &facade.initial_depth, ToString::to_string);
+                self.push(&key("max_depth"), &facade.max_depth, ToString::to_string);
+                self.push(&key("background_share"), &facade.background_share, ToString::to_string);
+            }
         }
         self.push(&key("slo_window"), &pool.slo_window, |span| show_span(*span));
     }
 
     fn push_volume(&mut self, name: &str, volume: &Volume, pool: Option<&Pool>) {
-        let control = pool.map(|pool| pool.control.value);
-        let is_shared_elsewhere = pool.is_some_and(|pool| pool.controller.value.is_some());
+        let control = pool.map(|pool| &pool.control.value);
+        let is_shared_elsewhere = matches!(control, Some(Control::Leased(_)));
         let table = join("volume", name);
         let key = |key| join(&table, key);
         self.push(&key("pool"), &volume.pool, Clone::clone);
@@ -171,13 +175,13 @@ impl Rows {
         self.push_optional(&key("description"), &volume.description, Clone::clone);
         if is_shared_elsewhere {
             // All that is promised and limited stands in the controller's file.
-        } else if control == Some(Control::Maestro) {
+        } else if let Some(Control::Maestro(_)) = control {
             self.push_optional(&key("target"), &volume.target, |target| show_target(*target));
             self.push(&key("priority"), &volume.priority, |priority| priority.get().to_string());
         } else {
             self.push_slo(&key("slo"), volume, control);
         }
-        if control != Some(Control::None) && !is_shared_elsewhere {
+        if control != Some(&Control::None) && !is_shared_elsewhere {
             self.push_optional(&key("max_iops"), &volume.max_iops, ToString::to_string);
             self.push_optional(&key("max_bandwidth"), &volume.max_bandwidth, |rate| show_bandwidth(*rate));
             self.push_optional(&key("max_concurrency"), &volume.max_concurrency, ToString::to_string);
@@ -188,13 +192,13 @@ impl Rows {
     }
 
     /// A line for each point of the curve, and what becomes of it where nobody enforces it.
-    fn push_slo(&mut self, key: &str, volume: &Volume, control: Option<Control>) {
+    fn push_slo(&mut self, key: &str, volume: &Volume, control: Option<&Control>) {
         let Some(slo) = &volume.slo.value else {
             self.push_optional(key, &volume.slo, |_| String::new());
             return;
         };
         let note =
-            if control == Some(Control::None) { "; measured, not enforced (control = none)" } else { "" };
+            if control == Some(&Control::None) { "; measured, not enforced (control = none)" } else { "" };
         for (i, (point, place)) in slo.points().iter().zip(&volume.slo_points).enumerate() {
             let (read, write) = (show_span(point.read), show_span(point.write));
             let value = format!("up to {}: read {read}, write {write}{note}", point.up_to);

@@ -27,10 +27,7 @@ pub(super) fn check_volume(
 ) {
     match pools.get(&volume.pool.value) {
         None => section.refuse("pool", &one_of("pool", pools.keys())),
-        Some(pool) if pool.controller.value.is_some() => {
-            refuse_what_is_shared_out(section, &volume.pool.value)
-        }
-        Some(pool) => check_control(section, &volume.pool.value, pool.control.value),
+        Some(pool) => check_control(section, &volume.pool.value, &pool.control.value),
     }
     match &volume.backend.value {
         BackendConfig::Station(name) if !stations.contains_key(name) => {
@@ -75,34 +72,32 @@ fn refuse_what_is_shared_out(section: &Section<'_>, pool: &str) {
     }
 }
 
-/// Refuses what nobody would enforce under this control.
-fn check_control(section: &Section<'_>, pool: &str, control: Control) {
+/// Refuses what is not enforced under this control.
+fn check_control(section: &Section<'_>, pool: &str, control: &Control) {
     let refuse = |key: &str, what: &str, why: &str, accepted: &str| {
         if section.has(key) {
             let found = format!("{what} in pool {pool:?}, whose control = \"{}\" {why}", control.name());
             section.refuse_found(key, found, accepted);
         }
     };
-    if control == Control::None {
-        for cap in CAPS {
-            refuse(
-                cap,
-                "a cap",
-                "enforces none",
-                "nothing, or a pool with control = \"facade\" or \"maestro\"",
-            );
+    let refuse_caps = || {
+        let accepted = "nothing, or a pool with control = \"facade\" or \"maestro\"";
+        CAPS.iter().for_each(|cap| refuse(cap, "a cap", "enforces none", accepted));
+    };
+    let refuse_objective = || {
+        let accepted = "nothing, or a pool with control = \"maestro\"";
+        OBJECTIVE.iter().for_each(|key| refuse(key, &format!("a {key}"), "knows none", accepted));
+    };
+    match control {
+        Control::Leased(_) => refuse_what_is_shared_out(section, pool),
+        Control::Maestro(_) => {
+            let accepted = "nothing; give it a target, such as { latency = \"10ms\" }";
+            refuse("slo", "an slo", "knows targets instead", accepted);
         }
-    }
-    if control == Control::Maestro {
-        refuse(
-            "slo",
-            "an slo",
-            "knows targets instead",
-            "nothing; give it a target, such as { latency = \"10ms\" }",
-        );
-    } else {
-        for key in OBJECTIVE {
-            refuse(key, &format!("a {key}"), "knows none", "nothing, or a pool with control = \"maestro\"");
+        Control::Facade(_) => refuse_objective(),
+        Control::None => {
+            refuse_caps();
+            refuse_objective();
         }
     }
 }
@@ -115,13 +110,16 @@ pub(super) fn check_totals(
 ) {
     for (name, section) in pools {
         let pool = &config.pools[name];
-        let ports = match pool.ports.value {
+        let ports = match pool.ports() {
             Ports::One => 1,
             Ports::Listeners => config.listen.nbd.len(),
         };
         let in_pool = |volume: &&Volume| volume.pool.value == *name;
         let count = config.volumes.values().filter(in_pool).count();
-        let total = pool.total_concurrency.value.requests();
+        let total = match &pool.control.value {
+            Control::Maestro(maestro) => maestro.total_concurrency.value.requests(),
+            Control::None | Control::Facade(_) | Control::Leased(_) => None,
+        };
         if let Some(total) = total.filter(|total| u64::from(total.get()) < (count * ports) as u64) {
             let found = format!("{total} requests for {count} volumes{}", at(ports));
             let accepted = format!("at least {}, one for each volume{}", count * ports, at_each(ports));
@@ -147,8 +145,10 @@ fn at_each(ports: usize) -> &'static str {
 
 /// How many volumes have a promise, or may have one that stands in the file of a controller.
 pub(super) fn promises(pools: &BTreeMap<String, Pool>, volumes: &BTreeMap<String, Volume>) -> u64 {
-    let elsewhere =
-        |volume: &Volume| pools.get(&volume.pool.value).is_some_and(|pool| pool.controller.value.is_some());
+    let elsewhere = |volume: &Volume| {
+        let control = pools.get(&volume.pool.value).map(|pool| &pool.control.value);
+        matches!(control, Some(Control::Leased(_)))
+    };
     let is_promised =
         |volume: &&Volume| volume.slo.value.is_some() || volume.target.value.is_some() || elsewhere(volume);
     volumes.values().filter(is_promised).count() as u64

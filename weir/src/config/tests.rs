@@ -9,6 +9,7 @@ mod resolved;
 
 use std::path::Path;
 
+use super::pool::{Control, Facade, Maestro, Pool};
 use super::{Config, check_report};
 
 /// The file of the first page of the manual.
@@ -39,6 +40,22 @@ fn problems(text: &str) -> Vec<String> {
     match Config::parse(Path::new("weir.toml"), text) {
         Ok(_) => panic!("accepted:\n{text}"),
         Err(error) => error.to_string().lines().map(str::to_owned).collect(),
+    }
+}
+
+/// The settings of a pool under Façade's law.
+fn facade(pool: &Pool) -> &Facade {
+    match &pool.control.value {
+        Control::Facade(facade) => facade,
+        other => panic!("it is under {other:?}"),
+    }
+}
+
+/// The settings of a pool under Maestro's law.
+fn maestro(pool: &Pool) -> &Maestro {
+    match &pool.control.value {
+        Control::Maestro(maestro) => maestro,
+        other => panic!("it is under {other:?}"),
     }
 }
 

@@ -39,9 +39,9 @@ pub(super) fn leftovers(file: &RustFile<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Only `io/clock` reads a clock; chores and benchmarks measure.
+/// Only `io/clock` reads a clock; benchmarks measure.
 pub(super) fn clocks(file: &RustFile<'_>) -> Vec<Finding> {
-    let measures = file.path.starts_with("xtask/") || file.path.contains("/benches/");
+    let measures = file.path.starts_with("bench/") || file.path.contains("/benches/");
     if measures || file.path.starts_with("io/clock/") {
         return Vec::new();
     }

@@ -80,7 +80,10 @@ fn refusal(member: &Member, other: &Member, dev: bool) -> Option<String> {
     }
     match (ring(member), ring(other)) {
         ("xtask", _) => Some("no crate of the product: it must build when they do not".to_owned()),
-        (_, "weir" | "xtask") => Some("what both need, in a crate below both".to_owned()),
+        ("bench", _) => {
+            Some("no crate of the product: it measures programs, other builds and servers too".to_owned())
+        }
+        (_, "weir" | "bench" | "xtask") => Some("what both need, in a crate below both".to_owned()),
         ("pure", "pure") if dev => None,
         ("pure", "pure") => match PURE.iter().find(|(name, _)| *name == member.name) {
             Some((_, allowed)) if allowed.contains(&other.name.as_str()) => None,
@@ -128,6 +131,7 @@ mod tests {
             "io/gateway",
             "weir",
             "fuzz",
+            "bench",
         ];
         let others = others.iter().map(|path| member(path, &[])).filter(|other| other.name != checked.name);
         others.chain([checked.clone()]).collect()
@@ -160,6 +164,8 @@ mod tests {
             (member("io/load", &[("weir-sim", false)]), "only weir-backend and weir-lab"),
             (member("io/gateway", &[("weir", false)]), "what both need"),
             (member("xtask", &[("weir-model", false)]), "no crate of the product"),
+            (member("bench", &[("weir-model", false)]), "it measures programs"),
+            (member("io/load", &[("weir-bench", false)]), "what both need"),
             (member("weir", &[("weir-fuzz", false)]), "a dev-dependency"),
             (member("pure/sched", &[("weir-fuzz", true)]), "of no crate under pure/"),
         ] {

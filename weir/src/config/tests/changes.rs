@@ -5,6 +5,7 @@ use std::path::Path;
 use weir_model::{Iops, Priority, Span, Target};
 
 use super::super::{Config, Source};
+use super::maestro;
 
 const FILE: &str = "[listen]
 nbd = [\"127.0.0.1:10809\"]
@@ -70,7 +71,8 @@ fn every_key_that_can_be_set_takes_what_the_file_takes() {
     assert_eq!(limits.max_iops.value, Iops::new(9.0));
     assert!(limits.max_bandwidth.value.is_some() && limits.max_concurrency.value.is_some());
     assert_eq!(set("volume v max_iops=none").volumes["v"].max_iops.value, None);
-    let total = |words: &str| set(words).pools["p"].total_concurrency.value.requests().map(u32::from);
+    let total =
+        |words: &str| maestro(&set(words).pools["p"]).total_concurrency.value.requests().map(u32::from);
     assert_eq!(total("pool p total_concurrency=80"), Some(80));
     assert_eq!(total("pool p total_concurrency={disks=4}"), Some(16));
     assert_eq!(total("pool p total_concurrency=auto"), None);

@@ -265,7 +265,7 @@ fn the_report_names_every_value_of_a_controller() {
 #[test]
 fn a_gateway_names_its_controller_and_itself() {
     let config = parse(GATEWAY);
-    assert_eq!(config.pools["p"].controller.value.as_ref().unwrap().to_string(), "10.0.0.1:7700");
+    assert_eq!(config.pools["p"].controller().unwrap().to_string(), "10.0.0.1:7700");
     assert_eq!(config.cluster.unwrap().name.value, "a");
     let report = report(GATEWAY);
     assert_eq!(row(&report, "pool.p.controller"), "10.0.0.1:7700 line 10");
@@ -353,5 +353,5 @@ fn the_examples_of_the_manual_are_valid_and_name_the_same_volumes() {
     let (controller, gateway) = (controller(of_controller), parse(of_gateway));
     assert!(controller.volumes.keys().eq(gateway.volumes.keys()));
     assert!(controller.gateways.contains(&gateway.cluster.unwrap().name.value));
-    assert_eq!(gateway.pools[&controller.pool].controller.value.as_ref(), Some(&controller.listen.value));
+    assert_eq!(gateway.pools[&controller.pool].controller(), Some(&controller.listen.value));
 }

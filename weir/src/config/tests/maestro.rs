@@ -3,7 +3,7 @@
 use weir_model::{Bandwidth, Iops, Percentile, Priority, Span, Target};
 
 use super::super::Config;
-use super::{parse, problems, report};
+use super::{maestro, parse, problems, report};
 
 /// Lines 1 to 6, so that what follows begins in line 7.
 const HEAD: &str = "[listen]
@@ -142,7 +142,9 @@ fn what_belongs_to_another_law_is_refused() {
 
 #[test]
 fn a_total_is_a_number_of_requests_of_disks_or_found_by_probing() {
-    let total = |line: &str| parse(&pool(line)).pools["p"].total_concurrency.value.requests().map(u32::from);
+    let total = |line: &str| {
+        maestro(&parse(&pool(line)).pools["p"]).total_concurrency.value.requests().map(u32::from)
+    };
     assert_eq!(total("total_concurrency = 160"), Some(160));
     assert_eq!(total("total_concurrency = { disks = 40 }"), Some(160));
     assert_eq!(total("total_concurrency = \"auto\""), None);

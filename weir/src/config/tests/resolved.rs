@@ -9,10 +9,9 @@ use weir_model::{Bandwidth, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, TimeS
 
 use super::super::fault::{Fault, FaultEffect};
 use super::super::listen::{Address, TcpAddress};
-use super::super::pool::Control;
 use super::super::volume::BackendConfig;
 use super::super::{Config, KEYS, cluster, controller, fault, limits, listen, pool, volume};
-use super::{EXAMPLE, parse, report};
+use super::{EXAMPLE, facade, parse, report};
 
 /// Every key, none at its default.
 const FULL: &str = r#"
@@ -73,9 +72,7 @@ fn the_example_resolves_to_what_it_says() {
     let socket = Address::Unix(PathBuf::from("/run/weir/nbd.sock"));
     assert_eq!(nbd, [Address::Tcp(tcp("127.0.0.1", 10809)), socket]);
     assert_eq!(config.listen.metrics.value, Some(tcp("127.0.0.1", 9810)));
-    let pool = &config.pools["array1"];
-    assert_eq!(pool.control.value, Control::Facade);
-    assert_eq!(pool.initial_depth.value, QueueDepth::new(200));
+    assert_eq!(facade(&config.pools["array1"]).initial_depth.value, QueueDepth::new(200));
     let volume = &config.volumes["db"];
     assert_eq!(volume.backend.value, BackendConfig::File(PathBuf::from("/srv/weir/db.img")));
     assert_eq!(volume.size.value, Some(ByteSize::gib(20)));
@@ -94,7 +91,7 @@ fn every_key_can_be_set() {
     let limits = &config.limits;
     assert_eq!(limits.handshake_timeout.value, Span::from_secs(90));
     assert_eq!(limits.bytes_in_flight.value, ByteSize::mib(96));
-    let pool = &config.pools["fast"];
+    let pool = facade(&config.pools["fast"]);
     assert_eq!((pool.growth.value, pool.max_depth.value), (0.25, QueueDepth::new(16)));
     assert_eq!(pool.background_share.value, TimeShare::new(0.05).unwrap());
     let volume = &config.volumes["all"];

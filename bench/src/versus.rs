@@ -6,10 +6,10 @@
 
 use serde::Serialize;
 
-use super::Effort;
 use super::bed::TestBed;
 use super::cases::{Bars, Case, Store};
 use super::clients::{self, Sample};
+use super::effort::Effort;
 use super::progress::Progress;
 use super::report::{Bar, Figure, Row, Unit};
 use super::servers::{MEMORY_MIB, Server};

@@ -18,6 +18,7 @@ use weir_load::{Arrival, LoadSpec, Pace, Report, Until};
 use weir_model::{Iops, Span};
 
 use crate::config::Config;
+use crate::daemon::Daemon;
 use crate::failure::Failure;
 use crate::server::Server;
 use crate::table;
@@ -173,7 +174,7 @@ async fn part(
 fn show(title: &str, second: u64, of: u64, status: &GatewayStatus) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if out.is_terminal() {
-        write!(out, "{}", crate::status::CLEAR)?;
+        write!(out, "{}", crate::verbs::status::CLEAR)?;
     }
     writeln!(out, "{title}, second {second} of {of}\n{}", table::render(status))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`, `bench-qos` and `bench-ports`: what the project promises about speed, memory and guarantees, measured.
+//! `make bench`, `make bench-qos` and `make bench-ports`: what the project promises about speed, memory and guarantees, measured.
 //!
 //! A figure of one machine at one time says little about another, so that every bar of a server is a ratio: the same client
 //! against two servers, in turn, in one run. Criterion alone would not do: it measures functions, not programs that talk
@@ -12,6 +12,7 @@ mod cores;
 mod cpu;
 mod criterion;
 mod decision;
+mod effort;
 mod handshake;
 mod hostile;
 mod idle;
@@ -32,25 +33,42 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::ensure;
-use clap::Args;
-use serde::Serialize;
+use clap::{Args, Parser, Subcommand};
 
 use bed::TestBed;
 use cases::Store;
 use criterion::Benchmark;
+use effort::Effort;
 use progress::Progress;
 use report::{Occasion, Report};
 
 /// What is measured without a server.
 const FUNCTIONS: [Benchmark; 3] = [decision::BENCHMARK, interval::BENCHMARK, simulator::BENCHMARK];
 
+/// Measures what weir promises; see bench/README.md.
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    measurement: Measurement,
+}
+
+#[derive(Subcommand)]
+enum Measurement {
+    /// Speed and memory, against other servers
+    Speed(Arguments),
+    /// How well a volume is protected from a neighbour
+    Qos(Arguments),
+    /// Several gateways before one array, and what happens when a part of them fails; needs root
+    Ports(Arguments),
+}
+
 /// How to measure.
 #[derive(Args)]
-pub(crate) struct Arguments {
-    /// How often each pair is measured; medians count [default: 4, for bench-qos 3]
+struct Arguments {
+    /// How often each pair is measured; medians count [default: 4, for qos 3]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Seconds that each measurement takes [default: 2, for bench-qos 15]
+    /// Seconds that each measurement takes [default: 2, for qos 15]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: Option<u32>,
     /// Only the cases with this text in their name, such as file, tcp or read-4k-d32; results are not kept
@@ -67,20 +85,19 @@ pub(crate) struct Arguments {
     dir: Option<PathBuf>,
 }
 
-/// How a run measures: the arguments with their defaults.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Effort {
-    /// How often each measurement is made.
-    rounds: u32,
-    /// How long each takes.
-    seconds: u32,
+fn main() -> anyhow::Result<ExitCode> {
+    match Cli::parse().measurement {
+        Measurement::Speed(arguments) => speed(&arguments),
+        Measurement::Qos(arguments) => qos(&arguments),
+        Measurement::Ports(arguments) => ports(&arguments),
+    }
 }
 
 /// Speed and memory.
 ///
 /// # Errors
 /// If something that is needed is missing or fails; a bar that is missed is no error.
-pub(crate) fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let effort = arguments.effort(Effort { rounds: 4, seconds: 2 });
     let is_of_builds = arguments.against.is_some();
     let all = if is_of_builds { cases::against_other_build() } else { cases::all() };
@@ -131,7 +148,7 @@ pub(crate) fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 ///
 /// # Errors
 /// If something that is needed is missing or fails; a bar that is missed is no error.
-pub(crate) fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     arguments.refuse_other_build()?;
     let effort = arguments.effort(Effort { rounds: 3, seconds: 15 });
     let cases: Vec<_> = qos::CASES.iter().filter(|case| arguments.wants(case.name)).collect();
@@ -150,7 +167,7 @@ pub(crate) fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 ///
 /// # Errors
 /// If something that is needed is missing or fails; a bar that is missed is no error.
-pub(crate) fn ports(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+fn ports(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     arguments.refuse_other_build()?;
     let effort = arguments.effort(Effort { rounds: 1, seconds: 2 });
     let runs: Vec<_> = ports::RUNS.iter().filter(|(name, ..)| arguments.wants(name)).collect();
@@ -180,7 +197,7 @@ impl Arguments {
 
     /// Ends what cannot compare two builds.
     fn refuse_other_build(&self) -> anyhow::Result<()> {
-        ensure!(self.against.is_none(), "--against: found another build; accepted: by `bench` alone");
+        ensure!(self.against.is_none(), "--against: found another build; accepted: by `make bench` alone");
         Ok(())
     }
 

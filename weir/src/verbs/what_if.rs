@@ -46,7 +46,7 @@ pub(crate) struct WhatIfArguments {
     /// End after this time [default: with the longest trace]
     #[arg(long, value_parser = recording::duration)]
     duration: Option<Span>,
-    /// Count and list lines of traces that make no sense, instead of ending at the first
+    /// Count and list lines of traces that cannot be read, instead of ending at the first
     #[arg(long)]
     skip_broken: bool,
     /// Print the result as JSON

@@ -13,7 +13,7 @@ use crate::table;
 /// What to explain.
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArguments {
-    /// What is explained
+    /// The kind of thing to explain
     kind: Kind,
     /// Its name
     name: String,
@@ -24,7 +24,7 @@ pub(crate) struct ExplainArguments {
 
 #[derive(Clone, Copy, ValueEnum, Debug)]
 enum Kind {
-    /// What clients see as a disk
+    /// A volume, which clients see as a disk
     Volume,
 }
 

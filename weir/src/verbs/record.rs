@@ -17,7 +17,7 @@ use weir_gateway::Recorders;
 use weir_recording::{Ending, Writing, create};
 
 use crate::failure::Failure;
-use crate::serve::serve;
+use crate::verbs::serve::serve;
 
 /// What the name of a recording ends with.
 pub(crate) const SUFFIX: &str = ".decisions";

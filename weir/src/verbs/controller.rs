@@ -1,22 +1,21 @@
-//! `weir controller FILE`: shares an array out among gateways until it is told to stop; SIGHUP reloads, and `weir set` changes
-//! single values.
+//! `weir controller FILE`: shares an array out among gateways until it is told to stop.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;
-use weir_api::{ApiListener, ArrayProbe, Asked, ControlListener, STATUS_PATH};
+use weir_api::{ApiListener, ArrayProbe, Asked, Change, ControlListener, STATUS_PATH};
 use weir_clock::Clock;
 use weir_cluster::{Server, Tls};
 use weir_controller::Controller;
+use weir_model::Span;
 
 use crate::compose::{controller_config, socket_address, tls_files, volume_configs};
-use crate::config::{ControllerConfig, Source};
+use crate::config::{ConfigError, ControllerConfig, Source};
+use crate::daemon::{self, Daemon};
 use crate::failure::Failure;
-use crate::set;
 
 /// A controller that serves its gateways.
 struct Running {
@@ -33,27 +32,7 @@ struct Running {
 /// # Errors
 /// If it cannot start.
 pub(crate) async fn controller(file: &Path) -> Result<(), Failure> {
-    // Before anything else, so that a signal during the start is not lost.
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    let mut source = Source::read(file).map_err(Failure::usage)?;
-    let config = source.controller().map_err(Failure::usage)?;
-    let mut running = Running::start(config).await.map_err(|failure| failure.in_file(file))?;
-    let (pool, gateways) = (&running.config.pool, running.config.gateways.len());
-    println!("weir: sharing out pool {pool} among {gateways} gateway(s) on {}", running.addresses.join(", "));
-    loop {
-        tokio::select! {
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
-            _ = hang_up.recv() => reload(&mut running, &mut source).await,
-            asked = running.asked.1.recv() => {
-                carry_out(&mut running, &mut source, asked.expect("a sender is held")).await;
-            }
-        }
-    }
-    println!("weir: stopped");
-    Ok(())
+    daemon::run(file, Running::start).await
 }
 
 impl Running {
@@ -101,9 +80,26 @@ impl Running {
         }
         Ok(Self { config, server, addresses, asked })
     }
+}
 
-    /// Changes to another configuration; gateways stay connected.
-    async fn adopt(&mut self, config: ControllerConfig) -> Result<(), Failure> {
+impl Daemon for Running {
+    type Config = ControllerConfig;
+    type Begun = ControllerConfig;
+
+    fn config(source: &Source) -> Result<ControllerConfig, ConfigError> {
+        source.controller()
+    }
+
+    fn announcement(&self) -> String {
+        let (pool, gateways) = (&self.config.pool, self.config.gateways.len());
+        format!("sharing out pool {pool} among {gateways} gateway(s) on {}", self.addresses.join(", "))
+    }
+
+    fn begin_reload(
+        &self,
+        config: ControllerConfig,
+        _superseded: Option<ControllerConfig>,
+    ) -> Result<ControllerConfig, Failure> {
         let fixed = |config: &ControllerConfig| {
             let ControllerConfig { listen, status, control, tls, pool, .. } = config;
             (listen.clone(), status.clone(), control.clone(), tls.clone(), pool.clone())
@@ -114,6 +110,15 @@ impl Running {
                  accepted: the same, or a restart",
             ));
         }
+        Ok(config)
+    }
+
+    async fn opened(_config: &mut ControllerConfig) -> Result<(), Failure> {
+        Ok(()) // a controller has nothing to open
+    }
+
+    /// Gateways stay connected.
+    async fn finish_reload(&mut self, config: ControllerConfig) {
         let (array, volumes) = (controller_config(&config), volume_configs(&config));
         let gone: Vec<String> =
             self.config.volumes.keys().filter(|name| !config.volumes.contains_key(*name)).cloned().collect();
@@ -125,56 +130,15 @@ impl Running {
             })
             .await;
         self.config = config;
-        Ok(())
     }
-}
 
-/// A configuration that is wrong changes nothing: the controller goes on as it was. What was set since the file was read last
-/// gives way to what the file says.
-async fn reload(running: &mut Running, source: &mut Source) {
-    let file = source.path().to_owned();
-    let read = || {
-        let source = Source::read(&file).map_err(Failure::usage)?;
-        let config = source.controller().map_err(Failure::usage)?;
-        Ok((source, config))
-    };
-    let adopted = match read() {
-        Ok((new, config)) => {
-            running.adopt(config).await.map(|()| new).map_err(|failure| failure.in_file(&file))
-        }
-        Err(failure) => Err(failure),
-    };
-    match adopted {
-        Ok(new) => {
-            *source = new;
-            println!("weir: reloaded {}", file.display());
-        }
-        Err(failure) => {
-            eprintln!("weir: not reloaded, nothing has changed:");
-            failure.report();
-        }
+    async fn next_asked(&mut self) -> Asked {
+        self.asked.1.recv().await.expect("a sender is held")
     }
-}
 
-/// Puts a change in force, and answers whoever asked for it.
-async fn carry_out(running: &mut Running, source: &mut Source, asked: Asked) {
-    let Asked { change, answer } = asked;
-    let read = || {
-        let changed = source.with(&change.table, &change.name, &change.set).map_err(Failure::usage)?;
-        let config = changed.controller().map_err(Failure::usage)?;
-        Ok((changed, config))
-    };
-    let done = match read() {
-        Ok((changed, config)) => {
-            let in_force = set::within(&changed, &change, config.control_interval.value);
-            running.adopt(config).await.map(|()| {
-                *source = changed;
-                tracing::info!("{in_force}");
-                in_force
-            })
-        }
-        Err(failure) => Err(failure),
-    };
-    // Whoever asked may be gone; what is in force is in the log.
-    let _ = answer.send(done.map_err(|failure| failure.to_string()));
+    fn interval(config: &ControllerConfig, _change: &Change) -> Option<Span> {
+        Some(config.control_interval.value)
+    }
+
+    async fn shutdown(self) {}
 }

@@ -70,9 +70,9 @@ pub(crate) struct LoadArguments {
 
 #[derive(Clone, Copy, ValueEnum, Debug)]
 enum ArrivalArgument {
-    /// As those of many independent users
+    /// At random instants, like requests of many independent users
     Poisson,
-    /// All at the same distance
+    /// At equal intervals
     Constant,
 }
 

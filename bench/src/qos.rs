@@ -8,8 +8,8 @@ mod phase;
 
 use serde::Serialize;
 
-use super::Effort;
 use super::bed::TestBed;
+use super::effort::Effort;
 use super::progress::Progress;
 use super::report::{self, Bar, Figure, Row, Unit};
 use super::statistics::median;

@@ -11,11 +11,11 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::Effort;
 use super::bed::TestBed;
 use super::cases::{Access, Client, Load, Store, Transport};
 use super::clients;
 use super::cpu::resident_kib;
+use super::effort::Effort;
 use super::handshake::negotiate;
 use super::progress::Progress;
 use super::report::{Bar, Figure, Row, Unit};

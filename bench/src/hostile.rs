@@ -17,10 +17,10 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::Effort;
 use super::bed::TestBed;
 use super::clients::{Running, read_weir_load};
 use super::cores::End;
+use super::effort::Effort;
 use super::progress::Progress;
 use super::report::{Bar, Figure, Row, Unit};
 use super::servers::Server;

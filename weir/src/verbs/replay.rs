@@ -19,6 +19,7 @@ use crate::failure::Failure;
 use crate::recording::{self, print_remarks, replay_bar};
 use crate::simulated_pool::{SimulatedPool, simulated_pool};
 
+pub(crate) mod decisions;
 mod real;
 mod report;
 
@@ -47,13 +48,13 @@ pub(crate) struct ReplayArguments {
     /// nbd+unix:///VOLUME?socket=PATH. The volume is overwritten
     #[arg(long, value_name = "URI", conflicts_with = "volume")]
     server: Option<Target>,
-    /// How the trace is written: csv, msr, spc, blkparse, iolog [default: found out]
+    /// How the trace is written: csv, msr, spc, blkparse, iolog [default: recognised]
     #[arg(long, value_parser = recording::format)]
     format: Option<Format>,
     /// End the replay after this time [default: with the trace]
     #[arg(long, value_parser = recording::duration)]
     duration: Option<Span>,
-    /// Count and list lines that make no sense, instead of ending at the first
+    /// Count and list lines that cannot be read, instead of ending at the first
     #[arg(long)]
     skip_broken: bool,
     /// Print the result as JSON

@@ -9,7 +9,7 @@ use weir_model::{Instant, Span};
 use weir_recording::{Ending, ReadError, Reader};
 
 use crate::failure::Failure;
-use crate::record::SUFFIX;
+use crate::verbs::record::SUFFIX;
 
 /// Requests that an engine has at a time, and volumes: a file that says more was made up, and is not to take all memory.
 const MOST: u64 = 1 << 22;

@@ -15,8 +15,8 @@ use weir_engine::{Entry, Event, Grant, GrantedBy};
 use weir_model::{Instant, VolumeId};
 use weir_recording::{ReadError, Reader};
 
-use crate::decisions::recordings;
 use crate::failure::Failure;
+use crate::verbs::replay::decisions::recordings;
 
 /// Volumes of all recordings at a time: a file that says more was made up, and is not to take all memory.
 const MOST_VOLUMES: usize = 1 << 20;
@@ -27,8 +27,8 @@ pub(crate) struct GrantsArguments {
     /// Recordings of `weir record`, or directories of its --out; all of one machine
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Print no list, but check that the bounds of all volumes never add up to more than so many requests; if they do,
-    /// the exit status is 1
+    /// Print no list. Check instead that the bounds of all volumes never add up to more than this number of requests; if
+    /// they do, the exit status is 1
     #[arg(long)]
     total: Option<NonZeroU32>,
 }

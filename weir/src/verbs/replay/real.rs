@@ -14,9 +14,10 @@ use weir_sim::Utilisation;
 
 use super::Plan;
 use crate::config::{Address, BackendConfig, Config};
+use crate::daemon::Daemon;
 use crate::failure::Failure;
 use crate::server::Server;
-use crate::status;
+use crate::verbs::status;
 
 /// The most requests outstanding on the connection; what a gateway does not take waits in its socket.
 const DEPTH: u32 = 65_536;

@@ -10,8 +10,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Effort;
 use super::bed::{TestBed, output_of};
+use super::effort::Effort;
 use super::machine::Machine;
 
 /// Where the history is, from the root of the repository.

@@ -25,12 +25,12 @@ pub(crate) struct SimArguments {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Run random scenarios with faults and check that what must always hold does
+    /// Run random scenarios with faults, with every checker on
     Swarm {
         /// The first seed: a number, or a commit's hash, of which the first 16 digits count
         #[arg(long)]
         seed: SwarmSeed,
-        /// How many scenarios, each with the seed after the last
+        /// The number of scenarios; each takes the next seed
         #[arg(long, default_value = "1")]
         runs: NonZeroU64,
     },

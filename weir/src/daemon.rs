@@ -1,0 +1,124 @@
+//! A process that serves until it is told to stop: one loop for a gateway and for a controller.
+//!
+//! - SIGTERM and SIGINT stop it, also while it starts.
+//! - SIGHUP reloads its file. A new reload supersedes one that is under way.
+//! - The control socket asks for changes of single values (`weir set`).
+//!
+//! A configuration that is wrong changes nothing: the process goes on as it was.
+
+use std::path::Path;
+
+use tokio::signal::unix::{SignalKind, signal};
+use weir_api::{Asked, Change};
+use weir_model::Span;
+
+use crate::config::{ConfigError, Source};
+use crate::failure::Failure;
+
+mod change;
+mod reload;
+
+/// What serves.
+pub(crate) trait Daemon: Sized {
+    /// What its file says.
+    type Config;
+    /// A change of the configuration whose new parts are being opened. All else that can be wrong with it was looked at.
+    type Begun;
+
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    /// If there is a mistake in it.
+    fn config(source: &Source) -> Result<Self::Config, ConfigError>;
+
+    /// What it serves and where, for the operator.
+    fn announcement(&self) -> String;
+
+    /// Begins to change to another configuration. A change that is `superseded` is given up, but for what both open.
+    ///
+    /// # Errors
+    /// If it cannot be put in force; then nothing has changed.
+    fn begin_reload(
+        &self,
+        config: Self::Config,
+        superseded: Option<Self::Begun>,
+    ) -> Result<Self::Begun, Failure>;
+
+    /// Waits until the new parts are open.
+    ///
+    /// # Errors
+    /// If one cannot be opened; then nothing has changed.
+    async fn opened(begun: &mut Self::Begun) -> Result<(), Failure>;
+
+    /// Puts in force what was begun and is open, without disturbing what stays. Nothing in it can fail.
+    async fn finish_reload(&mut self, begun: Self::Begun);
+
+    /// The next change that somebody asks for at the control socket.
+    async fn next_asked(&mut self) -> Asked;
+
+    /// The interval at whose end a law looks at the change; `None` if it is in force at once.
+    fn interval(config: &Self::Config, change: &Change) -> Option<Span>;
+
+    /// Changes values of the configuration in force; nothing in it is new and has to be opened.
+    ///
+    /// # Errors
+    /// If it cannot be put in force; then nothing has changed.
+    async fn change(&mut self, config: Self::Config) -> Result<(), Failure> {
+        let mut begun = self.begin_reload(config, None)?;
+        Self::opened(&mut begun).await?;
+        self.finish_reload(begun).await;
+        Ok(())
+    }
+
+    /// Stops.
+    async fn shutdown(self);
+}
+
+/// Starts what the configuration in `file` says, and serves until SIGTERM or SIGINT.
+///
+/// # Errors
+/// If it cannot start.
+pub(crate) async fn run<D: Daemon>(
+    file: &Path,
+    start: impl AsyncFnOnce(D::Config) -> Result<D, Failure>,
+) -> Result<(), Failure> {
+    // Before anything else, so that a signal during the start is not lost.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut source = Source::read(file).map_err(Failure::usage)?;
+    let config = D::config(&source).map_err(Failure::usage)?;
+    // A device that does not answer is not waited for.
+    let started = tokio::select! {
+        started = start(config) => Some(started),
+        _ = terminate.recv() => None,
+        _ = interrupt.recv() => None,
+    };
+    let Some(started) = started else {
+        println!("weir: stopped before anything was served");
+        return Ok(());
+    };
+    let mut daemon = started.map_err(|failure| failure.in_file(file))?;
+    println!("weir: {}", daemon.announcement());
+    let mut reloading = None;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hang_up.recv() => reloading = reload::begin(&daemon, file, reloading.take()),
+            opened = reload::opened(&mut reloading) => {
+                if let Some(reload) = reloading.take() {
+                    reload::finish(&mut daemon, &mut source, reload, opened).await;
+                }
+            }
+            asked = daemon.next_asked() => {
+                change::carry_out(&mut daemon, &mut source, asked, reloading.is_some()).await;
+            }
+        }
+    }
+    tracing::info!("stopping");
+    drop(reloading);
+    daemon.shutdown().await;
+    println!("weir: stopped");
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! SIGHUP: the file is read again, and what is new in it is opened beside everything else.
+
+use std::path::Path;
+
+use super::Daemon;
+use crate::config::Source;
+use crate::failure::Failure;
+
+/// A reload whose new parts are being opened.
+pub(super) struct Reloading<D: Daemon> {
+    source: Source,
+    begun: D::Begun,
+}
+
+/// Reads the file, and begins to open what is new. A reload that is under way ends here in any case.
+pub(super) fn begin<D: Daemon>(
+    daemon: &D,
+    file: &Path,
+    superseded: Option<Reloading<D>>,
+) -> Option<Reloading<D>> {
+    if superseded.is_some() {
+        tracing::info!("the reload under way is superseded by a newer one");
+    }
+    let begin = || {
+        let source = Source::read(file).map_err(Failure::usage)?;
+        let config = D::config(&source).map_err(Failure::usage)?;
+        let begun = daemon.begin_reload(config, superseded.map(|superseded| superseded.begun));
+        Ok(Reloading { source, begun: begun.map_err(|failure| failure.in_file(file))? })
+    };
+    begin().inspect_err(not_reloaded).ok()
+}
+
+/// When the new parts of a reload are open, or one cannot be; never without a reload.
+pub(super) async fn opened<D: Daemon>(reloading: &mut Option<Reloading<D>>) -> Result<(), Failure> {
+    match reloading {
+        Some(Reloading { begun, .. }) => D::opened(begun).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Puts the file in force. What was set since the file was read last gives way to what the file says.
+pub(super) async fn finish<D: Daemon>(
+    daemon: &mut D,
+    source: &mut Source,
+    reloading: Reloading<D>,
+    opened: Result<(), Failure>,
+) {
+    let file = source.path().to_owned();
+    if let Err(failure) = opened {
+        return not_reloaded(&failure.in_file(&file));
+    }
+    daemon.finish_reload(reloading.begun).await;
+    *source = reloading.source;
+    println!("weir: reloaded {}", file.display());
+}
+
+fn not_reloaded(failure: &Failure) {
+    eprintln!("weir: not reloaded, nothing has changed:");
+    failure.report();
+}

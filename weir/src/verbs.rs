@@ -1,0 +1,16 @@
+//! The commands of the program, a file each. What several of them share lies beside this folder.
+
+pub(crate) mod check;
+pub(crate) mod controller;
+pub(crate) mod demo;
+pub(crate) mod explain;
+pub(crate) mod grants;
+pub(crate) mod lab;
+pub(crate) mod load;
+pub(crate) mod record;
+pub(crate) mod replay;
+pub(crate) mod serve;
+pub(crate) mod set;
+pub(crate) mod sim;
+pub(crate) mod status;
+pub(crate) mod what_if;
