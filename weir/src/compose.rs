@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use bytesize::ByteSize;
 use weir_api::ApiLimits;
 use weir_backend::{BackendSpec, FaultEffect, FaultRule};
 use weir_cluster::{ClientSpec, ClusterError, Tls, TlsFiles};
-use weir_controller::Total;
 use weir_engine::{
     Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, PortConfig, TotalConcurrency, VolumeConfig,
 };
@@ -74,10 +74,7 @@ fn engine_config(pool: &config::Pool) -> EngineConfig {
             (Control::Port(PortConfig { interval: leased.control_interval.value }), unused)
         }
         config::Control::Maestro(maestro) => {
-            let total = match maestro.total_concurrency.value.requests() {
-                Some(requests) => TotalConcurrency::Fixed(requests),
-                None => TotalConcurrency::Auto,
-            };
+            let total = total(maestro.total_concurrency.value.requests());
             let interval = maestro.control_interval.value;
             (Control::Maestro(MaestroConfig { interval, total }), unused)
         }
@@ -191,10 +188,15 @@ pub(crate) fn link_specs(config: &Config) -> Result<BTreeMap<String, ClientSpec>
     Ok(config.pools.iter().filter_map(spec).collect())
 }
 
+/// How many requests an array may have; found by probing if no number is known beforehand.
+fn total(requests: Option<NonZeroU32>) -> TotalConcurrency {
+    requests.map_or(TotalConcurrency::Auto, TotalConcurrency::Fixed)
+}
+
 /// What a controller is to share out.
 pub(crate) fn controller_config(config: &config::ControllerConfig) -> weir_controller::ControllerConfig {
     weir_controller::ControllerConfig {
-        total: config.total_concurrency.value.requests().map_or(Total::Auto, Total::Fixed),
+        total: total(config.total_concurrency.value.requests()),
         interval: config.control_interval.value,
         gateways: config.gateways.clone(),
     }

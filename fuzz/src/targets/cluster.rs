@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use weir_cluster::messages::{FromGateway, controller_bytes, from_controller, from_gateway, gateway_bytes};
-use weir_control::{Grant, Limits, PortObservation};
+use weir_control::{Grant, Limits, PortObservation, TotalConcurrency};
 use weir_controller::{
-    Connection, Controller, ControllerConfig, Grants, Held, Hello, Leaseholder, Report, Total, VolumeConfig,
+    Connection, Controller, ControllerConfig, Grants, Held, Hello, Leaseholder, Report, VolumeConfig,
     VolumeGrant,
 };
 use weir_model::{Bandwidth, Instant, Iops, Objective, Priority, Span, Target as Metric};
@@ -135,8 +135,8 @@ fn run(script: &Script, seen: &mut Seen) {
 impl World {
     fn new(is_auto: bool) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
-        let fixed = Total::Fixed(NonZeroU32::new(40).unwrap_or(NonZeroU32::MIN));
-        let total = if is_auto { Total::Auto } else { fixed };
+        let fixed = TotalConcurrency::Fixed(NonZeroU32::new(40).unwrap_or(NonZeroU32::MIN));
+        let total = if is_auto { TotalConcurrency::Auto } else { fixed };
         let gateways = GATEWAYS[..2].iter().map(|name| (*name).to_owned()).collect();
         let config = ControllerConfig { total, interval: Span::from_secs(2), gateways };
         let objective = Objective {

@@ -11,8 +11,8 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use weir_cluster::Server;
-use weir_control::Case;
-use weir_controller::{Allocated, Controller, Record, Total};
+use weir_control::{Case, TotalConcurrency};
+use weir_controller::{Allocated, Controller, Record};
 use weir_gateway::{Explanation, GrantStatus, IntervalStatus, PoolSharing, VolumeSharing};
 use weir_model::{Instant, Span};
 
@@ -107,7 +107,7 @@ fn status(now: Instant, pool: String, controller: &Controller) -> ArrayStatus {
     let case = last.and_then(|record| record.volumes.first()).map(|volume| volume.reasoning.case);
     let sharing = PoolSharing {
         total_concurrency: Some(array.total),
-        is_probed: controller.config().total == Total::Auto,
+        is_probed: controller.config().total == TotalConcurrency::Auto,
         case: case.map(|case| match case {
             Case::Underload => "underload".to_owned(),
             Case::Overload => "overload".to_owned(),

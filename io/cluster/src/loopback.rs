@@ -11,8 +11,8 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use weir_clock::Clock;
-use weir_control::PortObservation;
-use weir_controller::{ArrayStatus, Controller, ControllerConfig, Terms, Total, VolumeConfig};
+use weir_control::{PortObservation, TotalConcurrency};
+use weir_controller::{ArrayStatus, Controller, ControllerConfig, Terms, VolumeConfig};
 use weir_model::Span;
 
 use crate::{Client, ClientSpec, LinkState, Server, Told};
@@ -23,7 +23,7 @@ const TOTAL: u32 = 20;
 /// A controller of two gateways and one volume.
 async fn serve(authority: &Authority, address: &str) -> Server {
     let config = ControllerConfig {
-        total: Total::Fixed(NonZeroU32::new(TOTAL).unwrap()),
+        total: TotalConcurrency::Fixed(NonZeroU32::new(TOTAL).unwrap()),
         interval: INTERVAL,
         gateways: vec!["gateway1".to_owned(), "gateway2".to_owned()],
     };

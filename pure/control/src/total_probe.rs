@@ -30,7 +30,7 @@ use std::num::NonZeroU32;
 use weir_model::{Instant, Span};
 
 use crate::law::Law;
-use crate::maestro::amount;
+use crate::maestro::{ApplicationObservation, amount};
 
 /// Where it begins: what a few disks or a flash disk are busy with.
 const INITIAL: u32 = 32;
@@ -51,22 +51,22 @@ const HARMLESS: f64 = 0.1;
 
 /// What was seen of the array in the last control interval.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
-pub struct ProbeObservation {
+pub(crate) struct ProbeObservation {
     /// How long it was.
-    pub over: Span,
+    pub(crate) over: Span,
     /// Bytes of the reads and writes that were answered.
-    pub answered_bytes: u64,
+    pub(crate) answered_bytes: u64,
     /// Their number.
-    pub answered: u64,
+    pub(crate) answered: u64,
     /// The number of requests at the array, as the mean over the interval.
-    pub at_device: f64,
+    pub(crate) at_device: f64,
     /// The least total that gives each application a request at each port.
-    pub least: u32,
+    pub(crate) least: u32,
 }
 
 /// The law.
 #[derive(Clone, PartialEq, Debug)]
-pub struct TotalProbe {
+pub(crate) struct TotalProbe {
     /// What is in force when nothing is tried.
     base: u32,
     /// The least that was asked for last.
@@ -105,18 +105,33 @@ struct Throughput {
     bytes: f64,
 }
 
+impl ProbeObservation {
+    /// The sum of what was seen at all ports. Some may be another process's figures, which may be anything.
+    pub(crate) fn of(applications: &[ApplicationObservation]) -> Self {
+        let mut sum = Self::default();
+        for port in applications.iter().flat_map(|application| &application.ports) {
+            sum.over = sum.over.max(port.over);
+            sum.answered_bytes = sum.answered_bytes.saturating_add(port.answered_bytes);
+            sum.answered = sum.answered.saturating_add(port.answered);
+            sum.at_device += port.at_device;
+            sum.least = sum.least.saturating_add(1);
+        }
+        sum
+    }
+}
+
 impl TotalProbe {
     /// More than any array gains from: the total is never raised above it, unless each application needs one request more at a
     /// port.
-    pub const MOST: u32 = 4096;
+    pub(crate) const MOST: u32 = 4096;
 
     /// The law before it has tried anything.
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { base: INITIAL, least: 1, phase: Phase::Measure(Measure::NOTHING), tries: 0 }
     }
 
     /// The total in force.
-    pub const fn total(&self) -> NonZeroU32 {
+    pub(crate) const fn total(&self) -> NonZeroU32 {
         let total = if let Phase::Try { total, .. } = self.phase { total } else { self.base };
         match NonZeroU32::new(if total > self.least { total } else { self.least }) {
             Some(total) => total,

@@ -16,9 +16,9 @@
 use std::collections::BTreeSet;
 
 use thiserror::Error;
+use weir_control::TotalConcurrency;
 use weir_model::Instant;
 
-use crate::config::Total;
 use crate::controller::Controller;
 use crate::gateways::{Due, Gateway, Stream};
 use crate::ledger::{GatewayKey, Known, Sent};
@@ -175,8 +175,8 @@ impl Controller {
     fn most_volumes(&self) -> usize {
         let known = self.volumes.len();
         match self.config.total {
-            Total::Fixed(_) => known.max(self.part() as usize),
-            Total::Auto => known + MOST_UNKNOWN,
+            TotalConcurrency::Fixed(_) => known.max(self.part() as usize),
+            TotalConcurrency::Auto => known + MOST_UNKNOWN,
         }
     }
 

@@ -1,24 +1,14 @@
 //! What an operator says about an array that several gateways serve.
 
-use std::num::NonZeroU32;
-
-use weir_control::Limits;
+use weir_control::{Limits, TotalConcurrency};
 use weir_model::{Objective, Span};
-
-/// How many requests the gateways may have at the array at a time, together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Total {
-    /// So many. At least one for each volume at each gateway.
-    Fixed(NonZeroU32),
-    /// As many as are found to be good.
-    Auto,
-}
 
 /// An array and its gateways.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ControllerConfig {
-    /// What is shared out.
-    pub total: Total,
+    /// How many requests the gateways may have at the array at a time, together; if fixed, at least one for each
+    /// volume at each gateway.
+    pub total: TotalConcurrency,
     /// How often. A lease is three of these.
     pub interval: Span,
     /// The names of the gateways: no others are accepted, and a part of the array is left for each that is away.

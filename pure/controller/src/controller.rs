@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use weir_control::{Maestro, TotalProbe};
+use weir_control::{ArrayLaw, TotalConcurrency};
 use weir_model::{Instant, Span};
 
 use crate::amounts::{Amounts, Holding, VolumeKey};
 use crate::arrivals::{Connection, Refused};
-use crate::config::{ControllerConfig, Total, VolumeConfig};
+use crate::config::{ControllerConfig, VolumeConfig};
 use crate::gateways::{Due, Gateway};
 use crate::ledger::{ALONE_AFTER, GatewayKey, GrantLedger, Sent};
 use crate::message::{Grants, Report, VolumeGrant};
@@ -28,9 +28,7 @@ pub struct Controller {
     pub(crate) volumes: BTreeMap<VolumeKey, VolumeConfig>,
     pub(crate) gateways: BTreeMap<GatewayKey, Gateway>,
     pub(crate) ledger: GrantLedger,
-    pub(crate) law: Maestro,
-    pub(crate) probe: TotalProbe,
-    pub(crate) total: u32,
+    pub(crate) law: ArrayLaw,
     pub(crate) history: History,
     /// Volumes that were said to be unknown, of those that a gateway serves.
     pub(crate) said: BTreeSet<VolumeKey>,
@@ -58,9 +56,7 @@ impl Controller {
             volumes: BTreeMap::new(),
             gateways: BTreeMap::new(),
             ledger: GrantLedger::new(),
-            law: Maestro::new(),
-            probe: TotalProbe::new(),
-            total: 0,
+            law: ArrayLaw::new(config.total),
             history: History::default(),
             said: BTreeSet::new(),
             recovering: true,
@@ -103,11 +99,8 @@ impl Controller {
     }
 
     fn adopt_total(&mut self) {
-        self.total = match self.config.total {
-            Total::Fixed(total) => total.get(),
-            Total::Auto => self.probe.total().get(),
-        };
-        self.ledger.set_total(self.total);
+        self.law.set_total(self.config.total);
+        self.ledger.set_total(self.total());
     }
 
     /// Gateways that are new may hold anything until `unknown_until`; those that are no longer named are sent away.
@@ -129,24 +122,26 @@ impl Controller {
     /// The part that is always left for a gateway with these volumes.
     pub(crate) fn fallback(&self, volumes: impl IntoIterator<Item = VolumeKey>) -> Holding {
         let limits = volumes.into_iter().map(|volume| (volume, self.limits(volume)));
-        let total = matches!(self.config.total, Total::Fixed(_)).then_some(self.total);
+        let total = matches!(self.config.total, TotalConcurrency::Fixed(_)).then_some(self.total());
         let gateways = u32::try_from(self.config.gateways.len()).unwrap_or(u32::MAX);
         share::fallback(total, gateways, limits)
+    }
+
+    /// How many requests there are to share out.
+    pub(crate) const fn total(&self) -> u32 {
+        self.law.total().get()
     }
 
     /// How many requests are always left for each gateway: half of an equal share. None while the total is probed, but for one
     /// for each volume.
     pub(crate) fn part(&self) -> u32 {
         let gateways = u32::try_from(self.config.gateways.len()).unwrap_or(u32::MAX);
-        share::static_part(self.total, gateways)
+        share::static_part(self.total(), gateways)
     }
 
     /// The most requests that a controller of this array can have granted a gateway.
     pub(crate) fn most_requests(&self) -> f64 {
-        match self.config.total {
-            Total::Fixed(_) => f64::from(self.total),
-            Total::Auto => f64::from(self.total.max(TotalProbe::MOST)),
-        }
+        f64::from(self.law.most())
     }
 
     pub(crate) fn limits(&self, volume: VolumeKey) -> Amounts {
@@ -355,7 +350,7 @@ impl Controller {
             })
         };
         ArrayStatus {
-            total: self.total,
+            total: self.total(),
             held: requests.is_finite().then_some(requests as u32),
             gateways: self.gateways.iter().filter_map(gateway).collect(),
         }

@@ -30,7 +30,7 @@ mod share;
 mod step;
 
 pub use arrivals::{Connection, Refused};
-pub use config::{ControllerConfig, Total, VolumeConfig};
+pub use config::{ControllerConfig, VolumeConfig};
 pub use controller::Controller;
 pub use leaseholder::{Leaseholder, Terms, UNTOLD};
 pub use message::{Grants, Held, Hello, Report, VolumeGrant};

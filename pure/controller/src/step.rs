@@ -7,14 +7,10 @@
 
 use std::num::NonZeroU32;
 
-use weir_control::{
-    ApplicationObservation, ArrayObservation, Grant, Law, Limits, PortObservation, ProbeObservation,
-    Reasoning,
-};
+use weir_control::{ApplicationObservation, Grant, Limits, PortObservation, Reasoning};
 use weir_model::{Instant, Span};
 
 use crate::amounts::{Amounts, Holding, VolumeKey};
-use crate::config::Total;
 use crate::controller::Controller;
 use crate::ledger::GatewayKey;
 use crate::record::{Allocated, Record};
@@ -54,13 +50,10 @@ impl Controller {
             gateway.report(since).is_some() && now >= gateway.waits_until
         });
         let seen = self.observations(&reporting, since);
-        if let Total::Auto = self.config.total {
-            self.probe(now, &seen);
-        }
         let decided = self.decide(now, &reporting, seen);
         self.retarget(now);
         let volumes = decided.into_iter().filter_map(|(volume, why)| self.allocated(volume, why)).collect();
-        self.history.push(Record { at: now, total: self.total, volumes });
+        self.history.push(Record { at: now, total: self.total(), volumes });
     }
 
     /// By volume and gateway, what was seen.
@@ -74,41 +67,25 @@ impl Controller {
         seen
     }
 
-    fn probe(&mut self, now: Instant, seen: &Seen) {
-        let mut sum = ProbeObservation { least: least(seen), ..ProbeObservation::default() };
-        for (_, port) in seen.values().flatten() {
-            sum.over = sum.over.max(port.over);
-            sum.answered = sum.answered.saturating_add(port.answered);
-            sum.answered_bytes = sum.answered_bytes.saturating_add(port.answered_bytes);
-            sum.at_device += port.at_device;
-        }
-        self.total = self.probe.step(now, &sum).get().max(sum.least);
-        self.ledger.set_total(self.total);
-    }
-
     /// Asks the law, and writes down what it wants.
     fn decide(&mut self, now: Instant, reporting: &[GatewayKey], seen: Seen) -> Vec<(VolumeKey, Reasoning)> {
-        if seen.is_empty() {
-            return Vec::new();
-        }
         let reserved = self.reserved(now, reporting);
-        let total = whole(f64::from(self.total) - reserved.requests).max(least(&seen));
-        let (places, ports): (Vec<_>, Vec<_>) = seen
-            .into_iter()
-            .map(|(volume, at)| {
-                let (gateways, ports): (Vec<_>, Vec<_>) = at.into_iter().unzip();
-                ((volume, gateways), ports)
-            })
-            .unzip();
-        let application = |((volume, _), ports): (&(VolumeKey, Vec<_>), Vec<PortObservation>)| {
-            let config = self.volumes.get(volume).copied().unwrap_or_default();
-            let left = reserved.leaves(*volume, config.limits.into());
+        let (mut places, mut applications) = (Vec::new(), Vec::new());
+        for (volume, at) in seen {
+            let (gateways, ports): (Vec<_>, Vec<_>) = at.into_iter().unzip();
+            let config = self.volumes.get(&volume).copied().unwrap_or_default();
+            let left = reserved.leaves(volume, config.limits.into());
             let limits = left_of(config.limits, left, ports.len());
-            ApplicationObservation { id: *volume, objective: config.objective, limits, ports }
-        };
-        let total = NonZeroU32::new(total).unwrap_or(NonZeroU32::MIN);
-        let applications = places.iter().zip(ports).map(application).collect();
-        let setting = self.law.step(now, &ArrayObservation { total, applications });
+            applications.push(ApplicationObservation {
+                id: volume,
+                objective: config.objective,
+                limits,
+                ports,
+            });
+            places.push((volume, gateways));
+        }
+        let setting = self.law.step(now, whole(reserved.requests), applications);
+        self.ledger.set_total(self.total());
         let mut decided = Vec::new();
         for ((volume, gateways), application) in places.into_iter().zip(setting.applications) {
             for (key, grant) in gateways.iter().zip(application.ports) {
@@ -147,7 +124,7 @@ impl Controller {
             fit_rates(available.iops, cells.iter_mut().map(|cell| &mut cell.iops));
             fit_rates(available.bandwidth, cells.iter_mut().map(|cell| &mut cell.bandwidth));
         }
-        let available = (f64::from(self.total) - reserved.requests).max(own.requests);
+        let available = (f64::from(self.total()) - reserved.requests).max(own.requests);
         let cells = listening_targets(self, &listening).flat_map(Holding::values_mut);
         fit_requests(available, cells.map(|cell| &mut cell.requests));
     }
@@ -184,11 +161,6 @@ impl Controller {
 
 /// By volume, what its gateways saw.
 type Seen = std::collections::BTreeMap<VolumeKey, Vec<(GatewayKey, PortObservation)>>;
-
-/// One request for each volume at each gateway.
-fn least(seen: &Seen) -> u32 {
-    seen.values().map(|ports| u32::try_from(ports.len()).unwrap_or(u32::MAX)).fold(0, u32::saturating_add)
-}
 
 fn listening_targets<'a>(
     controller: &'a mut Controller,

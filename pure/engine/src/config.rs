@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
-use weir_control::{DepthFeedbackConfig, Grant, Limits};
+use weir_control::{DepthFeedbackConfig, Grant, Limits, TotalConcurrency};
 use weir_model::{Bandwidth, Instant, Iops, Objective, Slo, Span, TimeShare, VolumeId};
 
 /// Which law rules a pool.
@@ -27,15 +27,6 @@ pub struct MaestroConfig {
     pub interval: Span,
     /// `C`: how many requests may be at the device at a time. A number below that of the volumes counts as that.
     pub total: TotalConcurrency,
-}
-
-/// How many requests may be at a device at a time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum TotalConcurrency {
-    /// So many.
-    Fixed(NonZeroU32),
-    /// As many as make it no slower: found by trying.
-    Auto,
 }
 
 impl MaestroConfig {

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use weir_control::{Grant, PortObservation};
+use weir_control::{Grant, PortObservation, TotalConcurrency};
 use weir_model::{Bandwidth, Iops, Span};
 
 use super::*;
@@ -20,7 +20,7 @@ fn at(seconds: u64) -> Instant {
 
 fn config(gateways: &[&str]) -> ControllerConfig {
     let gateways = gateways.iter().map(|&name| name.to_owned()).collect();
-    ControllerConfig { total: Total::Fixed(NonZeroU32::new(TOTAL).unwrap()), interval: INTERVAL, gateways }
+    ControllerConfig { total: TotalConcurrency::Fixed(NonZeroU32::new(TOTAL).unwrap()), interval: INTERVAL, gateways }
 }
 
 fn controller() -> Controller {

@@ -10,10 +10,8 @@ mod gateway;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 
-use weir_control::{Grant, Limits};
-use weir_controller::{
-    Connection, Controller, ControllerConfig, Event, Grants, Hello, Report, Total, VolumeConfig,
-};
+use weir_control::{Grant, Limits, TotalConcurrency};
+use weir_controller::{Connection, Controller, ControllerConfig, Event, Grants, Hello, Report, VolumeConfig};
 use weir_model::{Bandwidth, Instant, Iops, Objective, Priority, Span};
 
 pub use gateway::Gateway;
@@ -118,7 +116,7 @@ impl World {
     /// `gateways` gateways, all started and about to connect, and their controller.
     pub fn new(total: u32, gateways: usize, uneven: bool) -> Self {
         let names: Vec<String> = (0..gateways).map(|n| format!("gateway{n}")).collect();
-        let total = Total::Fixed(NonZeroU32::new(total).expect("above zero"));
+        let total = TotalConcurrency::Fixed(NonZeroU32::new(total).expect("above zero"));
         let mut world = Self {
             now: Instant::ORIGIN + Span::from_secs(1_000),
             controller: None,
@@ -137,8 +135,8 @@ impl World {
 
     pub fn total(&self) -> u32 {
         match self.config.total {
-            Total::Fixed(total) => total.get(),
-            Total::Auto => u32::MAX,
+            TotalConcurrency::Fixed(total) => total.get(),
+            TotalConcurrency::Auto => u32::MAX,
         }
     }
 
@@ -209,7 +207,7 @@ impl World {
     }
 
     pub fn set_total(&mut self, total: u32) {
-        self.config.total = Total::Fixed(NonZeroU32::new(total).expect("above zero"));
+        self.config.total = TotalConcurrency::Fixed(NonZeroU32::new(total).expect("above zero"));
         let now = self.theirs();
         if let Some(controller) = &mut self.controller {
             controller.set_config(now, self.config.clone());

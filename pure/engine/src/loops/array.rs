@@ -7,46 +7,31 @@
 
 use std::num::NonZeroU32;
 
-use weir_control::{
-    ApplicationObservation, ArrayObservation, Grant, Law, Maestro, ProbeObservation, TotalProbe,
-};
+use weir_control::{ApplicationObservation, ArrayLaw, Grant};
 use weir_model::{Instant, VolumeId};
 
 use super::Pool;
-use crate::config::{MaestroConfig, TotalConcurrency};
+use crate::config::MaestroConfig;
 use crate::event::{Event, GrantedBy};
 use crate::tick::Tick;
 
 /// The loop.
 #[derive(Debug)]
 pub(crate) struct ArrayLoop {
-    law: Maestro,
-    total: Total,
+    law: ArrayLaw,
     pub(super) tick: Tick,
     has_run: bool,
 }
 
-#[derive(Debug)]
-enum Total {
-    Fixed(NonZeroU32),
-    Auto(TotalProbe),
-}
-
 impl ArrayLoop {
     pub(super) fn new(now: Instant, config: MaestroConfig) -> Self {
-        let total = match config.total {
-            TotalConcurrency::Fixed(total) => Total::Fixed(total),
-            TotalConcurrency::Auto => Total::Auto(TotalProbe::new()),
-        };
-        Self { law: Maestro::new(), total, tick: Tick::new(now, config.interval), has_run: false }
+        let law = ArrayLaw::new(config.total);
+        Self { law, tick: Tick::new(now, config.interval), has_run: false }
     }
 
     /// How many requests may be at the device at a time.
     pub(crate) const fn total(&self) -> NonZeroU32 {
-        match &self.total {
-            Total::Fixed(total) => *total,
-            Total::Auto(probe) => probe.total(),
-        }
+        self.law.total()
     }
 
     /// Ends an interval, if it is over: reads the sensors, and turns the knobs.
@@ -56,14 +41,8 @@ impl ArrayLoop {
         }
         self.has_run = true;
         let applications = pool.volumes.applications();
-        let observations: Vec<ApplicationObservation> =
-            applications.iter().map(|ports| observe(now, ports, pool)).collect();
-        let least = least(&applications);
-        if let Total::Auto(probe) = &mut self.total {
-            probe.step(now, &probed(&observations, least));
-        }
-        let seen = ArrayObservation { total: self.total().max(least), applications: observations };
-        let setting = self.law.step(now, &seen);
+        let seen = applications.iter().map(|ports| observe(now, ports, pool)).collect();
+        let setting = self.law.step(now, NONE_RESERVED, seen);
         for (ports, setting) in applications.iter().zip(setting.applications) {
             for (id, grant) in ports.iter().zip(setting.ports) {
                 pool.grant(now, *id, grant, GrantedBy::Law);
@@ -81,6 +60,9 @@ impl ArrayLoop {
     }
 }
 
+/// All ports of the array are the engine's.
+const NONE_RESERVED: u32 = 0;
+
 /// What was seen of the volumes that are the ports of one.
 fn observe(now: Instant, ports: &[VolumeId], pool: &mut Pool<'_>) -> ApplicationObservation {
     let requests = pool.requests;
@@ -88,23 +70,6 @@ fn observe(now: Instant, ports: &[VolumeId], pool: &mut Pool<'_>) -> Application
     let (id, objective, limits) = (first.serial(), first.objective(), first.limits());
     let ports = ports.iter().map(|port| pool.volumes.get_mut(*port).take_usage(now, requests)).collect();
     ApplicationObservation { id, objective, limits, ports }
-}
-
-/// One request for each volume at each port.
-fn least(applications: &[Vec<VolumeId>]) -> NonZeroU32 {
-    let ports = applications.iter().map(Vec::len).sum::<usize>();
-    NonZeroU32::new(u32::try_from(ports).expect("fewer than 2^32 volumes")).expect("at least one volume")
-}
-
-fn probed(applications: &[ApplicationObservation], least: NonZeroU32) -> ProbeObservation {
-    let ports = || applications.iter().flat_map(|application| &application.ports);
-    ProbeObservation {
-        over: ports().map(|port| port.over).max().unwrap_or_default(),
-        answered_bytes: ports().map(|port| port.answered_bytes).sum(),
-        answered: ports().map(|port| port.answered).sum(),
-        at_device: ports().map(|port| port.at_device).sum(),
-        least: least.get(),
-    }
 }
 
 /// Whole parts of `total` in proportion to `weights`, one at least for each as long as the total has so many.
