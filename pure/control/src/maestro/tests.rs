@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use weir_model::{Objective, Percentile, Priority, Span, Target};
+use weir_model::{Iops, Objective, Percentile, Priority, Span, Target};
 
 use super::plant::{Client, Plant, REQUEST};
 use super::*;
