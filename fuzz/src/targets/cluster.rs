@@ -12,7 +12,7 @@ use weir_controller::{
     Connection, Controller, ControllerConfig, Grants, Held, Hello, Leaseholder, Report, VolumeConfig,
     VolumeGrant,
 };
-use weir_model::{Bandwidth, Instant, Iops, Objective, Priority, Span, Target as Metric};
+use weir_model::{Bandwidth, Instant, Iops, MilliIops, Objective, Priority, Span, Target as Metric};
 
 use super::Target;
 use super::bytes::Bytes;
@@ -42,7 +42,7 @@ const GATEWAYS: [&str; 3] = ["one", "two", "stranger"];
 fn some_grant(concurrency: u32) -> Grant {
     Grant {
         concurrency: NonZeroU32::new(concurrency).unwrap_or(NonZeroU32::MIN),
-        max_iops: Iops::new(150.5),
+        max_iops: MilliIops::new(150_500),
         max_bandwidth: Bandwidth::new(1 << 20),
     }
 }

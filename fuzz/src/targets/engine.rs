@@ -13,8 +13,8 @@ use weir_engine::{
     PortConfig, Recorder, Replay, Request, TotalConcurrency, VolumeConfig,
 };
 use weir_model::{
-    Bandwidth, Instant, IoId, IoKind, Iops, Objective, Percentile, Priority, QueueDepth, Slo, SloPoint, Span,
-    Target as Metric, TimeShare, VolumeId,
+    Bandwidth, Instant, IoId, IoKind, Iops, MilliIops, Objective, Percentile, Priority, QueueDepth, Slo,
+    SloPoint, Span, Target as Metric, TimeShare, VolumeId,
 };
 
 use super::Target;
@@ -346,7 +346,7 @@ fn volume_config(bytes: &mut Bytes<'_>) -> VolumeConfig {
         _ => None,
     };
     let priority = bytes.one_of([1.0, 4.0, 1e-300, 1e300]);
-    let Grant { concurrency, max_iops, max_bandwidth } = grant(bytes);
+    let (concurrency, max_iops, max_bandwidth) = limits(bytes);
     VolumeConfig {
         slo,
         objective: Objective { target, priority: Priority::new(priority).unwrap_or_default() },
@@ -358,11 +358,14 @@ fn volume_config(bytes: &mut Bytes<'_>) -> VolumeConfig {
 }
 
 fn grant(bytes: &mut Bytes<'_>) -> Grant {
-    Grant {
-        concurrency: NonZeroU32::new(bytes.one_of([1, 2, 7, 64, u32::MAX])).unwrap_or(NonZeroU32::MIN),
-        max_iops: bytes.one_of([None, None, Some(5.0), Some(1e-300), Some(1e300)]).and_then(Iops::new),
-        max_bandwidth: bytes
-            .one_of([None, None, Some(1), Some(1 << 20), Some(u64::MAX)])
-            .and_then(Bandwidth::new),
-    }
+    let (concurrency, max_iops, max_bandwidth) = limits(bytes);
+    Grant { concurrency, max_iops: max_iops.map(MilliIops::at_most), max_bandwidth }
+}
+
+fn limits(bytes: &mut Bytes<'_>) -> (NonZeroU32, Option<Iops>, Option<Bandwidth>) {
+    (
+        NonZeroU32::new(bytes.one_of([1, 2, 7, 64, u32::MAX])).unwrap_or(NonZeroU32::MIN),
+        bytes.one_of([None, None, Some(5.0), Some(1e-300), Some(1e300)]).and_then(Iops::new),
+        bytes.one_of([None, None, Some(1), Some(1 << 20), Some(u64::MAX)]).and_then(Bandwidth::new),
+    )
 }

@@ -9,12 +9,12 @@ use std::num::NonZeroU32;
 
 use weir_control::{Grant, PortObservation};
 use weir_controller::{Grants, Held, Hello, Report, VolumeGrant};
-use weir_model::{Bandwidth, Iops, LatencyHistogram, Span};
+use weir_model::{Bandwidth, LatencyHistogram, MilliIops, Span};
 
 use crate::proto;
 
 /// The version of the protocol. Another one is refused by both sides.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// A message has at most so many bytes: some thousand volumes with all their latencies.
 pub(crate) const MOST_BYTES: usize = 8 << 20;
@@ -163,16 +163,16 @@ fn volume_grant(volume: proto::VolumeGrant) -> Result<VolumeGrant, Wrong> {
 fn grant_to_wire(grant: Grant) -> proto::Grant {
     proto::Grant {
         concurrency: grant.concurrency.get(),
-        max_iops: grant.max_iops.map(Iops::get),
+        max_milli_iops: grant.max_iops.map(MilliIops::get),
         max_bandwidth: grant.max_bandwidth.map(Bandwidth::get),
     }
 }
 
 fn grant(found: proto::Grant) -> Result<Grant, Wrong> {
     let concurrency = NonZeroU32::new(found.concurrency).ok_or("a concurrency of zero")?;
-    let iops = |rate| Iops::new(rate).ok_or_else(|| format!("{rate} requests a second"));
+    let iops = |rate| MilliIops::new(rate).ok_or("zero requests a second");
     let bandwidth = |rate| Bandwidth::new(rate).ok_or("zero bytes a second");
-    let max_iops = found.max_iops.map(iops).transpose()?;
+    let max_iops = found.max_milli_iops.map(iops).transpose()?;
     let max_bandwidth = found.max_bandwidth.map(bandwidth).transpose()?;
     Ok(Grant { concurrency, max_iops, max_bandwidth })
 }
@@ -248,10 +248,16 @@ fn name(of: &str, found: &str) -> Result<(), Wrong> {
 
 #[cfg(test)]
 mod tests {
+    use prost::Message as _;
+
     use super::*;
 
     fn some_grant() -> Grant {
-        Grant { concurrency: NonZeroU32::new(7).unwrap(), max_iops: Iops::new(1.5), max_bandwidth: None }
+        Grant {
+            concurrency: NonZeroU32::new(7).unwrap(),
+            max_iops: MilliIops::new(1500),
+            max_bandwidth: None,
+        }
     }
 
     fn message(message: proto::FromGateway) -> proto::from_gateway::Message {
@@ -280,6 +286,15 @@ mod tests {
         let (lease, alone_after) = (Span::from_secs(6), Span::from_secs(18));
         let said = Grants { number: 1, answers: 2, lease, alone_after, volumes: vec![volume] };
         assert_eq!(grants(grants_to_wire(&said)), Ok(said));
+    }
+
+    /// Else it would be refused as damaged, and nobody would be told of the version.
+    #[test]
+    fn a_grant_of_version_2_can_be_read() {
+        let concurrency = [8, 7];
+        let max_iops = [&[0x11][..], &1.5_f64.to_le_bytes()].concat(); // field 2, eight bytes
+        let read = proto::Grant::decode(&[&concurrency[..], &max_iops].concat()[..]);
+        assert_eq!(read, Ok(proto::Grant { concurrency: 7, ..proto::Grant::default() }));
     }
 
     #[test]
@@ -315,8 +330,8 @@ mod tests {
         assert_eq!(forged, "a volume with the name \"a\\nERROR b\"; accepted: A-Z a-z 0-9 . _ -");
         let none = proto::Grant { concurrency: 0, ..proto::Grant::default() };
         assert_eq!(grant(none).unwrap_err(), "a concurrency of zero");
-        let never = proto::Grant { concurrency: 1, max_iops: Some(-1.0), max_bandwidth: None };
-        assert_eq!(grant(never).unwrap_err(), "-1 requests a second");
+        let never = proto::Grant { concurrency: 1, max_milli_iops: Some(0), max_bandwidth: None };
+        assert_eq!(grant(never).unwrap_err(), "zero requests a second");
     }
     #[test]
     fn a_message_is_refused_as_a_whole_for_what_is_there_twice_or_too_often() {

@@ -170,7 +170,7 @@ impl GrantStatus {
         Self {
             port,
             concurrency: grant.concurrency.get(),
-            max_iops: grant.max_iops.map(Iops::get),
+            max_iops: grant.max_iops.map(|limit| Iops::from(limit).get()),
             max_bytes_per_s: grant.max_bandwidth.map(Bandwidth::get),
         }
     }

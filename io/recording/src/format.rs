@@ -1,7 +1,7 @@
 //! What stands where in a file.
 //!
 //! ```text
-//! "weir decisions 3\n"                  in clear, so that a file says what it is; 3 is the version of all that follows
+//! "weir decisions 4\n"                  in clear, so that a file says what it is; 4 is the version of all that follows
 //! zstd stream, with a checksum:
 //!     block, block, ...                 length in bytes (u32, little endian), then so many bytes:
 //!                                       of the first the header, of all others records
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const MAGIC: &str = "weir decisions ";
 
 /// The version of the format.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Bytes in a block, unless a single record is longer: some thousand records.
 pub(crate) const BLOCK: usize = 64 * 1024;

@@ -132,8 +132,8 @@ fn what_is_no_recording_says_so() {
     assert!(said(b"").contains("found an empty file; accepted: a file that `weir record` wrote"));
     assert!(said(b"[listen]\n").contains("found \"[listen]"));
     assert!(said(b"weir decisions 99\n").contains("in format \"99\""));
-    assert!(said(b"weir decisions 3\nxxxxxxxxxxxx").contains("damaged"));
-    assert!(said(b"weir decisions 3\n").contains("damaged"));
+    assert!(said(b"weir decisions 4\nxxxxxxxxxxxx").contains("damaged"));
+    assert!(said(b"weir decisions 4\n").contains("damaged"));
     let missing = Reader::open(&directory.path().join("none")).map(drop).unwrap_err().to_string();
     assert!(missing.contains("none: cannot read it: No such file"), "{missing}");
 }

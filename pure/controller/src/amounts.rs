@@ -1,20 +1,37 @@
-//! Grants as amounts that can be summed and compared: no limit is infinity.
+//! What gateways hold, as whole numbers that add up exactly: requests, thousandths of a request a second, and
+//! bytes a second.
+//!
+//! The law calculates with fractions, and makes what it grants whole. So nothing is rounded between a grant
+//! that is sent and the grant that is counted, and a sum is compared with its limit as it is.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use weir_control::{Grant, Limits};
-use weir_model::{Bandwidth, Iops};
+use weir_model::{Bandwidth, MilliIops};
 
-/// What a volume may do at a gateway, or all gateways together.
-#[derive(Clone, Copy, PartialEq, Debug)]
+use crate::bound::Bound;
+
+/// What a volume may do at a gateway.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Amounts {
-    /// Requests at the device at a time, a whole number.
-    pub requests: f64,
-    /// Requests a second.
-    pub iops: f64,
+    /// Requests at the device at a time.
+    pub requests: u32,
+    /// Thousandths of a request a second.
+    pub iops: Bound,
     /// Bytes a second.
-    pub bandwidth: f64,
+    pub bandwidth: Bound,
+}
+
+/// What a volume may do at all gateways together: what is held in sum, or a limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Bounds {
+    /// Requests at the device at a time.
+    pub requests: Bound,
+    /// Thousandths of a request a second.
+    pub iops: Bound,
+    /// Bytes a second.
+    pub bandwidth: Bound,
 }
 
 /// A volume, by the place of its name among the controller's.
@@ -24,14 +41,45 @@ pub(crate) type VolumeKey = u64;
 pub(crate) type Holding = BTreeMap<VolumeKey, Amounts>;
 
 impl Amounts {
-    pub(crate) const NONE: Self = Self { requests: 0.0, iops: 0.0, bandwidth: 0.0 };
-    pub(crate) const UNLIMITED: Self =
-        Self { requests: f64::INFINITY, iops: f64::INFINITY, bandwidth: f64::INFINITY };
+    pub(crate) const NONE: Self = Self { requests: 0, iops: Bound::AtMost(0), bandwidth: Bound::AtMost(0) };
     /// What an engine does with a volume that it was told nothing about.
-    pub(crate) const UNTOLD: Self = Self { requests: 1.0, ..Self::UNLIMITED };
+    pub(crate) const UNTOLD: Self = Self { requests: 1, iops: Bound::Unlimited, bandwidth: Bound::Unlimited };
+
+    pub(crate) fn min(self, other: Self) -> Self {
+        self.within(other.into())
+    }
+
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.max(other.requests),
+            iops: self.iops.max(other.iops),
+            bandwidth: self.bandwidth.max(other.bandwidth),
+        }
+    }
+
+    /// Of this what `limits` allow.
+    pub(crate) fn within(self, limits: Bounds) -> Self {
+        Self {
+            requests: limits.requests.of(self.requests),
+            iops: self.iops.min(limits.iops),
+            bandwidth: self.bandwidth.min(limits.bandwidth),
+        }
+    }
+
+    /// Whether this is more of anything.
+    pub(crate) fn is_more_than(self, other: Self) -> bool {
+        self.requests > other.requests || self.iops > other.iops || self.bandwidth > other.bandwidth
+    }
+}
+
+impl Bounds {
+    pub(crate) const NONE: Self =
+        Self { requests: Bound::AtMost(0), iops: Bound::AtMost(0), bandwidth: Bound::AtMost(0) };
+    pub(crate) const UNLIMITED: Self =
+        Self { requests: Bound::Unlimited, iops: Bound::Unlimited, bandwidth: Bound::Unlimited };
 
     /// Of each amount what `of` makes of the two.
-    pub(crate) fn zip(self, other: Self, of: impl Fn(f64, f64) -> f64) -> Self {
+    pub(crate) fn zip(self, other: Self, of: impl Fn(Bound, Bound) -> Bound) -> Self {
         Self {
             requests: of(self.requests, other.requests),
             iops: of(self.iops, other.iops),
@@ -39,64 +87,46 @@ impl Amounts {
         }
     }
 
-    pub(crate) fn min(self, other: Self) -> Self {
-        self.zip(other, f64::min)
-    }
-
-    pub(crate) fn max(self, other: Self) -> Self {
-        self.zip(other, f64::max)
-    }
-
     pub(crate) fn plus(self, other: Self) -> Self {
-        self.zip(other, |a, b| a + b)
-    }
-
-    /// Whether this is more of anything, by more than the noise of sums.
-    pub(crate) fn is_more_than(self, other: Self) -> bool {
-        let more = |a: f64, b: f64| a > b * (1.0 + NOISE); // never of infinity
-        more(self.requests, other.requests)
-            || more(self.iops, other.iops)
-            || more(self.bandwidth, other.bandwidth)
+        self.zip(other, Bound::plus)
     }
 }
 
-/// Sums of rates are exact to this share.
-pub(crate) const NOISE: f64 = 1e-9;
+impl From<Amounts> for Bounds {
+    fn from(amounts: Amounts) -> Self {
+        let Amounts { requests, iops, bandwidth } = amounts;
+        Self { requests: Bound::AtMost(requests.into()), iops, bandwidth }
+    }
+}
 
 impl From<Grant> for Amounts {
     fn from(grant: Grant) -> Self {
         Self {
-            requests: f64::from(grant.concurrency.get()),
-            iops: grant.max_iops.map_or(f64::INFINITY, Iops::get),
-            bandwidth: grant.max_bandwidth.map_or(f64::INFINITY, bytes),
+            requests: grant.concurrency.get(),
+            iops: grant.max_iops.map(MilliIops::get).into(),
+            bandwidth: grant.max_bandwidth.map(Bandwidth::get).into(),
         }
     }
 }
 
-impl From<Limits> for Amounts {
+impl From<Limits> for Bounds {
+    /// A limit is rounded down to whole thousandths of a request a second.
     fn from(limits: Limits) -> Self {
         Self {
-            requests: limits.concurrency.map_or(f64::INFINITY, |n| f64::from(n.get())),
-            iops: limits.max_iops.map_or(f64::INFINITY, Iops::get),
-            bandwidth: limits.max_bandwidth.map_or(f64::INFINITY, bytes),
+            requests: limits.concurrency.map(|limit| limit.get().into()).into(),
+            iops: limits.max_iops.map(|limit| MilliIops::at_most(limit).get()).into(),
+            bandwidth: limits.max_bandwidth.map(Bandwidth::get).into(),
         }
     }
 }
 
 impl From<Amounts> for Grant {
-    /// At least one request, and one byte a second.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates, which is what is meant
+    /// At least one of each: a grant of none cannot be said.
     fn from(amounts: Amounts) -> Self {
-        let finite = |amount: f64| amount.is_finite().then_some(amount);
         Self {
-            concurrency: NonZeroU32::new(amounts.requests as u32).unwrap_or(NonZeroU32::MIN),
-            max_iops: finite(amounts.iops).and_then(Iops::new),
-            max_bandwidth: finite(amounts.bandwidth).and_then(|rate| Bandwidth::new((rate as u64).max(1))),
+            concurrency: NonZeroU32::new(amounts.requests).unwrap_or(NonZeroU32::MIN),
+            max_iops: amounts.iops.limit().map(MilliIops::at_least_one),
+            max_bandwidth: amounts.bandwidth.limit().and_then(|rate| Bandwidth::new(rate.max(1))),
         }
     }
-}
-
-#[allow(clippy::cast_precision_loss)] // rates far below 2^53
-fn bytes(rate: Bandwidth) -> f64 {
-    rate.get() as f64
 }

@@ -14,6 +14,7 @@
 use weir_model::Instant;
 
 use crate::amounts::{Amounts, Holding, VolumeKey};
+use crate::bound::Bound;
 use crate::controller::Controller;
 use crate::ledger::{GatewayKey, Known, Sent};
 use crate::message::Hello;
@@ -33,13 +34,14 @@ impl Controller {
         let left = |volume: &VolumeKey| most_left.get(volume).copied().unwrap_or(Amounts::UNTOLD);
         let mut grants: Holding = claims
             .iter()
-            .map(|(volume, grant, _)| (*volume, grant.min(told(volume)).min(self.limits(*volume))))
+            .map(|(volume, grant, _)| (*volume, grant.min(told(volume)).within(self.limits(*volume))))
             .collect();
         let fallback = claims
             .iter()
             .map(|(volume, _, fallback)| (*volume, fallback.min(left(volume).max(part[volume]))))
             .collect();
-        fit_requests(self.most_requests(), grants.values_mut().map(|amounts| &mut amounts.requests));
+        let total = Bound::AtMost(self.most_requests().into());
+        fit_requests(total, grants.values_mut().map(|amounts| &mut amounts.requests));
         let number = self.gateways.get(&key).map_or(0, |gateway| gateway.number);
         Sent { number, at: now, until: until.min(now + hello.left), grants, fallback }
     }
@@ -51,7 +53,7 @@ impl Controller {
             Some(_) if is_another => Known { grants: part.clone(), fallback: part.clone(), until: now },
             Some(known) => known,
             None => {
-                let most = Amounts { requests: self.most_requests(), ..Amounts::UNLIMITED };
+                let most = Amounts { requests: self.most_requests(), ..Amounts::UNTOLD };
                 let grants = part.keys().map(|volume| (*volume, most)).collect();
                 Known { grants, fallback: part.clone(), until: now + self.longest_lease }
             }

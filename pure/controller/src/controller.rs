@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use weir_control::{ArrayLaw, TotalConcurrency};
 use weir_model::{Instant, Span};
 
-use crate::amounts::{Amounts, Holding, VolumeKey};
+use crate::amounts::{Amounts, Bounds, Holding, VolumeKey};
 use crate::arrivals::{Connection, Refused};
 use crate::config::{ControllerConfig, VolumeConfig};
 use crate::gateways::{Due, Gateway};
@@ -93,7 +93,7 @@ impl Controller {
     /// Forgets what was configured of a volume. Gateways that serve it go on, promised nothing.
     pub fn remove_volume(&mut self, _now: Instant, name: &str) {
         if let Some(key) = self.names.known(name) {
-            self.ledger.set_limits(key, Amounts::UNLIMITED);
+            self.ledger.set_limits(key, Bounds::UNLIMITED);
             self.volumes.remove(&key);
         }
     }
@@ -140,12 +140,12 @@ impl Controller {
     }
 
     /// The most requests that a controller of this array can have granted a gateway.
-    pub(crate) fn most_requests(&self) -> f64 {
-        f64::from(self.law.most())
+    pub(crate) fn most_requests(&self) -> u32 {
+        self.law.most()
     }
 
-    pub(crate) fn limits(&self, volume: VolumeKey) -> Amounts {
-        self.volumes.get(&volume).map_or(Amounts::UNLIMITED, |config| config.limits.into())
+    pub(crate) fn limits(&self, volume: VolumeKey) -> Bounds {
+        self.volumes.get(&volume).map_or(Bounds::UNLIMITED, |config| config.limits.into())
     }
 }
 
@@ -334,10 +334,9 @@ impl Controller {
     }
 
     /// The controller at a glance.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole, or infinite, which is said
     pub fn status(&self, now: Instant) -> ArrayStatus {
         let counted = self.ledger.count(now);
-        let requests = counted.requests();
+        let shown = |requests: u64| u32::try_from(requests).unwrap_or(u32::MAX);
         let reported =
             |gateway: &Gateway| Some(now.saturating_since(gateway.stream.as_ref()?.report.as_ref()?.0));
         let gateway = |(key, gateway): (&GatewayKey, &Gateway)| {
@@ -345,13 +344,13 @@ impl Controller {
                 gateway: self.gateway_names.name(*key)?.to_owned(),
                 connected: gateway.stream.is_some(),
                 reported: reported(gateway),
-                held: counted.requests_of(*key) as u32,
+                held: shown(counted.requests_of(*key)),
                 volumes: self.named(self.ledger.told(now, *key)),
             })
         };
         ArrayStatus {
             total: self.total(),
-            held: requests.is_finite().then_some(requests as u32),
+            held: counted.requests().limit().map(shown),
             gateways: self.gateways.iter().filter_map(gateway).collect(),
         }
     }

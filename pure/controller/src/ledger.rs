@@ -9,6 +9,9 @@
 //! The same is done for the total, for which a gateway counts with the most that *one* of its messages grants all its
 //! volumes, and for the limits of each volume on its own.
 //!
+//! **Whole numbers.** Grants are whole numbers, and each is counted as it was sent. So the sum is exact, and
+//! the ledger compares it with its limit without a tolerance.
+//!
 //! **More than there is.** When a limit falls, or a gateway returns that was counted with less, more may be held than
 //! there is. Until that is over, no message grants more than the one before it: if those sent in the first
 //! moment fit, then all that are sent until the excess is over fit.
@@ -21,7 +24,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weir_model::{Instant, Span};
 
-use crate::amounts::{Amounts, Holding, NOISE, VolumeKey};
+use crate::amounts::{Amounts, Bounds, Holding, VolumeKey};
+use crate::bound::Bound;
 
 /// After how many leases without a word a gateway takes its whole fallback: one until it is counted with it, an interval
 /// until all others are told, one until what they held before is over; and a margin.
@@ -40,9 +44,9 @@ const MOST_ASIDE: usize = 4;
 #[derive(Debug)]
 pub(crate) struct GrantLedger {
     accounts: BTreeMap<GatewayKey, Account>,
-    total: f64,
+    total: u32,
     /// By volume, for those that have one.
-    limits: BTreeMap<VolumeKey, Amounts>,
+    limits: BTreeMap<VolumeKey, Bounds>,
     /// What was counted last, and when: a batch of messages is sent at one instant.
     counted: Option<(Instant, Counted)>,
 }
@@ -89,23 +93,23 @@ pub(crate) struct Known {
 /// Everything that may be held at an instant.
 #[derive(Debug)]
 pub(crate) struct Counted {
-    by_gateway: BTreeMap<GatewayKey, (f64, Holding)>,
-    requests: f64,
-    volumes: Holding,
+    by_gateway: BTreeMap<GatewayKey, (u64, Holding)>,
+    requests: Bound,
+    volumes: BTreeMap<VolumeKey, Bounds>,
 }
 
 impl GrantLedger {
     pub(crate) fn new() -> Self {
-        Self { accounts: BTreeMap::new(), total: 0.0, limits: BTreeMap::new(), counted: None }
+        Self { accounts: BTreeMap::new(), total: 0, limits: BTreeMap::new(), counted: None }
     }
 
     /// How many requests there are to share out.
     pub(crate) fn set_total(&mut self, total: u32) {
-        self.total = f64::from(total);
+        self.total = total;
     }
 
     /// What all gateways together may do for a volume.
-    pub(crate) fn set_limits(&mut self, volume: VolumeKey, limits: Amounts) {
+    pub(crate) fn set_limits(&mut self, volume: VolumeKey, limits: Bounds) {
         self.counted = None;
         self.limits.insert(volume, limits);
     }
@@ -240,7 +244,7 @@ impl GrantLedger {
     }
 
     /// What is left for a gateway that is away: the most that it may hold and that it will hold.
-    pub(crate) fn reserved(&self, now: Instant, gateway: GatewayKey) -> (f64, Holding) {
+    pub(crate) fn reserved(&self, now: Instant, gateway: GatewayKey) -> (u64, Holding) {
         self.accounts.get(&gateway).map(|account| account.most(now, true)).unwrap_or_default()
     }
 
@@ -248,11 +252,10 @@ impl GrantLedger {
     pub(crate) fn count(&self, now: Instant) -> Counted {
         let by_gateway =
             self.accounts.iter().map(|(key, account)| (*key, account.most(now, false))).collect();
-        let mut counted = Counted { by_gateway, requests: 0.0, volumes: Holding::new() };
-        counted.add_up();
+        let mut counted = Counted::of(by_gateway);
         if self.accounts.values().any(|account| now < account.unknown_until) {
-            counted.requests = f64::INFINITY;
-            let unlimited = self.limits.keys().map(|volume| (*volume, Amounts::UNLIMITED));
+            counted.requests = Bound::Unlimited;
+            let unlimited = self.limits.keys().map(|volume| (*volume, Bounds::UNLIMITED));
             counted.volumes.extend(unlimited);
         }
         counted
@@ -270,26 +273,27 @@ impl GrantLedger {
     fn permitted(&self, now: Instant, gateway: GatewayKey, wanted: &Holding, counted: &Counted) -> Holding {
         let told = self.told(now, gateway);
         let told_of = |volume: &VolumeKey| told.get(volume).copied().unwrap_or(Amounts::UNTOLD);
-        let nothing = (0.0, Holding::new());
+        let nothing = (0, Holding::new());
         let (most, cells) = counted.by_gateway.get(&gateway).unwrap_or(&nothing);
         let mut permitted: Holding = wanted
             .iter()
             .map(|(volume, wanted)| {
                 let cell = cells.get(volume).copied().unwrap_or(Amounts::UNTOLD);
-                let all = counted.volumes.get(volume).copied().unwrap_or(cell);
-                let limit = self.limits.get(volume).copied().unwrap_or(Amounts::UNLIMITED);
-                let told = told_of(volume);
-                (*volume, wanted.min(ceiling(limit, all, cell, told)).whole())
+                let all = counted.volumes.get(volume).copied().unwrap_or(cell.into());
+                let limit = self.limits.get(volume).copied().unwrap_or(Bounds::UNLIMITED);
+                (*volume, wanted.within(ceiling(limit, all, cell, told_of(volume))))
             })
             .collect();
-        let told_sum = permitted.keys().map(|volume| told_of(volume).requests).sum::<f64>();
-        let room = room(self.total, counted.requests, *most, told_sum);
-        let mut left = room - permitted.iter().map(|(v, a)| a.requests.min(told_of(v).requests)).sum::<f64>();
+        let total = Bound::AtMost(self.total.into());
+        let told_sum = sum(permitted.keys().map(|volume| told_of(volume).requests));
+        let kept = sum(permitted.iter().map(|(v, a)| a.requests.min(told_of(v).requests)));
+        let room = room(total, counted.requests, Bound::AtMost(*most), Bound::AtMost(told_sum));
+        let mut left = room.beside(Bound::AtMost(kept));
         for (volume, amounts) in &mut permitted {
             let before = told_of(volume).requests.min(amounts.requests);
-            let raise = (amounts.requests - before).min(left.max(0.0));
+            let raise = left.of(amounts.requests - before);
             amounts.requests = before + raise;
-            left -= raise;
+            left = left.beside(Bound::AtMost(raise.into()));
         }
         permitted
     }
@@ -298,7 +302,7 @@ impl GrantLedger {
     fn recount(&mut self, gateway: GatewayKey) {
         let Some((now, mut counted)) = self.counted.take() else { return };
         let Some(account) = self.accounts.get(&gateway) else { return };
-        if counted.replace(gateway, account.most(now, false)) {
+        if counted.replace(gateway, &account.most(now, false)).is_some() {
             self.counted = Some((now, counted));
         }
     }
@@ -311,14 +315,14 @@ impl Account {
     }
 
     /// The most that it may hold: in sum of requests, and by volume of everything; `reserved`: also in the future, alone.
-    fn most(&self, now: Instant, reserved: bool) -> (f64, Holding) {
+    fn most(&self, now: Instant, reserved: bool) -> (u64, Holding) {
         let alone = reserved || now >= self.alone_from;
         let holdings = self.possible.iter().flat_map(|sent| {
             [Some(self.restricted(&sent.in_force(now))), alone.then(|| self.restricted(&sent.fallback))]
         });
-        let (mut most, mut cells) = (0.0_f64, Holding::new());
+        let (mut most, mut cells) = (0, Holding::new());
         for holding in holdings.flatten() {
-            most = most.max(holding.values().map(|amounts| amounts.requests).sum());
+            most = most.max(sum(holding.values().map(|amounts| amounts.requests)));
             for (volume, amounts) in holding {
                 let cell = cells.entry(volume).or_insert(amounts);
                 *cell = cell.max(amounts);
@@ -369,71 +373,73 @@ impl Sent {
 
 impl Counted {
     /// Everything that may be held, in requests.
-    pub(crate) const fn requests(&self) -> f64 {
+    pub(crate) const fn requests(&self) -> Bound {
         self.requests
     }
 
     /// What a gateway may be holding, in requests.
-    pub(crate) fn requests_of(&self, gateway: GatewayKey) -> f64 {
-        self.by_gateway.get(&gateway).map_or(0.0, |(most, _)| *most)
+    pub(crate) fn requests_of(&self, gateway: GatewayKey) -> u64 {
+        self.by_gateway.get(&gateway).map_or(0, |(most, _)| *most)
     }
 
-    /// Puts one gateway's part in the place of what it was. Whether that could be done: from an infinite sum nothing can be
-    /// taken away.
-    fn replace(&mut self, gateway: GatewayKey, most: (f64, Holding)) -> bool {
-        let Some(before) = self.by_gateway.insert(gateway, most.clone()) else { return false };
-        self.requests += most.0 - before.0;
-        let mut is_known = !self.requests.is_nan() && before.1.len() == most.1.len();
-        for (volume, after) in most.1 {
-            let (Some(sum), Some(before)) = (self.volumes.get_mut(&volume), before.1.get(&volume)) else {
-                return false;
+    /// Everything that so much at each gateway comes to.
+    fn of(by_gateway: BTreeMap<GatewayKey, (u64, Holding)>) -> Self {
+        let requests =
+            by_gateway.values().fold(Bound::AtMost(0), |sum, (most, _)| sum.plus(Bound::AtMost(*most)));
+        let mut volumes = BTreeMap::new();
+        for (volume, amounts) in by_gateway.values().flat_map(|(_, cells)| cells) {
+            let sum = volumes.entry(*volume).or_insert(Bounds::NONE);
+            *sum = sum.plus((*amounts).into());
+        }
+        Self { by_gateway, requests, volumes }
+    }
+
+    /// Puts one gateway's part in the place of what it was. `None` if that cannot be done: from an unlimited
+    /// sum no unlimited part can be taken away.
+    fn replace(&mut self, gateway: GatewayKey, most: &(u64, Holding)) -> Option<()> {
+        let before = self.by_gateway.insert(gateway, most.clone())?;
+        self.requests = replaced(self.requests, Bound::AtMost(before.0), Bound::AtMost(most.0))?;
+        for (volume, after) in &most.1 {
+            let (sum, before) = (self.volumes.get_mut(volume)?, before.1.get(volume)?);
+            *sum = Bounds {
+                requests: replaced(
+                    sum.requests,
+                    Bound::AtMost(before.requests.into()),
+                    Bound::AtMost(after.requests.into()),
+                )?,
+                iops: replaced(sum.iops, before.iops, after.iops)?,
+                bandwidth: replaced(sum.bandwidth, before.bandwidth, after.bandwidth)?,
             };
-            let mut without = sum.zip(*before, |sum, before| sum - before);
-            // What was unlimited and stays so.
-            without = without.zip(after, |without, after| if after.is_infinite() { 0.0 } else { without });
-            *sum = without.plus(after);
-            is_known &= !(sum.requests.is_nan() || sum.iops.is_nan() || sum.bandwidth.is_nan());
         }
-        is_known
-    }
-
-    fn add_up(&mut self) {
-        self.requests = self.by_gateway.values().map(|(most, _)| most).sum();
-        self.volumes.clear();
-        for (volume, amounts) in self.by_gateway.values().flat_map(|(_, cells)| cells) {
-            let sum = self.volumes.entry(*volume).or_insert(Amounts::NONE);
-            *sum = sum.plus(*amounts);
-        }
+        (before.1.len() == most.1.len()).then_some(())
     }
 }
 
-impl Amounts {
-    /// As it can be sent: whole requests and bytes.
-    fn whole(self) -> Self {
-        let whole = |amount: f64| amount.floor().max(1.0);
-        Self { requests: whole(self.requests), iops: self.iops, bandwidth: whole(self.bandwidth) }
-    }
+/// A sum of which a part is no longer `before`, but `after`.
+fn replaced(sum: Bound, before: Bound, after: Bound) -> Option<Bound> {
+    // What was unlimited and stays so.
+    if after == Bound::Unlimited { Some(after) } else { Some(sum.without(before)?.plus(after)) }
+}
+
+/// Of requests of volumes.
+pub(crate) fn sum(requests: impl Iterator<Item = u32>) -> u64 {
+    requests.map(u64::from).sum()
 }
 
 /// Up to where each amount of a volume may go at a gateway that is counted with `cell`, of `all`, and was told `told`.
-fn ceiling(limit: Amounts, all: Amounts, cell: Amounts, told: Amounts) -> Amounts {
-    Amounts {
+fn ceiling(limit: Bounds, all: Bounds, cell: Amounts, told: Amounts) -> Bounds {
+    let (cell, told) = (Bounds::from(cell), Bounds::from(told));
+    Bounds {
         requests: room(limit.requests, all.requests, cell.requests, told.requests),
         iops: room(limit.iops, all.iops, cell.iops, told.iops),
         bandwidth: room(limit.bandwidth, all.bandwidth, cell.bandwidth, told.bandwidth),
     }
 }
 
-/// Up to where somebody may go who is counted with `counted` and was told `told`, if `all` is counted and `limit` is the
-/// most.
-fn room(limit: f64, all: f64, counted: f64, told: f64) -> f64 {
-    if limit.is_infinite() {
-        f64::INFINITY
-    } else if all > limit * (1.0 + NOISE) {
-        told
-    } else {
-        counted + (limit - all).max(0.0)
-    }
+/// Up to where a gateway may go that is counted with `counted` and was told `told`, if `all` is counted and
+/// `limit` is the most.
+fn room(limit: Bound, all: Bound, counted: Bound, told: Bound) -> Bound {
+    if all > limit { told } else { counted.plus(limit.beside(all)) }
 }
 
 #[cfg(test)]

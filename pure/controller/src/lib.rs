@@ -17,6 +17,7 @@
 
 mod amounts;
 mod arrivals;
+mod bound;
 mod claims;
 mod config;
 mod controller;

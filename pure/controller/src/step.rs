@@ -5,37 +5,38 @@
 //! hold. One that has a stream and does not report for a lease, or reconnects instead, is cut to the part that is always left for
 //! it. What the law wants is then made to fit, gateway by gateway, as others may have come or gone since.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use weir_control::{ApplicationObservation, Grant, Limits, PortObservation, Reasoning};
-use weir_model::{Instant, Span};
+use weir_model::{Bandwidth, Instant, Iops, MilliIops, Span};
 
-use crate::amounts::{Amounts, Holding, VolumeKey};
+use crate::amounts::{Amounts, Bounds, Holding, VolumeKey};
+use crate::bound::Bound;
 use crate::controller::Controller;
-use crate::ledger::GatewayKey;
+use crate::ledger::{GatewayKey, sum};
 use crate::record::{Allocated, Record};
 use crate::share::{fit_rates, fit_requests};
 
 /// What is spoken for: requests in sum, and everything by volume.
 #[derive(Default)]
 struct Reserved {
-    requests: f64,
-    volumes: Holding,
+    requests: u64,
+    volumes: BTreeMap<VolumeKey, Bounds>,
 }
 
 impl Reserved {
-    fn add(&mut self, (requests, cells): (f64, Holding)) {
+    fn add(&mut self, (requests, cells): (u64, Holding)) {
         self.requests += requests;
         for (volume, amounts) in cells {
-            let sum = self.volumes.entry(volume).or_insert(Amounts::NONE);
-            *sum = sum.plus(amounts);
+            let sum = self.volumes.entry(volume).or_insert(Bounds::NONE);
+            *sum = sum.plus(amounts.into());
         }
     }
 
     /// What of `limits` is left of a volume.
-    fn leaves(&self, volume: VolumeKey, limits: Amounts) -> Amounts {
-        let kept = self.volumes.get(&volume).copied().unwrap_or(Amounts::NONE);
-        limits.zip(kept, |limit, kept| if limit.is_finite() { (limit - kept).max(0.0) } else { limit })
+    fn leaves(&self, volume: VolumeKey, limits: Bounds) -> Bounds {
+        limits.zip(self.volumes.get(&volume).copied().unwrap_or(Bounds::NONE), Bound::beside)
     }
 }
 
@@ -84,7 +85,7 @@ impl Controller {
             });
             places.push((volume, gateways));
         }
-        let setting = self.law.step(now, whole(reserved.requests), applications);
+        let setting = self.law.step(now, u32::try_from(reserved.requests).unwrap_or(u32::MAX), applications);
         self.ledger.set_total(self.total());
         let mut decided = Vec::new();
         for ((volume, gateways), application) in places.into_iter().zip(setting.applications) {
@@ -111,22 +112,30 @@ impl Controller {
                 let wanted = gateway.wanted.get(volume).copied().unwrap_or(*part);
                 let wanted = if is_silent { wanted.min(*part) } else { wanted };
                 // A rate may have been unlimited until now.
-                (*volume, wanted.zip(*part, |wanted, part| if wanted.is_finite() { wanted } else { part }))
+                let rate = |wanted, part| if wanted == Bound::Unlimited { part } else { wanted };
+                let (iops, bandwidth) =
+                    (rate(wanted.iops, part.iops), rate(wanted.bandwidth, part.bandwidth));
+                (*volume, Amounts { iops, bandwidth, ..wanted })
             };
             gateway.target = parts.iter().map(target).collect();
-            own.add((parts.values().map(|part| part.requests).sum(), parts));
+            own.add((sum(parts.values().map(|part| part.requests)), parts));
         }
         for (volume, own) in &own.volumes {
-            let available = reserved.leaves(*volume, self.limits(*volume)).max(*own);
+            let available = reserved.leaves(*volume, self.limits(*volume)).zip(*own, Bound::max);
             let mut cells: Vec<_> =
                 listening_targets(self, &listening).filter_map(|t| t.get_mut(volume)).collect();
             fit_requests(available.requests, cells.iter_mut().map(|cell| &mut cell.requests));
             fit_rates(available.iops, cells.iter_mut().map(|cell| &mut cell.iops));
             fit_rates(available.bandwidth, cells.iter_mut().map(|cell| &mut cell.bandwidth));
         }
-        let available = (f64::from(self.total()) - reserved.requests).max(own.requests);
+        let available = Bound::AtMost(u64::from(self.left(reserved.requests)).max(own.requests));
         let cells = listening_targets(self, &listening).flat_map(Holding::values_mut);
         fit_requests(available, cells.map(|cell| &mut cell.requests));
+    }
+
+    /// What of the total is left beside so many requests.
+    fn left(&self, reserved: u64) -> u32 {
+        self.total().saturating_sub(u32::try_from(reserved).unwrap_or(u32::MAX))
     }
 
     /// What is spoken for by gateways other than `sharing`.
@@ -135,7 +144,7 @@ impl Controller {
         for key in self.gateways.keys().filter(|key| !sharing.contains(key)) {
             if self.takes_part(now, *key) {
                 let told = self.ledger.told(now, *key);
-                reserved.add((told.values().map(|amounts| amounts.requests).sum(), told));
+                reserved.add((sum(told.values().map(|amounts| amounts.requests)), told));
             } else {
                 reserved.add(self.ledger.reserved(now, *key));
             }
@@ -160,7 +169,7 @@ impl Controller {
 }
 
 /// By volume, what its gateways saw.
-type Seen = std::collections::BTreeMap<VolumeKey, Vec<(GatewayKey, PortObservation)>>;
+type Seen = BTreeMap<VolumeKey, Vec<(GatewayKey, PortObservation)>>;
 
 fn listening_targets<'a>(
     controller: &'a mut Controller,
@@ -170,20 +179,41 @@ fn listening_targets<'a>(
     gateways.map(|(_, gateway)| &mut gateway.target)
 }
 
-/// The limits of `limits`, as far as `left` leaves them for so many ports.
-fn left_of(limits: Limits, left: Amounts, ports: usize) -> Limits {
-    let ports = u32::try_from(ports).unwrap_or(u32::MAX);
-    let left = Grant::from(left);
+/// The limits of `limits`, as far as `left` leaves them for so many ports. Where nothing is left of a rate,
+/// the law is told the whole limit; `retarget` cuts what it makes of that down to the parts that are always
+/// left.
+fn left_of(limits: Limits, left: Bounds, ports: usize) -> Limits {
+    let ports = NonZeroU32::new(u32::try_from(ports).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);
+    let iops = || left.iops.limit().and_then(MilliIops::new).map(Iops::from);
+    let bandwidth = || left.bandwidth.limit().and_then(Bandwidth::new);
     Limits {
         concurrency: limits
             .concurrency
-            .map(|_| left.concurrency.max(NonZeroU32::new(ports).unwrap_or(NonZeroU32::MIN))),
-        max_iops: limits.max_iops.map(|limit| left.max_iops.unwrap_or(limit)),
-        max_bandwidth: limits.max_bandwidth.map(|limit| left.max_bandwidth.unwrap_or(limit)),
+            .map(|limit| NonZeroU32::new(left.requests.of(limit.get())).unwrap_or(ports).max(ports)),
+        max_iops: limits.max_iops.map(|limit| iops().unwrap_or(limit)),
+        max_bandwidth: limits.max_bandwidth.map(|limit| bandwidth().unwrap_or(limit)),
     }
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates, which is what is meant
-fn whole(requests: f64) -> u32 {
-    requests as u32
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_law_is_told_what_is_left_of_a_limit_and_the_limit_where_nothing_is() {
+        let told = |concurrency, iops, bandwidth| Limits {
+            concurrency: NonZeroU32::new(concurrency),
+            max_iops: Iops::new(iops),
+            max_bandwidth: Bandwidth::new(bandwidth),
+        };
+        let limits = told(9, 900.0, 9_000);
+        let left = |requests, iops, bandwidth| Bounds {
+            requests: Bound::AtMost(requests),
+            iops: Bound::AtMost(iops),
+            bandwidth: Bound::AtMost(bandwidth),
+        };
+        assert_eq!(left_of(limits, left(7, 1_500, 80), 3), told(7, 1.5, 80));
+        assert_eq!(left_of(limits, left(0, 0, 0), 3), told(3, 900.0, 9_000), "a request for each port");
+        assert_eq!(left_of(Limits::default(), Bounds::UNLIMITED, 3), Limits::default());
+    }
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use weir_control::{Grant, Latency, Limits, PortObservation, VolumeObservation};
-use weir_model::{Bandwidth, Instant, IoKind, Iops, Objective, Slo, Span, Target, VolumeId};
+use weir_model::{Bandwidth, Instant, IoKind, Iops, MilliIops, Objective, Slo, Span, Target, VolumeId};
 use weir_sched::{Chain, VolumeKnobs};
 
 use crate::config::VolumeConfig;
@@ -115,7 +115,7 @@ impl Volume {
         };
         knobs(Limits {
             concurrency: least(Some(concurrency), self.limits.concurrency),
-            max_iops: least(max_iops, self.limits.max_iops),
+            max_iops: least(max_iops.map(Iops::from), self.limits.max_iops),
             max_bandwidth: least(max_bandwidth, self.limits.max_bandwidth),
         })
     }
@@ -323,7 +323,8 @@ impl VolumeTable {
         of
     }
 
-    /// The grant of so much concurrency with an equal part of the rates that its volume may have over all its ports.
+    /// The grant of so much concurrency with an equal part of the rates that its volume may have over all its
+    /// ports, rounded down.
     pub(crate) fn part_of_limits(&self, id: VolumeId, concurrency: NonZeroU32) -> Grant {
         let first = self.get(id).port_of.filter(|of| self.contains(*of)).unwrap_or(id);
         let limits = self.get(first).limits;
@@ -332,7 +333,9 @@ impl VolumeTable {
         let ports = u32::try_from(ports).expect("fewer than 2^32 volumes");
         Grant {
             concurrency,
-            max_iops: limits.max_iops.and_then(|limit| Iops::new(limit.get() / f64::from(ports))),
+            max_iops: limits
+                .max_iops
+                .map(|limit| MilliIops::at_least_one(MilliIops::at_most(limit).get() / u64::from(ports))),
             max_bandwidth: limits
                 .max_bandwidth
                 .and_then(|limit| Bandwidth::new((limit.get() / u64::from(ports)).max(1))),

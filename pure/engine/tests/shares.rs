@@ -6,7 +6,7 @@ use weir_engine::{
     Control, Dispatch, Engine, EngineConfig, Event, Grant, GrantedBy, Grants, MaestroConfig, PortConfig,
     Request, TotalConcurrency, VolumeConfig,
 };
-use weir_model::{Instant, IoId, IoKind, Iops, Objective, Priority, Span, VolumeId};
+use weir_model::{Instant, IoId, IoKind, Iops, MilliIops, Objective, Priority, Span, VolumeId};
 
 const fn at(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)
@@ -146,11 +146,11 @@ fn the_ports_of_a_volume_share_its_limits() {
     let limited = VolumeConfig { max_iops: Iops::new(1000.0), ..VolumeConfig::default() };
     let first = engine.add_volume(at(0), limited);
     let second = engine.add_volume(at(0), VolumeConfig { port_of: Some(first), ..VolumeConfig::default() });
-    let rates = [first, second].map(|port| engine.grant(port).unwrap().max_iops.map(Iops::get));
-    assert_eq!(rates, [Some(500.0), Some(500.0)]);
+    let rates = [first, second].map(|port| engine.grant(port).unwrap().max_iops);
+    assert_eq!(rates, [MilliIops::new(500_000), MilliIops::new(500_000)]);
     engine.handle_timeout(at(2000));
-    let rates = [first, second].map(|port| engine.grant(port).unwrap().max_iops.map_or(0.0, Iops::get));
-    assert!(rates.iter().sum::<f64>() <= 1000.0, "{rates:?}");
+    let rates = [first, second].map(|port| engine.grant(port).unwrap().max_iops.map_or(0, MilliIops::get));
+    assert!(rates.iter().sum::<u64>() <= 1_000_000, "{rates:?}");
 }
 
 #[test]

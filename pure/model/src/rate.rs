@@ -1,6 +1,7 @@
 //! Rates: requests and bytes a second, and what a volume was offered over a span.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -11,6 +12,12 @@ use crate::Span;
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Iops(f64);
+
+/// Thousandths of a request a second, above zero: a rate whose parts add up exactly.
+///
+/// Parts of an [`Iops`] do not: each sum of floats is rounded. So what is granted is counted in these.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct MilliIops(NonZeroU64);
 
 /// Bytes a second, above zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -31,6 +38,45 @@ impl Iops {
     /// Requests a second.
     pub const fn get(self) -> f64 {
         self.0
+    }
+}
+
+impl MilliIops {
+    /// `rate` thousandths of a request a second; `None` for zero.
+    pub const fn new(rate: u64) -> Option<Self> {
+        match NonZeroU64::new(rate) {
+            Some(rate) => Some(Self(rate)),
+            None => None,
+        }
+    }
+
+    /// The most that is not above `rate`, but at least one thousandth: 333.3339 requests a second are
+    /// 333.333.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates, which is what is meant
+    pub fn at_most(rate: Iops) -> Self {
+        // The product may be rounded, 4.35 x 1000 to less than 4350; so the nearest is tried first.
+        let nearest = Self::at_least_one((rate.0 * 1000.0).round() as u64);
+        if Iops::from(nearest) <= rate { nearest } else { Self::at_least_one(nearest.get() - 1) }
+    }
+
+    /// `rate` thousandths of a request a second, but at least one.
+    pub const fn at_least_one(rate: u64) -> Self {
+        match NonZeroU64::new(rate) {
+            Some(rate) => Self(rate),
+            None => Self(NonZeroU64::MIN),
+        }
+    }
+
+    /// Thousandths of a request a second.
+    pub const fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl From<MilliIops> for Iops {
+    #[allow(clippy::cast_precision_loss)] // above 2^53, where no device is
+    fn from(rate: MilliIops) -> Self {
+        Self(rate.get() as f64 / 1000.0)
     }
 }
 
@@ -105,5 +151,31 @@ impl Offered {
     #[allow(clippy::cast_precision_loss)]
     pub fn read_fraction(&self) -> Option<f64> {
         (self.total() > 0).then(|| self.reads as f64 / self.total() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thousandths(rate: f64) -> u64 {
+        MilliIops::at_most(Iops::new(rate).unwrap()).get()
+    }
+
+    #[test]
+    fn a_rate_becomes_the_most_thousandths_that_are_not_above_it() {
+        assert_eq!(
+            [333.3339, 333.3331, 4.35, 1.001, 900.0].map(thousandths),
+            [333_333, 333_333, 4350, 1001, 900_000]
+        );
+        for rate in 1..10_000 {
+            let rate = MilliIops::new(rate).unwrap();
+            assert_eq!(MilliIops::at_most(rate.into()), rate, "there and back");
+        }
+    }
+
+    #[test]
+    fn no_rate_is_so_low_that_it_becomes_none_and_none_too_high() {
+        assert_eq!([1e-300, 0.0004, 0.0019, 1e300].map(thousandths), [1, 1, 1, u64::MAX]);
     }
 }

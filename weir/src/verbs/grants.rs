@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use weir_engine::{Entry, Event, Grant, GrantedBy};
-use weir_model::{Instant, VolumeId};
+use weir_model::{Instant, Iops, VolumeId};
 use weir_recording::{ReadError, Reader};
 
 use crate::failure::Failure;
@@ -179,7 +179,7 @@ fn list(files: &[PathBuf], changes: Merged) -> Result<(), Failure> {
     for change in changes {
         let Change { at, recording, what: What::Granted(volume, grant, by) } = change? else { continue };
         let at = at.since(Instant::ORIGIN).as_secs_f64();
-        let iops = grant.max_iops.map_or(String::new(), |limit| limit.get().to_string());
+        let iops = grant.max_iops.map_or(String::new(), |limit| Iops::from(limit).get().to_string());
         let bandwidth = grant.max_bandwidth.map_or(String::new(), |limit| limit.get().to_string());
         let by = match by {
             GrantedBy::Law => "law",

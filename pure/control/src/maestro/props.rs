@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
-use weir_model::{Bandwidth, Iops, LatencyHistogram, Objective, Percentile, Priority, Span, Target};
+use weir_model::{Bandwidth, Iops, LatencyHistogram, MilliIops, Objective, Percentile, Priority, Span, Target};
 
 use super::*;
 use crate::{Limits, PortObservation};
@@ -112,8 +112,8 @@ fn assert_holds(seen: &ArrayObservation, setting: &ArraySetting) -> Result<(), T
         for number in [performance.unwrap_or_default(), slope, found, had, required, allotted] {
             prop_assert!(number.is_finite(), "{:?}", given.reasoning);
         }
-        let iops: f64 = given.ports.iter().filter_map(|grant| Some(grant.max_iops?.get())).sum();
-        prop_assert!(seen.limits.max_iops.is_none_or(|limit| iops <= limit.get()));
+        let iops: u64 = given.ports.iter().filter_map(|grant| Some(grant.max_iops?.get())).sum();
+        prop_assert!(seen.limits.max_iops.is_none_or(|limit| iops <= MilliIops::at_most(limit).get()));
         let bytes: u64 = given.ports.iter().filter_map(|grant| Some(grant.max_bandwidth?.get())).sum();
         prop_assert!(seen.limits.max_bandwidth.is_none_or(|limit| bytes <= limit.get()));
     }

@@ -7,8 +7,12 @@
 //! it says how slow the port is, and not how much comes through it.
 //!
 //! Each port has at least a twentieth of an equal share, so that one that was idle can begin.
+//!
+//! **Rounding.** A part is a float until here. It is rounded down to whole thousandths of a request a second,
+//! and to whole bytes a second, so that the sum of the parts never exceeds the limit. But each port has at
+//! least one unit: of a limit of 3 bytes a second, four ports have one byte each.
 
-use weir_model::{Bandwidth, Iops};
+use weir_model::{Bandwidth, MilliIops};
 
 use super::observation::{ApplicationObservation, PortObservation, amount};
 
@@ -18,10 +22,11 @@ const FLOOR: f64 = 0.05;
 const ROUNDING: f64 = 1.0 - 1e-9;
 
 /// Each port's part of the limits of the application.
-pub(crate) fn split(application: &ApplicationObservation) -> Vec<(Option<Iops>, Option<Bandwidth>)> {
+pub(crate) fn split(application: &ApplicationObservation) -> Vec<(Option<MilliIops>, Option<Bandwidth>)> {
     let ports = &application.ports;
     let limits = application.limits;
-    let by_requests = limits.max_iops.map(|limit| (limit, parts(ports, |port| port.arrived)));
+    let by_requests =
+        limits.max_iops.map(MilliIops::at_most).map(|limit| (limit, parts(ports, |port| port.arrived)));
     let by_bytes = limits.max_bandwidth.map(|limit| (limit, parts(ports, |port| port.arrived_bytes)));
     let iops = |i: usize| {
         let (limit, parts) = by_requests.as_ref()?;
@@ -52,9 +57,10 @@ fn shares(amounts: Vec<f64>) -> Vec<f64> {
     amounts.into_iter().map(|amount| if sum > 0.0 { amount / sum } else { equal }).collect()
 }
 
-/// A rate of which a part is no rate any more is so low that nobody can tell.
-fn iops_of(limit: Iops, part: f64) -> Iops {
-    Iops::new(limit.get() * part).unwrap_or(limit)
+/// At least a thousandth of a request a second: there is no less.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // of a number that is less
+fn iops_of(limit: MilliIops, part: f64) -> MilliIops {
+    MilliIops::at_least_one((to_f64(limit.get()) * part) as u64)
 }
 
 /// At least a byte a second: there is no less.
@@ -70,7 +76,7 @@ const fn to_f64(value: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use weir_model::Objective;
+    use weir_model::{Iops, Objective};
 
     use super::*;
     use crate::maestro::observation::Limits;
@@ -100,7 +106,7 @@ mod tests {
 
     #[test]
     fn with_one_port_its_part_is_the_limit_itself() {
-        assert_eq!(split(&volume(1000, &[(0, 0.0)])), [(Iops::new(1000.0), Bandwidth::new(1000))]);
+        assert_eq!(split(&volume(1000, &[(0, 0.0)])), [(MilliIops::new(1_000_000), Bandwidth::new(1000))]);
     }
 
     #[test]
@@ -132,7 +138,7 @@ mod tests {
             let ports = [(7, 0.3), (0, 0.0), (u64::from(u32::MAX), 7.5), (3, f64::NAN)];
             let (iops, bandwidth): (Vec<_>, Vec<_>) =
                 split(&volume(limit, &ports)).into_iter().map(|(a, b)| (a.unwrap(), b.unwrap())).unzip();
-            assert!(iops.iter().map(|part| part.get()).sum::<f64>() <= to_f64(limit));
+            assert!(iops.iter().map(|part| part.get()).sum::<u64>() <= limit * 1000);
             assert!(bandwidth.iter().map(|part| part.get()).sum::<u64>() <= limit);
         }
     }

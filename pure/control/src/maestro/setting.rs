@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
-use weir_model::{Bandwidth, Iops};
+use weir_model::{Bandwidth, MilliIops};
 
 /// What the law decides for the next control interval, in the order of the observation's applications.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,13 +21,14 @@ pub struct ApplicationSetting {
     pub reasoning: Reasoning,
 }
 
-/// What a volume may do at one port.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+/// What a volume may do at one port. Whole numbers, which a ledger can add up and compare without rounding.
+/// The law calculates with fractions, which `rate_split.rs` and `port_allocator.rs` make whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Grant {
     /// Requests at the device at a time.
     pub concurrency: NonZeroU32,
-    /// Requests a second, if the volume has a limit: this port's part of it.
-    pub max_iops: Option<Iops>,
+    /// Thousandths of a request a second, if the volume has a limit: this port's part of it.
+    pub max_iops: Option<MilliIops>,
     /// Bytes a second, if the volume has a limit: this port's part of it.
     pub max_bandwidth: Option<Bandwidth>,
 }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use weir_control::{Grant, PortObservation, TotalConcurrency};
-use weir_model::{Bandwidth, Iops, Span};
+use weir_model::{Bandwidth, MilliIops, Span};
 
 use super::*;
 use crate::config::{ControllerConfig, VolumeConfig};
@@ -148,7 +148,7 @@ fn claims_to_a_controller_that_has_just_started_starve_nobody_for_more_than_a_le
     for (acknowledges, new_runs) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut controller = controller();
         let mut claim = hello(7, 1_000_000, Span::MAX);
-        claim.volumes[0].grant.max_iops = Iops::new(1e300);
+        claim.volumes[0].grant.max_iops = MilliIops::new(u64::MAX);
         claim.volumes[0].grant.max_bandwidth = Bandwidth::new(u64::MAX);
         let mut a = controller.handle_connected(at(0), "a", &claim).unwrap();
         assert_eq!(held(&controller.status(at(0)), "a"), TOTAL, "what it can have been granted before");

@@ -12,14 +12,14 @@ use std::num::NonZeroU32;
 
 use weir_control::{Grant, Limits, TotalConcurrency};
 use weir_controller::{Connection, Controller, ControllerConfig, Event, Grants, Hello, Report, VolumeConfig};
-use weir_model::{Bandwidth, Instant, Iops, Objective, Priority, Span};
+use weir_model::{Bandwidth, Instant, Iops, MilliIops, Objective, Priority, Span};
 
 pub use gateway::Gateway;
 
 pub const STEP: Span = Span::from_millis(10);
 pub const INTERVAL: Span = Span::from_millis(100);
 pub const LEASE: Span = INTERVAL.saturating_mul(3);
-pub const IOPS: f64 = 900.0;
+pub const IOPS: u32 = 900;
 pub const BANDWIDTH: u64 = 9_000_001;
 
 /// A message on its way up.
@@ -91,8 +91,11 @@ pub struct World {
 
 /// Volumes: of one both rates are limited, of one its requests are.
 pub fn volumes() -> BTreeMap<String, VolumeConfig> {
-    let limited =
-        Limits { concurrency: None, max_iops: Iops::new(IOPS), max_bandwidth: Bandwidth::new(BANDWIDTH) };
+    let limited = Limits {
+        concurrency: None,
+        max_iops: Iops::new(f64::from(IOPS)),
+        max_bandwidth: Bandwidth::new(BANDWIDTH),
+    };
     let narrow = Limits { concurrency: NonZeroU32::new(9), ..Limits::default() };
     let with = |limits| VolumeConfig { limits, ..VolumeConfig::default() };
     [("free", Limits::default()), ("limited", limited), ("narrow", narrow)]
@@ -244,12 +247,13 @@ impl World {
         }
     }
 
-    /// What the gateways hold of a volume, in sum; rates only of those that were ever told any.
-    pub fn held(&self, volume: &str) -> (u32, f64, u64) {
+    /// What the gateways hold of a volume, in sum: requests, thousandths of a request a second, bytes a
+    /// second. Rates only of those that were ever told any.
+    pub fn held(&self, volume: &str) -> (u32, u64, u64) {
         let grants = self.gateways.iter().filter_map(|gateway| gateway.grant(self.now, volume));
-        grants.fold((0, 0.0, 0), |(requests, iops, bandwidth), grant: Grant| {
+        grants.fold((0, 0, 0), |(requests, iops, bandwidth), grant: Grant| {
             let rates =
-                (grant.max_iops.map_or(0.0, Iops::get), grant.max_bandwidth.map_or(0, Bandwidth::get));
+                (grant.max_iops.map_or(0, MilliIops::get), grant.max_bandwidth.map_or(0, Bandwidth::get));
             (requests + grant.concurrency.get(), iops + rates.0, bandwidth + rates.1)
         })
     }
@@ -271,7 +275,7 @@ impl World {
             |volume| self.gateways.iter().map(|gateway| gateway.grant(self.now, volume)).collect::<Vec<_>>();
         assert!(self.sum() <= self.total(), "{} at {:?}", self.sum(), self.now);
         let (_, iops, bandwidth) = self.held("limited");
-        let within = iops <= IOPS * 1.000_001 && bandwidth <= BANDWIDTH;
+        let within = iops <= u64::from(IOPS) * 1000 && bandwidth <= BANDWIDTH;
         assert!(within, "{iops} {bandwidth} at {:?}: {:?}", self.now, split("limited"));
         let narrow = self.held("narrow").0;
         assert!(narrow <= 9, "{narrow} at {:?}: {:?}", self.now, split("narrow"));

@@ -255,7 +255,7 @@ impl Volume {
     }
 
     fn refresh_rates(&mut self, now: Instant) {
-        let granted = self.grant.and_then(|grant| grant.max_iops);
+        let granted = self.grant.and_then(|grant| grant.max_iops).map(weir_model::Iops::from);
         let iops = self.config.max_iops.into_iter().chain(granted).map(weir_model::Iops::get);
         self.requests.set_rate(now, iops.reduce(f64::min));
         let granted = self.grant.and_then(|grant| grant.max_bandwidth);

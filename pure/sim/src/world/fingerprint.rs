@@ -72,7 +72,7 @@ impl Observer for Fingerprint {
             }
             Event::Granted { volume, grant, .. } => {
                 self.add(5 << 61 | u64::from(volume.0) << 32 | u64::from(grant.concurrency.get()));
-                self.add(grant.max_iops.map_or(0, |limit| limit.get().to_bits()));
+                self.add(grant.max_iops.map_or(0, |limit| limit.get()));
                 self.add(grant.max_bandwidth.map_or(0, weir_model::Bandwidth::get));
             }
             Event::Allocated { volume, reasoning } => {
