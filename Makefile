@@ -39,7 +39,7 @@ bench:
 	cargo run --quiet --package weir-bench -- speed $(ARGS)
 
 bench-qos:
-	@scripts/setup bench
+	@scripts/setup qos
 	cargo run --quiet --package weir-bench -- qos $(ARGS)
 
 bench-ports:
