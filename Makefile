@@ -17,9 +17,10 @@ SKIPPED := $(or $(CARGO_TARGET_DIR),target)/tmp/skipped
 
 .PHONY: run test fuzz bench bench-qos bench-ports setup fmt lint doc clean
 
+# The profile "demo" is compiled faster than a release. With arguments, cargo builds the release.
 run:
 	@scripts/setup build
-	cargo run --release --quiet --package weir -- $(or $(ARGS),demo)
+	cargo run --profile $(if $(ARGS),release,demo) --quiet --package weir -- $(or $(ARGS),demo)
 
 test:
 	@scripts/setup test
@@ -39,7 +40,7 @@ bench:
 	cargo run --quiet --package weir-bench -- speed $(ARGS)
 
 bench-qos:
-	@scripts/setup bench
+	@scripts/setup qos
 	cargo run --quiet --package weir-bench -- qos $(ARGS)
 
 bench-ports:

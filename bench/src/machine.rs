@@ -27,11 +27,11 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// This one. `programs`: what is measured besides weir, or measures it.
     ///
     /// # Errors
     /// If the kernel does not tell, or a program is missing.
-    pub(super) fn read(bed: &TestBed) -> anyhow::Result<Self> {
+    pub(super) fn read(bed: &TestBed, programs: &[&str]) -> anyhow::Result<Self> {
         let read = |path: &'static str| fs::read_to_string(path).context(path);
         let version = |program: &str| -> anyhow::Result<String> {
             let text = output_of(Command::new(program).arg("--version"), &format!("{program} --version"))?;
@@ -44,10 +44,7 @@ impl Machine {
             kernel: read("/proc/sys/kernel/osrelease")?.trim().to_owned(),
             memory_mib: memory_mib(&read("/proc/meminfo")?),
             file_system: file_system(&read("/proc/self/mounts")?, bed.images()).to_owned(),
-            programs: ["fio", "qemu-nbd", "nbdkit"]
-                .into_iter()
-                .map(version)
-                .collect::<anyhow::Result<_>>()?,
+            programs: programs.iter().map(|program| version(program)).collect::<anyhow::Result<_>>()?,
         })
     }
 }
@@ -78,7 +75,9 @@ impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cores, cpu, kernel, memory_mib, file_system, .. } = self;
         writeln!(f, "{cores} cores of {cpu}, {memory_mib} MiB, Linux {kernel}, files on {file_system}.")?;
-        writeln!(f, "{}.", self.programs.join("; "))?;
+        if !self.programs.is_empty() {
+            writeln!(f, "{}.", self.programs.join("; "))?;
+        }
         let pinned = if self.pinned { "a core each" } else { "one core together, which says little" };
         writeln!(f, "Server and client have {pinned}.")
     }

@@ -114,7 +114,12 @@ fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
     let bed =
         TestBed::prepare(arguments.dir.as_deref(), arguments.weir.as_deref(), arguments.against.as_deref())?;
-    let occasion = Occasion::read(if is_of_builds { "builds" } else { "bench" }, &bed, effort)?;
+    let occasion = Occasion::read(
+        if is_of_builds { "builds" } else { "bench" },
+        &["fio", "qemu-nbd", "nbdkit"],
+        &bed,
+        effort,
+    )?;
     for case in versus.iter().filter(|case| case.store == Store::File) {
         servers::write_images(&bed, case.rival)?;
     }
@@ -155,7 +160,7 @@ fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     ensure!(!cases.is_empty(), none_wanted(qos::CASES.iter().map(|case| case.name.to_owned())));
 
     let bed = TestBed::prepare(arguments.dir.as_deref(), arguments.weir.as_deref(), None)?;
-    let occasion = Occasion::read("qos", &bed, effort)?;
+    let occasion = Occasion::read("qos", &[], &bed, effort)?;
     let outcome = qos::measure(&bed, &cases, effort)?;
     let report =
         Report::new(occasion, outcome.rows(), serde_json::to_value(&outcome)?).with_table(outcome.table());
@@ -174,7 +179,7 @@ fn ports(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     ensure!(!runs.is_empty(), none_wanted(ports::RUNS.iter().map(|(name, ..)| (*name).to_owned())));
 
     let bed = TestBed::prepare(arguments.dir.as_deref(), arguments.weir.as_deref(), None)?;
-    let occasion = Occasion::read("ports", &bed, effort)?;
+    let occasion = Occasion::read("ports", &["fio"], &bed, effort)?;
     let mut progress = Progress::new(effort.rounds * runs.iter().map(|(_, steps, _)| steps).sum::<u32>());
     let mut rows = Vec::new();
     for _ in 0..effort.rounds {

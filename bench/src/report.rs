@@ -143,11 +143,16 @@ impl Row {
 }
 
 impl Occasion {
-    /// This one.
+    /// This one. `programs`: what is measured besides weir, or measures it.
     ///
     /// # Errors
-    /// If git or the kernel does not tell, or a program that is needed is missing.
-    pub(super) fn read(kind: &'static str, bed: &TestBed, effort: Effort) -> anyhow::Result<Self> {
+    /// If git or the kernel does not tell, or one of the programs is missing.
+    pub(super) fn read(
+        kind: &'static str,
+        programs: &[&str],
+        bed: &TestBed,
+        effort: Effort,
+    ) -> anyhow::Result<Self> {
         let git = |arguments: &[&str]| {
             let mut command = Command::new("git");
             command.current_dir(bed.root()).args(arguments);
@@ -158,7 +163,7 @@ impl Occasion {
             date: output_of(Command::new("date").args(["--utc", "+%F"]), "date")?.trim().to_owned(),
             commit: git(&["rev-parse", "--short", "HEAD"])?.trim().to_owned(),
             modified: !git(&["status", "--porcelain", "--", ".", ":!bench/results"])?.is_empty(),
-            machine: Machine::read(bed)?,
+            machine: Machine::read(bed, programs)?,
             effort,
         })
     }

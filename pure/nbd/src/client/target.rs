@@ -115,6 +115,7 @@ mod tests {
         for (uri, address, export) in [
             ("nbd://server/disk", tcp("server", 10809), "disk"),
             ("nbd://server", tcp("server", 10809), ""),
+            ("nbd://zürich/disk", tcp("zürich", 10809), "disk"),
             ("nbd://127.0.0.1:7000/", tcp("127.0.0.1", 7000), ""),
             ("nbd://[::1]:7000/a/b", tcp("::1", 7000), "a/b"),
             ("nbd:///disk", tcp("localhost", 10809), "disk"),
