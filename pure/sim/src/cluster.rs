@@ -145,7 +145,8 @@ impl<'a> Run<'a> {
     /// Everything that happens now.
     fn turn(&mut self) -> Going {
         let now = self.now;
-        while let Some((_, fault)) = self.faults.pop_front_if(|(at, _)| *at <= now) {
+        while self.faults.front().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, fault)) = self.faults.pop_front() else { break };
             self.wrong_until = self.wrong_until.max(now + fault.lasts());
             self.follow(fault);
         }

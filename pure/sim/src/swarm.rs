@@ -30,7 +30,7 @@ const CLUSTERS: u64 = 4;
 /// # Errors
 /// If something happens that must not happen in any run; the run stops there.
 pub fn run(seed: u64, observer: &mut dyn Observer) -> Result<Outcome, Violation> {
-    if seed % CLUSTERS == 0 {
+    if seed.is_multiple_of(CLUSTERS) {
         cluster::run(&cluster::scenario(seed), observer)
     } else {
         world(seed).run(observer)
