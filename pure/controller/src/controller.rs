@@ -177,7 +177,7 @@ impl Controller {
             stream.heard = (report.number, now);
             stream.report = Some((now, seen));
         }
-        if !self.recovering && self.takes_part(now, key) {
+        if !self.recovering && (self.takes_part(now, key) || self.is_held_up(now, key)) {
             self.owe(key, Due::Renewal);
         }
         if has_changed {
@@ -278,15 +278,22 @@ impl Controller {
         if self.ledger.is_behind(key) {
             return None;
         }
+        let told = self.ledger.told(now, key);
+        let mut left = self.fallback(told.keys().copied());
+        left.iter_mut()
+            .for_each(|(volume, part)| *part = told.get(volume).map_or(*part, |told| part.min(*told)));
         let gateway = self.gateways.get_mut(&key)?;
         let stream = gateway.stream.as_ref()?;
         let connection = stream.connection;
         let (holding, (answers, heard), lease) = if due == Due::Welcome {
             (stream.held.clone(), (0, stream.began), stream.left)
+        } else if !self.ledger.hears(now, key) {
+            // It was held up. Once it has acknowledged this, it takes part again.
+            (left, stream.heard, self.config.lease())
         } else {
             let permitted = self.ledger.permit(now, key, &gateway.target);
             gateway.is_short = differ(&gateway.target, &permitted);
-            if due == Due::Change && !differ(&permitted, &self.ledger.told(now, key)) {
+            if due == Due::Change && !differ(&permitted, &told) {
                 return None;
             }
             (permitted, stream.heard, self.config.lease())
@@ -370,6 +377,12 @@ impl Controller {
     pub(crate) fn takes_part(&self, now: Instant, key: GatewayKey) -> bool {
         let streams = self.gateways.get(&key).is_some_and(|gateway| gateway.stream.is_some());
         streams && self.ledger.hears(now, key)
+    }
+
+    /// Whether a gateway has a stream, and has acknowledged nothing on it for a lease: its engine was held up.
+    fn is_held_up(&self, now: Instant, key: GatewayKey) -> bool {
+        let stream = self.gateways.get(&key).and_then(|gateway| gateway.stream.as_ref());
+        stream.is_some_and(|stream| now >= stream.began + self.config.lease()) && !self.ledger.hears(now, key)
     }
 
     pub(crate) fn listening(&self, now: Instant) -> Vec<GatewayKey> {

@@ -186,3 +186,16 @@ fn a_gateway_that_wakes_up_has_no_lease() {
     world.run(SECOND + LEASE);
     assert!(world.of(3) > 12, "{:?}", bounds(&world));
 }
+
+/// Its engine was held up, so that it acknowledged nothing for a lease; its stream lived all the while.
+#[test]
+fn a_gateway_that_acknowledged_nothing_for_a_lease_takes_part_again_on_the_same_stream() {
+    let mut world = settled(96, 4);
+    let (before, accepted) = (world.of(0), world.accepted("gateway0"));
+    world.stream(0).expect("it is connected").up.lose = u32::MAX;
+    world.run(LEASE + LEASE);
+    assert!(world.of(0) <= 12, "{:?}", bounds(&world));
+    world.stream(0).expect("it is connected").up.lose = 0;
+    world.run(SECOND);
+    assert_eq!((world.of(0), world.accepted("gateway0")), (before, accepted), "{:?}", bounds(&world));
+}

@@ -176,3 +176,14 @@ fn a_driver_that_was_held_up_issues_nothing_with_a_lease_that_is_over() {
     submit(&mut engine, at(600), volume, 5);
     assert_eq!(issued(&mut engine, at(600)).len(), 1, "before anybody said that time has passed");
 }
+
+/// They are acknowledged like all others. Before them, a lease may have been longer.
+#[test]
+fn grants_that_come_after_their_time_end_the_lease_before_them() {
+    let mut engine = Engine::new(at(0), port());
+    let volume = engine.add_volume(at(0), VolumeConfig::default());
+    engine.set_fallback(at(0), vec![(volume, concurrency(3))]);
+    engine.handle_grants(at(100), Grants { until: at(1100), volumes: vec![(volume, concurrency(40))] });
+    engine.handle_grants(at(600), Grants { until: at(500), volumes: vec![(volume, concurrency(2))] });
+    assert_eq!((bound(&engine, volume), engine.snapshot().granted_until), (3, None));
+}

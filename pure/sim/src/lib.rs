@@ -8,6 +8,7 @@
 //!   can also be driven by a clock.
 //! - [`Scenario`]: what a run is made of, as plain values. [`World`] runs it; an [`Observer`] is told what happens.
 //! - [`Seed`]: every draw comes from a stream that is known by its name, so that a run is its seed and its scenario.
+//! - [`cluster`]: a controller and several gateways before one array, with clocks, links and processes that fail.
 //! - [`swarm`]: random scenarios. Checkers watch these and every other run, and end it with a [`Violation`].
 //!
 //! # A run
@@ -66,6 +67,7 @@
 mod array;
 mod cache;
 mod check;
+pub mod cluster;
 mod disk;
 mod event_queue;
 mod link;

@@ -1,6 +1,6 @@
 //! Random small scenarios: what nobody would think of to write a test for.
 //!
-//! A seed gives a pool, an array, one to eight volumes, loads, promises, limits and mishaps, each drawn so that bounds
+//! One seed in four gives a whole cluster ([`crate::cluster`]). Each other gives a pool, an array, one to eight volumes, loads, promises, limits and mishaps, each drawn so that bounds
 //! are met often: windows of a few control periods, deadlines shorter than a stall, depths of one. What a run must
 //! hold is not written down here: the checkers of every run know it ([`crate::Violation`]).
 //!
@@ -16,11 +16,28 @@ use rand::RngExt;
 use weir_engine::{Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, TotalConcurrency};
 use weir_model::{QueueDepth, Span, TimeShare};
 
+use crate::check::Violation;
+use crate::cluster;
 use crate::random::{Prng, Seed};
 use crate::scenario::Scenario;
-use crate::world::World;
+use crate::world::{Observer, Outcome, World};
 
-/// The scenario of a seed; always the same.
+/// One seed in so many is a whole cluster; the others are one pool.
+const CLUSTERS: u64 = 4;
+
+/// Runs what the seed stands for: every fourth a cluster ([`crate::cluster`]), the others a pool.
+///
+/// # Errors
+/// If something happens that must not happen in any run; the run stops there.
+pub fn run(seed: u64, observer: &mut dyn Observer) -> Result<Outcome, Violation> {
+    if seed.is_multiple_of(CLUSTERS) {
+        cluster::run(&cluster::scenario(seed), observer)
+    } else {
+        world(seed).run(observer)
+    }
+}
+
+/// The scenario of the pool of a seed; always the same.
 pub fn scenario(seed: u64) -> Scenario {
     let stream = |name: &str| Seed(seed).stream(&format!("swarm/{name}"));
     let duration = span(&mut stream("duration"), 300, 2_000);
@@ -30,7 +47,7 @@ pub fn scenario(seed: u64) -> Scenario {
     Scenario { seed, duration, engine: engine(&mut stream("engine")), array, volumes, faults }
 }
 
-/// The run of a seed: that of its scenario, where some volumes are loaded by a made-up recording with requests of
+/// The run of the pool of a seed: that of its scenario, where some volumes are loaded by a made-up recording with requests of
 /// every kind.
 pub fn world(seed: u64) -> World {
     let scenario = scenario(seed);

@@ -50,7 +50,7 @@ pub(crate) fn sim(arguments: &SimArguments) -> Result<(), Failure> {
             process::exit(1);
         }));
         let mut fingerprint = Fingerprint::new();
-        let line = match swarm::world(seed).run(&mut fingerprint) {
+        let line = match swarm::run(seed, &mut fingerprint) {
             Ok(outcome) => success_line(seed, outcome, fingerprint),
             Err(violation) => {
                 failed += 1;

@@ -14,7 +14,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("weir-control", &["weir-model"]),
     ("weir-engine", &["weir-model", "weir-sched", "weir-control"]),
     ("weir-controller", &["weir-model", "weir-control"]),
-    ("weir-sim", &["weir-model", "weir-sched", "weir-control", "weir-engine"]),
+    ("weir-sim", &["weir-model", "weir-sched", "weir-control", "weir-engine", "weir-controller"]),
     ("weir-nbd", &["weir-model"]),
     ("weir-iscsi", &["weir-model"]),
     ("weir-transfer", &["weir-model"]),

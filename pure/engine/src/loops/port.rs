@@ -60,10 +60,13 @@ impl PortLoop {
         }
     }
 
-    /// The controller has decided. Grants that come after their time are not followed, nor are those of volumes that have
-    /// gone.
+    /// The controller has decided. Grants that come after their time end the lease before them, as they are
+    /// acknowledged all the same: what they cut is others' then. Those of volumes that have gone are not followed.
     pub(crate) fn handle_grants(&mut self, now: Instant, grants: &Grants, pool: &mut Pool<'_>) {
         if grants.until <= now {
+            if self.until.take().is_some() {
+                self.fall_back(now, pool);
+            }
             return;
         }
         self.until = Some(grants.until);

@@ -1,6 +1,7 @@
 //! What a checker has found.
 
 use thiserror::Error;
+use weir_control::Grant;
 use weir_engine::{Event, WindowReport};
 use weir_model::{Instant, IoId, QueueDepth, Span, VolumeId};
 
@@ -156,5 +157,77 @@ pub enum Breach {
     TimeStoodStill {
         /// How often.
         steps: u64,
+    },
+    /// What one gateway of a cluster did.
+    #[error("gateway {gateway}: {what}")]
+    AtGateway {
+        /// The gateway.
+        gateway: usize,
+        /// What was found there.
+        what: Box<Self>,
+    },
+    /// The bounds of a volume at all gateways are more than its limits.
+    #[error("volume {volume}: {bounds:?} in sum over all gateways, of limits of {limits:?}")]
+    LimitExceeded {
+        /// Its name.
+        volume: String,
+        /// Their sum.
+        bounds: [f64; 3],
+        /// What it may be: requests at a time, requests a second, bytes a second.
+        limits: [f64; 3],
+    },
+    /// More requests are at the array than may be, though those of bounds that have fallen must be done.
+    #[error(
+        "{at_array} requests are at the array, of a total of {total}, and what was there at the last cut is done"
+    )]
+    ArrayOverfull {
+        /// How many.
+        at_array: u32,
+        /// How many may be.
+        total: u32,
+    },
+    /// A gateway's lease is over, and it does more than it may without one.
+    #[error("volume {volume}: {in_force:?} is in force though the lease is over, of {promised:?}")]
+    LeaseOutlived {
+        /// The volume's name.
+        volume: String,
+        /// What the engine lets it do.
+        in_force: Grant,
+        /// The most that it may.
+        promised: Grant,
+    },
+    /// A gateway has been alone for long, and does not have its whole fallback.
+    #[error(
+        "volume {volume}: {in_force:?} is in force though the gateway was long alone, instead of {fallback:?}"
+    )]
+    NotFallenBack {
+        /// The volume's name.
+        volume: String,
+        /// What the engine lets it do.
+        in_force: Grant,
+        /// What it should.
+        fallback: Grant,
+    },
+    /// A volume with work got nothing done.
+    #[error(
+        "gateway {gateway}: volume {volume} has had {outstanding} requests since {since:?}, and none was answered"
+    )]
+    GatewayStarved {
+        /// The gateway.
+        gateway: usize,
+        /// The volume's name.
+        volume: String,
+        /// How many wait.
+        outstanding: u32,
+        /// Since when, in true time.
+        since: Instant,
+    },
+    /// Nothing is wrong any more, and a gateway has no grants.
+    #[error("gateway {gateway} has no grants, though nothing was wrong since {since:?}")]
+    LeftAlone {
+        /// The gateway.
+        gateway: usize,
+        /// Since when, in true time.
+        since: Instant,
     },
 }

@@ -1,0 +1,160 @@
+//! What must hold of a cluster at every instant, seen from above: with true time, and with all gateways in
+//! one view.
+//!
+//! 1. **The bounds in force at all gateways are within the total**, and those of each volume within its
+//!    limits.
+//! 2. **The requests at the array are within the total**, but for those that were there when a bound last
+//!    fell or a process died: a cut does not call back what was issued. The array needs a known time for
+//!    these, and then none is left.
+//! 3. **Nobody is starved**: of a volume with work something is answered within [`PATIENCE`] control
+//!    intervals, once nothing has been wrong for that long.
+//! 4. **A cluster gets over its faults**: [`RECOVERY`] control intervals after the last one, each gateway has
+//!    grants.
+//!
+//! `promise.rs` holds each gateway to its lease and to its fallback, and [`crate::check`] each of its engines
+//! to the rules of every engine.
+
+use weir_control::Limits;
+use weir_model::{Bandwidth, Instant, Iops, Span};
+
+use super::gateway::{Gateway, Going, InForce};
+use super::scenario::ClusterScenario;
+use crate::check::Breach;
+
+/// In control intervals, within what a volume with work gets something done.
+const PATIENCE: u64 = 10;
+/// In control intervals, within what all gateways have grants again: two until a side notices that the other
+/// is gone, one until the next attempt, three until what another run held is over, and as much again for what
+/// goes wrong on the way.
+const RECOVERY: u64 = 12;
+
+/// The checkers.
+#[derive(Debug)]
+pub(super) struct ClusterCheckers {
+    total: u32,
+    /// By volume: its name and its limits.
+    volumes: Vec<(String, [f64; 3])>,
+    /// By gateway and its volume.
+    cells: Vec<Vec<Cell>>,
+    patience: Span,
+    recovery: Span,
+    /// When the array has done what was there at the last cut.
+    drained_at: Instant,
+}
+
+/// A volume at a gateway.
+#[derive(Debug)]
+struct Cell {
+    /// The place of the volume.
+    volume: usize,
+    /// What was in force.
+    bound: u32,
+    answered: u64,
+    /// Since when it has had work and nothing was answered.
+    since: Instant,
+}
+
+impl ClusterCheckers {
+    pub(super) fn new(scenario: &ClusterScenario, total: u32) -> Self {
+        let volumes: Vec<_> = scenario
+            .volumes
+            .iter()
+            .map(|(name, volume)| (name.clone(), amounts_of(&volume.limits)))
+            .collect();
+        let cell = |name: &String| {
+            let volume = volumes.iter().position(|(of, _)| of == name).expect("a volume of the scenario");
+            Cell { volume, bound: 0, answered: 0, since: Instant::ORIGIN }
+        };
+        let of_gateway = |gateway: &super::scenario::GatewayScenario| {
+            gateway.volumes.iter().map(|(name, _)| cell(name)).collect()
+        };
+        let interval = scenario.controller.interval;
+        Self {
+            total,
+            cells: scenario.gateways.iter().map(of_gateway).collect(),
+            volumes,
+            patience: interval.saturating_mul(PATIENCE),
+            recovery: interval.saturating_mul(RECOVERY),
+            drained_at: Instant::ORIGIN,
+        }
+    }
+
+    /// Everything that happens now was done. `wrong_until`: when the last fault that has begun is over.
+    pub(super) fn at_rest(
+        &mut self,
+        now: Instant,
+        gateways: &[Gateway],
+        (at_array, drains_in): (u32, Span),
+        wrong_until: Instant,
+    ) -> Going {
+        let (mut sum, mut by_volume) = (0, vec![[0.0; 3]; self.volumes.len()]);
+        let mut has_fallen = false;
+        for (number, (gateway, cells)) in gateways.iter().zip(&mut self.cells).enumerate() {
+            let is_awake = gateway.is_awake(now);
+            for (cell, in_force) in cells.iter_mut().zip(gateway.in_force(now)) {
+                let bound = in_force.map_or(0, |in_force| in_force.grant.concurrency.get());
+                has_fallen |= bound < cell.bound;
+                cell.bound = bound;
+                sum += bound;
+                if let Some(in_force) = in_force {
+                    add(&mut by_volume[cell.volume], in_force);
+                }
+                let works = in_force.is_some_and(|seen| {
+                    is_awake && seen.outstanding > 0 && seen.answered == cell.answered && now > wrong_until
+                });
+                cell.answered = in_force.map_or(0, |seen| seen.answered);
+                if !works {
+                    cell.since = now;
+                } else if now > cell.since + self.patience {
+                    let volume = self.volumes[cell.volume].0.clone();
+                    let (outstanding, since) = (in_force.map_or(0, |seen| seen.outstanding), cell.since);
+                    let gateway = number;
+                    return Err(Box::new(Breach::GatewayStarved { gateway, volume, outstanding, since }));
+                }
+            }
+            if now > wrong_until + self.recovery && !gateway.is_granted(now) {
+                return Err(Box::new(Breach::LeftAlone { gateway: number, since: wrong_until }));
+            }
+        }
+        if sum > self.total {
+            return Err(Box::new(Breach::TotalExceeded { bounds: sum, total: self.total }));
+        }
+        for ((volume, limits), bounds) in self.volumes.iter().zip(by_volume) {
+            // Sums of rates are exact to a few of the last digits.
+            if bounds.iter().zip(limits).any(|(bound, limit)| *bound > limit * (1.0 + 1e-6)) {
+                let (volume, limits) = (volume.clone(), *limits);
+                return Err(Box::new(Breach::LimitExceeded { volume, bounds, limits }));
+            }
+        }
+        if has_fallen {
+            self.drained_at = now + drains_in;
+        }
+        if at_array > self.total && now > self.drained_at {
+            return Err(Box::new(Breach::ArrayOverfull { at_array, total: self.total }));
+        }
+        Ok(())
+    }
+}
+
+fn amounts_of(limits: &Limits) -> [f64; 3] {
+    [
+        limits.concurrency.map_or(f64::INFINITY, |limit| f64::from(limit.get())),
+        limits.max_iops.map_or(f64::INFINITY, Iops::get),
+        limits.max_bandwidth.map_or(f64::INFINITY, bytes),
+    ]
+}
+
+/// A new run of a gateway has few requests at a time, which count, and rates that count after a lease and an
+/// interval.
+fn add(sum: &mut [f64; 3], InForce { grant, has_rates, .. }: InForce) {
+    sum[0] += f64::from(grant.concurrency.get());
+    if has_rates {
+        sum[1] += grant.max_iops.map_or(0.0, Iops::get);
+        sum[2] += grant.max_bandwidth.map_or(0.0, bytes);
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // rates far below 2^53
+fn bytes(rate: Bandwidth) -> f64 {
+    rate.get() as f64
+}

@@ -1,0 +1,134 @@
+//! A gateway: a machine with a clock, its clients, and the process that serves them, which may be dead.
+
+use weir_control::Grant;
+use weir_model::{Instant, Span};
+
+use super::clock::Clock;
+use super::device::{Asked, Device};
+use super::net::Net;
+use super::process::Process;
+use super::rules::Rules;
+use crate::check::Breach;
+use crate::random::Prng;
+use crate::world::{Observer, Outcome};
+
+/// What stops a run.
+pub(super) type Going<T = ()> = Result<T, Box<Breach>>;
+
+/// What a gateway works with.
+pub(super) struct Surroundings<'a> {
+    pub now: Instant,
+    pub net: &'a mut Net,
+    pub device: &'a mut Device,
+    pub rules: &'a dyn Rules,
+    pub handover: Span,
+    pub random: &'a mut Prng,
+    pub observer: &'a mut dyn Observer,
+    pub outcome: &'a mut Outcome,
+}
+
+/// A gateway.
+pub(super) struct Gateway {
+    number: usize,
+    clock: Clock,
+    interval: Span,
+    /// Its volumes by name, in the order of their numbers at the engine, and how much its clients keep
+    /// outstanding.
+    volumes: Vec<(String, u32)>,
+    process: Option<Process>,
+    /// How many processes there were.
+    runs: u64,
+    /// It does nothing before: it is paused, or not started again yet.
+    idle_until: Instant,
+}
+
+/// What a volume may do at a gateway at this instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InForce {
+    pub grant: Grant,
+    /// Its rates are bounded: not before the first grant, and too high until the others have made room for a
+    /// new run.
+    pub has_rates: bool,
+    pub outstanding: u32,
+    pub answered: u64,
+}
+
+impl Gateway {
+    pub(super) fn new(number: usize, clock: Clock, interval: Span, volumes: Vec<(String, u32)>) -> Self {
+        Self { number, clock, interval, volumes, process: None, runs: 0, idle_until: Instant::ORIGIN }
+    }
+
+    pub(super) fn set_load(&mut self, volume: usize, outstanding: u32) {
+        self.volumes[volume].1 = outstanding;
+        if let Some(process) = &mut self.process {
+            process.is_dirty = true;
+        }
+    }
+
+    pub(super) fn pause(&mut self, now: Instant, until: Instant) {
+        self.idle_until = self.idle_until.max(until);
+        if let Some(process) = &mut self.process {
+            process.awake_since = self.clock.shows(now.max(until));
+        }
+    }
+
+    /// Its process dies; how many requests it had not answered.
+    pub(super) fn crash(&mut self, until: Instant) -> u64 {
+        self.idle_until = until;
+        self.process.take().map_or(0, |process| process.outstanding())
+    }
+
+    /// Whether it serves at this instant.
+    pub(super) fn is_awake(&self, now: Instant) -> bool {
+        self.process.is_some() && now >= self.idle_until
+    }
+
+    /// How many requests are neither answered nor aborted.
+    pub(super) fn outstanding(&self) -> u64 {
+        self.process.as_ref().map_or(0, Process::outstanding)
+    }
+
+    /// Whether the controller's grants are in force.
+    pub(super) fn is_granted(&self, now: Instant) -> bool {
+        self.process.as_ref().is_some_and(|process| process.is_granted(self.clock.shows(now)))
+    }
+
+    /// What its volumes may do; nothing while there is no process.
+    pub(super) fn in_force(&self, now: Instant) -> impl Iterator<Item = Option<InForce>> {
+        let shown = self.clock.shows(now);
+        (0..self.volumes.len()).map(move |volume| {
+            self.process.as_ref().map(|process| process.in_force(shown, volume, &self.volumes[volume].0))
+        })
+    }
+
+    /// The array has finished a request.
+    pub(super) fn handle_finished(&mut self, asked: Asked, ok: bool) {
+        if let Some(process) = self.process.as_mut().filter(|process| process.run == asked.run) {
+            process.handle_finished(asked, ok);
+        }
+    }
+
+    pub(super) fn next_at(&self, now: Instant, net: &mut Net) -> Instant {
+        let Some(process) = &self.process else { return self.idle_until };
+        let next = if process.is_dirty { now } else { process.next_at(self.clock, net) };
+        self.idle_until.max(next)
+    }
+
+    /// Everything that it can do now.
+    pub(super) fn turn(&mut self, around: &mut Surroundings<'_>) -> Going {
+        if around.now < self.idle_until {
+            return Ok(());
+        }
+        let shown = self.clock.shows(around.now);
+        let process = match &mut self.process {
+            Some(process) => process,
+            none => {
+                self.runs += 1;
+                let run = self.runs * 1_000 + self.number as u64;
+                none.insert(Process::new(shown, self.number, run, self.interval, &self.volumes))
+            }
+        };
+        let turn = process.turn(shown, &self.volumes, around);
+        turn.map_err(|what| Box::new(Breach::AtGateway { gateway: self.number, what }))
+    }
+}

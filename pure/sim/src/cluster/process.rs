@@ -1,0 +1,246 @@
+//! The process of a gateway, with the parts of the real one, joined as they are there:
+//!
+//! - the client of the controller (`io/cluster/src/client.rs`), in [`Uplink`];
+//! - what carries between that and the pool (`weir/src/port_link.rs`): it is told only the newest terms, puts
+//!   them in force, waits until they are, and then acknowledges; what the pool saw meanwhile waits, and what
+//!   it saw after that is lost;
+//! - the pool's thread (`io/gateway/src/shard/turn.rs`, `port.rs`): the engine, told of the time before
+//!   anything else.
+//!
+//! **Not modelled**: that a process is stopped between its look at the clock and the request that it sends to
+//! the array after it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rand::RngExt;
+use weir_control::{Grant, PortObservation};
+use weir_controller::{Terms, UNTOLD};
+use weir_engine::{Control, Dispatch, Engine, EngineConfig, Grants, PortConfig, Request, VolumeConfig};
+use weir_model::{Instant, Io, IoKind, Span, TimeShare, VolumeId};
+
+use super::clock::Clock;
+use super::device::{Asked, SIZE};
+use super::gateway::{Going, InForce, Surroundings};
+use super::net::Net;
+use super::promise::{Promise, Promises};
+use super::uplink::Uplink;
+use crate::check::Checkers;
+
+/// Bytes of a request.
+const LENGTH: u32 = 4096;
+/// In control intervals, how long a new run may have rates that others have not made room for.
+const SETTLED: u64 = 5;
+
+/// The process.
+pub(super) struct Process {
+    gateway: usize,
+    pub run: u64,
+    engine: Engine,
+    checkers: Checkers,
+    uplink: Uplink,
+    /// What is being put in force, and when it is.
+    carried: Option<(Instant, Terms, Option<Promise>)>,
+    /// What was seen in the interval that ended, and was not reported yet.
+    observed: Option<Vec<(String, PortObservation)>>,
+    /// What the engine was told to do once its lease is over.
+    after: BTreeMap<String, Grant>,
+    promises: Promises,
+    /// What the array has finished.
+    finished: VecDeque<(Asked, bool)>,
+    /// By volume, how many requests were answered.
+    answered: Vec<u64>,
+    /// There is something to do that needs no time.
+    pub is_dirty: bool,
+    /// Since when it has not been paused, by its clock.
+    pub awake_since: Instant,
+    /// When all others have made room for its rates, by its clock: what the run before it held is over, and
+    /// an interval later the rest is shared out anew.
+    settled_at: Instant,
+}
+
+impl Process {
+    pub(super) fn new(
+        shown: Instant,
+        gateway: usize,
+        run: u64,
+        interval: Span,
+        volumes: &[(String, u32)],
+    ) -> Self {
+        let config = EngineConfig {
+            control: Control::Port(PortConfig { interval }),
+            // Never: a window that is closed late by a process that slept is no mistake.
+            slo_window: Span::from_secs(1_000_000),
+            background_share: TimeShare::PERCENT,
+        };
+        let mut engine = Engine::new(shown, config);
+        let mut checkers = Checkers::new(shown, config, None);
+        for _ in volumes {
+            engine.add_volume(shown, VolumeConfig::default());
+            checkers.on_volume_added(shown, &VolumeConfig::default());
+        }
+        let names = volumes.iter().map(|(name, _)| name.clone()).collect();
+        Self {
+            gateway,
+            run,
+            engine,
+            checkers,
+            uplink: Uplink::new(shown, gateway, run, interval, names),
+            carried: None,
+            observed: None,
+            after: BTreeMap::new(),
+            promises: Promises::new(interval),
+            finished: VecDeque::new(),
+            answered: vec![0; volumes.len()],
+            is_dirty: true,
+            awake_since: shown,
+            settled_at: shown + interval.saturating_mul(SETTLED),
+        }
+    }
+
+    pub(super) fn outstanding(&self) -> u64 {
+        (0..self.answered.len()).map(|volume| u64::from(self.engine.outstanding(number(volume)))).sum()
+    }
+
+    pub(super) fn is_granted(&self, shown: Instant) -> bool {
+        self.engine.snapshot().granted_until.is_some_and(|until| shown < until)
+    }
+
+    /// What a volume may do. If the process sleeps and its lease is over: what it will do with its first look
+    /// at the clock.
+    pub(super) fn in_force(&self, shown: Instant, volume: usize, name: &str) -> InForce {
+        let is_over = self.engine.snapshot().granted_until.is_some_and(|until| until <= shown);
+        let grant = if is_over {
+            self.after.get(name).copied().unwrap_or(UNTOLD)
+        } else {
+            self.engine.grant(number(volume)).expect("a port shares out concurrency")
+        };
+        let has_rates = self.after.contains_key(name) && shown >= self.settled_at;
+        let outstanding = self.engine.outstanding(number(volume));
+        InForce { grant, has_rates, outstanding, answered: self.answered[volume] }
+    }
+
+    pub(super) fn handle_finished(&mut self, asked: Asked, ok: bool) {
+        self.finished.push_back((asked, ok));
+        self.is_dirty = true;
+    }
+
+    /// The first true instant at which there is something to do.
+    pub(super) fn next_at(&self, clock: Clock, net: &mut Net) -> Instant {
+        let carried = self.carried.as_ref().map(|(at, ..)| *at);
+        let engine = self.engine.poll_timeout().map(|at| clock.when(at));
+        let own = carried.into_iter().chain(engine).min().unwrap_or(Instant::FAR_FUTURE);
+        own.min(self.uplink.next_at(clock, net))
+    }
+
+    pub(super) fn turn(
+        &mut self,
+        shown: Instant,
+        volumes: &[(String, u32)],
+        around: &mut Surroundings<'_>,
+    ) -> Going {
+        self.is_dirty = false;
+        self.checkers.on_time(shown)?;
+        self.uplink.turn(shown, around, &mut self.promises);
+        self.carry(shown, volumes, around);
+        self.serve(shown, volumes, around)?;
+        self.carry(shown, volumes, around);
+        let granted = |volume| self.engine.grant(number(volume)).expect("a port shares out concurrency");
+        let by_name = volumes.iter().enumerate().map(|(volume, (name, _))| (name.as_str(), granted(volume)));
+        self.promises.check(shown, self.awake_since, by_name)
+    }
+
+    /// What goes between the uplink and the engine.
+    fn carry(&mut self, shown: Instant, volumes: &[(String, u32)], around: &mut Surroundings<'_>) {
+        if let Some((_, terms, promise)) = self.carried.take_if(|(at, ..)| *at <= around.now) {
+            self.apply(shown, &terms, volumes, around);
+            self.promises.on_applied(promise);
+            self.uplink.handle_applied(&terms, around);
+        }
+        if self.carried.is_some() {
+            return;
+        }
+        if let Some((terms, promise)) = self.uplink.poll_terms() {
+            let handover = Span::from_nanos(around.random.random_range(0..=around.handover.as_nanos()));
+            self.carried = Some((around.now + handover, terms, promise));
+        } else if let Some(seen) = self.observed.take() {
+            self.uplink.report(shown, seen, around, &mut self.promises);
+        }
+    }
+
+    /// As the shard does.
+    fn apply(&mut self, shown: Instant, terms: &Terms, volumes: &[(String, u32)], around: &Surroundings<'_>) {
+        let by_number = |grants: &BTreeMap<String, Grant>| -> Vec<_> {
+            let numbered = volumes.iter().enumerate();
+            let granted =
+                |(volume, (name, _)): (usize, &(String, u32))| Some((number(volume), *grants.get(name)?));
+            numbered.filter_map(granted).collect()
+        };
+        self.after.clone_from(&terms.after);
+        self.engine.set_fallback(shown, by_number(&terms.after));
+        let until = around.rules.until(terms);
+        self.engine.handle_grants(shown, Grants { until, volumes: by_number(&terms.volumes) });
+        self.is_dirty = true;
+    }
+
+    /// As the shard's turn: time, completions, clients, and what goes to the array.
+    fn serve(&mut self, shown: Instant, volumes: &[(String, u32)], around: &mut Surroundings<'_>) -> Going {
+        self.is_dirty = false;
+        if self.engine.poll_timeout().is_some_and(|due| due <= shown) {
+            self.engine.handle_timeout(shown);
+        }
+        while let Some((Asked { id, volume, .. }, ok)) = self.finished.pop_front() {
+            self.checkers.on_answer(shown, id.slot, ok)?;
+            self.engine.handle_complete(shown, id, ok);
+            self.engine.handle_reply(shown, id);
+            self.answered[volume.0 as usize] += 1;
+            around.outcome.answered += 1;
+        }
+        for (volume, (_, wanted)) in volumes.iter().enumerate() {
+            while self.engine.outstanding(number(volume)) < *wanted {
+                self.submit(shown, number(volume), around)?;
+            }
+        }
+        self.take_events(shown, around)?;
+        while let Dispatch::Issue(io) = self.engine.poll_dispatch(shown) {
+            self.checkers.on_issue(shown, &io)?;
+            self.issue(&io, around);
+        }
+        self.take_events(shown, around)?;
+        if let Some(seen) = self.engine.poll_observation() {
+            let named = |(id, seen): (VolumeId, _)| (volumes[id.0 as usize].0.clone(), seen);
+            // Nobody has taken the last one: this one is lost.
+            self.observed.get_or_insert_with(|| seen.into_iter().map(named).collect());
+        }
+        self.checkers.at_rest(shown)
+    }
+
+    fn submit(&mut self, shown: Instant, volume: VolumeId, around: &mut Surroundings<'_>) -> Going {
+        let kind = if around.random.random_bool(0.7) { IoKind::Read } else { IoKind::Write };
+        let offset = around.random.random_range(0..SIZE / u64::from(LENGTH)) * u64::from(LENGTH);
+        let id = self.engine.handle_submit(shown, Request { volume, kind, offset, length: LENGTH });
+        around.outcome.submitted += 1;
+        self.checkers.on_submit(&Io { id, volume, kind, offset, length: LENGTH, arrived: shown })
+    }
+
+    fn issue(&self, io: &Io, around: &mut Surroundings<'_>) {
+        let Io { id, volume, kind, offset, length, .. } = *io;
+        for copy in 0..around.rules.copies() {
+            // Of a copy nobody is told.
+            let run = if copy == 0 && around.rules.hears_answers(self.gateway) { self.run } else { 0 };
+            let asked = Asked { gateway: self.gateway, run, id, volume };
+            around.device.submit(around.now, asked, Request { volume, kind, offset, length });
+        }
+    }
+
+    fn take_events(&mut self, shown: Instant, around: &mut Surroundings<'_>) -> Going {
+        while let Some(event) = self.engine.poll_event() {
+            self.checkers.on_event(shown, &event)?;
+            around.observer.on_event(around.now, &event);
+        }
+        Ok(())
+    }
+}
+
+fn number(volume: usize) -> VolumeId {
+    VolumeId(u32::try_from(volume).expect("a few volumes"))
+}

@@ -1,0 +1,38 @@
+//! Where a test may break a rule of the cluster, to see that a checker finds it. A run breaks none.
+
+use weir_controller::Terms;
+use weir_model::Instant;
+
+/// How the parts of a cluster are joined.
+pub(super) trait Rules {
+    /// Until when an engine is told that terms hold.
+    fn until(&self, terms: &Terms) -> Instant {
+        terms.until
+    }
+
+    /// Whether a gateway that has been alone for long takes its fallback.
+    fn takes_fallback(&self) -> bool {
+        true
+    }
+
+    /// Whether the controller takes each of its grants for acknowledged as soon as it is sent.
+    fn forgets_unacknowledged(&self) -> bool {
+        false
+    }
+
+    /// How often a gateway gives the array each request.
+    fn copies(&self) -> u32 {
+        1
+    }
+
+    /// Whether a gateway hears of what the array has done for it.
+    fn hears_answers(&self, _gateway: usize) -> bool {
+        true
+    }
+}
+
+/// The rules as they are.
+#[derive(Debug)]
+pub(super) struct Kept;
+
+impl Rules for Kept {}
