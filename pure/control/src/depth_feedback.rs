@@ -32,8 +32,9 @@
 //!   not take its replies, or for a depth that is too small for the load that it shares. A cut shortens none of them
 //!   and lengthens the last; to the letter one volume held by its own limits would take the depth down to 1 for all,
 //!   and keep it there. Such a volume takes no part.
-//! - **A volume that is alone** asks for no cut either: it would hold back nobody but itself, and take from the device the
-//!   choice of what to do first.
+//! - **A volume that is alone** asks for no cut either: it would hold back nobody but itself, and take from
+//!   the device the choice of what to do first. Requests that no SLO speaks of are company too: a neighbour
+//!   with a thousand flushes at the device makes its reads wait as well as one with a thousand reads.
 //! - **A latency has its own depth.** Those that are answered in a period were given to the device a latency ago: when a
 //!   queue builds up they tell of a shorter one, and while it drains of a longer one. To the letter the first cut is too
 //!   small, and each period until the queue has drained cuts anew, far below what is needed; and where nobody felt the
@@ -131,6 +132,8 @@ pub struct VolumeObservation {
     pub oldest: Option<Latency>,
     /// The mean time at the device of what was answered in the last period with an answer; `None` before there was one.
     pub at_device: Option<Span>,
+    /// Whether it had a request of any kind in the last period.
+    pub is_active: bool,
 }
 
 /// A latency, and how much of it was spent at the device.
@@ -200,7 +203,7 @@ impl Controller for DepthFeedback {
             })
             .fold(f64::INFINITY, f64::min)
             / growth;
-        let active = seen.volumes.iter().filter(|volume| volume.is_active()).count();
+        let active = seen.volumes.iter().filter(|volume| volume.is_active).count();
         // Where a device finishes nothing, what is there is what it does not finish.
         let nothing = seen.beside_finished <= 0.0;
         let beside = if nothing { f64::from(seen.peak) } else { seen.beside_finished };
@@ -228,11 +231,6 @@ impl VolumeObservation {
             Some(reads) => slo.target(&self.offered, reads),
             None => slo.target(&self.offered, 1.0).min(slo.target(&self.offered, 0.0)),
         }
-    }
-
-    /// Whether anything of it was answered, or is not.
-    const fn is_active(&self) -> bool {
-        self.answered.is_some() || self.oldest.is_some()
     }
 
     /// How long a request may wait before it goes to the device, if it is to be answered within `target`.

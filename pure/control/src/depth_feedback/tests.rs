@@ -23,6 +23,7 @@ fn promised(latency: Option<Span>) -> VolumeObservation {
         answered: latency.map(at_device),
         oldest: None,
         at_device: latency,
+        is_active: true,
     }
 }
 
@@ -142,6 +143,17 @@ fn a_volume_that_is_alone_is_not_held_back_for_its_own_sake() {
         volumes: vec![promised(Some(Span::from_secs(1))), VolumeObservation::default()],
     };
     assert_eq!(depth_after(200, &alone), 220);
+}
+
+#[test]
+fn a_volume_beside_one_that_neither_reads_nor_writes_is_not_alone() {
+    let flushes = VolumeObservation { is_active: true, ..VolumeObservation::default() };
+    let seen = PoolObservation {
+        peak: 200,
+        beside_finished: 200.0,
+        volumes: vec![promised(Some(Span::from_millis(20))), flushes],
+    };
+    assert_eq!(depth_after(200, &seen), 100);
 }
 
 #[test]
