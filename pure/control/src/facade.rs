@@ -32,8 +32,9 @@
 //!   not take its replies, or for a depth that is too small for the load that it shares. A cut shortens none of them
 //!   and lengthens the last; to the letter one volume held by its own limits would take the depth down to 1 for all,
 //!   and keep it there. Such a volume takes no part.
-//! - **A volume that is alone** asks for no cut either: it would hold back nobody but itself, and take from the device the
-//!   choice of what to do first.
+//! - **A volume that is alone** asks for no cut either: it would hold back nobody but itself, and take from
+//!   the device the choice of what to do first. Requests that no SLO speaks of are company too: a neighbour
+//!   with a thousand flushes at the device makes its reads wait as well as one with a thousand reads.
 //! - **A latency has its own depth.** Those that are answered in a period were given to the device a latency ago: when a
 //!   queue builds up they tell of a shorter one, and while it drains of a longer one. To the letter the first cut is too
 //!   small, and each period until the queue has drained cuts anew, far below what is needed; and where nobody felt the
@@ -41,6 +42,15 @@
 //!   `Q_old`, where `Q` is what was at the device with those that took `L`: by Little's law the time that all that were
 //!   finished in the period spent there, over that in which there were any. At rest `Q` is `Q_old`. Whoever was there
 //!   alone (`Q` of 1) waited for nobody, and asks for no cut.
+//! - **At rest above the target.** Requests that are past due pass the depth, so `Q` may be far above `Q_old`
+//!   for as long as a promise is missed. Example: a flash disk that was allowed 5 has 5 reads of 32 MiB and
+//!   25 of the promise. `E Q` is then no cut at all, and the promise would be missed for ever. So the paper's
+//!   letter holds, `E Q_old`, once the depth is older than `L`, as all that was answered met it, and the
+//!   device does not drain.
+//! - **Growth shows late.** What a growth lets in is seen in no latency before it is answered. Where a
+//!   request is at the device for 130 ms, three periods of growth would follow one another before the first
+//!   one tells. So the depth waits to grow again for the longest time that a volume's requests spend at the
+//!   device now.
 //! - **Room for what cannot be foreseen.** To the letter, the law balances around the target: it grows whenever the last
 //!   period was below, by however little, and where arrivals or the device are random, windows that average over
 //!   the hunt miss the target about as often as not. Here it aims below the target by its own step, `L` at
@@ -131,6 +141,8 @@ pub struct VolumeObservation {
     pub oldest: Option<Latency>,
     /// The mean time at the device of what was answered in the last period with an answer; `None` before there was one.
     pub at_device: Option<Span>,
+    /// Whether it had a request of any kind in the last period.
+    pub is_active: bool,
 }
 
 /// A latency, and how much of it was spent at the device.
@@ -155,11 +167,15 @@ pub struct DepthSetting {
     pub due_at_device: Vec<Option<Span>>,
 }
 
-/// The law. Its whole state is the depth.
+/// The law. Its state is the depth, and since when that is in force.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DepthFeedback {
     config: DepthFeedbackConfig,
     depth: f64,
+    /// When it last changed; `None` before that.
+    changed: Option<Instant>,
+    /// The highest number of requests at the device in the period before.
+    peak: u32,
 }
 
 impl DepthFeedback {
@@ -171,7 +187,7 @@ impl DepthFeedback {
         assert!(config.growth.is_finite() && config.growth > 0.0, "growth of {}", config.growth);
         assert!(!config.period.is_zero(), "a period of no length");
         let depth = f64::from(config.initial_depth.min(config.max_depth).get());
-        Self { config, depth }
+        Self { config, depth, changed: None, peak: 0 }
     }
 
     /// The depth in force.
@@ -185,34 +201,43 @@ impl Law for DepthFeedback {
     type Observation = PoolObservation;
     type Setting = DepthSetting;
 
-    fn step(&mut self, _now: Instant, seen: &PoolObservation) -> DepthSetting {
+    fn step(&mut self, now: Instant, seen: &PoolObservation) -> DepthSetting {
         let latency_targets: Vec<Option<Span>> =
             seen.volumes.iter().map(VolumeObservation::latency_target).collect();
         let growth = 1.0 + self.config.growth;
-        let answered = seen.volumes.iter().filter_map(|volume| volume.answered);
-        let device_time = answered.map(|latency| latency.at_device).min().unwrap_or_default();
-        let room = seen
+        let device_times = seen.volumes.iter().filter_map(|volume| Some(volume.answered?.at_device));
+        let (shortest, longest) = (device_times.clone().min(), device_times.max());
+        let (shortest, longest) = (shortest.unwrap_or_default(), longest.unwrap_or_default());
+        let (room, latency) = seen
             .volumes
             .iter()
             .zip(&latency_targets)
             .filter_map(|(volume, target)| {
-                Some((*target)?.as_secs_f64() / volume.latency(device_time)?.as_secs_f64())
+                let latency = volume.latency(shortest)?;
+                Some(((*target)?.as_secs_f64() / latency.as_secs_f64() / growth, latency))
             })
-            .fold(f64::INFINITY, f64::min)
-            / growth;
-        let active = seen.volumes.iter().filter(|volume| volume.is_active()).count();
+            .min_by(|(one, _), (other, _)| one.total_cmp(other))
+            .unwrap_or((f64::INFINITY, Span::ZERO));
+        let active = seen.volumes.iter().filter(|volume| volume.is_active).count();
         // Where a device finishes nothing, what is there is what it does not finish.
         let nothing = seen.beside_finished <= 0.0;
         let beside = if nothing { f64::from(seen.peak) } else { seen.beside_finished };
         let alone = active == 1;
+        let (before, age) = (self.depth(), self.changed.map_or(Span::MAX, |at| now.since(at)));
         if room < 1.0 && !alone {
+            let is_at_rest = age >= latency + self.config.period && seen.peak >= self.peak;
+            let cut = if is_at_rest { beside.min(self.depth) } else { beside };
             if beside > 1.0 {
-                self.depth = self.depth.min(room * beside);
+                self.depth = self.depth.min(room * cut);
             }
-        } else if (room >= growth || alone) && seen.peak >= self.depth().get() {
+        } else if (room >= growth && age >= longest || alone) && seen.peak >= before.get() {
             self.depth *= growth;
         }
         self.depth = self.depth.clamp(1.0, f64::from(self.config.max_depth.get()));
+        if self.depth() != before {
+            self.changed = Some(now);
+        }
+        self.peak = seen.peak;
         let due =
             |(volume, target): (&VolumeObservation, &Option<Span>)| target.map(|t| volume.due_at_device(t));
         let due_at_device = seen.volumes.iter().zip(&latency_targets).map(due).collect();
@@ -228,11 +253,6 @@ impl VolumeObservation {
             Some(reads) => slo.target(&self.offered, reads),
             None => slo.target(&self.offered, 1.0).min(slo.target(&self.offered, 0.0)),
         }
-    }
-
-    /// Whether anything of it was answered, or is not.
-    const fn is_active(&self) -> bool {
-        self.answered.is_some() || self.oldest.is_some()
     }
 
     /// How long a request may wait before it goes to the device, if it is to be answered within `target`.

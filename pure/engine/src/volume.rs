@@ -40,6 +40,8 @@ pub(crate) struct Volume {
     /// Everything else that is not answered.
     others: Chain,
     latency: LatencySensor,
+    /// It had a request in the control period that has not ended.
+    was_active: bool,
     window: SloWindow,
 }
 
@@ -64,6 +66,7 @@ impl Volume {
             transfers: Chain::EMPTY,
             others: Chain::EMPTY,
             latency: LatencySensor::default(),
+            was_active: false,
             window: SloWindow::new(now),
         }
     }
@@ -160,6 +163,7 @@ impl Volume {
 
     pub(crate) fn on_arrival(&mut self, now: Instant, kind: IoKind, length: u32) {
         self.outstanding += 1;
+        self.was_active = true;
         if let Some(usage) = &mut self.usage {
             usage.on_submit(now, kind.direction().map(|_| length));
         }
@@ -203,6 +207,8 @@ impl Volume {
     pub(crate) fn observe(&mut self, now: Instant, requests: &RequestTable) -> VolumeObservation {
         let answered = self.latency.take_mean();
         self.at_device = answered.map(|answered| answered.at_device).or(self.at_device);
+        // What is outstanding now is a request of the next period, too.
+        let is_active = std::mem::replace(&mut self.was_active, self.outstanding > 0);
         VolumeObservation {
             slo: self.slo.clone(),
             offered: self.window.offered_before(),
@@ -210,6 +216,7 @@ impl Volume {
             answered,
             oldest: requests.oldest(&self.transfers).map(|oldest| latency_so_far(now, oldest)),
             at_device: self.at_device,
+            is_active,
         }
     }
 

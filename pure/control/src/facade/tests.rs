@@ -23,6 +23,7 @@ fn promised(latency: Option<Span>) -> VolumeObservation {
         answered: latency.map(at_device),
         oldest: None,
         at_device: latency,
+        is_active: true,
     }
 }
 
@@ -40,6 +41,11 @@ fn with_another(mut volumes: Vec<VolumeObservation>) -> Vec<VolumeObservation> {
     let background = VolumeObservation { slo: None, ..promised(Some(spent.unwrap_or_default())) };
     volumes.push(background);
     volumes
+}
+
+/// The end of a control period.
+const fn tick(number: u64) -> Instant {
+    Instant::from_nanos(number * 50_000_000)
 }
 
 fn law_at(depth: u32) -> DepthFeedback {
@@ -115,11 +121,35 @@ fn a_latency_is_held_against_what_was_at_the_device_with_it_and_not_against_what
     };
     let mut law = law_at(4096);
     // Nobody felt the depth: the first cut counts from what was there, and lands where it is to.
-    assert_eq!(law.step(Instant::ORIGIN, &took(20, 50.0, 90)).depth.get(), 25);
+    assert_eq!(law.step(tick(0), &took(20, 50.0, 90)).depth.get(), 25);
     // It drains, and those who are answered came when it was full: no cut is made twice.
-    for (ms, beside, peak) in [(40, 100.0, 90), (30, 75.0, 70), (20, 50.0, 50)] {
-        assert_eq!(law.step(Instant::ORIGIN, &took(ms, beside, peak)).depth.get(), 25);
+    for (number, (ms, beside, peak)) in (1..).zip([(40, 100.0, 90), (30, 75.0, 70), (20, 50.0, 50)]) {
+        assert_eq!(law.step(tick(number), &took(ms, beside, peak)).depth.get(), 25);
     }
+}
+
+#[test]
+fn a_depth_that_is_passed_by_what_is_past_due_is_cut_until_the_promise_is_met() {
+    let mut law = law_at(5);
+    // 25 requests of the promise passed the depth: a cut of all 30 in proportion would leave room for 12, and
+    // so for the 5.
+    let missed =
+        PoolObservation { beside_finished: 30.0, ..pool(30, vec![promised(Some(Span::from_millis(25)))]) };
+    let depths: Vec<u32> = (0..5).map(|number| law.step(tick(number), &missed).depth.get()).collect();
+    assert_eq!(depths, [2, 2, 1, 1, 1], "again when what is answered has met the cut before");
+}
+
+#[test]
+fn a_depth_grows_no_more_until_what_the_growth_let_in_is_answered() {
+    let mut law = law_at(10);
+    let slow = VolumeObservation { slo: None, ..promised(Some(Span::from_millis(130))) };
+    let seen = |peak| PoolObservation {
+        peak,
+        beside_finished: f64::from(peak),
+        volumes: vec![promised(Some(Span::from_millis(1))), slow.clone()],
+    };
+    let depths: Vec<u32> = (0..7).map(|number| law.step(tick(number), &seen(20)).depth.get()).collect();
+    assert_eq!(depths, [11, 11, 11, 12, 12, 12, 13]);
 }
 
 #[test]
@@ -142,6 +172,17 @@ fn a_volume_that_is_alone_is_not_held_back_for_its_own_sake() {
         volumes: vec![promised(Some(Span::from_secs(1))), VolumeObservation::default()],
     };
     assert_eq!(depth_after(200, &alone), 220);
+}
+
+#[test]
+fn a_volume_beside_one_that_neither_reads_nor_writes_is_not_alone() {
+    let flushes = VolumeObservation { is_active: true, ..VolumeObservation::default() };
+    let seen = PoolObservation {
+        peak: 200,
+        beside_finished: 200.0,
+        volumes: vec![promised(Some(Span::from_millis(20))), flushes],
+    };
+    assert_eq!(depth_after(200, &seen), 100);
 }
 
 #[test]
@@ -172,7 +213,7 @@ fn a_request_is_due_at_the_device_in_time_to_be_answered_within_its_target() {
 fn the_depth_leaves_its_floor_again() {
     let mut law = law_at(1);
     let fine = pool(1, vec![promised(Some(Span::from_millis(1)))]);
-    let depths: Vec<u32> = (0..9).map(|_| law.step(Instant::ORIGIN, &fine).depth.get()).collect();
+    let depths: Vec<u32> = (0..9).map(|number| law.step(tick(number), &fine).depth.get()).collect();
     assert_eq!(depths, [1, 1, 1, 1, 1, 1, 1, 2, 2]);
 }
 
@@ -194,9 +235,9 @@ fn a_steady_plant_comes_to_rest_below_the_target_from_above_and_from_below() {
     for start in [1, 8, 200, 4096] {
         let mut law = law_at(start);
         let mut depths = Vec::new();
-        for _ in 0..100 {
+        for number in 0..100 {
             let depth = law.depth().get();
-            law.step(Instant::ORIGIN, &pool(depth, vec![promised(Some(station_latency(depth)))]));
+            law.step(tick(number), &pool(depth, vec![promised(Some(station_latency(depth)))]));
             depths.push(law.depth().get());
         }
         let rest = depths[99];
@@ -208,14 +249,13 @@ fn a_steady_plant_comes_to_rest_below_the_target_from_above_and_from_below() {
 #[test]
 fn the_trace_of_a_cut_and_a_recovery_reads_as_the_equations_say() {
     let mut law = law_at(200);
-    let trace: Vec<u32> = [50_000, 12_000, 9_900, 8_000, 8_000, 9_500]
-        .map(|micros| {
-            let peak = law.depth().get();
-            law.step(Instant::ORIGIN, &pool(peak, vec![promised(Some(Span::from_micros(micros)))]))
-                .depth
-                .get()
+    let latencies = (0..).zip([50_000, 12_000, 9_900, 8_000, 8_000, 9_500]);
+    let trace: Vec<u32> = latencies
+        .map(|(number, micros)| {
+            let seen = pool(law.depth().get(), vec![promised(Some(Span::from_micros(micros)))]);
+            law.step(tick(number), &seen).depth.get()
         })
-        .to_vec();
+        .collect();
     assert_eq!(trace, [40, 33, 33, 36, 40, 40]);
 }
 
@@ -244,22 +284,22 @@ mod conformance {
         #[test]
         fn the_output_is_bounded_whatever_was_seen(seen in prop::collection::vec(anything(), 1..200)) {
             let mut law = law_at(200);
-            for observation in &seen {
-                let setting = law.step(Instant::ORIGIN, observation);
+            for (number, observation) in (0..).zip(&seen) {
+                let setting = law.step(tick(number), observation);
                 prop_assert!(setting.depth <= DepthFeedbackConfig::default().max_depth);
                 prop_assert_eq!(setting.latency_targets.len(), observation.volumes.len());
             }
         }
 
         #[test]
-        fn a_law_that_was_pinned_to_a_bound_is_as_quick_as_one_that_has_just_come_there(pinned in 100usize..1_000) {
+        fn a_law_that_was_pinned_to_a_bound_is_as_quick_as_one_that_has_just_come_there(pinned in 100u64..1_000) {
             let fine = pool(4096, vec![promised(Some(Span::from_millis(1)))]);
             let bad = pool(4096, vec![promised(Some(Span::from_millis(20)))]);
             let mut law = law_at(200);
-            let _ = (0..pinned).map(|_| law.step(Instant::ORIGIN, &fine)).last();
-            prop_assert_eq!(law.step(Instant::ORIGIN, &bad).depth.get(), 2048);
+            let _ = (0..pinned).map(|number| law.step(tick(number), &fine)).last();
+            prop_assert_eq!(law.step(tick(pinned), &bad).depth.get(), 2048);
             let hopeless = pool(2, vec![promised(Some(Span::from_secs(1)))]);
-            let _ = (0..pinned).map(|_| law.step(Instant::ORIGIN, &hopeless)).last();
+            let _ = (pinned..2 * pinned).map(|number| law.step(tick(number), &hopeless)).last();
             let at_the_floor = DepthFeedback { depth: 1.0, ..law.clone() };
             prop_assert_eq!(law, at_the_floor);
         }
@@ -269,11 +309,8 @@ mod conformance {
             seen in prop::collection::vec(anything(), 1..50),
         ) {
             let (mut one, mut other) = (law_at(200), law_at(200));
-            for observation in &seen {
-                prop_assert_eq!(
-                    one.step(Instant::ORIGIN, observation),
-                    other.step(Instant::ORIGIN, observation)
-                );
+            for (number, observation) in (0..).zip(&seen) {
+                prop_assert_eq!(one.step(tick(number), observation), other.step(tick(number), observation));
             }
             prop_assert_eq!(DepthFeedback::new(one.config), law_at(200));
         }
@@ -282,11 +319,11 @@ mod conformance {
         fn steady_input_converges(latency in 1u64..100_000_000, start in 1u32..4096) {
             let seen = |peak| pool(peak, vec![promised(Some(Span::from_nanos(latency)))]);
             let mut law = law_at(start);
-            for _ in 0..3_000 {
-                law.step(Instant::ORIGIN, &seen(law.depth().get()));
+            for number in 0..3_000 {
+                law.step(tick(number), &seen(law.depth().get()));
             }
             let settled = law.depth();
-            prop_assert_eq!(law.step(Instant::ORIGIN, &seen(settled.get())).depth, settled);
+            prop_assert_eq!(law.step(tick(3_000), &seen(settled.get())).depth, settled);
         }
     }
 }
