@@ -11,7 +11,7 @@
 //! number, then the controller.
 //!
 //! **Not modelled**: two gateways with one name, changes of the configuration, a total that is probed
-//! (`Total::Auto`).
+//! (`TotalConcurrency::Auto`).
 
 mod check;
 mod clock;
@@ -31,7 +31,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use weir_controller::Total;
+use weir_control::TotalConcurrency;
 use weir_model::{Instant, Span};
 
 use crate::check::Violation;
@@ -92,7 +92,9 @@ impl<'a> Run<'a> {
     fn new(scenario: &ClusterScenario, rules: &'a dyn Rules, observer: &'a mut dyn Observer) -> Self {
         let (now, seed) = (Instant::ORIGIN, Seed(scenario.seed));
         let config = &scenario.controller;
-        let Total::Fixed(total) = config.total else { panic!("the total of a simulated cluster is fixed") };
+        let TotalConcurrency::Fixed(total) = config.total else {
+            panic!("the total of a simulated cluster is fixed")
+        };
         let gateways: Vec<_> = scenario
             .gateways
             .iter()

@@ -3,7 +3,9 @@
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
-use weir_model::{Bandwidth, Iops, LatencyHistogram, MilliIops, Objective, Percentile, Priority, Span, Target};
+use weir_model::{
+    Bandwidth, Iops, LatencyHistogram, MilliIops, Objective, Percentile, Priority, Span, Target,
+};
 
 use super::*;
 use crate::{Limits, PortObservation};

@@ -20,7 +20,11 @@ fn at(seconds: u64) -> Instant {
 
 fn config(gateways: &[&str]) -> ControllerConfig {
     let gateways = gateways.iter().map(|&name| name.to_owned()).collect();
-    ControllerConfig { total: TotalConcurrency::Fixed(NonZeroU32::new(TOTAL).unwrap()), interval: INTERVAL, gateways }
+    ControllerConfig {
+        total: TotalConcurrency::Fixed(NonZeroU32::new(TOTAL).unwrap()),
+        interval: INTERVAL,
+        gateways,
+    }
 }
 
 fn controller() -> Controller {

@@ -172,9 +172,9 @@ pub enum Breach {
         /// Its name.
         volume: String,
         /// Their sum.
-        bounds: [f64; 3],
-        /// What it may be: requests at a time, requests a second, bytes a second.
-        limits: [f64; 3],
+        bounds: [u64; 3],
+        /// What it may be: requests at a time, thousandths of a request a second, bytes a second.
+        limits: [u64; 3],
     },
     /// More requests are at the array than may be, though those of bounds that have fallen must be done.
     #[error(

@@ -15,7 +15,7 @@
 //! to the rules of every engine.
 
 use weir_control::Limits;
-use weir_model::{Bandwidth, Instant, Iops, Span};
+use weir_model::{Bandwidth, Instant, MilliIops, Span};
 
 use super::gateway::{Gateway, Going, InForce};
 use super::scenario::ClusterScenario;
@@ -33,7 +33,7 @@ const RECOVERY: u64 = 12;
 pub(super) struct ClusterCheckers {
     total: u32,
     /// By volume: its name and its limits.
-    volumes: Vec<(String, [f64; 3])>,
+    volumes: Vec<(String, [u64; 3])>,
     /// By gateway and its volume.
     cells: Vec<Vec<Cell>>,
     patience: Span,
@@ -87,7 +87,7 @@ impl ClusterCheckers {
         (at_array, drains_in): (u32, Span),
         wrong_until: Instant,
     ) -> Going {
-        let (mut sum, mut by_volume) = (0, vec![[0.0; 3]; self.volumes.len()]);
+        let (mut sum, mut by_volume) = (0, vec![[0; 3]; self.volumes.len()]);
         let mut has_fallen = false;
         for (number, (gateway, cells)) in gateways.iter().zip(&mut self.cells).enumerate() {
             let is_awake = gateway.is_awake(now);
@@ -120,8 +120,7 @@ impl ClusterCheckers {
             return Err(Box::new(Breach::TotalExceeded { bounds: sum, total: self.total }));
         }
         for ((volume, limits), bounds) in self.volumes.iter().zip(by_volume) {
-            // Sums of rates are exact to a few of the last digits.
-            if bounds.iter().zip(limits).any(|(bound, limit)| *bound > limit * (1.0 + 1e-6)) {
+            if bounds.iter().zip(limits).any(|(bound, limit)| bound > limit) {
                 let (volume, limits) = (volume.clone(), *limits);
                 return Err(Box::new(Breach::LimitExceeded { volume, bounds, limits }));
             }
@@ -136,25 +135,21 @@ impl ClusterCheckers {
     }
 }
 
-fn amounts_of(limits: &Limits) -> [f64; 3] {
+/// Requests, thousandths of a request a second and bytes a second; the largest number where there is no limit.
+fn amounts_of(limits: &Limits) -> [u64; 3] {
     [
-        limits.concurrency.map_or(f64::INFINITY, |limit| f64::from(limit.get())),
-        limits.max_iops.map_or(f64::INFINITY, Iops::get),
-        limits.max_bandwidth.map_or(f64::INFINITY, bytes),
+        limits.concurrency.map_or(u64::MAX, |limit| limit.get().into()),
+        limits.max_iops.map_or(u64::MAX, |limit| MilliIops::at_most(limit).get()),
+        limits.max_bandwidth.map_or(u64::MAX, Bandwidth::get),
     ]
 }
 
 /// A new run of a gateway has few requests at a time, which count, and rates that count after a lease and an
 /// interval.
-fn add(sum: &mut [f64; 3], InForce { grant, has_rates, .. }: InForce) {
-    sum[0] += f64::from(grant.concurrency.get());
+fn add(sum: &mut [u64; 3], InForce { grant, has_rates, .. }: InForce) {
+    sum[0] += u64::from(grant.concurrency.get());
     if has_rates {
-        sum[1] += grant.max_iops.map_or(0.0, Iops::get);
-        sum[2] += grant.max_bandwidth.map_or(0.0, bytes);
+        sum[1] += grant.max_iops.map_or(0, MilliIops::get);
+        sum[2] += grant.max_bandwidth.map_or(0, Bandwidth::get);
     }
-}
-
-#[allow(clippy::cast_precision_loss)] // rates far below 2^53
-fn bytes(rate: Bandwidth) -> f64 {
-    rate.get() as f64
 }

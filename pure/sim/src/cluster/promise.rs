@@ -3,7 +3,7 @@
 
 use weir_control::Grant;
 use weir_controller::Grants;
-use weir_model::{Bandwidth, Instant, Iops, Span};
+use weir_model::{Bandwidth, Instant, MilliIops, Span};
 
 use super::gateway::Going;
 use crate::check::Breach;
@@ -98,8 +98,8 @@ impl Promises {
     }
 }
 
-fn rates(grant: Grant) -> (f64, u64) {
-    (grant.max_iops.map_or(f64::INFINITY, Iops::get), grant.max_bandwidth.map_or(u64::MAX, Bandwidth::get))
+fn rates(grant: Grant) -> (u64, u64) {
+    (grant.max_iops.map_or(u64::MAX, MilliIops::get), grant.max_bandwidth.map_or(u64::MAX, Bandwidth::get))
 }
 
 fn lesser(one: Grant, other: Grant) -> Grant {

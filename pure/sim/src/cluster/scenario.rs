@@ -8,7 +8,8 @@ use std::num::NonZeroU32;
 
 use rand::RngExt;
 use weir_control::Limits;
-use weir_controller::{ControllerConfig, Total, VolumeConfig};
+use weir_control::TotalConcurrency;
+use weir_controller::{ControllerConfig, VolumeConfig};
 use weir_model::{Bandwidth, Iops, Objective, Priority, Span, Target};
 
 use super::clock::{Clock, MOST_DRIFT};
@@ -98,7 +99,7 @@ pub fn scenario(seed: u64) -> ClusterScenario {
     let names: Vec<_> = (0..gateways.len()).map(|n| format!("gateway{n}")).collect();
     let least = u32::try_from(gateways.len() * volumes.len()).expect("at most twelve");
     let total = NonZeroU32::new(random.random_range(least..=64)).expect("above zero");
-    let controller = ControllerConfig { total: Total::Fixed(total), interval, gateways: names };
+    let controller = ControllerConfig { total: TotalConcurrency::Fixed(total), interval, gateways: names };
     let array = StationOptions {
         servers: NonZeroU32::new(random.random_range(4..=12)).expect("above zero"),
         service_time: part(random, interval, 10, 60),
