@@ -116,12 +116,12 @@ pub fn of_clients(export: &str) -> Vec<Script> {
 }
 
 /// The greeting of a server: fixed newstyle, no zeroes.
-fn greeting() -> Vec<u8> {
+pub fn greeting() -> Vec<u8> {
     [&b"NBDMAGICIHAVEOPT"[..], &3_u16.to_be_bytes()].concat()
 }
 
 /// A reply to an option.
-fn option_reply(number: u32, kind: u32, data: &[u8]) -> Vec<u8> {
+pub fn option_reply(number: u32, kind: u32, data: &[u8]) -> Vec<u8> {
     let magic = 0x0003_e889_0455_65a9_u64.to_be_bytes();
     [&magic[..], &number.to_be_bytes(), &kind.to_be_bytes(), &counted(data)].concat()
 }
@@ -133,11 +133,13 @@ fn told(size: u64, flags: u16) -> Vec<u8> {
     [option_reply(7, 3, &export), option_reply(7, 3, &blocks), option_reply(7, 1, &[])].concat()
 }
 
-fn simple_reply(error: u32, cookie: u64, data: &[u8]) -> Vec<u8> {
+/// A simple reply, and the data of a read that succeeded.
+pub fn simple_reply(error: u32, cookie: u64, data: &[u8]) -> Vec<u8> {
     [&0x6744_6698_u32.to_be_bytes()[..], &error.to_be_bytes(), &cookie.to_be_bytes(), data].concat()
 }
 
-fn chunk(flags: u16, kind: u16, cookie: u64, payload: &[u8]) -> Vec<u8> {
+/// A chunk of a structured reply.
+pub fn chunk(flags: u16, kind: u16, cookie: u64, payload: &[u8]) -> Vec<u8> {
     let magic = 0x668e_33ef_u32.to_be_bytes();
     [&magic[..], &flags.to_be_bytes(), &kind.to_be_bytes(), &cookie.to_be_bytes(), &counted(payload)].concat()
 }

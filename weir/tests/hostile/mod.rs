@@ -9,6 +9,7 @@ mod loss;
 mod mass_close;
 mod memory;
 mod mutated;
+mod mutated_replies;
 mod mute;
 mod neighbour;
 mod operator;
