@@ -24,8 +24,8 @@ pub(super) struct TestBed {
 }
 
 impl TestBed {
-    /// Builds the program, unless it is given as `weir`, and makes the directories. `images`: where the files that are
-    /// served go; `other_build`: another build of the program to compare it with.
+    /// Builds the program, unless it is given as `weir`, and makes the directories. `images`: where the files
+    /// that are served go; `other_build`: another build of the program to compare it with.
     ///
     /// # Errors
     /// If the build fails, or a directory cannot be made.

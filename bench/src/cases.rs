@@ -1,4 +1,5 @@
-//! Every comparison with another server, and the bar for it: the table that the rest of the speed benchmark works off.
+//! Every comparison with another server, and the bar for it: the table that the rest of the speed benchmark
+//! works off.
 
 use std::fmt;
 
@@ -134,7 +135,8 @@ fn against_nbdkit_file(transport: Transport) -> Case {
     }
 }
 
-/// What control costs: at most 3 % of the rate of a file, 15 % of that of memory, 0.3 us of a core for each request.
+/// What control costs: at most 3 % of the rate of a file, 15 % of that of memory, 0.3 us of a core for each
+/// request.
 fn price_of_control() -> impl Iterator<Item = Case> {
     let cases = [
         (Store::File, Client::Fio, Access::Read, 32, 0.97),

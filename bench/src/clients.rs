@@ -16,10 +16,12 @@ use super::servers::Server;
 /// How long a load goes on before it counts.
 const RAMP: Duration = Duration::from_millis(300);
 
-/// fio's own start-up, which is no load. If it takes longer, the CPU is measured a little into the ramp, which is the same load.
+/// fio's own start-up, which is no load. If it takes longer, the CPU is measured a little into the ramp,
+/// which is the same load.
 const CLIENT_START: Duration = Duration::from_millis(300);
 
-/// The CPU is read so long before the client ends: nbdkit's threads end with the connection, and their time with them.
+/// The CPU is read so long before the client ends: nbdkit's threads end with the connection, and their time
+/// with them.
 const CLIENT_END: Duration = Duration::from_millis(100);
 
 /// What one measurement of one server gave.

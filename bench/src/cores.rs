@@ -1,8 +1,8 @@
 //! Which core the server runs on, and which its client.
 //!
-//! Without this the kernel moves both about, and now and then puts both on one core, which costs more than all that the
-//! bars are about. Each server has exactly one core, so that a server with many threads gets no more machine than one
-//! with one.
+//! Without this the kernel moves both about, and now and then puts both on one core, which costs more than
+//! all that the bars are about. Each server has exactly one core, so that a server with many threads gets no
+//! more machine than one with one.
 
 use std::ffi::OsStr;
 use std::fs;

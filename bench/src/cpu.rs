@@ -1,8 +1,8 @@
 //! What a process has used of the machine: time on a core, and memory.
 //!
-//! `/proc/PID/stat` has the time of a process in ticks of 10 ms, too coarse for a difference of a tenth of a microsecond
-//! a request. `/proc/PID/task/*/schedstat` has it in nanoseconds, thread by thread; threads that end take theirs along, so
-//! that one looks only while the client is connected, when no server ends threads.
+//! `/proc/PID/stat` has the time of a process in ticks of 10 ms, too coarse for a difference of a tenth of a
+//! microsecond a request. `/proc/PID/task/*/schedstat` has it in nanoseconds, thread by thread; threads that
+//! end take theirs along, so that one looks only while the client is connected, when no server ends threads.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

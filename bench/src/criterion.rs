@@ -1,7 +1,9 @@
-//! Benchmarks of functions: builds one of criterion's, runs it on a core of its own, and reads what it has found.
+//! Benchmarks of functions: builds one of criterion's, runs it on a core of its own, and reads what it has
+//! found.
 //!
-//! The results come from criterion's files rather than from its output, which is for people and changes with its version;
-//! and from a directory of this run, as `target/criterion` also has the cases that a benchmark had last month.
+//! The results come from criterion's files rather than from its output, which is for people and changes with
+//! its version; and from a directory of this run, as `target/criterion` also has the cases that a benchmark
+//! had last month.
 
 use std::collections::BTreeMap;
 use std::fs;

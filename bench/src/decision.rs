@@ -1,4 +1,5 @@
-//! What a decision of the scheduler costs: holds the figures of the benchmark of `pure/sched` against the bars.
+//! What a decision of the scheduler costs: holds the figures of the benchmark of `pure/sched` against the
+//! bars.
 
 use std::collections::BTreeMap;
 

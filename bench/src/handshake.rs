@@ -1,7 +1,7 @@
 //! The negotiation of an NBD client that wants nothing but to be connected: fixed newstyle, option GO.
 //!
-//! By hand, as chores must build when the product does not, and so cannot use its codec. Source: the NBD protocol
-//! (`doc/proto.md` of the NetworkBlockDevice/nbd project), "Fixed newstyle negotiation".
+//! By hand, as chores must build when the product does not, and so cannot use its codec. Source: the NBD
+//! protocol (`doc/proto.md` of the NetworkBlockDevice/nbd project), "Fixed newstyle negotiation".
 
 use std::io::{self, Read, Write};
 

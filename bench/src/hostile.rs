@@ -1,9 +1,10 @@
-//! What a good client of another volume in the same pool notices while somebody attacks: its p99 with the attack, as a
-//! ratio to that without, in one run and against one server.
+//! What a good client of another volume in the same pool notices while somebody attacks: its p99 with the
+//! attack, as a ratio to that without, in one run and against one server.
 //!
-//! Each round of an attack has a server of its own. The client first works alone, then beside the attack, connecting
-//! anew, so that an attack that keeps new clients out is noticed too. A client that fails, or does not end in time, is
-//! a figure and no error: on a server that does not protect it that is what there is to see.
+//! Each round of an attack has a server of its own. The client first works alone, then beside the attack,
+//! connecting anew, so that an attack that keeps new clients out is noticed too. A client that fails, or does
+//! not end in time, is a figure and no error: on a server that does not protect it that is what there is to
+//! see.
 
 mod attacks;
 
@@ -35,7 +36,8 @@ const ONSET: Duration = Duration::from_millis(1500);
 /// A client that takes this much longer than it was told to has no answer to some request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A good client and three for those who are not; one of them is held to a low rate, so that its requests queue.
+/// A good client and three for those who are not; one of them is held to a low rate, so that its requests
+/// queue.
 const POOL: &str = r#"[pool.p]
 [volume.good]
 pool = "p"

@@ -1,7 +1,7 @@
 //! What an idle connection costs: thousands of them are held while another client does its work.
 //!
-//! Each round has a server of its own, as memory that a closed connection gave back to the allocator would make the next
-//! ones look free.
+//! Each round has a server of its own, as memory that a closed connection gave back to the allocator would
+//! make the next ones look free.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;

@@ -1,7 +1,8 @@
 //! The files that are served: written in full, so that no server gets away with reading holes.
 //!
-//! Each server has a file of its own, as weir and qemu-nbd rightly lock theirs. A sparse file, or one of zeroes, would be
-//! answered without the disk by some of them, and for a fraction of the bytes by those that send holes as holes.
+//! Each server has a file of its own, as weir and qemu-nbd rightly lock theirs. A sparse file, or one of
+//! zeroes, would be answered without the disk by some of them, and for a fraction of the bytes by those that
+//! send holes as holes.
 
 use std::fs::File;
 use std::io::Write;
@@ -48,7 +49,8 @@ fn write(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Bytes that neither compress nor repeat (xorshift64; Marsaglia, "Xorshift RNGs", 2003). `state` must not be zero.
+/// Bytes that neither compress nor repeat (xorshift64; Marsaglia, "Xorshift RNGs", 2003). `state` must not be
+/// zero.
 fn scramble(chunk: &mut [u8], state: &mut u64) {
     for word in chunk.chunks_exact_mut(8) {
         *state ^= *state << 13;

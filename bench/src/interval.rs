@@ -1,4 +1,5 @@
-//! What a control interval of Maestro costs: holds the figures of the benchmark of `pure/control` against the bar.
+//! What a control interval of Maestro costs: holds the figures of the benchmark of `pure/control` against the
+//! bar.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! On what was measured: enough to know which results may be compared, and nothing that says whose machine it was.
+//! On what was measured: enough to know which results may be compared, and nothing that says whose machine it
+//! was.
 
 use std::fmt;
 use std::fs;
@@ -61,7 +62,8 @@ fn memory_mib(meminfo: &str) -> u64 {
     total.unwrap_or(0) / 1024
 }
 
-/// The type of the file system that `dir` is on: of the deepest mount above it, and of several there, the last.
+/// The type of the file system that `dir` is on: of the deepest mount above it, and of several there, the
+/// last.
 fn file_system<'t>(mounts: &'t str, dir: &Path) -> &'t str {
     let fields = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(1);

@@ -1,9 +1,10 @@
-//! `make bench`, `make bench-qos` and `make bench-ports`: what the project promises about speed, memory and guarantees, measured.
+//! `make bench`, `make bench-qos` and `make bench-ports`: what the project promises about speed, memory and
+//! guarantees, measured.
 //!
-//! A figure of one machine at one time says little about another, so that every bar of a server is a ratio: the same client
-//! against two servers, in turn, in one run. Criterion alone would not do: it measures functions, not programs that talk
-//! over sockets. What is a function, the scheduler, Maestro's law and the simulator, it does measure. `bench/README.md` says what is
-//! measured and how to read it.
+//! A figure of one machine at one time says little about another, so that every bar of a server is a ratio:
+//! the same client against two servers, in turn, in one run. Criterion alone would not do: it measures
+//! functions, not programs that talk over sockets. What is a function, the scheduler, Maestro's law and the
+//! simulator, it does measure. `bench/README.md` says what is measured and how to read it.
 
 mod bed;
 mod cases;

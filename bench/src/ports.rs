@@ -1,7 +1,9 @@
-//! Several gateways before one array, for real: four of them in network namespaces of their own, a controller, and NBD clients at each.
+//! Several gateways before one array, for real: four of them in network namespaces of their own, a
+//! controller, and NBD clients at each.
 //!
-//! The array is a `weir serve` with a simulated array in real time, so that what is shared out is the same on every machine. Two
-//! results of Maestro must hold as they do in simulated time, and a third run breaks one part after the other.
+//! The array is a `weir serve` with a simulated array in real time, so that what is shared out is the same on
+//! every machine. Two results of Maestro must hold as they do in simulated time, and a third run breaks one
+//! part after the other.
 
 mod certificates;
 mod failures;

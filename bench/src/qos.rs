@@ -1,8 +1,9 @@
-//! How well a volume is protected from its neighbour: a paced victim with an SLO, and a hog on the same device.
+//! How well a volume is protected from its neighbour: a paced victim with an SLO, and a hog on the same
+//! device.
 //!
-//! First the victim alone, to know what to promise; then both without control, then both with it, round after round. What
-//! counts is what the gateway sees, from the request parsed to the reply handed to the socket; the client's view is
-//! beside it.
+//! First the victim alone, to know what to promise; then both without control, then both with it, round after
+//! round. What counts is what the gateway sees, from the request parsed to the reply handed to the socket;
+//! the client's view is beside it.
 
 mod phase;
 

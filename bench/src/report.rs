@@ -17,8 +17,8 @@ use super::machine::Machine;
 /// Where the history is, from the root of the repository.
 const RESULTS: &str = "bench/results";
 
-/// What is measured, when and on what. Read before anything is measured: nobody wants to learn after ten minutes that
-/// git is missing.
+/// What is measured, when and on what. Read before anything is measured: nobody wants to learn after ten
+/// minutes that git is missing.
 #[derive(Debug, Serialize)]
 pub(super) struct Occasion {
     kind: &'static str,

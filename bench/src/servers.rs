@@ -1,7 +1,7 @@
 //! Starts and stops the servers that are compared: weir, qemu-nbd, nbdkit.
 //!
-//! Each with the options that serve it best: files past the page cache on io_uring where the server can, nbdkit's own
-//! plugins otherwise.
+//! Each with the options that serve it best: files past the page cache on io_uring where the server can,
+//! nbdkit's own plugins otherwise.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -138,7 +138,8 @@ impl Server {
     }
 }
 
-/// Writes the files of a comparison that are not there yet: before anything is measured, as the disk is busy for a while.
+/// Writes the files of a comparison that are not there yet: before anything is measured, as the disk is busy
+/// for a while.
 ///
 /// # Errors
 /// If there is no room.

@@ -13,14 +13,15 @@ pub(super) const BENCHMARK: Benchmark =
 
 const NAME: &str = "simulator";
 
-/// The array that has the bars: six disks in RAID-5 with control on. The others show what control and disks cost.
+/// The array that has the bars: six disks in RAID-5 with control on. The others show what control and disks
+/// cost.
 const JUDGED: &str = "raid_5_facade";
 
 /// Host requests simulated in a second of one core, in a run of any length.
 const RATE: Bar = Bar::AtLeast(1_000_000.0);
 
-/// What a request of the longest run costs, against one of the shortest: a run is linear in its requests, and the rest is
-/// room for caches of the processor and noise.
+/// What a request of the longest run costs, against one of the shortest: a run is linear in its requests, and
+/// the rest is room for caches of the processor and noise.
 const GROWTH: Bar = Bar::AtMost(1.15);
 
 fn rows(arrays: &Results) -> anyhow::Result<Vec<Row>> {

@@ -1,6 +1,7 @@
 //! From several rounds to one figure.
 //!
-//! A mean would follow the one round in which the disk of a shared host was busy with somebody else; a median does not.
+//! A mean would follow the one round in which the disk of a shared host was busy with somebody else; a median
+//! does not.
 
 /// The middle of the values; between two, the middle of these. NaN if there are none.
 pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {

@@ -58,7 +58,8 @@ pub(super) struct Windows {
     pub(super) idle: u64,
 }
 
-/// What a volume's reads were like between two readings, from the request parsed to the reply handed to the socket.
+/// What a volume's reads were like between two readings, from the request parsed to the reply handed to the
+/// socket.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct GatewayView {
     pub(super) windows: Windows,
@@ -134,8 +135,8 @@ impl Windows {
     }
 }
 
-/// The upper bound, in microseconds, of the bucket with so many percent of all at or below it. Buckets end at 8 us, 16 us,
-/// and so on (`io/gateway/src/status.rs`); the last has no end.
+/// The upper bound, in microseconds, of the bucket with so many percent of all at or below it. Buckets end at
+/// 8 us, 16 us, and so on (`io/gateway/src/status.rs`); the last has no end.
 fn bound_of_percentile(counts: &[u64], percent: u64) -> f64 {
     let wanted = (counts.iter().sum::<u64>() * percent).div_ceil(100);
     let mut seen = 0;

@@ -1,8 +1,8 @@
 //! Runs a target on mutated scripts, the same ones for the same seed.
 //!
-//! libFuzzer finds more in ten minutes, as it sees which branches a script takes; this needs nothing but the stable
-//! compiler, is bounded by a count and not by a clock, and so is what `cargo test` runs. It is not blind: a script
-//! that reaches another set of states than those before it is kept, and mutated further.
+//! libFuzzer finds more in ten minutes, as it sees which branches a script takes; this needs nothing but the
+//! stable compiler, is bounded by a count and not by a clock, and so is what `cargo test` runs. It is not
+//! blind: a script that reaches another set of states than those before it is kept, and mutated further.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -25,7 +25,8 @@ fuzz_target!(
     }
 );
 
-// Half of the mutations are libFuzzer's own, which know what a comparison asked for; the others keep messages whole.
+// Half of the mutations are libFuzzer's own, which know what a comparison asked for; the others keep messages
+// whole.
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     if seed.is_multiple_of(2) {
         return fuzzer_mutate(data, size, max_size);

@@ -1,8 +1,9 @@
 //! How a script is changed: as a careless or a malicious peer would.
 //!
-//! Bits flip, messages are cut off, repeated, left out, put in another order and mixed with those of other scripts;
-//! fields become the numbers at which arithmetic goes wrong. Most of what comes out is still a sequence of well-formed
-//! messages with one thing wrong in it, which is what gets past the first check of a parser.
+//! Bits flip, messages are cut off, repeated, left out, put in another order and mixed with those of other
+//! scripts; fields become the numbers at which arithmetic goes wrong. Most of what comes out is still a
+//! sequence of well-formed messages with one thing wrong in it, which is what gets past the first check of a
+//! parser.
 
 use rand::{Rng, RngExt};
 
@@ -108,8 +109,8 @@ fn change_bytes(piece: &mut Vec<u8>, words: &[&[u8]], random: &mut impl Rng) {
     }
 }
 
-/// Puts what is behind `at`, up to the line's end, into brackets, and those into others: what is open is closed again, or a
-/// parser would end at the first.
+/// Puts what is behind `at`, up to the line's end, into brackets, and those into others: what is open is
+/// closed again, or a parser would end at the first.
 fn nest(piece: &mut Vec<u8>, at: usize, random: &mut impl Rng) {
     let depth = 1 + below(random, 120);
     let end = piece.len() - usize::from(piece.ends_with(b"\n"));

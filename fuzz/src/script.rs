@@ -1,9 +1,9 @@
 //! What is tried: pieces of bytes, each a message, a line or a call.
 //!
-//! A fuzzer that only knows bytes breaks the length of the first message and learns nothing of what comes behind it. A
-//! script keeps the pieces apart, so that a mutation of one leaves the others as they were, and so that a target
-//! knows where one `read` ended and the next began. As bytes, each piece has its length before it; every sequence of
-//! bytes is a script.
+//! A fuzzer that only knows bytes breaks the length of the first message and learns nothing of what comes
+//! behind it. A script keeps the pieces apart, so that a mutation of one leaves the others as they were, and
+//! so that a target knows where one `read` ended and the next began. As bytes, each piece has its length
+//! before it; every sequence of bytes is a script.
 
 /// Pieces of bytes, in order.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

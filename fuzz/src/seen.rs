@@ -35,7 +35,8 @@ impl Seen {
         self.states.get(state).copied().unwrap_or(0)
     }
 
-    /// The states that were reached, each with the order of magnitude of how often: what makes one script another.
+    /// The states that were reached, each with the order of magnitude of how often: what makes one script
+    /// another.
     pub fn shape(&self) -> Vec<(&'static str, u32)> {
         self.states.iter().map(|(state, times)| (*state, times.ilog2())).collect()
     }

@@ -24,7 +24,8 @@ pub struct Target {
     pub seeds: fn() -> Vec<Script>,
     /// Words of its language.
     pub words: &'static [&'static [u8]],
-    /// States that the seeds reach, and that most mutations of them must reach too, or they do not get past the first check.
+    /// States that the seeds reach, and that most mutations of them must reach too, or they do not get past
+    /// the first check.
     pub must_reach: &'static [&'static str],
 }
 

@@ -1,8 +1,8 @@
-//! What real clients and servers say to each other, put together by hand from their transcripts: the seeds of the NBD
-//! targets, and of the mutated messages that go over real sockets.
+//! What real clients and servers say to each other, put together by hand from their transcripts: the seeds of
+//! the NBD targets, and of the mutated messages that go over real sockets.
 //!
-//! The numbers are those of the specification (`doc/proto.md` of the NetworkBlockDevice/nbd project) and not weir's own
-//! names for them, so that a wrong one of these would be noticed.
+//! The numbers are those of the specification (`doc/proto.md` of the NetworkBlockDevice/nbd project) and not
+//! weir's own names for them, so that a wrong one of these would be noticed.
 
 use crate::script::Script;
 
@@ -71,8 +71,8 @@ fn work() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What clients send, from the first byte to the last: qemu, libnbd, `nbd-client`, `nbdinfo --list`, one that is told
-/// that there is no such export, and one that is out of step.
+/// What clients send, from the first byte to the last: qemu, libnbd, `nbd-client`, `nbdinfo --list`, one that
+/// is told that there is no such export, and one that is out of step.
 pub fn of_clients(export: &str) -> Vec<Script> {
     let goodbye = || vec![request(0, 2, 99, 0, 0)];
     let qemu = vec![
@@ -144,8 +144,9 @@ pub fn chunk(flags: u16, kind: u16, cookie: u64, payload: &[u8]) -> Vec<u8> {
     [&magic[..], &flags.to_be_bytes(), &kind.to_be_bytes(), &cookie.to_be_bytes(), &counted(payload)].concat()
 }
 
-/// What servers send to a client that has asked for what [`awaited`] says: one with structured replies, one without, one
-/// that knows neither GO nor those, those that have no such export or refuse it, one that falls silent, and one out of step.
+/// What servers send to a client that has asked for what [`awaited`] says: one with structured replies, one
+/// without, one that knows neither GO nor those, those that have no such export or refuse it, one that falls
+/// silent, and one out of step.
 pub fn of_servers() -> Vec<Script> {
     let at = |offset: u64, rest: &[u8]| [&offset.to_be_bytes()[..], rest].concat();
     let failed = |error: u32| [&error.to_be_bytes()[..], &2_u16.to_be_bytes(), b"no"].concat();
@@ -198,7 +199,8 @@ pub fn of_servers() -> Vec<Script> {
     all.into_iter().map(Script::new).collect()
 }
 
-/// The requests that the client of [`of_servers`] has sent: cookie, offset, and bytes of data in a reply that succeeds.
+/// The requests that the client of [`of_servers`] has sent: cookie, offset, and bytes of data in a reply that
+/// succeeds.
 pub fn awaited() -> [(u64, u64, u32); 6] {
     [(1, 0, 4096), (2, 0, 0), (3, 8192, 512), (4, 0, 1 << 20), (5, 4096, 4096), (6, 0, 0)]
 }

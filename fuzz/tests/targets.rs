@@ -5,8 +5,8 @@
 use weir_fuzz::targets::by_name;
 use weir_fuzz::{Effort, drive, replay};
 
-/// The most memory that all targets side by side may take, however hostile the scripts: some MiB for each, and what a
-/// debug build has.
+/// The most memory that all targets side by side may take, however hostile the scripts: some MiB for each,
+/// and what a debug build has.
 const MOST_KIB: u64 = 512 << 10;
 
 /// Mutates until `usual` messages, or as many as the environment says, were judged.

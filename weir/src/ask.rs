@@ -1,4 +1,5 @@
-//! Which server a verb means that asks one: by its configuration file, its metrics address, or its control socket.
+//! Which server a verb means that asks one: by its configuration file, its metrics address, or its control
+//! socket.
 
 use std::path::{Path, PathBuf};
 

@@ -34,7 +34,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Check the configuration file of a gateway or a controller: print every value in force and where it comes from
+    /// Check the configuration file of a gateway or a controller: print every value in force and where it
+    /// comes from
     Check {
         /// The configuration file
         file: PathBuf,
@@ -90,8 +91,8 @@ enum Verb {
 /// What is replayed.
 #[derive(Args, Debug)]
 struct Replayed {
-    /// A recording of `weir record`, or its directory. The engine gets the recorded events again. If it decides anything
-    /// else than it did then, weir prints the first difference, and the exit status is 1
+    /// A recording of `weir record`, or its directory. The engine gets the recorded events again. If it
+    /// decides anything else than it did then, weir prints the first difference, and the exit status is 1
     #[arg(long, value_name = "PATH", exclusive = true)]
     decisions: Option<PathBuf>,
     #[command(flatten)]

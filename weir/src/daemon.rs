@@ -22,7 +22,8 @@ mod reload;
 pub(crate) trait Daemon: Sized {
     /// What its file says.
     type Config;
-    /// A change of the configuration whose new parts are being opened. All else that can be wrong with it was looked at.
+    /// A change of the configuration whose new parts are being opened. All else that can be wrong with it was
+    /// looked at.
     type Begun;
 
     /// Reads the configuration.
@@ -34,7 +35,8 @@ pub(crate) trait Daemon: Sized {
     /// What it serves and where, for the operator.
     fn announcement(&self) -> String;
 
-    /// Begins to change to another configuration. A change that is `superseded` is given up, but for what both open.
+    /// Begins to change to another configuration. A change that is `superseded` is given up, but for what
+    /// both open.
     ///
     /// # Errors
     /// If it cannot be put in force; then nothing has changed.

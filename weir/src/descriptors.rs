@@ -1,7 +1,8 @@
 //! File descriptors: what the data path and the API may need is reserved, and clients get what is left.
 //!
-//! A process that runs out of descriptors cannot reach its devices any more, whoever has taken them. So it is reckoned before
-//! anything is served how many clients there can be, and no more are let in, whatever the configuration says.
+//! A process that runs out of descriptors cannot reach its devices any more, whoever has taken them. So it is
+//! reckoned before anything is served how many clients there can be, and no more are let in, whatever the
+//! configuration says.
 
 use std::thread::available_parallelism;
 
@@ -22,8 +23,9 @@ const OF_A_POOL: u64 = 4;
 /// With fewer clients there is no use in serving.
 const LEAST_CLIENTS: u64 = 8;
 
-/// Raises the limit on open files as far as it goes, as the usual one is 1,024, a leftover from `select(2)`. Returns `spec` with
-/// as many clients as the limit leaves descriptors for; if these are fewer than it says, that is logged.
+/// Raises the limit on open files as far as it goes, as the usual one is 1,024, a leftover from `select(2)`.
+/// Returns `spec` with as many clients as the limit leaves descriptors for; if these are fewer than it says,
+/// that is logged.
 ///
 /// # Errors
 /// If the limit leaves no room for clients at all.
@@ -59,7 +61,8 @@ pub(crate) fn fit(config: &Config, mut spec: GatewaySpec) -> Result<GatewaySpec,
     Ok(spec)
 }
 
-/// What is not for clients. Volumes count twice, as a reload opens new ones beside those that still have to finish.
+/// What is not for clients. Volumes count twice, as a reload opens new ones beside those that still have to
+/// finish.
 fn reserved(config: &Config, cores: usize) -> u64 {
     let of_volume = |volume: &crate::config::Volume| match &volume.backend.value {
         BackendConfig::File(_) | BackendConfig::Array(..) => OF_A_FILE,
@@ -114,7 +117,8 @@ mod tests {
 
     #[test]
     fn what_the_data_path_and_the_api_may_need_is_reserved() {
-        // One thread, one pool, a listener, 32 scrapers and their listener, and twice a file and a server with 8 connections.
+        // One thread, one pool, a listener, 32 scrapers and their listener, and twice a file and a server
+        // with 8 connections.
         assert_eq!(reserved(&config(), 4), 64 + 16 + 4 + 1 + 33 + 2 * (4 + 9));
     }
 

@@ -1,7 +1,8 @@
-//! What an operator can write, for machines to try: the text of a configuration file, and the values of `weir set`.
+//! What an operator can write, for machines to try: the text of a configuration file, and the values of `weir
+//! set`.
 //!
-//! A hole in the wall of the program, as narrow as can be: text in, and how it ended. The checks that need to know
-//! what a configuration is are made here, beside it.
+//! A hole in the wall of the program, as narrow as can be: text in, and how it ended. The checks that need to
+//! know what a configuration is are made here, beside it.
 
 use std::path::Path;
 
@@ -45,8 +46,8 @@ pub fn configuration(text: &str) -> Judged {
     }
 }
 
-/// Sets `key` of the table `[table.name]` to `value` in a file `text`, as `weir set` does; what came of it, or nothing if
-/// that file is itself refused.
+/// Sets `key` of the table `[table.name]` to `value` in a file `text`, as `weir set` does; what came of it,
+/// or nothing if that file is itself refused.
 ///
 /// # Panics
 /// If a refusal is not a line for each problem, or a change that was accepted cannot be taken back.

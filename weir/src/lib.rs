@@ -1,7 +1,7 @@
 //! weir: storage quality of service. The one binary; see `cli.rs` for what it can do.
 //!
-//! The program is this library and a `main` that calls it, so that what reads an operator's text can be tried by machine:
-//! [`fuzzing`] is the one thing here that somebody else may call.
+//! The program is this library and a `main` that calls it, so that what reads an operator's text can be tried
+//! by machine: [`fuzzing`] is the one thing here that somebody else may call.
 
 mod ask;
 mod cli;

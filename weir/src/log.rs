@@ -1,13 +1,16 @@
 //! The log on standard error, in which no peer can drown what is said about others, nor fill a disk.
 //!
-//! Each line that a peer can cause carries the field `peer`, `gateway` or `upstream`, which names the other end, or `listener`,
-//! where the other end is not known. Lines with one of these fields, and all lines of libraries, are limited: for each place in the code that writes such lines, 20 at once and
-//! then one in five seconds. Twenty show every host of a small cluster that comes back after a break of the network. One in
-//! five seconds is 17,280 lines, or 3 MB, a day: what a disk takes as long as the attack lasts. How many lines were left out
-//! is said in a line of its own, ten seconds after the first at the latest and at the end of the program.
+//! Each line that a peer can cause carries the field `peer`, `gateway` or `upstream`, which names the other
+//! end, or `listener`, where the other end is not known. Lines with one of these fields, and all lines of
+//! libraries, are limited: for each place in the code that writes such lines, 20 at once and then one in five
+//! seconds. Twenty show every host of a small cluster that comes back after a break of the network. One in
+//! five seconds is 17,280 lines, or 3 MB, a day: what a disk takes as long as the attack lasts. How many
+//! lines were left out is said in a line of its own, ten seconds after the first at the latest and at the end
+//! of the program.
 //!
-//! What the operator causes (a reload, a volume that ends) and what devices do is never left out here. `cargo xtask tidy`
-//! looks at each place that writes lines in the crates that see peers: it has such a field, or says why no peer reaches it.
+//! What the operator causes (a reload, a volume that ends) and what devices do is never left out here. `cargo
+//! xtask tidy` looks at each place that writes lines in the crates that see peers: it has such a field, or
+//! says why no peer reaches it.
 
 mod allowance;
 
@@ -80,7 +83,8 @@ impl<S: Subscriber> Layer<S> for Limit {
     }
 }
 
-/// Whether a peer can cause lines of this place in the code: it says so, or it is a library's, which cannot say.
+/// Whether a peer can cause lines of this place in the code: it says so, or it is a library's, which cannot
+/// say.
 fn is_limited(place: &Metadata<'_>) -> bool {
     !place.target().starts_with("weir") || PEERS.iter().any(|peer| place.fields().field(peer).is_some())
 }

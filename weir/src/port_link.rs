@@ -5,8 +5,8 @@ use weir_cluster::{CheckedSpec, Client, LinkState, Told};
 use weir_controller::Terms;
 use weir_gateway::{Port, PortTerms};
 
-/// Begins to connect, and goes on for as long as the future that it returns is polled: what was seen goes up, what was
-/// decided comes down.
+/// Begins to connect, and goes on for as long as the future that it returns is polled: what was seen goes up,
+/// what was decided comes down.
 pub(crate) fn link(
     pool: String,
     spec: CheckedSpec,

@@ -25,15 +25,16 @@ pub(crate) struct Server {
     control: Option<AbortHandle>,
     /// What those who ask over HTTP may take.
     api_limits: watch::Sender<ApiLimits>,
-    /// Changes that somebody asks for at the control socket. One end is held here, so that there may always be another.
+    /// Changes that somebody asks for at the control socket. One end is held here, so that there may always
+    /// be another.
     asked: (mpsc::Sender<Asked>, mpsc::Receiver<Asked>),
     addresses: Vec<String>,
     /// By pool, its link to its controller.
     links: BTreeMap<String, AbortHandle>,
 }
 
-/// A change of the configuration whose new backends are being opened. Everything else that can be wrong with it has been
-/// looked at.
+/// A change of the configuration whose new backends are being opened. Everything else that can be wrong with
+/// it has been looked at.
 pub(crate) struct Begun {
     config: Config,
     reload: Reload,
@@ -41,8 +42,8 @@ pub(crate) struct Begun {
 }
 
 impl Server {
-    /// Binds the sockets, opens the volumes and serves, recorded if there are `recorders`. Must be called on a
-    /// `LocalSet`.
+    /// Binds the sockets, opens the volumes and serves, recorded if there are `recorders`. Must be called on
+    /// a `LocalSet`.
     ///
     /// # Errors
     /// If anything that the configuration names cannot be had; then nothing was started.
@@ -80,8 +81,8 @@ impl Server {
         self.gateway.probe()
     }
 
-    /// Joins pools to their controllers, and leaves those that are gone. Nothing in it can fail: it comes when the gateway
-    /// has changed already.
+    /// Joins pools to their controllers, and leaves those that are gone. Nothing in it can fail: it comes
+    /// when the gateway has changed already.
     fn link_pools(&mut self, links: BTreeMap<String, CheckedSpec>) {
         self.links.retain(|pool, link| {
             let stays = self.config.pools.get(pool).is_some_and(|pool| pool.controller().is_some());
@@ -167,8 +168,8 @@ impl Daemon for Server {
     }
 }
 
-/// What joins the pools that have a controller and no link yet to it, with all that can be wrong with it looked at: files, keys
-/// and addresses.
+/// What joins the pools that have a controller and no link yet to it, with all that can be wrong with it
+/// looked at: files, keys and addresses.
 fn check_links(
     config: &Config,
     linked: &BTreeMap<String, AbortHandle>,

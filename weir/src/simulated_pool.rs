@@ -1,8 +1,8 @@
-//! A pool of a configuration in simulated time: its engine, its simulated array, and its volumes where the gateway
-//! would put them.
+//! A pool of a configuration in simulated time: its engine, its simulated array, and its volumes where the
+//! gateway would put them.
 //!
-//! Made from what the gateway would be told, and not from the configuration once more, so that a pool is the same in
-//! both times whatever the configuration will learn.
+//! Made from what the gateway would be told, and not from the configuration once more, so that a pool is the
+//! same in both times whatever the configuration will learn.
 
 use std::ops::Range;
 

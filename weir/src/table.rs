@@ -22,7 +22,8 @@ const HEADER: [&str; 10] = [
     "depth now/peak/target",
 ];
 
-/// A table with a row for each volume, from its last closed window; and one for each pool whose requests are shared out.
+/// A table with a row for each volume, from its last closed window; and one for each pool whose requests are
+/// shared out.
 pub(crate) fn render(status: &GatewayStatus) -> String {
     let (shared, others): (Vec<_>, Vec<_>) = status.pools.iter().partition(|pool| pool.sharing.is_some());
     let mut tables = Vec::new();

@@ -1,7 +1,8 @@
 //! `cargo xtask tidy`: the rules of the tree that neither rustc nor clippy knows.
 //!
-//! Each rule is a small function from the tree to [`Finding`]s, and each has a test that shows it failing. A rule
-//! that turns out to be wrong is changed here, with its reason, rather than excused in the file that breaks it.
+//! Each rule is a small function from the tree to [`Finding`]s, and each has a test that shows it failing. A
+//! rule that turns out to be wrong is changed here, with its reason, rather than excused in the file that
+//! breaks it.
 
 mod banned;
 mod documents;
@@ -64,6 +65,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
         findings.extend(names::path(file));
         findings.extend(documents::links(file, &|path| tree.has(path)));
         findings.extend(banned::machine_paths(file));
+        findings.extend(sizes::columns(file));
         if let Some(rust) = source::RustFile::of(file) {
             findings.extend(names::inline_modules(&rust));
             findings.extend(sizes::header(&rust));

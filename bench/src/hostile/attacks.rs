@@ -1,7 +1,7 @@
 //! What hostile peers do. Each attack keeps at it: what the server closes is opened again.
 //!
-//! An attacker takes as little of the machine as it can, as it shares it with the server: it waits where a real one
-//! would wait for its network.
+//! An attacker takes as little of the machine as it can, as it shares it with the server: it waits where a
+//! real one would wait for its network.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -46,7 +46,8 @@ pub(super) fn unfinished_writes(front: &Front, stop: &AtomicBool) {
     hold(UNFINISHED, open, stop, |_| Ok(()));
 }
 
-/// Many connections with many requests that wait for their volume's rate, closed all at once, again and again.
+/// Many connections with many requests that wait for their volume's rate, closed all at once, again and
+/// again.
 pub(super) fn mass_close(front: &Front, stop: &AtomicBool) {
     let requests = request(READ, 4096).repeat(LEFT_BEHIND as usize);
     while !stop.load(Ordering::Acquire) {

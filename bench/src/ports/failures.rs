@@ -1,7 +1,8 @@
-//! What happens when a part of it fails: the controller is killed, then a gateway, then a link is cut; and each comes back.
+//! What happens when a part of it fails: the controller is killed, then a gateway, then a link is cut; and
+//! each comes back.
 //!
-//! Meanwhile a writer on each host writes, flushes, and remembers what was flushed; in the end all of that must be there. What
-//! the gateways were let do is read from their recordings.
+//! Meanwhile a writer on each host writes, flushes, and remembers what was flushed; in the end all of that
+//! must be there. What the gateways were let do is read from their recordings.
 
 use std::thread;
 use std::time::Duration;
@@ -21,7 +22,8 @@ const VOLUMES: [Volume; 1] = [Volume { name: "data", target: "{ latency = \"20ms
 
 /// After how many control intervals a lease is over.
 const LEASE: u32 = 3;
-/// How long a failure lasts, and how long it takes until all is as before: a lease, and some intervals for the law.
+/// How long a failure lasts, and how long it takes until all is as before: a lease, and some intervals for
+/// the law.
 const LASTS: Duration = Duration::from_secs(INTERVAL.as_secs() * (LEASE as u64 + 3));
 
 /// The host whose gateway is killed, and the one whose link is cut.

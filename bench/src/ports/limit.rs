@@ -1,4 +1,5 @@
-//! A limit of a volume, through four gateways: the sum of what they let through is the limit, and not four times that.
+//! A limit of a volume, through four gateways: the sum of what they let through is the limit, and not four
+//! times that.
 
 use std::thread;
 

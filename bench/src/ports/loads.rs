@@ -52,7 +52,8 @@ impl Drop for Load {
     }
 }
 
-/// Writes block after block of a part of a volume, flushes, and goes on after whatever happens to its gateway.
+/// Writes block after block of a part of a volume, flushes, and goes on after whatever happens to its
+/// gateway.
 #[derive(Debug)]
 pub(super) struct Writer {
     child: Child,

@@ -1,5 +1,5 @@
-//! maestro-ports (Maestro §5.2, figure 8), through four gateways: two volumes with equal load at each port; first `light2` leaves two of them
-//! for the other two, then `light1` does.
+//! maestro-ports (Maestro §5.2, figure 8), through four gateways: two volumes with equal load at each port;
+//! first `light2` leaves two of them for the other two, then `light1` does.
 
 use std::thread;
 
@@ -22,7 +22,8 @@ const THREADS: u32 = 12;
 /// The hosts to which the load goes, with twice as much.
 const STAYING: [usize; 2] = [0, 2];
 
-/// Control intervals until a phase has settled at the beginning, within which the shares must follow, and over which it is judged.
+/// Control intervals until a phase has settled at the beginning, within which the shares must follow, and
+/// over which it is judged.
 const SETTLING: u32 = 20;
 const FOLLOWING: u32 = 5;
 const JUDGED: u32 = 15;

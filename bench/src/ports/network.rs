@@ -1,4 +1,5 @@
-//! Four network namespaces, each joined to the machine by a link of its own: hosts that share nothing but the array.
+//! Four network namespaces, each joined to the machine by a link of its own: hosts that share nothing but the
+//! array.
 
 use std::process::Command;
 

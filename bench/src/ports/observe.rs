@@ -9,7 +9,8 @@ use super::site::Site;
 /// The control interval.
 pub(super) const INTERVAL: Duration = Duration::from_secs(2);
 
-/// The mean rates of volumes over a number of control intervals, in MB/s, in the order of `volumes`. All `loads` go on.
+/// The mean rates of volumes over a number of control intervals, in MB/s, in the order of `volumes`. All
+/// `loads` go on.
 ///
 /// # Errors
 /// If a gateway does not answer, or a load has ended.

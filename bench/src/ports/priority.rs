@@ -1,5 +1,5 @@
-//! maestro-priority (Maestro §5.1, figure 5), through four gateways: `light` wants 15 MB/s and `heavy` 45 MB/s, first with equal
-//! priorities, then `heavy` with four times that of `light`.
+//! maestro-priority (Maestro §5.1, figure 5), through four gateways: `light` wants 15 MB/s and `heavy` 45
+//! MB/s, first with equal priorities, then `heavy` with four times that of `light`.
 
 use super::super::bed::TestBed;
 use super::super::progress::Progress;

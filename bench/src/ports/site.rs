@@ -29,7 +29,8 @@ pub(super) struct Volume {
     pub(super) target: &'static str,
 }
 
-/// What the array exports: all of its disks. The volumes lie on top of each other, as the paper's loads are spread over all disks.
+/// What the array exports: all of its disks. The volumes lie on top of each other, as the paper's loads are
+/// spread over all disks.
 const EXPORT: &str = "disks";
 const EXPORT_GIB: u32 = 230;
 
@@ -180,8 +181,8 @@ impl<'a> Site<'a> {
         output_of(&mut command, &format!("weir set volume {volume} {change}")).map(drop)
     }
 
-    /// Ends all gateways in good order; what they were let do, by their recordings, as CSV, and what is to be said of the
-    /// highest sum that there was.
+    /// Ends all gateways in good order; what they were let do, by their recordings, as CSV, and what is to be
+    /// said of the highest sum that there was.
     ///
     /// # Errors
     /// If the sum was above the total.

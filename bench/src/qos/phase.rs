@@ -1,7 +1,8 @@
 //! One phase: a server, a victim, perhaps a hog, and what the gateway counted while both were at work.
 //!
-//! Every phase has a server of its own instead of a reload. So each begins from the same state, the law at its initial
-//! depth, and nothing that one phase has left behind (queues, learnt depths) is taken for the merit of the next.
+//! Every phase has a server of its own instead of a reload. So each begins from the same state, the law at
+//! its initial depth, and nothing that one phase has left behind (queues, learnt depths) is taken for the
+//! merit of the next.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -120,7 +121,8 @@ pub(super) fn run(bed: &TestBed, setting: Setting) -> anyhow::Result<Phase> {
         start_client(bed, &server.uri_of("victim"), &[rate, "--seed=2".to_owned()], setting.seconds)?;
     thread::sleep(SETTLING);
     let before = at_end_of_window(status)?;
-    // To the middle of the last window, so that it is this one whose end is seen, however late the server closes it.
+    // To the middle of the last window, so that it is this one whose end is seen, however late the server
+    // closes it.
     thread::sleep(WINDOW * setting.seconds - WINDOW / 2);
     let after = at_end_of_window(status)?;
     let finish = |client: Running| read_weir_load(&client.finish()?);
@@ -136,8 +138,8 @@ fn start_client(bed: &TestBed, uri: &str, how: &[String], seconds: u32) -> anyho
     Running::start(&mut command)
 }
 
-/// The victim's counters just after a window closed, so that no judged window began before the settling was over, and
-/// none is judged that has not ended.
+/// The victim's counters just after a window closed, so that no judged window began before the settling was
+/// over, and none is judged that has not ended.
 fn at_end_of_window(status: SocketAddr) -> anyhow::Result<Volume> {
     let read = || anyhow::Ok(Status::read(status)?.volume("victim")?.clone());
     let began = Instant::now();

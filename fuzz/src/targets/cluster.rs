@@ -1,7 +1,7 @@
 //! What gateways and their controller tell each other: bytes, their meaning, and what both sides make of it.
 //!
-//! The first byte of a piece says who speaks: one of three gateways, or the controller to a gateway, or that time
-//! passes or a stream ends.
+//! The first byte of a piece says who speaks: one of three gateways, or the controller to a gateway, or that
+//! time passes or a stream ends.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -236,7 +236,8 @@ impl World {
         }
         while self.controller.poll_event().is_some() {}
         let status = self.controller.status(self.now);
-        // Of each of the two names the gateway that is configured, and at most four runs before it that may hold something.
+        // Of each of the two names the gateway that is configured, and at most four runs before it that may
+        // hold something.
         assert!((2..=2 * (1 + 4)).contains(&status.gateways.len()), "{}", status.gateways.len());
         assert!(
             self.controller.history().all(|record| record

@@ -1,7 +1,8 @@
-//! An engine, told anything that a driver may tell it: calls that are legal, in any order, with any configuration.
+//! An engine, told anything that a driver may tell it: calls that are legal, in any order, with any
+//! configuration.
 //!
-//! Checked after each call: every request is known, at the stage at which it should be, and counted once. At the end
-//! everything must leave, and what a recorder was told must be decided again.
+//! Checked after each call: every request is known, at the stage at which it should be, and counted once. At
+//! the end everything must leave, and what a recorder was told must be decided again.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;

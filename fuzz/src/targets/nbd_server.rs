@@ -1,8 +1,8 @@
 //! The server's side of NBD: handshake, requests, and the replies to them.
 //!
-//! What is accepted is judged once more by the rules of the specification, written down here a second time; what is
-//! answered is read by the decoder of the client's side, which must find in it what was meant. The same bytes in
-//! one piece, in the script's and byte by byte must come to the same.
+//! What is accepted is judged once more by the rules of the specification, written down here a second time;
+//! what is answered is read by the decoder of the client's side, which must find in it what was meant. The
+//! same bytes in one piece, in the script's and byte by byte must come to the same.
 
 use weir_nbd::client::{Awaited, Received, ReplyDecoder, request_header};
 use weir_nbd::{

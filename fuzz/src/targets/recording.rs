@@ -1,7 +1,7 @@
 //! Recordings: a file that may be damaged or made up, read and lived through once more.
 //!
-//! The compression would refuse nearly every mutation of a file, so that a script is what is in it: a piece for each
-//! block. A script that begins with an empty piece is a file as it stands.
+//! The compression would refuse nearly every mutation of a file, so that a script is what is in it: a piece
+//! for each block. A script that begins with an empty piece is a file as it stands.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -78,7 +78,8 @@ fn seeds() -> Vec<Script> {
     };
     let cut_off = Script::new(blocks[..blocks.len() - usize::from(blocks.len() % 2 == 0)].to_vec());
     let complete = Script::new(blocks[..blocks.len() - blocks.len() % 2].to_vec());
-    // Another number for a volume than the engine has given it, an engine that is made twice, and no entry at all.
+    // Another number for a volume than the engine has given it, an engine that is made twice, and no entry at
+    // all.
     let (again, twice, nonsense) = (with(3, &blocks[2]), with(2, &blocks[1]), with(4, &[255; 9]));
     let whole = Script::new(vec![Vec::new(), file_of(&complete)]);
     let other = Script::new(vec![Vec::new(), b"a letter".to_vec()]);

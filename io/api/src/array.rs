@@ -1,6 +1,7 @@
 //! What a controller tells: how an array is shared out among gateways, and how that came to be.
 //!
-//! In the words that a gateway uses for what it shares out itself, so that whoever reads the one reads the other.
+//! In the words that a gateway uses for what it shares out itself, so that whoever reads the one reads the
+//! other.
 
 use std::sync::Arc;
 
@@ -25,7 +26,8 @@ pub struct ArrayStatus {
     pub pool: String,
     /// How much there is to share out.
     pub sharing: PoolSharing,
-    /// How many requests the gateways may be holding at most at this instant, in sum; `None` while some have not said yet.
+    /// How many requests the gateways may be holding at most at this instant, in sum; `None` while some have
+    /// not said yet.
     pub held: Option<u32>,
     /// The gateways, in order of name.
     pub gateways: Vec<ArrayGateway>,

@@ -1,7 +1,7 @@
 //! Asks a running server: over TCP at its metrics address, or at its control socket.
 //!
-//! With the HTTP library that the server's side brings along, over one connection for each question: a client of the
-//! usual kind knows pools, redirects and proxies, and no Unix sockets.
+//! With the HTTP library that the server's side brings along, over one connection for each question: a client
+//! of the usual kind knows pools, redirects and proxies, and no Unix sockets.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,7 +22,8 @@ use tokio::time::timeout;
 /// How long a server may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest answer that is read, in bytes: the state of some 100,000 volumes. Whoever is at the address may send more.
+/// The longest answer that is read, in bytes: the state of some 100,000 volumes. Whoever is at the address
+/// may send more.
 const LONGEST_ANSWER: usize = 256 << 20;
 
 /// A server that can be asked.

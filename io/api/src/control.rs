@@ -1,7 +1,8 @@
 //! The control socket: where a running gateway is told what to change.
 //!
-//! HTTP over a Unix socket with the mode 0600, so that the kernel says who may, and no secret has to be kept anywhere. What a
-//! change means is not known here: it is handed to whoever owns the configuration, and their answer is handed back.
+//! HTTP over a Unix socket with the mode 0600, so that the kernel says who may, and no secret has to be kept
+//! anywhere. What a change means is not known here: it is handed to whoever owns the configuration, and their
+//! answer is handed back.
 
 use std::io;
 use std::path::Path;
@@ -31,7 +32,8 @@ pub struct Change {
     pub set: Vec<(String, String)>,
 }
 
-/// A change that somebody asks for, and the way back for the answer: what is now in force, or why nothing has changed.
+/// A change that somebody asks for, and the way back for the answer: what is now in force, or why nothing has
+/// changed.
 #[derive(Debug)]
 pub struct Asked {
     /// The change.
@@ -45,8 +47,8 @@ pub struct Asked {
 pub struct ControlListener(UnixSocket);
 
 impl ControlListener {
-    /// Binds `path`. A socket that a dead server left behind is replaced; the path is removed when the listener is
-    /// dropped.
+    /// Binds `path`. A socket that a dead server left behind is replaced; the path is removed when the
+    /// listener is dropped.
     ///
     /// # Errors
     /// If the path is in use, not permitted, or taken by something else.

@@ -7,9 +7,10 @@
 //! | `/v1/volumes/NAME/intervals` | what was decided about a volume in the last control intervals, and why |
 //! | `/v1/changes` | POST: another target, priority or limit, in force until the configuration is read again |
 //!
-//! The first three are served at the metrics address, which asks nobody who they are. The control socket, a Unix socket
-//! that only the gateway's user can open, has the last three. All that is told is made on request from one
-//! [`GatewayStatus`](weir_gateway::GatewayStatus), so that it can never disagree, and nothing is collected that nobody asked for.
+//! The first three are served at the metrics address, which asks nobody who they are. The control socket, a
+//! Unix socket that only the gateway's user can open, has the last three. All that is told is made on request
+//! from one [`GatewayStatus`](weir_gateway::GatewayStatus), so that it can never disagree, and nothing is
+//! collected that nobody asked for.
 
 mod array;
 mod client;

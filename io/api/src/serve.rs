@@ -1,9 +1,10 @@
-//! HTTP for many who may be anybody: a bounded number of connections, each for one request and a bounded time.
+//! HTTP for many who may be anybody: a bounded number of connections, each for one request and a bounded
+//! time.
 //!
-//! One request for each connection: an idle connection would be one more thing to bound, and a client that asks every few
-//! seconds does not notice the price of a connection. So one time bounds everything: to send the head, to send the body, to be
-//! answered, and to take the answer. A newcomer always finds a place: when all are taken, the oldest connection of the address
-//! with the most of them gives way.
+//! One request for each connection: an idle connection would be one more thing to bound, and a client that
+//! asks every few seconds does not notice the price of a connection. So one time bounds everything: to send
+//! the head, to send the body, to be answered, and to take the answer. A newcomer always finds a place: when
+//! all are taken, the oldest connection of the address with the most of them gives way.
 
 use std::collections::HashMap;
 use std::io;

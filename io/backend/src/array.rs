@@ -1,22 +1,22 @@
 //! A volume on a simulated array, in real time: a disk array that nobody has to have.
 //!
-//! The array of `weir-sim`, which in an experiment is driven by simulated time, is driven by the clock here: what it is
-//! told of at an instant it answers when that instant's model says so. Volumes on one array share its disks, its cache
-//! and its ports as they would share those of a real one.
+//! The array of `weir-sim`, which in an experiment is driven by simulated time, is driven by the clock here:
+//! what it is told of at an instant it answers when that instant's model says so. Volumes on one array share
+//! its disks, its cache and its ports as they would share those of a real one.
 //!
-//! **Time.** The array is taken from each of its own events to the next, at their own instants, however late the driver
-//! looks; so that only the answer is late, and the queue of no disk. What it does while nothing is asked of it, such as
-//! emptying its cache, is caught up with when it is told of something again.
+//! **Time.** The array is taken from each of its own events to the next, at their own instants, however late
+//! the driver looks; so that only the answer is late, and the queue of no disk. What it does while nothing is
+//! asked of it, such as emptying its cache, is caught up with when it is told of something again.
 //!
-//! **Bytes.** They are in a sparse file, since an array models when and not what. The file is read and written while
-//! the array is at it, and the answer goes out when both have finished: at the instant of the model, unless the file is
-//! slower. One after the other would make each answer later than the model's by what the file takes, and a replay in real
-//! time slower than the same in simulated time. For the same reason the file is read and written through
-//! the page cache, and only a flush waits for the disk beneath.
+//! **Bytes.** They are in a sparse file, since an array models when and not what. The file is read and
+//! written while the array is at it, and the answer goes out when both have finished: at the instant of the
+//! model, unless the file is slower. One after the other would make each answer later than the model's by
+//! what the file takes, and a replay in real time slower than the same in simulated time. For the same reason
+//! the file is read and written through the page cache, and only a flush waits for the disk beneath.
 //!
-//! **Place.** Each volume has its own part of the array, so that the heads have to travel between them: the first gap
-//! that is large enough when it is attached. If the volumes that come and go leave none, it shares the array's end with
-//! another; that changes times a little, and no bytes.
+//! **Place.** Each volume has its own part of the array, so that the heads have to travel between them: the
+//! first gap that is large enough when it is attached. If the volumes that come and go leave none, it shares
+//! the array's end with another; that changes times a little, and no bytes.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -142,7 +142,8 @@ impl SharedArray {
         }
     }
 
-    /// A file has finished a request; the answer, if the array has, too, and [`SharedArray::take_done`] has said so.
+    /// A file has finished a request; the answer, if the array has, too, and [`SharedArray::take_done`] has
+    /// said so.
     fn file_finished(&mut self, done: Finished) -> Option<Finished> {
         let tag = usize::try_from(done.token.0).expect("`start` has made it of a tag");
         let request = &mut self.requests[tag];
@@ -152,7 +153,8 @@ impl SharedArray {
         Some(self.answer(tag))
     }
 
-    /// The answers to what the array has finished since the volume's device looked, but for those that the file has not.
+    /// The answers to what the array has finished since the volume's device looked, but for those that the
+    /// file has not.
     fn take_done(&mut self, volume: usize, finished: &mut Vec<Finished>) {
         let mut done = std::mem::take(&mut self.volumes[volume].done);
         for tag in done.drain(..) {
@@ -201,8 +203,8 @@ impl SharedArray {
 }
 
 impl ArrayDevice {
-    /// A volume of `size` bytes on an array that is not smaller, its bytes in `file`, whose finished requests are
-    /// `kept`.
+    /// A volume of `size` bytes on an array that is not smaller, its bytes in `file`, whose finished requests
+    /// are `kept`.
     pub(crate) fn new(shared: Rc<RefCell<SharedArray>>, file: RingFile, kept: Kept, size: u64) -> Self {
         let key = shared.borrow_mut().add(size);
         Self { shared, key, file, kept, size }

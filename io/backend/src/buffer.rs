@@ -3,10 +3,11 @@
 //! O_DIRECT wants memory aligned to the device's blocks, which a `Vec<u8>` is not. Fresh memory for each
 //! request would be mapped, zeroed and unmapped each time, which costs more than the request; hence the pool.
 //!
-//! Buffers are pages that are mapped for them, and not of the allocator. A buffer so takes as much as its size says and
-//! no more: an allocator needs a second page for each aligned one, and keeps what it was given back. Pages that nobody
-//! has touched yet take no memory: a client that announces 32 MiB and sends one byte uses a page. A small buffer is cut
-//! from a larger mapping; what is dropped of that is given back at once, even while its neighbours are in use.
+//! Buffers are pages that are mapped for them, and not of the allocator. A buffer so takes as much as its
+//! size says and no more: an allocator needs a second page for each aligned one, and keeps what it was given
+//! back. Pages that nobody has touched yet take no memory: a client that announces 32 MiB and sends one byte
+//! uses a page. A small buffer is cut from a larger mapping; what is dropped of that is given back at once,
+//! even while its neighbours are in use.
 //!
 //! A buffer is initialised once, when it is mapped, and may hold an earlier request's bytes after that. None
 //! of these can leak: a device fills the whole buffer of a read or fails it.
@@ -71,8 +72,8 @@ impl Buffer {
         Self { start, len, capacity, sheet: Arc::clone(sheet) }
     }
 
-    /// Where the memory starts, for the kernel to write to. Valid for as long as the buffer lives, wherever it
-    /// moves.
+    /// Where the memory starts, for the kernel to write to. Valid for as long as the buffer lives, wherever
+    /// it moves.
     pub(crate) fn as_raw(&self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -95,7 +96,8 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `len <= capacity` bytes from `start` on are ours and were initialised when they were allocated.
+        // SAFETY: `len <= capacity` bytes from `start` on are ours and were initialised when they were
+        // allocated.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -179,8 +181,8 @@ impl BufferPool {
         }
     }
 
-    /// Keeps no more than `bytes` from now on, which may be what a budget has left: then all buffers, those at hand
-    /// and those in use, are within the budget.
+    /// Keeps no more than `bytes` from now on, which may be what a budget has left: then all buffers, those
+    /// at hand and those in use, are within the budget.
     pub fn keep_at_most(&mut self, bytes: u64) {
         self.room = usize::try_from(bytes).unwrap_or(usize::MAX).min(RETAINED);
         while self.retained > self.room {

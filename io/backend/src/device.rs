@@ -1,7 +1,7 @@
 //! What every device is to its driver: requests in, finished requests out, and when to look again.
 //!
-//! The obvious interface, an `async fn` for each operation, would make a future, and in practice a task, of every
-//! request, and would tie the life of the request's memory to whoever may drop that future.
+//! The obvious interface, an `async fn` for each operation, would make a future, and in practice a task, of
+//! every request, and would tie the life of the request's memory to whoever may drop that future.
 
 use std::fmt;
 
@@ -10,7 +10,8 @@ use weir_model::{Instant, IoKind};
 
 use crate::{BlockError, Buffer};
 
-/// The most extents in one answer to a [`IoKind::BlockStatus`]; a client asks again from where the answer ends.
+/// The most extents in one answer to a [`IoKind::BlockStatus`]; a client asks again from where the answer
+/// ends.
 pub(crate) const MAX_EXTENTS: usize = 512;
 
 /// The driver's own name for a request; unique among the requests at one [`Ring`](crate::Ring).
@@ -45,8 +46,8 @@ pub struct Finished {
     pub token: Token,
     /// The request's buffer; filled to the last byte if a read succeeded, of no meaning if it failed.
     pub buffer: Option<Buffer>,
-    /// The answer to a [`IoKind::BlockStatus`]: one extent or more from the request's offset on, which together
-    /// may be shorter than the request. Empty for all other kinds, and on failure.
+    /// The answer to a [`IoKind::BlockStatus`]: one extent or more from the request's offset on, which
+    /// together may be shorter than the request. Empty for all other kinds, and on failure.
     pub extents: Vec<Extent>,
     /// Whether the device did what was asked.
     pub result: Result<(), BlockError>,
@@ -90,20 +91,20 @@ pub trait BlockDevice: fmt::Debug {
     fn poll_finished(&mut self, now: Instant, finished: &mut Vec<Finished>);
 
     /// When [`poll_finished`](Self::poll_finished) is to be called next; `None` if it need not be (and the
-    /// [`Ring`](crate::Ring) tells of the rest). To be asked again after each call of the device and of the ring.
-    /// [`Instant::FAR_FUTURE`] for a device that waits for the ring.
+    /// [`Ring`](crate::Ring) tells of the rest). To be asked again after each call of the device and of the
+    /// ring. [`Instant::FAR_FUTURE`] for a device that waits for the ring.
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// Whether changes that were answered, and that no flush has made durable, may be lost since this was asked last. To be
-    /// asked after each [`poll_finished`](Self::poll_finished): everybody whose changes may be among them must have
-    /// one flush fail, or would take them for durable after the next.
+    /// Whether changes that were answered, and that no flush has made durable, may be lost since this was
+    /// asked last. To be asked after each [`poll_finished`](Self::poll_finished): everybody whose changes may
+    /// be among them must have one flush fail, or would take them for durable after the next.
     fn take_loss(&mut self) -> bool {
         false
     }
 
-    /// Nobody waits for this request any more: its client has gone, or the server ends. It finishes all the same. A device
-    /// that does it in several steps leaves out those that it has not begun, and it then fails with `ECANCELED`; a device
-    /// that does it in one goes on as if nothing had been said.
+    /// Nobody waits for this request any more: its client has gone, or the server ends. It finishes all the
+    /// same. A device that does it in several steps leaves out those that it has not begun, and it then fails
+    /// with `ECANCELED`; a device that does it in one goes on as if nothing had been said.
     fn abandon(&mut self, _token: Token) {}
 }
 

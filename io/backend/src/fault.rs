@@ -61,8 +61,8 @@ impl Device {
         Self { inner, size, faults }
     }
 
-    /// Changes the rules, whose counts start again. What is stalled starts now, and is not judged again; what is
-    /// delayed starts when it would have. Pushes what is done at once.
+    /// Changes the rules, whose counts start again. What is stalled starts now, and is not judged again; what
+    /// is delayed starts when it would have. Pushes what is done at once.
     pub fn set_faults(&mut self, now: Instant, rules: Vec<FaultRule>, finished: &mut Vec<Finished>) {
         let mut old = self.faults.take().map_or_else(Faults::default, |faults| *faults);
         let stalled = std::mem::take(&mut old.stalled);

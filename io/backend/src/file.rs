@@ -1,21 +1,22 @@
 //! A regular file or a block device, through the io_uring of its thread.
 //!
-//! **Direct and buffered.** O_DIRECT spares the copy and keeps the page cache of the host for others, but takes
-//! aligned requests only, and clients send any. The obvious answer, to read the blocks around an unaligned
-//! write, change them and write them back, loses a neighbour's write that is under way at the same time, and
-//! needs locks on ranges. Instead the file is opened twice: requests whose offset and length are multiples of
-//! 4096 take the direct descriptor, all others the page cache, and the kernel keeps the two coherent: it writes
-//! dirty pages out before a direct read or write of their range, and drops them after a direct write.
+//! **Direct and buffered.** O_DIRECT spares the copy and keeps the page cache of the host for others, but
+//! takes aligned requests only, and clients send any. The obvious answer, to read the blocks around an
+//! unaligned write, change them and write them back, loses a neighbour's write that is under way at the same
+//! time, and needs locks on ranges. Instead the file is opened twice: requests whose offset and length are
+//! multiples of 4096 take the direct descriptor, all others the page cache, and the kernel keeps the two
+//! coherent: it writes dirty pages out before a direct read or write of their range, and drops them after a
+//! direct write.
 //!
 //! What it does not promise is an order between a direct and a buffered request *to the same page at the same
-//! time*. A direct request covers whole pages, so that the two then overlap in bytes that the client asked for
-//! twice, and a client that has overlapping requests in flight is promised no order by any disk. So that
+//! time*. A direct request covers whole pages, so that the two then overlap in bytes that the client asked
+//! for twice, and a client that has overlapping requests in flight is promised no order by any disk. So that
 //! requests to *neighbouring* pages cannot meet in the cache either, read-ahead is off for the buffered
 //! descriptor of a file that has both.
 //!
 //! **Zeroes and trims** are `fallocate`: a hole, or with `no_hole` a zeroed range. A file system that can do
-//! neither is asked once; after that zeroes are written, or refused at once where the client wants them fast or
-//! not at all.
+//! neither is asked once; after that zeroes are written, or refused at once where the client wants them fast
+//! or not at all.
 
 use weir_model::Instant;
 

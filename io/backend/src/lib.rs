@@ -13,9 +13,9 @@
 //! requests a second each of these costs more than the request itself. A request's memory is owned by the
 //! device until it is [`Finished`], so that nothing can free it while the kernel writes into it.
 //!
-//! Opening is apart from running: [`open()`] checks, locks and creates on the main thread, so that every error of
-//! an operator is known before anything is served; [`Opened::attach`] then brings the device onto the thread
-//! that will drive it, and cannot fail.
+//! Opening is apart from running: [`open()`] checks, locks and creates on the main thread, so that every
+//! error of an operator is known before anything is served; [`Opened::attach`] then brings the device onto
+//! the thread that will drive it, and cannot fail.
 //!
 //! A driver's turn:
 //!

@@ -1,9 +1,9 @@
 //! A device in memory: sparse, gone when the process ends.
 //!
-//! One mapping of the kernel's, as large as the device; pages appear when they are first written and are given
-//! back when a chunk is trimmed. Which chunks were written is noted beside it, so that holes can be told, and are
-//! read without touching memory. Huge pages are asked for: a random 4 KiB read from small ones spends as long in
-//! the page tables as in the copy. The price is that a single write may take 2 MiB.
+//! One mapping of the kernel's, as large as the device; pages appear when they are first written and are
+//! given back when a chunk is trimmed. Which chunks were written is noted beside it, so that holes can be
+//! told, and are read without touching memory. Huge pages are asked for: a random 4 KiB read from small ones
+//! spends as long in the page tables as in the copy. The price is that a single write may take 2 MiB.
 #![allow(unsafe_code)] // pages are given back to the kernel
 
 use std::fmt;

@@ -39,8 +39,8 @@ pub enum BackendSpec {
         /// How long it takes for each.
         service_time: Span,
     },
-    /// A volume on a simulated array. Volumes whose array has the same name and is alike share one, if they live on
-    /// the same thread; each has a part of it of its own.
+    /// A volume on a simulated array. Volumes whose array has the same name and is alike share one, if they
+    /// live on the same thread; each has a part of it of its own.
     Array {
         /// The array's name.
         name: String,
@@ -89,10 +89,11 @@ pub struct Attach {
 
 /// Opens a backend of `size` bytes.
 ///
-/// A file that is missing is created, sparse; one that is shorter is made longer; without a size it must exist,
-/// and has the size that it has. A block device may be larger than `size`; what is beyond is not touched. The
-/// others need a size, and one on an array must fit on it; but for another server, which says what it has. A file is locked, so
-/// that no other volume or server can serve it too. Another server is connected to, which takes some seconds at most.
+/// A file that is missing is created, sparse; one that is shorter is made longer; without a size it must
+/// exist, and has the size that it has. A block device may be larger than `size`; what is beyond is not
+/// touched. The others need a size, and one on an array must fit on it; but for another server, which says
+/// what it has. A file is locked, so that no other volume or server can serve it too. Another server is
+/// connected to, which takes some seconds at most.
 ///
 /// # Errors
 /// If the backend cannot be opened or locked, is no file, or its size does not fit, there or in the

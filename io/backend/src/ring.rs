@@ -1,9 +1,9 @@
-//! One io_uring for each thread, through which all files of the thread are read and written; and with it the sockets of
-//! other servers, so that a driver submits and looks for completions in one place.
+//! One io_uring for each thread, through which all files of the thread are read and written; and with it the
+//! sockets of other servers, so that a driver submits and looks for completions in one place.
 //!
-//! The kernel's own asynchronous interface, in the thread that parses the requests: a thread of its own for the
-//! ring costs two wake-ups a request, a pool of threads more than that. The ring's descriptor is polled through
-//! tokio like any socket, so that one wait covers both.
+//! The kernel's own asynchronous interface, in the thread that parses the requests: a thread of its own for
+//! the ring costs two wake-ups a request, a pool of threads more than that. The ring's descriptor is polled
+//! through tokio like any socket, so that one wait covers both.
 //!
 //! **Cost.** A request takes a slot from a slab and an entry in the ring; nothing is allocated once the slab
 //! has grown. All requests of a turn are submitted with one system call, completions are read from shared
@@ -13,9 +13,9 @@
 //! post a completion, as the thread enters it often enough. Not *deferred* task running: it saves a little
 //! more, but a ring with deferred work does not wake those who poll its descriptor.
 //!
-//! **Ownership.** A slot owns its request, buffer included, from [`start`](RingFile::start) until the kernel is
-//! done with it; nothing cancels or frees it in between, whoever loses interest. A request that is several steps to the
-//! kernel may end between two of them.
+//! **Ownership.** A slot owns its request, buffer included, from [`start`](RingFile::start) until the kernel
+//! is done with it; nothing cancels or frees it in between, whoever loses interest. A request that is several
+//! steps to the kernel may end between two of them.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -40,8 +40,8 @@ use inner::Inner;
 #[derive(Clone)]
 pub struct Ring(Rc<RefCell<Inner>>, Rc<RefCell<Links>>);
 
-/// The servers that the thread has connections to. They are polled like the ring itself, and not by tasks of their own: a
-/// task would have to be woken for each turn and to wake the driver in turn.
+/// The servers that the thread has connections to. They are polled like the ring itself, and not by tasks of
+/// their own: a task would have to be woken for each turn and to wake the driver in turn.
 #[derive(Default)]
 struct Links {
     links: Vec<Weak<RefCell<Link>>>,
@@ -49,7 +49,8 @@ struct Links {
     scratch: Vec<u8>,
 }
 
-/// Bytes read from a socket at a time: many small replies for each system call, and still within the cache of a core.
+/// Bytes read from a socket at a time: many small replies for each system call, and still within the cache of
+/// a core.
 const SCRATCH: usize = 128 << 10;
 
 /// Where requests that have finished go instead of to the ring's driver, until they are taken from there.
@@ -75,16 +76,16 @@ impl Ring {
         Ok(Self(Rc::new(RefCell::new(inner)), Rc::default()))
     }
 
-    /// Hands all that was started to the kernel: one system call for all files and one for each connection to a server,
-    /// none where nothing was. False if the kernel has no
-    /// memory for it now: call it, or [`Ring::poll_finished`], again soon.
+    /// Hands all that was started to the kernel: one system call for all files and one for each connection to
+    /// a server, none where nothing was. False if the kernel has no memory for it now: call it, or
+    /// [`Ring::poll_finished`], again soon.
     pub fn submit(&self) -> bool {
         self.1.borrow_mut().for_each(|link, _| link.send());
         self.0.borrow_mut().enter()
     }
 
-    /// Pushes the requests to any file or server of this ring that have finished, and has the task woken when more do.
-    /// Belongs to one task at a time: of several that poll it only the last is woken.
+    /// Pushes the requests to any file or server of this ring that have finished, and has the task woken when
+    /// more do. Belongs to one task at a time: of several that poll it only the last is woken.
     pub fn poll_finished(&self, cx: &mut Context<'_>, finished: &mut Vec<Finished>) {
         self.1.borrow_mut().for_each(|link, scratch| link.poll(cx, scratch, finished));
         let inner = &mut *self.0.borrow_mut();
@@ -95,8 +96,8 @@ impl Ring {
                 cx.waker().wake_by_ref(); // the kernel is short of memory; let others run, and try again
                 return;
             }
-            // `enter` may have finished some already. Only if there are none is the readiness cleared, and looked
-            // for again after that, so that none can slip in between.
+            // `enter` may have finished some already. Only if there are none is the readiness cleared, and
+            // looked for again after that, so that none can slip in between.
             if inner.has_completions() {
                 continue;
             }
@@ -120,8 +121,9 @@ impl Ring {
         RingFile { ring: self.clone(), key }
     }
 
-    /// Takes in a file whose finished requests are kept for somebody who has more to do for them, and who gives them
-    /// tokens of its own: [`Ring::poll_finished`] does not tell of them, but wakes its task for them.
+    /// Takes in a file whose finished requests are kept for somebody who has more to do for them, and who
+    /// gives them tokens of its own: [`Ring::poll_finished`] does not tell of them, but wakes its task for
+    /// them.
     pub(crate) fn add_kept(&self, descriptors: Descriptors, abilities: Abilities) -> (RingFile, Kept) {
         let kept = Kept::default();
         let key = self.0.borrow_mut().add(descriptors, abilities, Some(Rc::clone(&kept)));

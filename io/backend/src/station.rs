@@ -1,15 +1,16 @@
 //! A device made of k servers, each of which takes the same time for a request, in real time.
 //!
 //! The textbook model of a disk array that is shared by several volumes, which anyone can run: k requests are
-//! served at a time, `k / service time` a second, and all beyond that wait in one line, first come, first served.
+//! served at a time, `k / service time` a second, and all beyond that wait in one line, first come, first
+//! served.
 //!
 //! With one constant service time nothing has to be simulated: a request starts when it arrives or when the
-//! request k places before it ends, whichever is later, so that its end is known when it arrives, and a driver
-//! that looks late loses no time of any server.
+//! request k places before it ends, whichever is later, so that its end is known when it arrives, and a
+//! driver that looks late loses no time of any server.
 //!
 //! **Every kind takes a server**, a flush, a trim and a question too. A flush that overtook the line would be
-//! answered by a disk that is idle, and a kind that cost nothing would be a way around the queue that the model
-//! is there to show.
+//! answered by a disk that is idle, and a kind that cost nothing would be a way around the queue that the
+//! model is there to show.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

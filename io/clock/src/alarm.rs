@@ -1,8 +1,8 @@
 //! One alarm that a task can wait for, exact to the nanosecond.
 //!
-//! tokio's timers have a granularity of a millisecond, several times the service time of a flash device: a rate
-//! gate that opens a millisecond late is a rate that was not kept. The alarm is therefore a `timerfd`, waited
-//! for like any socket.
+//! tokio's timers have a granularity of a millisecond, several times the service time of a flash device: a
+//! rate gate that opens a millisecond late is a rate that was not kept. The alarm is therefore a `timerfd`,
+//! waited for like any socket.
 //!
 //! A request path moves its alarm with almost every request, nearly always to a later instant, and a system
 //! call for each would be felt. An alarm that moves later therefore leaves the kernel's timer as it is; when
@@ -33,8 +33,8 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// An alarm in the time of `clock`, not set. Like the clock it counts the time that the machine sleeps: what became due
-    /// meanwhile fires when it wakes up.
+    /// An alarm in the time of `clock`, not set. Like the clock it counts the time that the machine sleeps:
+    /// what became due meanwhile fires when it wakes up.
     ///
     /// # Errors
     /// If the kernel has no descriptor left.
@@ -50,9 +50,9 @@ impl Alarm {
         Ok(Self { clock, timer, wanted: None, armed: None })
     }
 
-    /// Sets the alarm to `at`, in place of what it was set to before; an instant that has passed fires at once.
-    /// `None` turns it off. Enters the kernel only for an instant before the one that the kernel's timer is
-    /// armed for.
+    /// Sets the alarm to `at`, in place of what it was set to before; an instant that has passed fires at
+    /// once. `None` turns it off. Enters the kernel only for an instant before the one that the kernel's
+    /// timer is armed for.
     pub fn set(&mut self, at: Option<Instant>) {
         self.wanted = at.filter(|at| *at != Instant::FAR_FUTURE);
         if let Some(wanted) = self.wanted
@@ -62,9 +62,9 @@ impl Alarm {
         }
     }
 
-    /// Ready once the alarm has gone off, never before its instant; it is then off until it is set again. While
-    /// it is off or its instant has not come, the task is woken when it goes off, whether it was set before or
-    /// after.
+    /// Ready once the alarm has gone off, never before its instant; it is then off until it is set again.
+    /// While it is off or its instant has not come, the task is woken when it goes off, whether it was set
+    /// before or after.
     pub fn poll_fired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             // The timer's count is never read: arming it again sets the count to zero, and the edge is what
@@ -82,8 +82,8 @@ impl Alarm {
         }
     }
 
-    /// Arms the kernel's timer. The time until then is relative, as the clock's origin is not the kernel's; the
-    /// kernel adds it to a later reading than ours, so that the timer is never early.
+    /// Arms the kernel's timer. The time until then is relative, as the clock's origin is not the kernel's;
+    /// the kernel adds it to a later reading than ours, so that the timer is never early.
     fn arm(&mut self, at: Instant) {
         let nanos = at.saturating_since(self.clock.now()).as_nanos().max(1); // zero would turn the timer off
         let second = 1_000_000_000;

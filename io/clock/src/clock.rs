@@ -3,16 +3,17 @@
 use rustix::time::{ClockId, clock_gettime};
 use weir_model::{Instant, Span};
 
-/// The kernel's clock of the time since the machine was started: it never goes back, and it goes on while the machine sleeps
-/// (`CLOCK_BOOTTIME`).
+/// The kernel's clock of the time since the machine was started: it never goes back, and it goes on while the
+/// machine sleeps (`CLOCK_BOOTTIME`).
 ///
-/// What a gateway was granted, it was granted for a time that goes by for all others while it sleeps. A clock that stops with the
-/// machine (`CLOCK_MONOTONIC`) would let it wake up with a lease that was over long ago, and with it take what others
-/// have by then. One clock for all instants, and not one more for leases, as instants of two clocks cannot be compared.
+/// What a gateway was granted, it was granted for a time that goes by for all others while it sleeps. A clock
+/// that stops with the machine (`CLOCK_MONOTONIC`) would let it wake up with a lease that was over long ago,
+/// and with it take what others have by then. One clock for all instants, and not one more for leases, as
+/// instants of two clocks cannot be compared.
 ///
-/// The processes of a machine can compare their instants: what several gateways decided and when, each in a recording of
-/// its own, can be put in order. A clock with an origin of its own for each process, as that of the standard library has, would
-/// need the time of day for it, which is set back now and then.
+/// The processes of a machine can compare their instants: what several gateways decided and when, each in a
+/// recording of its own, can be put in order. A clock with an origin of its own for each process, as that of
+/// the standard library has, would need the time of day for it, which is set back now and then.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Clock;
 

@@ -1,12 +1,13 @@
 //! A gateway's side: one stream to the controller, opened again whenever it ends.
 //!
-//! One task owns the [`Leaseholder`] and whatever there is of a stream. Whoever runs the engines takes from a [`Client`] what to put
-//! in force, which is only ever the newest, and says when it is. While there is no stream, leases run on: the engine falls
-//! back by itself when one is over, and the client says when the gateway has been alone for long enough for more.
+//! One task owns the [`Leaseholder`] and whatever there is of a stream. Whoever runs the engines takes from a
+//! [`Client`] what to put in force, which is only ever the newest, and says when it is. While there is no
+//! stream, leases run on: the engine falls back by itself when one is over, and the client says when the
+//! gateway has been alone for long enough for more.
 //!
-//! Attempts become rarer, up to one in an interval, and go back to the first wait only after a stream that lasted for a lease. A
-//! stream that is accepted and ended at once is no success: two peers that send each other away would else do so as fast as
-//! they can.
+//! Attempts become rarer, up to one in an interval, and go back to the first wait only after a stream that
+//! lasted for a lease. A stream that is accepted and ended at once is no success: two peers that send each
+//! other away would else do so as fast as they can.
 
 use std::collections::hash_map::RandomState;
 use std::error::Error;
@@ -36,13 +37,14 @@ use crate::wire;
 const INBOX: usize = 16;
 /// Messages that wait for the stream to take them.
 const OUTBOX: usize = 16;
-/// The first wait after a stream has ended; doubled for each stream that does not last, up to an interval, as a lease is three.
+/// The first wait after a stream has ended; doubled for each stream that does not last, up to an interval, as
+/// a lease is three.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 /// In control intervals, how long a stream has to last for the next wait to be the first again: a lease.
 const LASTING: u64 = 3;
 
-/// What happens to whose certificate the controller does not trust: it says so in the connection's handshake, which the
-/// gateway has left by then, and is seen here as one of many errors of a broken connection.
+/// What happens to whose certificate the controller does not trust: it says so in the connection's handshake,
+/// which the gateway has left by then, and is seen here as one of many errors of a broken connection.
 const NOT_ACCEPTED: &str = "the connection ended before the gateway was accepted; \
     either the controller does not trust its certificate, or it has just stopped";
 
@@ -78,8 +80,8 @@ pub struct Client {
 /// What a gateway is told.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Told {
-    /// To be put in force at the engine, and then to be said so: [`Client::applied`]. What was told before and is not in
-    /// force yet need not be.
+    /// To be put in force at the engine, and then to be said so: [`Client::applied`]. What was told before
+    /// and is not in force yet need not be.
     Terms(Terms),
     /// The link has changed.
     Link(LinkState),
@@ -109,7 +111,8 @@ impl ClientSpec {
     /// Looks at all of it.
     ///
     /// # Errors
-    /// If the controller's address is none, or the certificate is of no use. That the controller is not there is no error.
+    /// If the controller's address is none, or the certificate is of no use. That the controller is not there
+    /// is no error.
     pub fn check(self) -> Result<CheckedSpec, ClusterError> {
         Ok(CheckedSpec { endpoint: endpoint(&self)?, spec: self })
     }
@@ -170,12 +173,14 @@ impl Client {
         }
     }
 
-    /// What all volumes of the gateway got in the control interval that ended. Told to the controller, if there is a stream.
+    /// What all volumes of the gateway got in the control interval that ended. Told to the controller, if
+    /// there is a stream.
     pub async fn report(&self, volumes: Vec<(String, PortObservation)>) {
         let _ = self.inbox.send(Inbox::Report(volumes)).await;
     }
 
-    /// These terms are in force at the engine. Not to be said before they are, as others may be given what these cut.
+    /// These terms are in force at the engine. Not to be said before they are, as others may be given what
+    /// these cut.
     pub async fn applied(&self, terms: Terms) {
         let _ = self.inbox.send(Inbox::Applied(terms)).await;
     }
@@ -187,7 +192,8 @@ impl Drop for Client {
     }
 }
 
-/// A number that no other run of a gateway has, from the randomness that the system gives a process for its maps; never zero.
+/// A number that no other run of a gateway has, from the randomness that the system gives a process for its
+/// maps; never zero.
 fn draw_run() -> u64 {
     RandomState::new().build_hasher().finish().max(1)
 }

@@ -1,8 +1,8 @@
 //! Connections to a controller, and how many there may be.
 //!
-//! Whoever reaches the port can open connections, and each is a descriptor until its handshake has failed. So there is a number
-//! for all of them and one for each address, and the rest is closed at once: one host that misbehaves leaves places to
-//! the others. A gateway has one connection for each of its pools.
+//! Whoever reaches the port can open connections, and each is a descriptor until its handshake has failed. So
+//! there is a number for all of them and one for each address, and the rest is closed at once: one host that
+//! misbehaves leaves places to the others. A gateway has one connection for each of its pools.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
@@ -22,7 +22,8 @@ use tonic::transport::server::{Connected, TcpConnectInfo};
 const MOST: usize = 512;
 /// Connections of one address at a time.
 const MOST_OF_ADDRESS: usize = 32;
-/// How long nobody is accepted when the system has no descriptor left. Without it, trying would take all of a core.
+/// How long nobody is accepted when the system has no descriptor left. Without it, trying would take all of a
+/// core.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection, and its place among those that there may be.

@@ -1,11 +1,11 @@
 //! A controller and its gateways across hosts: their messages by gRPC, over mutual TLS.
 //!
-//! What is said is decided in `weir-controller`; here it is carried. The gateway opens one stream and keeps opening it:
-//! observations and acknowledgements go up, grants come down. Both sides show a certificate of the operator's own
-//! authority, and a gateway may only say that it is somebody whom its certificate names.
+//! What is said is decided in `weir-controller`; here it is carried. The gateway opens one stream and keeps
+//! opening it: observations and acknowledgements go up, grants come down. Both sides show a certificate of
+//! the operator's own authority, and a gateway may only say that it is somebody whom its certificate names.
 //!
-//! A controller's side is a [`Server`], which drives the state machine; a gateway's is a [`Client`]. Both run as tasks of the tokio
-//! runtime that they are started in.
+//! A controller's side is a [`Server`], which drives the state machine; a gateway's is a [`Client`]. Both run
+//! as tasks of the tokio runtime that they are started in.
 //!
 //! ```no_run
 //! # use weir_cluster::{Client, ClientSpec, ClusterError, Server, Tls, Told};

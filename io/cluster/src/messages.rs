@@ -1,6 +1,7 @@
 //! Messages as bytes and back, without a stream: for machines that try what a peer can send.
 //!
-//! It is what tonic does with a message after it has cut the stream, followed by what [`wire`](crate::wire) makes of it.
+//! It is what tonic does with a message after it has cut the stream, followed by what [`wire`](crate::wire)
+//! makes of it.
 
 use prost::Message;
 use weir_controller::{Grants, Hello, Report};

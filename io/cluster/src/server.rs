@@ -1,8 +1,8 @@
 //! The controller's side: gateways' streams around the one task that drives the state machine.
 //!
-//! A stream's task reads, checks and passes on; only the driver knows the controller, so that there is no lock. All queues
-//! are short: a gateway that sends faster than the driver takes waits in its socket, and one that does not
-//! take its grants is sent away, to come back when it can.
+//! A stream's task reads, checks and passes on; only the driver knows the controller, so that there is no
+//! lock. All queues are short: a gateway that sends faster than the driver takes waits in its socket, and one
+//! that does not take its grants is sent away, to come back when it can.
 //!
 //! Each line that a gateway can cause has a field `peer`, by which the log limits it.
 
@@ -122,7 +122,8 @@ impl Server {
         self.address
     }
 
-    /// Serves no more; the address is free again. The gateways keep what they have until their leases are over.
+    /// Serves no more; the address is free again. The gateways keep what they have until their leases are
+    /// over.
     pub async fn stop(mut self) {
         for task in &mut self.tasks {
             task.abort();

@@ -1,6 +1,7 @@
 //! Certificates and keys, from files.
 //!
-//! They are parsed here once more than tonic does it, for it would name neither the file nor what is missing in it.
+//! They are parsed here once more than tonic does it, for it would name neither the file nor what is missing
+//! in it.
 //!
 //! A key that others than its owner can read is no secret, and is refused as ssh refuses one.
 
@@ -29,8 +30,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Where certificates and keys are, as PEM.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsFiles {
-    /// The authority that has signed the certificates of the controller and of all gateways: the operator's own, as
-    /// everybody whom it has signed is trusted.
+    /// The authority that has signed the certificates of the controller and of all gateways: the operator's
+    /// own, as everybody whom it has signed is trusted.
     pub authority: PathBuf,
     /// Our certificate, and those between it and the authority.
     pub certificate: PathBuf,
@@ -129,7 +130,8 @@ fn open(path: &Path) -> io::Result<File> {
         .ok_or_else(|| io::Error::other("found something that is no regular file; accepted: a PEM file"))
 }
 
-/// A file that only its owner can read. The mode is that of the file that is open, whatever the path leads to later.
+/// A file that only its owner can read. The mode is that of the file that is open, whatever the path leads to
+/// later.
 fn open_secret(path: &Path) -> io::Result<File> {
     let file = open(path)?;
     let mode = file.metadata()?.mode() & 0o7777;

@@ -1,8 +1,9 @@
 //! Messages as they are on the wire, and as they are meant.
 //!
-//! What a peer sends is checked here, each message as a whole before anything is made of it: everything that the types of the
-//! other side rule out, or that no honest peer has a reason to say, is refused with what was found. What is behind this module
-//! may therefore add up numbers, divide by times and print names. The bounds stand in `docs/several-gateways.md`.
+//! What a peer sends is checked here, each message as a whole before anything is made of it: everything that
+//! the types of the other side rule out, or that no honest peer has a reason to say, is refused with what was
+//! found. What is behind this module may therefore add up numbers, divide by times and print names. The
+//! bounds stand in `docs/several-gateways.md`.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;

@@ -1,24 +1,25 @@
 //! A shard's part of the memory that requests may hold, and whose it is.
 //!
-//! **Each volume owns a part that no other volume can use up.** The part of a volume with a promise is the largest
-//! request of the protocol: whatever others hold, each request of such a volume gets in as soon as the volume's own
-//! earlier requests are answered. A volume without a promise owns less, if there are many of them; see
-//! [`Budget::share_out`].
+//! **Each volume owns a part that no other volume can use up.** The part of a volume with a promise is the
+//! largest request of the protocol: whatever others hold, each request of such a volume gets in as soon as
+//! the volume's own earlier requests are answered. A volume without a promise owns less, if there are many of
+//! them; see [`Budget::share_out`].
 //!
-//! **The rest is shared**, and is never less than one largest request. A request first uses what its volume's part has
-//! left. What the part cannot hold comes from the shared rest. When that has too little left, volumes wait in a line. The
-//! first volume of the line gets room for one request, and goes to the end of the line if it has more that wait. So one
-//! volume's hundred connections that wait stand before another volume's one connection only once.
+//! **The rest is shared**, and is never less than one largest request. A request first uses what its volume's
+//! part has left. What the part cannot hold comes from the shared rest. When that has too little left,
+//! volumes wait in a line. The first volume of the line gets room for one request, and goes to the end of the
+//! line if it has more that wait. So one volume's hundred connections that wait stand before another volume's
+//! one connection only once.
 //!
-//! Example: a shard has 1 GiB, one volume with an SLO and one without. Each owns 32 MiB; 960 MiB are shared. A client of
-//! the second volume announces 64 writes of 32 MiB and does not send them. It holds 992 MiB, and the volume with the SLO
-//! still has its 32 MiB.
+//! Example: a shard has 1 GiB, one volume with an SLO and one without. Each owns 32 MiB; 960 MiB are shared.
+//! A client of the second volume announces 64 writes of 32 MiB and does not send them. It holds 992 MiB, and
+//! the volume with the SLO still has its 32 MiB.
 //!
-//! When all this is used up, a connection still has a small reserve of its own. So within one volume, clients that hold
-//! everything slow the others down to small requests, and never stop them.
+//! When all this is used up, a connection still has a small reserve of its own. So within one volume, clients
+//! that hold everything slow the others down to small requests, and never stop them.
 //!
-//! The sum of what is handed out and held never exceeds the total. After a reload has made the total or a part smaller,
-//! what was handed out before stays so; nothing more is handed out until the sum fits again.
+//! The sum of what is handed out and held never exceeds the total. After a reload has made the total or a
+//! part smaller, what was handed out before stays so; nothing more is handed out until the sum fits again.
 
 use slab::Slab;
 use weir_sched::{Chain, SlotChains};
@@ -28,8 +29,8 @@ use crate::exports::LARGEST_REQUEST;
 /// Bytes charged for a request on top of its data: its entries in the tables of gateway and engine.
 pub(crate) const REQUEST_OVERHEAD: u64 = 512;
 
-/// The most that a request is charged: the largest request is charged for its data alone, so that limits can be
-/// counted in such requests.
+/// The most that a request is charged: the largest request is charged for its data alone, so that limits can
+/// be counted in such requests.
 pub(crate) const LARGEST: u64 = LARGEST_REQUEST as u64;
 
 /// Bytes that a connection may hold beyond the budget: a request of 64 KiB, or some smaller ones.
@@ -219,9 +220,10 @@ impl Budget {
         }
     }
 
-    /// Gives each volume its part. A volume with a promise owns a largest request. One largest request stays shared, so
-    /// that every request can get in some time. Half of what is then left is dealt out equally to the volumes without
-    /// a promise, up to a largest request each; the other half is for those of them that have much to do.
+    /// Gives each volume its part. A volume with a promise owns a largest request. One largest request stays
+    /// shared, so that every request can get in some time. Half of what is then left is dealt out equally to
+    /// the volumes without a promise, up to a largest request each; the other half is for those of them that
+    /// have much to do.
     fn share_out(&mut self) {
         let count = |kind| self.owners.iter().filter(|(_, owner)| owner.kind == kind).count() as u64;
         let (promised, others) = (count(Part::Promised), count(Part::Equal));
@@ -254,8 +256,8 @@ impl Budget {
 
 /// Who gets in.
 impl Budget {
-    /// Takes `bytes` for a request of the connection, which holds `reserve_used` bytes of its reserve. `None`: it has to
-    /// wait, and [`Budget::poll_granted`] will name it.
+    /// Takes `bytes` for a request of the connection, which holds `reserve_used` bytes of its reserve.
+    /// `None`: it has to wait, and [`Budget::poll_granted`] will name it.
     pub(crate) fn take(
         &mut self,
         owner: OwnerId,
@@ -360,8 +362,8 @@ impl Budget {
 
 /// What was read and waits.
 impl Budget {
-    /// Whether there is room to read `bytes` that may have to wait. One largest request of the shared rest is kept free
-    /// of them, so that they cannot lock out those for whom they wait.
+    /// Whether there is room to read `bytes` that may have to wait. One largest request of the shared rest is
+    /// kept free of them, so that they cannot lock out those for whom they wait.
     pub(crate) fn may_hold(&self, bytes: usize) -> bool {
         self.shared_used + self.held + bytes as u64 + LARGEST <= self.shared
             && self.used + self.held + bytes as u64 <= self.total

@@ -69,13 +69,14 @@ pub(crate) struct Connection {
 pub(crate) enum Phase {
     /// Requests are read and executed.
     Open,
-    /// The volume is being removed: new requests are refused with ESHUTDOWN, those accepted before are answered.
+    /// The volume is being removed: new requests are refused with ESHUTDOWN, those accepted before are
+    /// answered.
     Retired,
     /// The client asked to disconnect: nothing more is read, everything accepted is answered.
     Disconnecting,
-    /// Nothing more will be written; what arrives is thrown away until the client closes its side or time is up.
-    /// Closing at once would make the kernel reset the connection, and the client could lose replies it has not
-    /// read yet.
+    /// Nothing more will be written; what arrives is thrown away until the client closes its side or time is
+    /// up. Closing at once would make the kernel reset the connection, and the client could lose replies it
+    /// has not read yet.
     Lingering { until: Instant },
 }
 
@@ -98,7 +99,8 @@ impl Incoming {
 }
 
 impl Connection {
-    /// Whether there is any use in reading from the socket, if the connection may have `most` requests unanswered.
+    /// Whether there is any use in reading from the socket, if the connection may have `most` requests
+    /// unanswered.
     pub(crate) fn wants_input(&self, most: u32) -> bool {
         match self.phase {
             Phase::Open | Phase::Retired => match self.incoming {

@@ -18,7 +18,8 @@ use crate::shard::Command;
 use crate::spec::Limits;
 use crate::stream::Stream;
 
-/// How long a listener rests when the system has no descriptors or no memory left: peers wait in its backlog meanwhile.
+/// How long a listener rests when the system has no descriptors or no memory left: peers wait in its backlog
+/// meanwhile.
 const REST: Duration = Duration::from_millis(100);
 
 /// What the acceptors share with the handle.
@@ -199,8 +200,8 @@ fn log_refusal(peer: &str, full: Full) {
     tracing::warn!(peer, "refused: {full}");
 }
 
-/// Whether an error of `accept` is about the connection that was to be accepted, and not about all that will be: `accept(2)`, "Error
-/// handling". A peer can cause such errors at will, so nobody rests for them.
+/// Whether an error of `accept` is about the connection that was to be accepted, and not about all that will
+/// be: `accept(2)`, "Error handling". A peer can cause such errors at will, so nobody rests for them.
 pub fn is_of_one_peer(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let of_all = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::INVAL, Errno::BADF];

@@ -42,20 +42,20 @@ pub struct Gateway {
     recorders: Option<Recorders>,
 }
 
-/// Makes the recorder of a pool's engine, given the pool's name, just before the pool is made; without one the pool is
-/// served all the same.
+/// Makes the recorder of a pool's engine, given the pool's name, just before the pool is made; without one
+/// the pool is served all the same.
 pub type Recorders = Box<dyn FnMut(&str) -> Option<Box<dyn Recorder + Send>>>;
 
-/// A change of what is served that is under way: its backends are being opened. Nothing has changed yet, and dropping it gives
-/// it up.
+/// A change of what is served that is under way: its backends are being opened. Nothing has changed yet, and
+/// dropping it gives it up.
 pub struct Reload {
     spec: GatewaySpec,
     opening: Opening,
 }
 
 impl Reload {
-    /// Returns when all backends are open. May be dropped while it waits, and called again. A device that does not answer is
-    /// waited for, so nothing else should wait for this.
+    /// Returns when all backends are open. May be dropped while it waits, and called again. A device that
+    /// does not answer is waited for, so nothing else should wait for this.
     ///
     /// # Errors
     /// If one cannot be opened; then the reload is to be dropped, and nothing has changed.
@@ -135,13 +135,13 @@ pub enum GatewayError {
 }
 
 impl Gateway {
-    /// Opens the backends, starts the shards, and then accepts clients on `listeners`. Pools are dealt out to at
-    /// most `cores` shards. With `recorders`, the engine of each pool is recorded, also of those that a reload adds. May be
-    /// dropped while it waits for a device: then nothing runs, as after an error.
+    /// Opens the backends, starts the shards, and then accepts clients on `listeners`. Pools are dealt out to
+    /// at most `cores` shards. With `recorders`, the engine of each pool is recorded, also of those that a
+    /// reload adds. May be dropped while it waits for a device: then nothing runs, as after an error.
     ///
     /// # Errors
-    /// If a backend cannot be opened or a thread cannot be started; then nothing runs, and no file is left behind that
-    /// was not there before.
+    /// If a backend cannot be opened or a thread cannot be started; then nothing runs, and no file is left
+    /// behind that was not there before.
     ///
     /// # Panics
     /// Outside a tokio `LocalSet`.
@@ -181,11 +181,13 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Begins to change what is served to `spec`: opens the backends of new volumes, and waits for none. If `superseded` is
-    /// under way, what it has begun to open and is wanted again goes on, and all else of it is given up.
+    /// Begins to change what is served to `spec`: opens the backends of new volumes, and waits for none. If
+    /// `superseded` is under way, what it has begun to open and is wanted again goes on, and all else of it
+    /// is given up.
     ///
     /// # Errors
-    /// If a volume would have to move, if one of its name has not ended, or if the limits cannot hold; then nothing has changed.
+    /// If a volume would have to move, if one of its name has not ended, or if the limits cannot hold; then
+    /// nothing has changed.
     pub fn begin_reload(
         &self,
         spec: GatewaySpec,
@@ -217,8 +219,9 @@ impl Gateway {
         Ok(Reload { spec, opening })
     }
 
-    /// Puts in force what was begun and has opened all its backends. Connections to volumes that stay are not disturbed,
-    /// requests queued and in flight included; volumes that go finish what they accepted, in the background.
+    /// Puts in force what was begun and has opened all its backends. Connections to volumes that stay are not
+    /// disturbed, requests queued and in flight included; volumes that go finish what they accepted, in the
+    /// background.
     pub async fn finish_reload(&mut self, reload: Reload) {
         self.apply(reload.spec, reload.opening.take()).await;
     }
@@ -241,9 +244,10 @@ impl Gateway {
         is_port.then(|| Port::new(self.shards[place.shard].sender(), place.pool))
     }
 
-    /// Stops: accepts nothing more, finishes what was accepted within `limits.shutdown_timeout`, answers what is then
-    /// still queued with ESHUTDOWN, flushes every volume and closes it. Returns the names of the volumes whose
-    /// requests or flush did not finish in time; the threads that wait for their devices end with the process.
+    /// Stops: accepts nothing more, finishes what was accepted within `limits.shutdown_timeout`, answers what
+    /// is then still queued with ESHUTDOWN, flushes every volume and closes it. Returns the names of the
+    /// volumes whose requests or flush did not finish in time; the threads that wait for their devices end
+    /// with the process.
     pub async fn shutdown(mut self) -> Vec<String> {
         for acceptor in self.acceptors.drain(..) {
             acceptor.abort();
@@ -281,7 +285,8 @@ impl Gateway {
         self.spec.volumes().find(|(_, served, _)| *served == name).map(|(pool, _, volume)| (pool, volume))
     }
 
-    /// Brings the shards from what they serve to `spec`; `opened` holds the backends of the new volumes. Cannot fail.
+    /// Brings the shards from what they serve to `spec`; `opened` holds the backends of the new volumes.
+    /// Cannot fail.
     async fn apply(&mut self, spec: GatewaySpec, mut opened: BTreeMap<String, Opened>) {
         let mut exports = ExportTable::clone(&self.front.exports());
         self.remove_what_went(&spec, &mut exports);

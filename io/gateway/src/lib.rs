@@ -8,11 +8,12 @@
 //!
 //! [`Gateway::start`] opens the backends, starts the shards and accepts clients. The front (accepting,
 //! negotiating, reloading) lives on the caller's thread; everything that happens to a request happens on the
-//! thread of its pool, see `shard.rs`. Everything the gateway decides is decided by `weir_engine::Engine`; this
-//! crate only carries bytes and time to it.
+//! thread of its pool, see `shard.rs`. Everything the gateway decides is decided by `weir_engine::Engine`;
+//! this crate only carries bytes and time to it.
 //!
-//! The gateway keeps no dirty data: a write is acknowledged when the backend has finished it, a flush when the
-//! backend has flushed. Whatever happens to the gateway, an acknowledged and flushed write is on the backend.
+//! The gateway keeps no dirty data: a write is acknowledged when the backend has finished it, a flush when
+//! the backend has flushed. Whatever happens to the gateway, an acknowledged and flushed write is on the
+//! backend.
 
 mod budget;
 mod connection;

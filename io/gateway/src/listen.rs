@@ -93,8 +93,8 @@ impl Listener {
         match &self.socket {
             Bound::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                // Replies are written whole; waiting for more to send would only delay them. It can only fail for a
-                // peer that is gone, which is found out when it is read.
+                // Replies are written whole; waiting for more to send would only delay them. It can only fail
+                // for a peer that is gone, which is found out when it is read.
                 let _ = stream.set_nodelay(true);
                 let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive());
                 Ok((Stream::Tcp(stream), peer.to_string(), peer.ip().into()))
@@ -107,7 +107,8 @@ impl Listener {
     }
 }
 
-/// A client that lost its power sends nothing more, and must not keep its place for ever: found out after two minutes.
+/// A client that lost its power sends nothing more, and must not keep its place for ever: found out after two
+/// minutes.
 fn keepalive() -> TcpKeepalive {
     let (idle, interval) = (Duration::from_secs(60), Duration::from_secs(15));
     TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(4)

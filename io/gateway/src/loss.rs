@@ -1,24 +1,27 @@
 //! Which changes may be lost though they were answered, and which client does not know yet.
 //!
-//! A client may take a change for durable once a flush has succeeded that it sent after the answer. So when changes
-//! may be lost, a flush has to fail. The obvious way, to fail the flush that found the loss, tells one client only: the
-//! kernel reports a failed writeback once for each open file, and all clients of a volume share weir's. The next flush of
-//! another client would succeed, though its data is gone. So losses are counted here, as the kernel counts them for its own
-//! processes (`errseq_t`), and one rule covers devices and other servers:
+//! A client may take a change for durable once a flush has succeeded that it sent after the answer. So when
+//! changes may be lost, a flush has to fail. The obvious way, to fail the flush that found the loss, tells
+//! one client only: the kernel reports a failed writeback once for each open file, and all clients of a
+//! volume share weir's. The next flush of another client would succeed, though its data is gone. So losses
+//! are counted here, as the kernel counts them for its own processes (`errseq_t`), and one rule covers
+//! devices and other servers:
 //!
-//! 1. A **loss** is an event of the volume: a flush or a write with FUA failed at the device, or another server went away with
-//!    changes that were answered and not flushed.
-//! 2. A flush **fails** if, when it was sent, its connection had not been told of every loss that has happened by the time
-//!    the flush ends. It does not matter what the device says: a flush that succeeds after a failed one proves nothing.
+//! 1. A **loss** is an event of the volume: a flush or a write with FUA failed at the device, or another
+//!    server went away with changes that were answered and not flushed.
+//! 2. A flush **fails** if, when it was sent, its connection had not been told of every loss that has
+//!    happened by the time the flush ends. It does not matter what the device says: a flush that succeeds
+//!    after a failed one proves nothing.
 //! 3. A connection **is told** when the socket has taken the last byte of such a reply, and not before.
-//! 4. A new connection starts where the volume is: the first flush after a loss that nobody was told of fails, whoever
-//!    sends it.
-//! 5. A client may reconnect, and nobody can tell it from others. So a connection that ends untold leaves an **orphan**, and so
-//!    does each that had ended with unflushed changes when the loss came. While there are orphans, new connections are
-//!    told, too; each that was told takes one orphan away.
+//! 4. A new connection starts where the volume is: the first flush after a loss that nobody was told of
+//!    fails, whoever sends it.
+//! 5. A client may reconnect, and nobody can tell it from others. So a connection that ends untold leaves an
+//!    **orphan**, and so does each that had ended with unflushed changes when the loss came. While there are
+//!    orphans, new connections are told, too; each that was told takes one orphan away.
 //!
-//! Rule 5 errs on the safe side: a client that had nothing to lose may be told instead. Example: A and B write, B ends, a
-//! flush of A fails, A knows. Without the rule B's next connection would start where A is, and its flush would succeed.
+//! Rule 5 errs on the safe side: a client that had nothing to lose may be told instead. Example: A and B
+//! write, B ends, a flush of A fails, A knows. Without the rule B's next connection would start where A is,
+//! and its flush would succeed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,8 +38,8 @@ pub(crate) struct Losses {
     sent: u64,
     /// The last flush, by the order of sending, that succeeded at the device.
     flushed: u64,
-    /// Connections that ended after unflushed changes, the last of which was answered when `departed_at` flushes had
-    /// been sent.
+    /// Connections that ended after unflushed changes, the last of which was answered when `departed_at`
+    /// flushes had been sent.
     departed: u64,
     departed_at: u64,
 }
@@ -135,8 +138,8 @@ impl Losses {
     }
 }
 
-/// What was owed when a volume was removed, for a volume of that name which is served later. Volumes are removed and
-/// added by the operator only, so that it holds no more names than the operator's files had.
+/// What was owed when a volume was removed, for a volume of that name which is served later. Volumes are
+/// removed and added by the operator only, so that it holds no more names than the operator's files had.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Estate(Arc<Mutex<BTreeMap<String, Losses>>>);
 

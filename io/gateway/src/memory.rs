@@ -1,8 +1,8 @@
 //! How the memory of a gateway is divided among its threads, and how little of it is enough.
 //!
-//! A volume with a promise owns room for the largest request (32 MiB) on the thread of its pool, and each thread needs
-//! room for one more, which its volumes share. Only what is beyond the promises is divided equally: a thread with many
-//! promises gets more.
+//! A volume with a promise owns room for the largest request (32 MiB) on the thread of its pool, and each
+//! thread needs room for one more, which its volumes share. Only what is beyond the promises is divided
+//! equally: a thread with many promises gets more.
 
 use weir_engine::{Control, VolumeConfig};
 
@@ -10,8 +10,8 @@ use crate::budget::LARGEST;
 use crate::gateway::GatewayError;
 use crate::spec::GatewaySpec;
 
-/// Whether the volume is promised something, and so owns memory that others cannot use up. Nobody tells a gateway what
-/// the controller of an array promises; so each volume of such a pool counts as promised.
+/// Whether the volume is promised something, and so owns memory that others cannot use up. Nobody tells a
+/// gateway what the controller of an array promises; so each volume of such a pool counts as promised.
 pub(crate) fn is_promised(control: &Control, volume: &VolumeConfig) -> bool {
     volume.slo.is_some() || volume.objective.target.is_some() || matches!(control, Control::Port(_))
 }

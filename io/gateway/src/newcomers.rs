@@ -1,8 +1,10 @@
-//! Peers that have connected and not yet said what they want: a bounded number, in which a newcomer always finds a place.
+//! Peers that have connected and not yet said what they want: a bounded number, in which a newcomer always
+//! finds a place.
 //!
-//! When all places are taken, a newcomer gets the place of the oldest peer of that address which has the most of them. A good
-//! peer needs its place for milliseconds, and is never the oldest for long; a silent one keeps it until others need it. A bound
-//! that refuses newcomers instead would let silent peers keep everybody out for as long as they are waited for.
+//! When all places are taken, a newcomer gets the place of the oldest peer of that address which has the most
+//! of them. A good peer needs its place for milliseconds, and is never the oldest for long; a silent one
+//! keeps it until others need it. A bound that refuses newcomers instead would let silent peers keep
+//! everybody out for as long as they are waited for.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

@@ -1,8 +1,9 @@
-//! Backends that are being opened beside everything else: a disk or another server may take its time, or never answer.
+//! Backends that are being opened beside everything else: a disk or another server may take its time, or
+//! never answer.
 //!
-//! Each is opened on a thread that nobody waits for. A runtime's own threads for blocking calls will not do: the end of the
-//! runtime waits for them, and so would the end of the process. What is opened and not wanted any more is undone: a file that was
-//! created is removed.
+//! Each is opened on a thread that nobody waits for. A runtime's own threads for blocking calls will not do:
+//! the end of the runtime waits for them, and so would the end of the process. What is opened and not wanted
+//! any more is undone: a file that was created is removed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -22,8 +23,8 @@ use crate::spec::VolumeSpec;
 /// How many backends are opened at a time: a start with many volumes on one server is not to overrun it.
 const THREADS: usize = 32;
 
-/// How long is waited, after one could not be opened, for those under way to be undone: a process that ends then leaves no file
-/// behind, unless a device does not answer.
+/// How long is waited, after one could not be opened, for those under way to be undone: a process that ends
+/// then leaves no file behind, unless a device does not answer.
 const UNDONE_WITHIN: Duration = Duration::from_secs(1);
 
 /// The backends of some volumes, on their way. Dropping it gives them up.
@@ -32,8 +33,8 @@ pub(crate) struct Opening {
     volumes: BTreeMap<String, Volume>,
     /// Those that no thread has begun with.
     jobs: Arc<Mutex<VecDeque<Job>>>,
-    /// Kept here and not in the future that undoes the rest: whoever waits may drop that one and call again, and is not to find
-    /// only those left that did open.
+    /// Kept here and not in the future that undoes the rest: whoever waits may drop that one and call again,
+    /// and is not to find only those left that did open.
     failed: Option<Failed>,
 }
 
@@ -68,8 +69,8 @@ struct Job {
 }
 
 impl Opening {
-    /// Begins to open these. What is `before` on its way, or there, and is wanted again goes on; the rest is given up.
-    /// Nothing goes on of what has failed, as it is being undone.
+    /// Begins to open these. What is `before` on its way, or there, and is wanted again goes on; the rest is
+    /// given up. Nothing goes on of what has failed, as it is being undone.
     pub(crate) fn begin<'a>(
         wanted: impl Iterator<Item = (&'a str, &'a VolumeSpec)>,
         before: Self,
@@ -99,11 +100,12 @@ impl Opening {
         Ok(Self { volumes, jobs, failed: None })
     }
 
-    /// Returns when all are open. May be dropped while it waits, and called again; also while it undoes the others because one
-    /// could not be opened.
+    /// Returns when all are open. May be dropped while it waits, and called again; also while it undoes the
+    /// others because one could not be opened.
     ///
     /// # Errors
-    /// If one cannot be opened: then it is of no use any more, and is to be dropped. It never says later that all are open.
+    /// If one cannot be opened: then it is of no use any more, and is to be dropped. It never says later that
+    /// all are open.
     pub(crate) async fn wait(&mut self) -> Result<(), GatewayError> {
         if self.failed.is_none()
             && let Err(error) = self.all_open().await

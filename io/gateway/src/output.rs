@@ -1,4 +1,5 @@
-//! The replies of one connection that its socket has not taken yet: many in one `writev`, payload never copied.
+//! The replies of one connection that its socket has not taken yet: many in one `writev`, payload never
+//! copied.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -15,7 +16,8 @@ mod spares;
 
 pub(crate) use spares::Spares;
 
-/// Slices handed to the kernel at a time; replies beyond them take another call. The kernel's own limit is 1,024.
+/// Slices handed to the kernel at a time; replies beyond them take another call. The kernel's own limit is
+/// 1,024.
 const SLICES: usize = 256;
 
 /// Written header bytes after which they are cut off, for a client that never lets the queue run empty.
@@ -77,7 +79,8 @@ impl Output {
         self.taken
     }
 
-    /// Takes an empty queue of `spares`, if it has none. What is appended without that gets memory of its own.
+    /// Takes an empty queue of `spares`, if it has none. What is appended without that gets memory of its
+    /// own.
     pub(crate) fn prepare(&mut self, spares: &mut Spares) {
         if self.queue.segments.capacity() == 0 {
             self.queue = spares.take();
@@ -107,8 +110,8 @@ impl Output {
         self.queue.buffers.extend(buffer);
     }
 
-    /// Writes as much as the socket takes; `ended` is called with every reply that is written to its end. An empty
-    /// queue goes to `spares`.
+    /// Writes as much as the socket takes; `ended` is called with every reply that is written to its end. An
+    /// empty queue goes to `spares`.
     pub(crate) fn flush(
         &mut self,
         stream: &Stream,

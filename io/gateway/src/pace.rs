@@ -1,14 +1,15 @@
 //! How fast a client has to send or take what it began: fast enough on average, and not in a fixed time.
 //!
-//! A fixed time for a request would be too short for a slow client's largest write, or too long for a client that
-//! holds memory for nothing. A client that does nothing is closed after `limits.reply_timeout`. Each byte that it
-//! moves earns it [`LEAST_RATE`]'s time for that byte, up to the whole time-out again. So a client at the least rate or above it is
-//! never closed, however large its request is; a client at half that rate is closed after twice the time-out.
+//! A fixed time for a request would be too short for a slow client's largest write, or too long for a client
+//! that holds memory for nothing. A client that does nothing is closed after `limits.reply_timeout`. Each
+//! byte that it moves earns it [`LEAST_RATE`]'s time for that byte, up to the whole time-out again. So a
+//! client at the least rate or above it is never closed, however large its request is; a client at half that
+//! rate is closed after twice the time-out.
 
 use weir_model::{Instant, Span};
 
-/// Bytes that a client moves in a second at the least: half a megabit. A link that is still of use for a disk carries
-/// more. At this rate 64 connections hold 2 GiB only while they send 4 MiB each second.
+/// Bytes that a client moves in a second at the least: half a megabit. A link that is still of use for a disk
+/// carries more. At this rate 64 connections hold 2 GiB only while they send 4 MiB each second.
 pub(crate) const LEAST_RATE: u64 = 64 * 1024;
 
 /// How far behind the least rate a client is with what it sends or takes.
@@ -40,7 +41,8 @@ mod tests {
 
     const TIMEOUT: Span = Span::from_secs(60);
 
-    /// Second by second: when it is further behind than the time-out, if it is before `length` bytes are through.
+    /// Second by second: when it is further behind than the time-out, if it is before `length` bytes are
+    /// through.
     fn closed_after(length: u64, rate: impl Fn(u64) -> u64) -> Option<u64> {
         let (mut pace, mut moved) = (Pace::new(Instant::from_nanos(0), 0), 0);
         for second in 1.. {

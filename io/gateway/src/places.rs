@@ -1,10 +1,13 @@
-//! Who may be connected: places for handshakes, and places for clients, with a share for each address and each volume.
+//! Who may be connected: places for handshakes, and places for clients, with a share for each address and
+//! each volume.
 //!
-//! A client is a peer that has finished its handshake. Until then it has one of `handshakes` places, which a peer cannot keep for
-//! long: see `newcomers`. Counting both kinds together would let silent peers keep clients out.
+//! A client is a peer that has finished its handshake. Until then it has one of `handshakes` places, which a
+//! peer cannot keep for long: see `newcomers`. Counting both kinds together would let silent peers keep
+//! clients out.
 //!
-//! A client has one of `connections` places. An address and a volume have at most so many of them. Each volume keeps a few
-//! places that clients of other volumes cannot take. All this is counted here, without sockets and without time.
+//! A client has one of `connections` places. An address and a volume have at most so many of them. Each
+//! volume keeps a few places that clients of other volumes cannot take. All this is counted here, without
+//! sockets and without time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -65,8 +68,8 @@ impl Places {
         u64::from(self.clients) + self.handshakes.count()
     }
 
-    /// A peer has connected. The second ticket is of the handshake that gives way to it, if one has to, and that is over with
-    /// this call.
+    /// A peer has connected. The second ticket is of the handshake that gives way to it, if one has to, and
+    /// that is over with this call.
     ///
     /// # Errors
     /// If it could not become a client: there is no place for it at any volume.
@@ -91,8 +94,8 @@ impl Places {
         if self.of_volume(volume) >= self.limits.connections_per_volume {
             return Err(Full::Volume);
         }
-        // The places that the volume keeps are there for its clients wherever they come from: on one host, or behind one
-        // router, all clients have one address.
+        // The places that the volume keeps are there for its clients wherever they come from: on one host, or
+        // behind one router, all clients have one address.
         let is_kept = self.of_volume(volume) < self.kept_by_each();
         if !is_kept && self.of_address(origin) >= self.limits.connections_per_address {
             return Err(Full::Address);
@@ -136,8 +139,8 @@ impl Places {
         self.limits.connections_kept.min(self.limits.connections / 2 / volumes)
     }
 
-    /// Places that the other volumes keep for clients that may still come. All volumes together keep half of all places at
-    /// most.
+    /// Places that the other volumes keep for clients that may still come. All volumes together keep half of
+    /// all places at most.
     fn kept_by_others(&self, volume: &str) -> u32 {
         let each = self.kept_by_each();
         if each == 0 {

@@ -1,6 +1,8 @@
-//! A pool that is one port of an array: what was seen goes to whoever controls the array, and what they decide comes back.
+//! A pool that is one port of an array: what was seen goes to whoever controls the array, and what they
+//! decide comes back.
 //!
-//! Volumes are known here by their names, as they are the same at all gateways; the numbers of an engine are its own.
+//! Volumes are known here by their names, as they are the same at all gateways; the numbers of an engine are
+//! its own.
 
 use std::collections::BTreeMap;
 

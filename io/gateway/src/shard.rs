@@ -1,9 +1,10 @@
 //! A shard: one thread with its runtime, its ring, its pools and the connections to their volumes.
 //!
-//! Everything of a pool lives on one thread, so that nothing on the path of a request is shared, locked or sent
-//! over a channel. One task for each connection reads and parses; one task, the driver, does the rest in turns:
-//! wait for one event, hand it to the engines, drain everything that they have to say, repeat. What a turn makes
-//! possible is done once for all of it: one submission to the ring, one `writev` for each connection.
+//! Everything of a pool lives on one thread, so that nothing on the path of a request is shared, locked or
+//! sent over a channel. One task for each connection reads and parses; one task, the driver, does the rest in
+//! turns: wait for one event, hand it to the engines, drain everything that they have to say, repeat. What a
+//! turn makes possible is done once for all of it: one submission to the ring, one `writev` for each
+//! connection.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -116,7 +117,8 @@ struct Pool {
     timed: Vec<VolumeId>,
     /// The volumes on their way out that have not begun their last flush.
     leaving: Vec<VolumeId>,
-    /// By the slot of the `IoId`: the requests that the device has not finished, in the list of their connection.
+    /// By the slot of the `IoId`: the requests that the device has not finished, in the list of their
+    /// connection.
     pending: SlotChains<Pending>,
     /// Those whose connection has gone.
     orphans: Chain,

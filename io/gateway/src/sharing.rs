@@ -1,7 +1,9 @@
-//! What a law that shares out an array tells of each volume: what it is to get, what it may do, what it got, and why.
+//! What a law that shares out an array tells of each volume: what it is to get, what it may do, what it got,
+//! and why.
 //!
-//! Plain data for status, metrics and `weir explain`. It is made from the law's own words and from nothing that only a
-//! gateway has, so that whoever runs the law, a gateway or a controller of many, tells the same in the same form.
+//! Plain data for status, metrics and `weir explain`. It is made from the law's own words and from nothing
+//! that only a gateway has, so that whoever runs the law, a gateway or a controller of many, tells the same
+//! in the same form.
 
 use serde::{Deserialize, Serialize};
 use weir_control::{BoundBy, Case, Fit, Grant, Limits, Reasoning};
@@ -25,7 +27,8 @@ pub struct VolumeSharing {
     pub desired: DesiredStatus,
     /// What it may do now, at each port.
     pub effective: Vec<GrantStatus>,
-    /// What it got in the last control interval; `None`: there was none yet, or it has no target, or asked for nothing.
+    /// What it got in the last control interval; `None`: there was none yet, or it has no target, or asked
+    /// for nothing.
     pub achieved: Option<AchievedStatus>,
     /// Why it does not get what is desired, or not more than that; `None`: it does.
     pub reason: Option<String>,
@@ -92,8 +95,8 @@ pub struct IntervalStatus {
     pub achieved: Option<AchievedStatus>,
     /// The slope of the model: by how much the share of the target would grow with all of the total.
     pub slope: f64,
-    /// Whether the slope was found in the data: `regression`, or why it is the default: `no_information`, `poor`,
-    /// `out_of_bounds`.
+    /// Whether the slope was found in the data: `regression`, or why it is the default: `no_information`,
+    /// `poor`, `out_of_bounds`.
     pub fit: String,
     /// R² of a `regression` and of a `poor` fit; the slope found if it was `out_of_bounds`.
     pub fit_value: Option<f64>,

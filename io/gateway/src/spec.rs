@@ -20,8 +20,8 @@ pub struct GatewaySpec {
 pub struct PoolSpec {
     /// The law and its periods.
     pub engine: EngineConfig,
-    /// The names of its ports, if each listener is one: as many as there are listeners, in their order. Empty: whichever
-    /// listener a request comes through, it comes through the same port.
+    /// The names of its ports, if each listener is one: as many as there are listeners, in their order.
+    /// Empty: whichever listener a request comes through, it comes through the same port.
     pub ports: Vec<String>,
     /// The volumes by name; a name is unique in the whole gateway, since it is the name of an export.
     pub volumes: BTreeMap<String, VolumeSpec>,
@@ -61,11 +61,11 @@ pub struct Limits {
     pub requests_per_connection: u32,
     /// Bytes of data that one connection may have in flight; further requests stay in its socket.
     pub bytes_per_connection: u64,
-    /// Bytes of data that all connections may have in flight. Each shard has what its volumes own and an equal part of
-    /// the rest, so that no request touches state that threads share.
+    /// Bytes of data that all connections may have in flight. Each shard has what its volumes own and an
+    /// equal part of the rest, so that no request touches state that threads share.
     pub bytes_in_flight: u64,
-    /// A client that falls so far behind the least rate, at which it sends the data of a write or takes its replies, is
-    /// disconnected.
+    /// A client that falls so far behind the least rate, at which it sends the data of a write or takes its
+    /// replies, is disconnected.
     pub reply_timeout: Span,
     /// How long a shutdown waits for what is queued and in flight.
     pub shutdown_timeout: Span,

@@ -151,7 +151,8 @@ impl Latencies {
         self.sum += latency;
     }
 
-    /// The counts between the exported bounds; exact, since a power of two always begins a cell of the histogram.
+    /// The counts between the exported bounds; exact, since a power of two always begins a cell of the
+    /// histogram.
     fn buckets(&self) -> LatencyBuckets {
         let mut counts = vec![0; BUCKET_BOUNDS_US.len() + 1];
         for cell in self.histogram.iter_recorded() {

@@ -1,14 +1,14 @@
 //! What a gateway tells about itself: counters since its start, and the last closed window of each volume.
 //!
-//! Plain data, made by the shards, read by metrics, tables and benchmarks. Latencies go out as histograms and sums,
-//! never as averages over a time that the reader did not choose.
+//! Plain data, made by the shards, read by metrics, tables and benchmarks. Latencies go out as histograms and
+//! sums, never as averages over a time that the reader did not choose.
 
 use serde::{Deserialize, Serialize};
 
 use crate::sharing::{PoolSharing, VolumeSharing};
 
-/// Upper bounds of the exported latency buckets: powers of two from 8 us to 16.8 s, in microseconds; one bucket
-/// more has no upper bound.
+/// Upper bounds of the exported latency buckets: powers of two from 8 us to 16.8 s, in microseconds; one
+/// bucket more has no upper bound.
 pub const BUCKET_BOUNDS_US: [u64; 22] = {
     let mut bounds = [8; 22];
     let mut i = 1;

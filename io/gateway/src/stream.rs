@@ -1,7 +1,8 @@
 //! A client's socket, TCP or Unix alike: non-blocking, vectored both ways, its readiness told by the runtime.
 //!
-//! The runtime's own vectored calls only learn from a further system call that the socket has been drained. Here a
-//! short transfer is enough to know it: with edge-triggered polling, what arrives later makes a new edge.
+//! The runtime's own vectored calls only learn from a further system call that the socket has been drained.
+//! Here a short transfer is enough to know it: with edge-triggered polling, what arrives later makes a new
+//! edge.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -98,12 +99,13 @@ impl Stream {
         }
     }
 
-    /// Ready when the peer has gone: what is written does not arrive any more, or, if `ends`, the peer has closed its side
-    /// and all that it sent was read. For a connection that is not read from; one that is learns it by reading.
+    /// Ready when the peer has gone: what is written does not arrive any more, or, if `ends`, the peer has
+    /// closed its side and all that it sent was read. For a connection that is not read from; one that is
+    /// learns it by reading.
     pub(crate) fn poll_gone(&self, cx: &mut Context<'_>, ends: bool) -> Poll<()> {
         loop {
-            // A peer that goes makes an edge, and every edge says that the socket can be written to, if it can. A
-            // socket that cannot is full, and written to: a write to a peer that has gone fails.
+            // A peer that goes makes an edge, and every edge says that the socket can be written to, if it
+            // can. A socket that cannot is full, and written to: a write to a peer that has gone fails.
             if ready!(self.poll_write_ready(cx)).is_err() || self.is_gone() || (ends && self.is_at_end()) {
                 return Poll::Ready(());
             }

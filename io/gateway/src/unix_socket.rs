@@ -1,4 +1,5 @@
-//! A Unix socket that is listened on: it takes the path of a dead server and of nobody else, and leaves none behind.
+//! A Unix socket that is listened on: it takes the path of a dead server and of nobody else, and leaves none
+//! behind.
 
 use std::fs;
 use std::io;
@@ -25,8 +26,8 @@ pub struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// Binds `path`, for everybody whom its folder and the umask let in. A socket that a dead server left behind is
-    /// replaced; nothing else ever is.
+    /// Binds `path`, for everybody whom its folder and the umask let in. A socket that a dead server left
+    /// behind is replaced; nothing else ever is.
     pub(crate) fn bind(path: &Path) -> Result<Self, ListenError> {
         Self::bind_with(path, Mode::from_raw_mode(0o777))
     }
@@ -107,8 +108,9 @@ fn inode(path: &Path) -> io::Result<(u64, u64)> {
 
 impl Drop for UnixSocket {
     fn drop(&mut self) {
-        // Somebody may have removed the path, and another server may have taken it since: its socket is not ours to remove.
-        // Without the lock it could be taken between the look and the removal. A path left behind harms nobody.
+        // Somebody may have removed the path, and another server may have taken it since: its socket is not
+        // ours to remove. Without the lock it could be taken between the look and the removal. A path left
+        // behind harms nobody.
         let Ok(_lock) = PathLock::take(&self.path) else { return };
         if inode(&self.path).is_ok_and(|found| found == self.inode) {
             let _ = fs::remove_file(&self.path);

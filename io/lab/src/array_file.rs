@@ -26,8 +26,9 @@
 //! port_overhead = "20us"
 //! ```
 //!
-//! It says less than [`ArrayOptions`] can: all units are alike, and so are all ports. That is what arrays are like whose
-//! load is to be understood; a text for all that can be built would be longer than the code that builds it.
+//! It says less than [`ArrayOptions`] can: all units are alike, and so are all ports. That is what arrays are
+//! like whose load is to be understood; a text for all that can be built would be longer than the code that
+//! builds it.
 
 mod member;
 mod quantities;
@@ -158,7 +159,8 @@ impl ArraySpec {
     /// The array that is described.
     ///
     /// # Errors
-    /// If a disk of that name is unknown, parts do not go together, or there are more of them than any array has.
+    /// If a disk of that name is unknown, parts do not go together, or there are more of them than any array
+    /// has.
     pub fn options(&self) -> Result<ArrayOptions, ArraySpecError> {
         self.check_counts()?;
         let units = self.units.map_or(1, NonZeroU32::get) as usize;
@@ -173,7 +175,8 @@ impl ArraySpec {
         }
     }
 
-    /// Each part takes memory, here and when it is simulated, so that no slip in a number may take all there is.
+    /// Each part takes memory, here and when it is simulated, so that no slip in a number may take all there
+    /// is.
     fn check_counts(&self) -> Result<(), ArraySpecError> {
         let (units, ports) = (self.units.map_or(1, NonZeroU32::get), self.ports.map_or(1, NonZeroU32::get));
         let servers = self.station.as_ref().map_or(0, |station| station.servers.get());
@@ -286,7 +289,8 @@ impl ArraySpec {
     }
 }
 
-/// What a disk of the papers' time reads or writes in half of its time: a rebuild that takes half an hour for 18 GB.
+/// What a disk of the papers' time reads or writes in half of its time: a rebuild that takes half an hour for
+/// 18 GB.
 const DEFAULT_REBUILD_RATE: Bandwidth = Bandwidth::new(10_000_000).expect("above zero");
 
 fn bytes(text: Option<Text<Size>>) -> Option<u64> {

@@ -1,9 +1,9 @@
 //! The last stage: figures against what must be found.
 //!
-//! Every figure has an expectation and every expectation a figure, or the experiment itself is wrong: a figure that
-//! nobody looks at, or a bound that is never tested, is a claim that looks as if it were checked. What the paper only
-//! reports has an expectation without a bound. A claim holds if it does with every seed: a median would hide the seed
-//! with which it does not.
+//! Every figure has an expectation and every expectation a figure, or the experiment itself is wrong: a
+//! figure that nobody looks at, or a bound that is never tested, is a claim that looks as if it were checked.
+//! What the paper only reports has an expectation without a bound. A claim holds if it does with every seed:
+//! a median would hide the seed with which it does not.
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};

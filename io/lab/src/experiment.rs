@@ -1,11 +1,12 @@
 //! An experiment as its file says it: a claim of a paper, the set-up that shows it, and what must hold.
 //!
-//! A claim that is reproduced by a program cannot be read without the program. So the set-up and the paper's numbers
-//! are data, in a file that a reader of the paper understands; only what is to be computed from what was
-//! recorded is code, one file for each claim (`facade/`, `maestro/`). Units are text, as in a gateway's configuration.
+//! A claim that is reproduced by a program cannot be read without the program. So the set-up and the paper's
+//! numbers are data, in a file that a reader of the paper understands; only what is to be computed from what
+//! was recorded is code, one file for each claim (`facade/`, `maestro/`). Units are text, as in a gateway's
+//! configuration.
 //!
-//! A run can be repeated with one value changed ([`SweepSpec`]): the file is read again with that value in its place,
-//! so that everything in it can be varied without a word for it here.
+//! A run can be repeated with one value changed ([`SweepSpec`]): the file is read again with that value in
+//! its place, so that everything in it can be varied without a word for it here.
 
 mod error;
 mod library;
@@ -90,7 +91,8 @@ pub struct EngineSpec {
     pub growth: Option<f64>,
     /// The queue depth at first.
     pub initial_depth: Option<u32>,
-    /// The share of the array's time that requests without a target get where others keep it full, from 0 to 0.5.
+    /// The share of the array's time that requests without a target get where others keep it full, from 0 to
+    /// 0.5.
     pub background_share: Option<f64>,
     /// How many requests may be at the array at a time, under Maestro's law.
     pub total_concurrency: Option<NonZeroU32>,

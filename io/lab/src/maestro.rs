@@ -1,8 +1,9 @@
-//! The claims of Maestro (Merchant, Uysal, Padala, Zhu, Singhal, Shin 2011, §5) and of the paper before it (Padala, Merchant and
-//! others, "Performance differentiation for multi-port arrays", §3): which figures each needs.
+//! The claims of Maestro (Merchant, Uysal, Padala, Zhu, Singhal, Shin 2011, §5) and of the paper before it
+//! (Padala, Merchant and others, "Performance differentiation for multi-port arrays", §3): which figures each
+//! needs.
 //!
-//! What runs, how long and with which loads is in the experiments' files; what a word means in `study/application.rs`. When something
-//! changes in a run is said in the file and here: it is the paper's.
+//! What runs, how long and with which loads is in the experiments' files; what a word means in
+//! `study/application.rs`. When something changes in a run is said in the file and here: it is the paper's.
 
 mod bursts;
 mod differentiation;
@@ -34,8 +35,8 @@ pub(crate) const CLAIMS: [(&str, Claim); 12] = [
     ("multiport-priority", priority::study),
 ];
 
-/// How long the law may take to find a new balance, in seconds: 30 control intervals, of which the step limit takes 20 to move
-/// everything from one application to another.
+/// How long the law may take to find a new balance, in seconds: 30 control intervals, of which the step limit
+/// takes 20 to move everything from one application to another.
 const SETTLING: f64 = 60.0;
 
 /// A volume in a run, seen through all of its ports.

@@ -1,7 +1,7 @@
 //! The third stage: the figure of each experiment, as SVG and as PNG, from the records of one seed.
 //!
-//! What is drawn is collected first ([`Drawing`]) and painted then, so that the kinds of figures know nothing of pixels and
-//! the painting nothing of experiments. Every figure has the run without control in it.
+//! What is drawn is collected first ([`Drawing`]) and painted then, so that the kinds of figures know nothing
+//! of pixels and the painting nothing of experiments. Every figure has the run without control in it.
 
 mod cdf;
 mod paint;
@@ -65,7 +65,8 @@ struct Line {
     pieces: Vec<Vec<(f64, f64)>>,
 }
 
-/// Draws the figure of an experiment with the records of a seed: `<id>.svg`, `<id>.png`. The answer is the SVG.
+/// Draws the figure of an experiment with the records of a seed: `<id>.svg`, `<id>.png`. The answer is the
+/// SVG.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -119,7 +120,8 @@ fn joined(points: impl Iterator<Item = (f64, Option<f64>)>) -> Vec<Vec<(f64, f64
 }
 
 impl Axis {
-    /// From zero, or on a logarithmic axis from the decade of the least, to a little above the greatest value.
+    /// From zero, or on a logarithmic axis from the decade of the least, to a little above the greatest
+    /// value.
     fn around(label: &str, log: bool, lines: &[&Line]) -> Self {
         let values = || lines.iter().flat_map(|line| line.pieces.iter().flatten()).map(|(_, value)| *value);
         let most = values().fold(0.0, f64::max);

@@ -1,12 +1,13 @@
 //! Recorded loads, replayed in simulated time; and what a replay shows, in whatever time it ran.
 //!
-//! A replay in real time and one in simulated time are to be held against each other. So both get the very same
-//! requests, made here: at their times divided by a speed, and [`fold`]ed into the volume; and both come to an
-//! [`Outcome`]. What remains different is what is to be compared: threads, sockets and a clock on the one
-//! side, and nothing but the engine and the array on the other.
+//! A replay in real time and one in simulated time are to be held against each other. So both get the very
+//! same requests, made here: at their times divided by a speed, and [`fold`]ed into the volume; and both come
+//! to an [`Outcome`]. What remains different is what is to be compared: threads, sockets and a clock on the
+//! one side, and nothing but the engine and the array on the other.
 //!
-//! A trace is read twice. The first time ([`Recording::survey`]) finds out how long it is and what is wrong with it,
-//! so that the error in its last line does not come after an hour of replaying, and time left is known.
+//! A trace is read twice. The first time ([`Recording::survey`]) finds out how long it is and what is wrong
+//! with it, so that the error in its last line does not come after an hour of replaying, and time left is
+//! known.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use weir_sim::{Observer, Scenario, Trace, TraceRequest, Utilisation, Violation, 
 
 use crate::trace::{self, Account, Format, Remarks, TraceError, TraceReader};
 
-/// The longest request that is made of a recorded one: what NBD servers take unless they say otherwise (NBD protocol,
-/// "Block sizes").
+/// The longest request that is made of a recorded one: what NBD servers take unless they say otherwise (NBD
+/// protocol, "Block sizes").
 const MAX_LENGTH: u32 = 32 << 20;
 
 /// How long to wait at the end for what is outstanding.
@@ -76,13 +77,13 @@ pub struct Outcome {
     pub read_ns: Histogram<u64>,
     /// The same of the writes.
     pub write_ns: Histogram<u64>,
-    /// How long requests were held back before they were sent to the array, all together; known in simulated time
-    /// only.
+    /// How long requests were held back before they were sent to the array, all together; known in simulated
+    /// time only.
     pub queued_time: Span,
     /// How long they were at the array, all together; known in simulated time only.
     pub device_time: Span,
-    /// How busy the array was, with all of its volumes, until the last of them had its last answer; known in simulated
-    /// time only.
+    /// How busy the array was, with all of its volumes, until the last of them had its last answer; known in
+    /// simulated time only.
     pub utilisation: Utilisation,
     /// How the SLO windows of the volume were judged.
     pub windows: Windows,
@@ -100,8 +101,8 @@ pub struct Windows {
 }
 
 impl Recording {
-    /// Reads all of it that is to be replayed. `on_progress` is told how many bytes of the file were read, now and
-    /// then.
+    /// Reads all of it that is to be replayed. `on_progress` is told how many bytes of the file were read,
+    /// now and then.
     ///
     /// # Errors
     /// If it is no trace, or a line of it is broken.
@@ -125,8 +126,9 @@ impl Recording {
         Ok(Survey { format, requests, duration, remarks: account.remarks() })
     }
 
-    /// The requests as a volume of `size` bytes gets them: at their times in the replay, folded into the volume. If
-    /// the trace cannot be read to its end, they end before it, and the account says why ([`Remarks::failure`]).
+    /// The requests as a volume of `size` bytes gets them: at their times in the replay, folded into the
+    /// volume. If the trace cannot be read to its end, they end before it, and the account says why
+    /// ([`Remarks::failure`]).
     ///
     /// # Errors
     /// If it is no trace.
@@ -155,8 +157,8 @@ impl Recording {
     }
 }
 
-/// A request of a recorded device, on a volume of `size` bytes: the offset modulo the size, which keeps neighbours
-/// neighbours and alignment as it is; and what reaches over the end is cut off there.
+/// A request of a recorded device, on a volume of `size` bytes: the offset modulo the size, which keeps
+/// neighbours neighbours and alignment as it is; and what reaches over the end is cut off there.
 ///
 /// # Panics
 /// If `size` is zero.
@@ -166,8 +168,8 @@ pub fn fold(request: TraceRequest, size: u64) -> TraceRequest {
     TraceRequest { offset, length: request.length.min(room).min(MAX_LENGTH), ..request }
 }
 
-/// Runs a pool whose volumes in the places given are loaded by traces that are over after `duration`. An outcome for
-/// each volume of the scenario, whose own duration does not matter.
+/// Runs a pool whose volumes in the places given are loaded by traces that are over after `duration`. An
+/// outcome for each volume of the scenario, whose own duration does not matter.
 ///
 /// # Errors
 /// If something happens that must not happen in any run.

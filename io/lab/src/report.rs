@@ -1,7 +1,7 @@
 //! All experiments on one page: what each paper claims, what was found, and the figure.
 //!
-//! The page is a single file with nothing in it that is fetched from elsewhere, so that it can be kept with the results
-//! and read in ten years.
+//! The page is a single file with nothing in it that is fetched from elsewhere, so that it can be kept with
+//! the results and read in ten years.
 
 mod page;
 
@@ -51,7 +51,8 @@ pub fn evaluate(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow
     Ok(Outcome::Done { checked, svg, commit })
 }
 
-/// Makes the page of all experiments from what is in the folder of results: `report.html`, whose path is the answer.
+/// Makes the page of all experiments from what is in the folder of results: `report.html`, whose path is the
+/// answer.
 ///
 /// # Errors
 /// If a record that should be there is not, or the page cannot be written.

@@ -1,9 +1,10 @@
 //! The first stage: runs experiments, and writes down what happened.
 //!
-//! A run is a job of its own, on as many threads as are asked for; its record is a file that depends on nothing but the
-//! program, the experiment, the seed and the run, so that neither the number of threads nor their order can be seen in it.
-//! A record that is there already, of the same configuration and made by the same program, is not made again. The
-//! alternative, to trust any file with the right name, gives an old program's results under a new one's name.
+//! A run is a job of its own, on as many threads as are asked for; its record is a file that depends on
+//! nothing but the program, the experiment, the seed and the run, so that neither the number of threads nor
+//! their order can be seen in it. A record that is there already, of the same configuration and made by the
+//! same program, is not made again. The alternative, to trust any file with the right name, gives an old
+//! program's results under a new one's name.
 //!
 //! Curves are measured before the runs: a run's promise may come from one.
 
@@ -64,8 +65,8 @@ enum What<'a> {
 /// Makes every record of the plan that is not there.
 ///
 /// # Errors
-/// The first thing that goes wrong: a configuration that does not fit together, a trace that cannot be read, a file
-/// that cannot be written.
+/// The first thing that goes wrong: a configuration that does not fit together, a trace that cannot be read,
+/// a file that cannot be written.
 pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync)) -> anyhow::Result<()> {
     let runnable: Vec<_> =
         plan.experiments.iter().copied().filter(|experiment| missing_trace(experiment).is_none()).collect();

@@ -1,9 +1,9 @@
-//! The second stage: from records to figures. What a word such as "attainment" means is said here, once for all
-//! claims; which figures a claim needs is said by the claim (`facade/`, `maestro/`).
+//! The second stage: from records to figures. What a word such as "attainment" means is said here, once for
+//! all claims; which figures a claim needs is said by the claim (`facade/`, `maestro/`).
 //!
 //! - A window is **active** if at least [`ACTIVE`] requests were answered in it, or some wait at its end.
-//! - **Attainment** is the share of active windows whose mean latency was at most their target, among those that had
-//!   one. A window after more was offered than the SLO covers has none; what that hides is said by
+//! - **Attainment** is the share of active windows whose mean latency was at most their target, among those
+//!   that had one. A window after more was offered than the SLO covers has none; what that hides is said by
 //!   [`View::out_of_contract`].
 //! - An **on-window** is one in which the volume's clients sent anything; a **burst** is a row of them.
 //! - **Work conservation** is what was answered of what is answered without control.
@@ -11,7 +11,8 @@
 //!
 //! What is said of applications under Maestro's law, `y` above all, is in [`application`].
 //!
-//! A figure is a number with a name and a unit. One that cannot be computed has no value, and holds for nothing.
+//! A figure is a number with a name and a unit. One that cannot be computed has no value, and holds for
+//! nothing.
 
 pub mod application;
 
@@ -143,7 +144,8 @@ impl<'r> View<'r> {
         self.record.windows[self.volume].iter().filter(move |window| window.end_us > warm_up_us)
     }
 
-    /// How many requests waited at the end of each window, the warm-up's too, with when that was in microseconds.
+    /// How many requests waited at the end of each window, the warm-up's too, with when that was in
+    /// microseconds.
     pub fn backlogs(self) -> impl Iterator<Item = (u64, u64)> {
         self.record.windows[self.volume].iter().scan(0_u64, |backlog, window| {
             *backlog = (*backlog + window.offered).saturating_sub(window.completed);

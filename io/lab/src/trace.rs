@@ -1,15 +1,17 @@
 //! Recorded block I/O, read line by line: [`open`] a file, and iterate over its reads and writes.
 //!
-//! Traces are longer than memory (those of MSR Cambridge are hundreds of millions of lines), so nothing is kept but the
-//! line at hand. Five formats are read, each in a file of its own that says where its rules are from; which one it is, is
-//! found out from the first lines unless it is given, and so is the compression (gzip, zstd or none).
+//! Traces are longer than memory (those of MSR Cambridge are hundreds of millions of lines), so nothing is
+//! kept but the line at hand. Five formats are read, each in a file of its own that says where its rules are
+//! from; which one it is, is found out from the first lines unless it is given, and so is the compression
+//! (gzip, zstd or none).
 //!
-//! **What is done to the requests.** Times count from the first request on. A request that stands behind a later one
-//! by at most a second, as those of several processors do, comes at the time of the latest before it, and is counted:
-//! putting them in order would mean to keep a second of the trace. More than that is a broken line. Everything that
-//! is neither a read nor a write is left out and counted. Nothing else is left out: a line that makes no sense is an
-//! error that names file and line, and ends the reading, unless [`TraceReader::skip_broken`] says to count such lines
-//! instead. A replay with holes in it looks like a replay of a lighter load.
+//! **What is done to the requests.** Times count from the first request on. A request that stands behind a
+//! later one by at most a second, as those of several processors do, comes at the time of the latest before
+//! it, and is counted: putting them in order would mean to keep a second of the trace. More than that is a
+//! broken line. Everything that is neither a read nor a write is left out and counted. Nothing else is left
+//! out: a line that makes no sense is an error that names file and line, and ends the reading, unless
+//! [`TraceReader::skip_broken`] says to count such lines instead. A replay with holes in it looks like a
+//! replay of a lighter load.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};
@@ -187,8 +189,8 @@ impl TraceReader {
         })
     }
 
-    /// From here on broken lines are counted in the [`Account`] and passed over. Without it, the first ends the
-    /// reading.
+    /// From here on broken lines are counted in the [`Account`] and passed over. Without it, the first ends
+    /// the reading.
     #[must_use]
     pub fn skip_broken(mut self, skip: bool) -> Self {
         self.skip_broken = skip;

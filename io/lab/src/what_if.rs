@@ -1,10 +1,11 @@
-//! Would the promises hold? A proposed pool and the one of today, side by side, from what their volumes have asked
-//! for once.
+//! Would the promises hold? A proposed pool and the one of today, side by side, from what their volumes have
+//! asked for once.
 //!
-//! A volume's promise **holds** if its mean latency was what was promised in at least 99 of 100 of the windows in
-//! which something was promised. (The published controllers are judged by the same: Façade §4 counts the windows in
-//! which an SLO is met.) Windows in which the volume offers more than its SLO covers have no promise to keep; a
-//! volume that had nothing but such windows has an SLO that does not fit its load, and does not hold either.
+//! A volume's promise **holds** if its mean latency was what was promised in at least 99 of 100 of the
+//! windows in which something was promised. (The published controllers are judged by the same: Façade §4
+//! counts the windows in which an SLO is met.) Windows in which the volume offers more than its SLO covers
+//! have no promise to keep; a volume that had nothing but such windows has an SLO that does not fit its load,
+//! and does not hold either.
 
 use weir_engine::VolumeConfig;
 use weir_sim::Utilisation;
@@ -14,8 +15,8 @@ use crate::replay::Outcome;
 /// The share of the windows in which a promise has to be kept.
 pub const HOLDS_FROM: f64 = 0.99;
 
-/// The share of time from which on a part of an array is the reason for waiting, wherever requests wait: deeper queues
-/// would not get more from it.
+/// The share of time from which on a part of an array is the reason for waiting, wherever requests wait:
+/// deeper queues would not get more from it.
 const SATURATED: f64 = 0.9;
 
 /// Whether a volume's promise is kept.
@@ -106,8 +107,8 @@ fn binding(volume: &VolumeConfig, outcome: &Outcome) -> Binding {
     }
 }
 
-/// The part of an array that is waited for, and the share of time in which it is busy. Busy disks come before all that
-/// is full because of them.
+/// The part of an array that is waited for, and the share of time in which it is busy. Busy disks come before
+/// all that is full because of them.
 fn busiest(utilisation: &Utilisation) -> (Binding, f64) {
     let Utilisation { members, port, nvram_full } = *utilisation;
     if members >= SATURATED || members >= port.max(nvram_full) {

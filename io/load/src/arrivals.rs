@@ -1,8 +1,9 @@
 //! When the requests of an open loop are meant to be sent, and which of them are late.
 //!
-//! The obvious way, a timer that puts a request into a queue, needs memory for each request that a stalled server
-//! keeps waiting. But arrivals are a sequence that can be computed: what waits is the part of it between the last that
-//! was sent and `now`. So [`Pacer`] keeps a place in the sequence and nothing else, however long the stall.
+//! The obvious way, a timer that puts a request into a queue, needs memory for each request that a stalled
+//! server keeps waiting. But arrivals are a sequence that can be computed: what waits is the part of it
+//! between the last that was sent and `now`. So [`Pacer`] keeps a place in the sequence and nothing else,
+//! however long the stall.
 
 use rand::distr::Distribution;
 use rand_distr::Exp1;
@@ -43,8 +44,8 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// The share of one connection in arrivals of `rate` a second over all connections, from `origin` on. A constant
-    /// sequence does not use `rng`.
+    /// The share of one connection in arrivals of `rate` a second over all connections, from `origin` on. A
+    /// constant sequence does not use `rng`.
     pub fn new(kind: Arrival, rate: Iops, share: Share, origin: Instant, rng: Pcg64) -> Self {
         let of = f64::from(share.of);
         let (period, phase) = (of * 1e9 / rate.get(), f64::from(share.index) / of);
@@ -110,7 +111,8 @@ impl Arrivals {
 pub struct Pacer {
     /// The place of the next to be sent.
     sent: Arrivals,
-    /// The place up to which arrivals were counted as offered; behind `sent` or, while requests wait, ahead of it.
+    /// The place up to which arrivals were counted as offered; behind `sent` or, while requests wait, ahead
+    /// of it.
     offered: Arrivals,
 }
 
@@ -142,7 +144,8 @@ impl Pacer {
         self.sent.peek()
     }
 
-    /// How many arrivals lie before `instant`, sent or not. `instant` must not go back, nor be before one that was sent.
+    /// How many arrivals lie before `instant`, sent or not. `instant` must not go back, nor be before one
+    /// that was sent.
     pub fn offered_before(&mut self, instant: Instant) -> u64 {
         if self.offered.passed() < self.sent.passed() {
             self.offered = self.sent.clone();

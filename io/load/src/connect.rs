@@ -15,7 +15,8 @@ const HANDSHAKE_SECONDS: u64 = 10;
 /// What a server that does not tell its block sizes accepts as one payload (NBD protocol, "Block sizes").
 const DEFAULT_MAX_PAYLOAD: u32 = 32 << 20;
 
-/// A socket of either kind. Called through a table of functions once for each system call, which is nothing beside it.
+/// A socket of either kind. Called through a table of functions once for each system call, which is nothing
+/// beside it.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Socket for T {}

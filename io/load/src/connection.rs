@@ -1,8 +1,9 @@
 //! One connection: its requests, and the turn that drives them.
 //!
-//! A turn is: read once, look through all replies in it, issue every request that may go, write them with one call.
-//! Nothing is allocated, spawned or sent through a channel for a request. Turns go on until the socket has nothing
-//! more to read or write; whoever polls is woken when it has, or when the next request that has a time is due.
+//! A turn is: read once, look through all replies in it, issue every request that may go, write them with one
+//! call. Nothing is allocated, spawned or sent through a channel for a request. Turns go on until the socket
+//! has nothing more to read or write; whoever polls is woken when it has, or when the next request that has a
+//! time is due.
 
 use std::io;
 use std::pin::Pin;
@@ -85,8 +86,8 @@ impl Shared {
 }
 
 impl Connection {
-    /// The connection in place `index`, with at most `depth` requests outstanding, which have no times and no flushes
-    /// among them.
+    /// The connection in place `index`, with at most `depth` requests outstanding, which have no times and no
+    /// flushes among them.
     pub(crate) fn new(index: usize, connected: Connected, depth: u32, payload: Rc<[u8]>) -> Self {
         Self {
             index,
@@ -104,7 +105,8 @@ impl Connection {
         }
     }
 
-    /// Takes turns until there is nothing to do. Ready once nothing is to be sent any more and all is answered.
+    /// Takes turns until there is nothing to do. Ready once nothing is to be sent any more and all is
+    /// answered.
     pub(crate) fn poll_turns(
         &mut self,
         cx: &mut Context<'_>,
@@ -269,8 +271,8 @@ impl Connection {
         self.output.len() - self.taken >= HIGH_WATER
     }
 
-    /// Nothing more will be sent, and all is answered. A connection whose last arrival has been served stays until
-    /// the end of a run that has one.
+    /// Nothing more will be sent, and all is answered. A connection whose last arrival has been served stays
+    /// until the end of a run that has one.
     fn is_done(&self, now: Instant, shared: &Shared) -> bool {
         let time_is_over = now >= shared.end;
         let all_issued = shared.sources[self.index].is_exhausted(now, shared.end);

@@ -1,8 +1,8 @@
 //! Recorded requests at their time.
 //!
-//! A made-up sequence can be computed twice, and so [`Pacer`](crate::Pacer) keeps nothing of what waits. A recording
-//! is read once, from a file that may be longer than memory: what has arrived and could not be sent yet is kept here,
-//! and nothing of what lies ahead but the next.
+//! A made-up sequence can be computed twice, and so [`Pacer`](crate::Pacer) keeps nothing of what waits. A
+//! recording is read once, from a file that may be longer than memory: what has arrived and could not be sent
+//! yet is kept here, and nothing of what lies ahead but the next.
 
 use std::collections::VecDeque;
 
@@ -94,7 +94,8 @@ impl Feed {
         self.waiting.retain(|(at, _)| *at < end);
     }
 
-    /// The request that ended the recording before its time because the export cannot take it, and its number.
+    /// The request that ended the recording before its time because the export cannot take it, and its
+    /// number.
     pub(crate) const fn refused(&self) -> Option<(u64, ReplayRequest)> {
         self.refused
     }

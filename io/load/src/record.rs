@@ -1,7 +1,7 @@
 //! What is measured: one tally for each second, added to the whole when the second is over.
 //!
-//! A reply is recorded once, into the tally of its second; the whole is only touched between seconds. The warm-up
-//! is a tally like any other that is thrown away. Time is an argument.
+//! A reply is recorded once, into the tally of its second; the whole is only touched between seconds. The
+//! warm-up is a tally like any other that is thrown away. Time is an argument.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ const INTERVAL: Span = Span::from_secs(1);
 /// Significant decimal digits of a latency.
 const DIGITS: u8 = 3;
 
-/// What happened in one second. Latencies are those of reads and writes that were answered without an error in it;
-/// there are none if there was no such answer.
+/// What happened in one second. Latencies are those of reads and writes that were answered without an error
+/// in it; there are none if there was no such answer.
 #[derive(Clone, PartialEq, Serialize, Debug)]
 pub struct Interval {
     /// Its end, in seconds since the end of the warm-up. The last ends with the last reply.
@@ -207,8 +207,8 @@ impl Recorder {
         &self.intervals
     }
 
-    /// Ends the measurement: the total, every second, and how long it took. The load ended at `end`, or with the last reply
-    /// if that is `None` or came after it.
+    /// Ends the measurement: the total, every second, and how long it took. The load ended at `end`, or with
+    /// the last reply if that is `None` or came after it.
     pub(crate) fn finish(mut self, end: Option<Instant>, offered: u64) -> (Tally, Vec<Interval>, Span) {
         let latest = |tally: &Tally| tally.last_reply;
         let last_reply = latest(&self.current).or(latest(&self.total));

@@ -1,9 +1,9 @@
 //! A recorded load, from the connection to what was measured.
 //!
-//! It goes over one connection, as that of the recorded client did: with several, requests would overtake each other
-//! on their way to the server. It is an open loop: a request is sent at its time, whether those before it are
-//! answered or not, and its latency counts from that time. (The other school waits for the answers that the recorded
-//! client waited for; but a block trace does not say which these were.)
+//! It goes over one connection, as that of the recorded client did: with several, requests would overtake
+//! each other on their way to the server. It is an open loop: a request is sent at its time, whether those
+//! before it are answered or not, and its latency counts from that time. (The other school waits for the
+//! answers that the recorded client waited for; but a block trace does not say which these were.)
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -83,14 +83,14 @@ pub struct Replayed {
 
 /// Sends `requests`, which are in order of time, to a server at their times, until `spec.duration` is over or
 /// `cancel` is ready; then waits for what is outstanding, at most for `spec.drain_limit`, and disconnects.
-/// `on_interval` is called for each second as soon as it is over, on the thread that makes the load, so it had better
-/// be quick.
+/// `on_interval` is called for each second as soon as it is over, on the thread that makes the load, so it
+/// had better be quick.
 ///
 /// To be run on a current-thread tokio runtime with I/O and time enabled, and nothing else on it.
 ///
 /// # Errors
-/// If the spec makes no sense, there is no session, the connection ends or makes no sense before it should, or a
-/// request is none that the export can take.
+/// If the spec makes no sense, there is no session, the connection ends or makes no sense before it should,
+/// or a request is none that the export can take.
 pub async fn replay(
     spec: &ReplaySpec,
     requests: impl Iterator<Item = ReplayRequest> + 'static,

@@ -83,7 +83,8 @@ pub struct Summary {
     pub latency: Latency,
 }
 
-/// A distribution of latencies, to three significant digits. In an open loop they count from the intended arrival.
+/// A distribution of latencies, to three significant digits. In an open loop they count from the intended
+/// arrival.
 #[derive(Clone, Copy, PartialEq, Serialize, Debug)]
 pub struct Latency {
     /// The mean.

@@ -17,9 +17,9 @@ use crate::supervise::supervise;
 use crate::workload::{Stream, Workload, stream};
 use crate::{Arrivals, Interval, LoadError, LoadSpec, Pace, Pacer, Share, Until};
 
-/// Loads a server as `spec` says, until its end or until `cancel` is ready; then waits for what is outstanding, at most
-/// for `spec.drain_limit`, and disconnects. `on_interval` is called for each second of the measurement as soon as it is
-/// over, on the thread that makes the load, so it had better be quick.
+/// Loads a server as `spec` says, until its end or until `cancel` is ready; then waits for what is
+/// outstanding, at most for `spec.drain_limit`, and disconnects. `on_interval` is called for each second of
+/// the measurement as soon as it is over, on the thread that makes the load, so it had better be quick.
 ///
 /// To be run on a current-thread tokio runtime with I/O and time enabled, and nothing else on it.
 ///

@@ -1,8 +1,8 @@
 //! Which requests of a connection are outstanding.
 //!
-//! A map from cookies to requests would be looked into twice for each request. A cookie is therefore the number of
-//! a slot in a table of fixed size and, above it, how often the slot was used: a second answer to one request, or one that
-//! nobody asked for, is told from the answer to the slot's present request.
+//! A map from cookies to requests would be looked into twice for each request. A cookie is therefore the
+//! number of a slot in a table of fixed size and, above it, how often the slot was used: a second answer to
+//! one request, or one that nobody asked for, is told from the answer to the slot's present request.
 
 use weir_model::Instant;
 use weir_nbd::client::Awaited;

@@ -83,8 +83,8 @@ impl Source {
         }
     }
 
-    /// How many requests arrived before `instant`, sent or not; in a closed loop, how many were sent. `instant` must
-    /// not go back, nor be before a request that was sent.
+    /// How many requests arrived before `instant`, sent or not; in a closed loop, how many were sent.
+    /// `instant` must not go back, nor be before a request that was sent.
     pub(crate) fn offered_before(&mut self, instant: Instant) -> u64 {
         match self {
             Self::Closed { taken, .. } => *taken,

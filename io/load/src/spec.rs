@@ -11,8 +11,8 @@ use crate::Target;
 const MAX_CONNECTIONS: u32 = 1024;
 /// The most outstanding requests of a connection.
 const MAX_DEPTH: u32 = 65_536;
-/// The largest block: what servers accept as the payload of one request unless they say otherwise (NBD protocol, "Block
-/// sizes").
+/// The largest block: what servers accept as the payload of one request unless they say otherwise (NBD
+/// protocol, "Block sizes").
 const MAX_BLOCK: u32 = 32 << 20;
 
 /// A made-up load: where to, how much, what, and for how long.
@@ -24,8 +24,8 @@ pub struct LoadSpec {
     pub connections: u32,
     /// When requests are sent.
     pub pace: Pace,
-    /// Requests outstanding on each connection: kept there by a closed loop, the most there may be in an open loop. Requests
-    /// that would be more wait, and their latency counts while they do.
+    /// Requests outstanding on each connection: kept there by a closed loop, the most there may be in an open
+    /// loop. Requests that would be more wait, and their latency counts while they do.
     pub depth: u32,
     /// Reads in a hundred requests; the rest are writes.
     pub read_percent: u8,
@@ -79,7 +79,8 @@ pub enum Arrival {
 pub enum Pattern {
     /// To any block, each as likely.
     Random,
-    /// To one block after the other and from the end to the start again. Connections start at equal distances.
+    /// To one block after the other and from the end to the start again. Connections start at equal
+    /// distances.
     Sequential,
 }
 
@@ -105,7 +106,8 @@ pub struct SpecError {
 }
 
 impl LoadSpec {
-    /// A closed loop of random 4 KiB reads over the whole export, one connection with 32 outstanding, for ten seconds.
+    /// A closed loop of random 4 KiB reads over the whole export, one connection with 32 outstanding, for ten
+    /// seconds.
     pub const fn new(target: Target) -> Self {
         Self {
             target,

@@ -1,8 +1,8 @@
 //! Connections driven side by side, to their end.
 //!
-//! Each connection is a task, so that a reply wakes one connection and not all; the tasks share a thread and, while
-//! they take their turn, everything in `Shared`. The supervisor only watches the time: seconds, the end, the bound on
-//! the time after it.
+//! Each connection is a task, so that a reply wakes one connection and not all; the tasks share a thread and,
+//! while they take their turn, everything in `Shared`. The supervisor only watches the time: seconds, the
+//! end, the bound on the time after it.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -18,7 +18,8 @@ use crate::source::Source;
 use crate::{Interval, LoadError, Target};
 
 /// Drives `connections` until their sources are exhausted, `shared.end` or `cancel`; then waits for what is
-/// outstanding, at most for `drain_limit`, and disconnects. What was measured, and what is left of the sources.
+/// outstanding, at most for `drain_limit`, and disconnects. What was measured, and what is left of the
+/// sources.
 ///
 /// # Errors
 /// If a connection ends or makes no sense before it should.

@@ -17,7 +17,8 @@ pub(crate) enum Stream {
 /// The random numbers of one connection for one purpose.
 pub(crate) fn stream(seed: u64, connection: u32, purpose: Stream) -> Pcg64 {
     let number = u64::from(connection) * 2 + purpose as u64;
-    // An odd factor: every stream of a seed gets a different value, and `seed_from_u64` spreads it over the state.
+    // An odd factor: every stream of a seed gets a different value, and `seed_from_u64` spreads it over the
+    // state.
     Pcg64::seed_from_u64(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
@@ -45,7 +46,8 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// The operations of the connection `share` on the `blocks` blocks from `spec.offset` on; there must be one.
+    /// The operations of the connection `share` on the `blocks` blocks from `spec.offset` on; there must be
+    /// one.
     pub(crate) fn new(spec: &LoadSpec, share: Share, blocks: u64) -> Self {
         assert!(blocks > 0, "a workload needs a block to go to");
         let first = u128::from(blocks) * u128::from(share.index) / u128::from(share.of);

@@ -1,5 +1,5 @@
-//! What recording adds to a request on the thread that serves it: some five entries. The budget is 400 ns, a few percent of
-//! what a request costs a gateway.
+//! What recording adds to a request on the thread that serves it: some five entries. The budget is 400 ns, a
+//! few percent of what a request costs a gateway.
 
 #![allow(missing_docs)] // criterion's macros make a function without
 

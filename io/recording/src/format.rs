@@ -11,12 +11,14 @@
 //!         entry
 //! ```
 //!
-//! Header and records are in the encoding of `postcard`: numbers as long as they need to be, enums as the number of their
-//! variant. JSON would say more to a reader with a text editor, but takes some hundred nanoseconds and bytes for an entry
-//! where this takes some ten of each. The price is that the file is read only by who knows [`Entry`](weir_engine::Entry) as it was
-//! written: **a change of `Entry`, or of anything in it, is a new [`VERSION`]**.
+//! Header and records are in the encoding of `postcard`: numbers as long as they need to be, enums as the
+//! number of their variant. JSON would say more to a reader with a text editor, but takes some hundred
+//! nanoseconds and bytes for an entry where this takes some ten of each. The price is that the file is read
+//! only by who knows [`Entry`](weir_engine::Entry) as it was written: **a change of `Entry`, or of anything
+//! in it, is a new [`VERSION`]**.
 //!
-//! Blocks are what is handed from one thread to another, and a bound on what a damaged file can ask to be read at once.
+//! Blocks are what is handed from one thread to another, and a bound on what a damaged file can ask to be
+//! read at once.
 
 use serde::{Deserialize, Serialize};
 

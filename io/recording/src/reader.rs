@@ -1,7 +1,8 @@
 //! From a file to entries.
 //!
-//! Nothing in a file is trusted: its length, its numbers and what it claims to be are looked at, and a damaged one is an
-//! error that says so. A file that ends in the middle is not damaged but cut off, and is good up to there.
+//! Nothing in a file is trusted: its length, its numbers and what it claims to be are looked at, and a
+//! damaged one is an error that says so. A file that ends in the middle is not damaged but cut off, and is
+//! good up to there.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -17,7 +18,8 @@ use crate::format::{Ending, Header, LONGEST_BLOCK, MAGIC, VERSION};
 /// The longest name of a pool or a version, in bytes.
 const LONGEST_NAME: usize = 255;
 
-/// The most memory that a file can ask for to be decompressed, as a power of two: 16 MiB, and the writer takes less.
+/// The most memory that a file can ask for to be decompressed, as a power of two: 16 MiB, and the writer
+/// takes less.
 const LARGEST_WINDOW: u32 = 24;
 
 /// Reads a recording, entry by entry, with one block of it in memory.

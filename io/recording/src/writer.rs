@@ -1,8 +1,8 @@
 //! From an engine to a file, without making the engine wait.
 //!
-//! The recorder packs entries into a block in memory. A full one, or one a second old, goes over a channel to a thread
-//! that compresses and writes it. The channel holds [`BACKLOG`] blocks, some seconds of a busy engine; when it is full
-//! the recording is over.
+//! The recorder packs entries into a block in memory. A full one, or one a second old, goes over a channel to
+//! a thread that compresses and writes it. The channel holds [`BACKLOG`] blocks, some seconds of a busy
+//! engine; when it is full the recording is over.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
-//! What an engine told is read back as it was told, from whole files, from files that were cut off, and not from
-//! damaged ones.
+//! What an engine told is read back as it was told, from whole files, from files that were cut off, and not
+//! from damaged ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -100,9 +100,11 @@ fn a_damaged_file_is_refused_and_never_read_as_whole() {
         let is_right = match read(&path) {
             Err(ReadError::Damaged { .. }) => true,
             Err(_) => false,
-            // A length that was damaged may lead beyond the end of the file, which is then cut off as far as anybody can see.
+            // A length that was damaged may lead beyond the end of the file, which is then cut off as far as
+            // anybody can see.
             Ok((_, Some(Ending::CutOff))) => true,
-            // Some bits of a compressed block mean nothing, and which ones depends on when the writer was woken.
+            // Some bits of a compressed block mean nothing, and which ones depends on when the writer was
+            // woken.
             Ok(found) => found == written,
         };
         assert!(is_right, "byte {at} of {}", whole.len());

@@ -1,7 +1,8 @@
-//! Recordings that nobody wrote: whatever stands in a file, it is read or refused, and what is read can be lived through.
+//! Recordings that nobody wrote: whatever stands in a file, it is read or refused, and what is read can be
+//! lived through.
 //!
-//! A damaged file would be found out by its checksum, at its end. So these are whole files with a right checksum, of whose
-//! entries some bytes were changed, as somebody would do it who means harm.
+//! A damaged file would be found out by its checksum, at its end. So these are whole files with a right
+//! checksum, of whose entries some bytes were changed, as somebody would do it who means harm.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,5 +1,5 @@
-//! What a control interval costs: the whole of Maestro's law over 10 to 1,000 applications with 16 ports each, and of that the
-//! linear program. The budget is 2 ms for 1,000 applications.
+//! What a control interval costs: the whole of Maestro's law over 10 to 1,000 applications with 16 ports
+//! each, and of that the linear program. The budget is 2 ms for 1,000 applications.
 
 #![allow(missing_docs)] // criterion's macros make a function without
 
@@ -17,7 +17,8 @@ use weir_model::{Bandwidth, Instant, Iops, LatencyHistogram, Objective, Percenti
 const PORTS: u32 = 16;
 /// Requests at the array for each application.
 const EACH: u32 = 40;
-/// Observations made beforehand, so that making them is not measured. Few, as those of a running array were written just before.
+/// Observations made beforehand, so that making them is not measured. Few, as those of a running array were
+/// written just before.
 const INTERVALS: u64 = 4;
 /// Latencies in the histogram of a port.
 const LATENCIES: u32 = 200;

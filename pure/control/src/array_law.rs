@@ -1,7 +1,7 @@
 //! The allocator of an array: what Maestro's law shares out, and how many requests that is.
 //!
-//! An array has one allocator, wherever its ports are: in the engine that serves them all, or in the controller of
-//! the gateways that do. So both come to the same grants from the same observations.
+//! An array has one allocator, wherever its ports are: in the engine that serves them all, or in the
+//! controller of the gateways that do. So both come to the same grants from the same observations.
 
 use std::num::NonZeroU32;
 
@@ -40,11 +40,12 @@ impl ArrayLaw {
         self.total.most()
     }
 
-    /// One step, in two: the total follows what was seen, if it is found by probing; then the law shares it out.
+    /// One step, in two: the total follows what was seen, if it is found by probing; then the law shares it
+    /// out.
     ///
-    /// `reserved` requests of the total are spoken for, by ports that are not among those of `applications`. Each
-    /// application has at least one request at each port, even if the total has not so many. Where no applications
-    /// were seen the law is not asked, and keeps what it knows of those that it saw before.
+    /// `reserved` requests of the total are spoken for, by ports that are not among those of `applications`.
+    /// Each application has at least one request at each port, even if the total has not so many. Where no
+    /// applications were seen the law is not asked, and keeps what it knows of those that it saw before.
     pub fn step(
         &mut self,
         now: Instant,

@@ -1,9 +1,9 @@
 //! Queue depth by feedback: the controller of Façade §3.
 //!
-//! **Problem.** A device with a long queue is well used and slow; with a short one it is fast and idle now and then.
-//! How much it may have at a time, so that every volume gets the latency that it was promised and nothing is
-//! wasted, depends on the device and on the load, and both change. The law assumes only that less at the device means
-//! less latency there, and finds the depth by watching.
+//! **Problem.** A device with a long queue is well used and slow; with a short one it is fast and idle now
+//! and then. How much it may have at a time, so that every volume gets the latency that it was promised and
+//! nothing is wasted, depends on the device and on the load, and both change. The law assumes only that less
+//! at the device means less latency there, and finds the depth by watching.
 //!
 //! **Equations** (§3, unnumbered; every period `P`):
 //!
@@ -15,33 +15,34 @@
 //!         Q_old            otherwise
 //! ```
 //!
-//! **Why this form.** Latency at a device that is kept busy is about proportional to what is queued there, so the
-//! proportional cut lands near the target in one step, however far off the depth was. Growth is by a fixed
-//! share instead of by the error: the error says that there is room, not how much of it another load will leave.
-//! And a depth that was not reached limits nobody, so to raise it would only wind it up.
+//! **Why this form.** Latency at a device that is kept busy is about proportional to what is queued there, so
+//! the proportional cut lands near the target in one step, however far off the depth was. Growth is by a
+//! fixed share instead of by the error: the error says that there is room, not how much of it another load
+//! will leave. And a depth that was not reached limits nobody, so to raise it would only wind it up.
 //!
 //! # On real devices
 //!
-//! - **No samples.** A volume whose requests all hang completes none, and would fall silent just when it is served
-//!   worst. Without a sample, the age of its oldest outstanding request stands in for `L`: its latency is at least
-//!   that. So does what others spend at the device now, if that is longer: the first requests of a burst meet the queue that
-//!   was built up in the pause before, and to wait until they have got through it is to let it in for that long.
-//!   A volume with nothing outstanding takes no part.
-//! - **A wait that no cut can shorten.** The law's assumption is about the time at the device, and `L` is more than
-//!   that. Where the rest is the larger part, the volume waits for its own rate or concurrency, for a client that does
-//!   not take its replies, or for a depth that is too small for the load that it shares. A cut shortens none of them
-//!   and lengthens the last; to the letter one volume held by its own limits would take the depth down to 1 for all,
-//!   and keep it there. Such a volume takes no part.
+//! - **No samples.** A volume whose requests all hang completes none, and would fall silent just when it is
+//!   served worst. Without a sample, the age of its oldest outstanding request stands in for `L`: its latency
+//!   is at least that. So does what others spend at the device now, if that is longer: the first requests of
+//!   a burst meet the queue that was built up in the pause before, and to wait until they have got through it
+//!   is to let it in for that long. A volume with nothing outstanding takes no part.
+//! - **A wait that no cut can shorten.** The law's assumption is about the time at the device, and `L` is
+//!   more than that. Where the rest is the larger part, the volume waits for its own rate or concurrency, for
+//!   a client that does not take its replies, or for a depth that is too small for the load that it shares. A
+//!   cut shortens none of them and lengthens the last; to the letter one volume held by its own limits would
+//!   take the depth down to 1 for all, and keep it there. Such a volume takes no part.
 //! - **A volume that is alone** asks for no cut either: it would hold back nobody but itself, and take from
 //!   the device the choice of what to do first. Requests that no SLO speaks of are company too: a neighbour
 //!   with a thousand flushes at the device makes its reads wait as well as one with a thousand reads.
-//! - **A latency has its own depth.** Those that are answered in a period were given to the device a latency ago: when a
-//!   queue builds up they tell of a shorter one, and while it drains of a longer one. To the letter the first cut is too
-//!   small, and each period until the queue has drained cuts anew, far below what is needed; and where nobody felt the
-//!   depth it is far above what is there, and cuts of it do nothing. The first case is therefore read as `E Q`, at most
-//!   `Q_old`, where `Q` is what was at the device with those that took `L`: by Little's law the time that all that were
-//!   finished in the period spent there, over that in which there were any. At rest `Q` is `Q_old`. Whoever was there
-//!   alone (`Q` of 1) waited for nobody, and asks for no cut.
+//! - **A latency has its own depth.** Those that are answered in a period were given to the device a latency
+//!   ago: when a queue builds up they tell of a shorter one, and while it drains of a longer one. To the
+//!   letter the first cut is too small, and each period until the queue has drained cuts anew, far below what
+//!   is needed; and where nobody felt the depth it is far above what is there, and cuts of it do nothing. The
+//!   first case is therefore read as `E Q`, at most `Q_old`, where `Q` is what was at the device with those
+//!   that took `L`: by Little's law the time that all that were finished in the period spent there, over that
+//!   in which there were any. At rest `Q` is `Q_old`. Whoever was there alone (`Q` of 1) waited for nobody,
+//!   and asks for no cut.
 //! - **At rest above the target.** Requests that are past due pass the depth, so `Q` may be far above `Q_old`
 //!   for as long as a promise is missed. Example: a flash disk that was allowed 5 has 5 reads of 32 MiB and
 //!   25 of the promise. `E Q` is then no cut at all, and the promise would be missed for ever. So the paper's
@@ -51,35 +52,40 @@
 //!   request is at the device for 130 ms, three periods of growth would follow one another before the first
 //!   one tells. So the depth waits to grow again for the longest time that a volume's requests spend at the
 //!   device now.
-//! - **Room for what cannot be foreseen.** To the letter, the law balances around the target: it grows whenever the last
-//!   period was below, by however little, and where arrivals or the device are random, windows that average over
-//!   the hunt miss the target about as often as not. Here it aims below the target by its own step, `L` at
-//!   `latencyTarget / (1 + e)`, and grows only where it may expect to stay below that afterwards, on its own assumption
-//!   that latency rises at most in proportion; in between it rests. The cost is that a device settles between `e` and `2 e`
-//!   below the target.
-//! - **The device's share of the target.** The paper's deadline is when a request should be answered, and a request
-//!   passes the depth gate when that is past. Where the target is a few times what the device needs, as on a flash
-//!   disk, whoever waits that long is late for certain: its time at the device is still to come. A request is
-//!   therefore due at the device the target less twice the mean time there after it arrived (twice, since half take
-//!   longer than the mean), at once if nothing is left. Where the target is long, nothing changes.
-//! - **Beyond the promise.** A volume that offered more than its SLO covers has no target until a window has ended in
-//!   which it did not, and one without an SLO never has (the paper's infinite latency). Neither has a deadline: the scheduler
-//!   sends their requests behind all others, and by a small share of the device's time so that they come to an end. The
-//!   promise is the volume's and not a request's. When it is back it holds for what waits from before too: the
-//!   volume could not get its latency behind a backlog of its own that has none.
-//! - **Floor, ceiling, fractions.** The depth is held as a fraction and used as its whole part, at least 1, or nothing
-//!   would move, and at most [`DepthFeedbackConfig::max_depth`]. As a whole number it could not leave 1 by
-//!   10 %. `Q_max = Q_old` is read as `Q_max >=` that whole part: past-due requests pass the bound.
-//! - **Counting noise.** In 50 ms a volume of 200 requests a second has 10 arrivals, give or take 3, which says nothing
-//!   about its rate. The rate is that of the SLO window before, by which the window that is open will be judged, and
-//!   the mix that of the two; only `L` is that of the last period, or the law would act on what is long past.
+//! - **Room for what cannot be foreseen.** To the letter, the law balances around the target: it grows
+//!   whenever the last period was below, by however little, and where arrivals or the device are random,
+//!   windows that average over the hunt miss the target about as often as not. Here it aims below the target
+//!   by its own step, `L` at `latencyTarget / (1 + e)`, and grows only where it may expect to stay below that
+//!   afterwards, on its own assumption that latency rises at most in proportion; in between it rests. The
+//!   cost is that a device settles between `e` and `2 e` below the target.
+//! - **The device's share of the target.** The paper's deadline is when a request should be answered, and a
+//!   request passes the depth gate when that is past. Where the target is a few times what the device needs,
+//!   as on a flash disk, whoever waits that long is late for certain: its time at the device is still to
+//!   come. A request is therefore due at the device the target less twice the mean time there after it
+//!   arrived (twice, since half take longer than the mean), at once if nothing is left. Where the target is
+//!   long, nothing changes.
+//! - **Beyond the promise.** A volume that offered more than its SLO covers has no target until a window has
+//!   ended in which it did not, and one without an SLO never has (the paper's infinite latency). Neither has
+//!   a deadline: the scheduler sends their requests behind all others, and by a small share of the device's
+//!   time so that they come to an end. The promise is the volume's and not a request's. When it is back it
+//!   holds for what waits from before too: the volume could not get its latency behind a backlog of its own
+//!   that has none.
+//! - **Floor, ceiling, fractions.** The depth is held as a fraction and used as its whole part, at least 1,
+//!   or nothing would move, and at most [`DepthFeedbackConfig::max_depth`]. As a whole number it could not
+//!   leave 1 by 10 %. `Q_max = Q_old` is read as `Q_max >=` that whole part: past-due requests pass the
+//!   bound.
+//! - **Counting noise.** In 50 ms a volume of 200 requests a second has 10 arrivals, give or take 3, which
+//!   says nothing about its rate. The rate is that of the SLO window before, by which the window that is open
+//!   will be judged, and the mix that of the two; only `L` is that of the last period, or the law would act
+//!   on what is long past.
 //! - **Sub-millisecond devices** finish hundreds of requests in a period; nothing in the law depends on the
-//!   number. Their latencies include the server's own work, which no depth reduces: a target below that drives
-//!   the depth to its floor.
-//! - **Cold start.** The initial depth of 200 is the paper's: too high for most devices, and corrected in the first
-//!   period in which somebody with a target suffers. To begin at 1 would cost a pool without targets 56 periods.
-//! - **A mix not seen yet** is taken to be all of that kind, read or write, with the tighter promise, so that the
-//!   first request after a pause is not let down.
+//!   number. Their latencies include the server's own work, which no depth reduces: a target below that
+//!   drives the depth to its floor.
+//! - **Cold start.** The initial depth of 200 is the paper's: too high for most devices, and corrected in the
+//!   first period in which somebody with a target suffers. To begin at 1 would cost a pool without targets 56
+//!   periods.
+//! - **A mix not seen yet** is taken to be all of that kind, read or write, with the tighter promise, so that
+//!   the first request after a pause is not let down.
 
 use std::sync::Arc;
 
@@ -94,12 +100,13 @@ pub struct DepthFeedbackConfig {
     /// The control period `P`. Shorter reacts faster on fewer samples. 50 ms, as in the paper: a twentieth of
     /// the usual SLO window, so that a window can absorb a correction.
     pub period: Span,
-    /// The growth `e` of a depth that was felt and did no harm. 0.1, as in the paper: from 20 to 200 takes 25 periods.
+    /// The growth `e` of a depth that was felt and did no harm. 0.1, as in the paper: from 20 to 200 takes 25
+    /// periods.
     pub growth: f64,
     /// The depth before anything was measured. 200, as in the paper.
     pub initial_depth: QueueDepth,
-    /// The ceiling. 4096: more than any device gains from. Where nobody's target holds the depth down it grows as
-    /// long as it is felt, and must be brought back from there when somebody's does.
+    /// The ceiling. 4096: more than any device gains from. Where nobody's target holds the depth down it
+    /// grows as long as it is felt, and must be brought back from there when somebody's does.
     pub max_depth: QueueDepth,
 }
 
@@ -119,8 +126,8 @@ impl Default for DepthFeedbackConfig {
 pub struct PoolObservation {
     /// `Q_max`: the highest number of requests at the device.
     pub peak: u32,
-    /// How many were at the device, on average, with those that it finished, themselves included: the time that these
-    /// spent there in sum, over the time in which it had anything to do. Zero if it finished none.
+    /// How many were at the device, on average, with those that it finished, themselves included: the time
+    /// that these spent there in sum, over the time in which it had anything to do. Zero if it finished none.
     pub beside_finished: f64,
     /// The volumes, in an order that is the observer's.
     pub volumes: Vec<VolumeObservation>,
@@ -139,7 +146,8 @@ pub struct VolumeObservation {
     pub answered: Option<Latency>,
     /// The oldest request that is not answered: its latency so far.
     pub oldest: Option<Latency>,
-    /// The mean time at the device of what was answered in the last period with an answer; `None` before there was one.
+    /// The mean time at the device of what was answered in the last period with an answer; `None` before
+    /// there was one.
     pub at_device: Option<Span>,
     /// Whether it had a request of any kind in the last period.
     pub is_active: bool,
@@ -159,11 +167,11 @@ pub struct Latency {
 pub struct DepthSetting {
     /// How many requests the pool may have at its device.
     pub depth: QueueDepth,
-    /// The latency that each volume is to get, in the order of the observation; `None`: it has no promise, or is
-    /// beyond it.
+    /// The latency that each volume is to get, in the order of the observation; `None`: it has no promise, or
+    /// is beyond it.
     pub latency_targets: Vec<Option<Span>>,
-    /// How long after its arrival a request of each volume has to be at the device to meet its target, in the same
-    /// order.
+    /// How long after its arrival a request of each volume has to be at the device to meet its target, in the
+    /// same order.
     pub due_at_device: Vec<Option<Span>>,
 }
 
@@ -261,7 +269,8 @@ impl VolumeObservation {
         Span::from_nanos(target.as_nanos().saturating_sub(needed.as_nanos()))
     }
 
-    /// `L`, above zero, if a smaller depth could shorten it. `device_time` is what requests spend at the device now.
+    /// `L`, above zero, if a smaller depth could shorten it. `device_time` is what requests spend at the
+    /// device now.
     fn latency(&self, device_time: Span) -> Option<Span> {
         let expected = |oldest: Latency| Latency {
             total: oldest.total.max(device_time),

@@ -1,24 +1,27 @@
 //! How many requests an array takes at a time, found by trying: `total_concurrency = "auto"`.
 //!
-//! **Problem.** Maestro shares out a number that somebody has to know: with too few requests at a time the array is idle in part, with
-//! too many they queue where no priority reaches them. The paper has four for each disk; who serves an array through
-//! NBD, or a cloud's volume, knows of no disks.
+//! **Problem.** Maestro shares out a number that somebody has to know: with too few requests at a time the
+//! array is idle in part, with too many they queue where no priority reaches them. The paper has four for
+//! each disk; who serves an array through NBD, or a cloud's volume, knows of no disks.
 //!
-//! **The law.** Throughput rises with the number of requests until all of the array is busy, and then stays. So: measure at the total in
-//! force, raise it by a quarter, measure again, and keep the raise if throughput rose by at least a fifth of
-//! what proportion would give (5 % for the quarter); then try the next. If it did not, go back and hold still for [`HOLD`]
-//! intervals before trying again. Once in [`DOWNWARD`] tries, and as long as it works, the total is cut by a fifth, and the cut
-//! kept if throughput fell by less than a tenth of what proportion would take (2 %): between the two numbers lies what is neither
-//! raised nor cut, so that noise does not move it.
+//! **The law.** Throughput rises with the number of requests until all of the array is busy, and then stays.
+//! So: measure at the total in force, raise it by a quarter, measure again, and keep the raise if throughput
+//! rose by at least a fifth of what proportion would give (5 % for the quarter); then try the next. If it did
+//! not, go back and hold still for [`HOLD`] intervals before trying again. Once in [`DOWNWARD`] tries, and as
+//! long as it works, the total is cut by a fifth, and the cut kept if throughput fell by less than a tenth of
+//! what proportion would take (2 %): between the two numbers lies what is neither raised nor cut, so that
+//! noise does not move it.
 //!
-//! **Why a fifth of proportion.** An array of `k` disks, each of which is asked at random, answers `k n / (n + k - 1)` of what
-//! all of them could with `n` requests there. A quarter more is worth 5 % up to about `n = 3 k`, and the raise from there is
-//! the last: between three and four for each disk, where the paper arrived by experience. An array that is busy in full from `k` on
-//! (a flash disk, a limit in a cloud) is left at `k` to `1.2 k`.
+//! **Why a fifth of proportion.** An array of `k` disks, each of which is asked at random, answers
+//! `k n / (n + k - 1)` of what all of them could with `n` requests there. A quarter more is worth 5 % up to
+//! about `n = 3 k`, and the raise from there is the last: between three and four for each disk, where the paper
+//! arrived by experience. An array that is busy in full from `k` on (a flash disk, a limit in a cloud) is left
+//! at `k` to `1.2 k`.
 //!
-//! **What throughput is.** Requests and bytes: of an array that is limited by one of them, a change of the request size moves
-//! the other. A raise has to be worth it in both, and a cut must harm neither, so that a change of the load in the middle of a
-//! try ends it as a failure, which costs nothing but the time until the next.
+//! **What throughput is.** Requests and bytes: of an array that is limited by one of them, a change of the
+//! request size moves the other. A raise has to be worth it in both, and a cut must harm neither, so that a
+//! change of the load in the middle of a try ends it as a failure, which costs nothing but the time until the
+//! next.
 //!
 //! **A bound that is not felt**, with fewer than [`FELT`] of the total at the array, limits nobody: there is
 //! nothing to learn: a try is given up, and none is begun until it is felt again.
@@ -39,8 +42,8 @@ const FELT: f64 = 0.9;
 /// Intervals that are measured at a total. With a second each, an array of 1,000 requests a second answers
 /// 3,000, give or take 2 %.
 const MEASURED: u32 = 3;
-/// Intervals between a try that failed and the next: a failed raise costs little, a failed cut a fifth of throughput for
-/// four intervals.
+/// Intervals between a try that failed and the next: a failed raise costs little, a failed cut a fifth of
+/// throughput for four intervals.
 const HOLD: u32 = 12;
 /// One in so many tries is downward.
 const DOWNWARD: u32 = 3;
@@ -121,8 +124,8 @@ impl ProbeObservation {
 }
 
 impl TotalProbe {
-    /// More than any array gains from: the total is never raised above it, unless each application needs one request more at a
-    /// port.
+    /// More than any array gains from: the total is never raised above it, unless each application needs one
+    /// request more at a port.
     pub(crate) const MOST: u32 = 4096;
 
     /// The law before it has tried anything.
@@ -225,7 +228,8 @@ impl Measure {
 }
 
 impl Throughput {
-    /// How many times `before` it is, in that of requests and bytes in which it is less; nothing if there was nothing.
+    /// How many times `before` it is, in that of requests and bytes in which it is less; nothing if there was
+    /// nothing.
     fn relative_to(self, before: Self) -> f64 {
         let of = |after: f64, before: f64| if before > 0.0 { after / before } else { 0.0 };
         of(self.requests, before.requests).min(of(self.bytes, before.bytes))

@@ -1,17 +1,20 @@
 //! How gateways come and go: who is accepted, and who must wait.
 //!
-//! **A name belongs to one process at a time.** If two processes with one name took each other's place, each would be granted what
-//! the other one still holds. So a hello is refused while another run of the gateway is connected and reports. A run that is silent
-//! for a lease gives way: it has lost what it was granted by then, even if its connection seems to live. A run that returns on a
-//! new stream takes its own place at once.
+//! **A name belongs to one process at a time.** If two processes with one name took each other's place, each
+//! would be granted what the other one still holds. So a hello is refused while another run of the gateway is
+//! connected and reports. A run that is silent for a lease gives way: it has lost what it was granted by
+//! then, even if its connection seems to live. A run that returns on a new stream takes its own place at
+//! once.
 //!
-//! **What another run may hold is set aside.** When a new run is accepted, the one before it may be dead, or cut off with a
-//! lease in its hands; nobody can tell. Its holding is counted beside the new run's until the lease is over, and only then
-//! does the new run take part in what is shared out. A run that is refused is counted in the same way, for as long as it keeps
-//! asking: it serves its volumes with what is always left for it.
+//! **What another run may hold is set aside.** When a new run is accepted, the one before it may be dead, or
+//! cut off with a lease in its hands; nobody can tell. Its holding is counted beside the new run's until the
+//! lease is over, and only then does the new run take part in what is shared out. A run that is refused is
+//! counted in the same way, for as long as it keeps asking: it serves its volumes with what is always left
+//! for it.
 //!
-//! **Names that no file has are not kept.** A gateway may serve volumes that the controller has no configuration of, as many as
-//! its part of the array has room for. Their names are forgotten when no gateway serves them any more.
+//! **Names that no file has are not kept.** A gateway may serve volumes that the controller has no
+//! configuration of, as many as its part of the array has room for. Their names are forgotten when no gateway
+//! serves them any more.
 
 use std::collections::BTreeSet;
 
@@ -67,7 +70,8 @@ pub enum Refused {
 }
 
 impl Controller {
-    /// A gateway has opened a stream; if this run of it had one, that is over. Its name was checked by whoever calls this.
+    /// A gateway has opened a stream; if this run of it had one, that is over. Its name was checked by
+    /// whoever calls this.
     ///
     /// # Errors
     /// If the configuration does not name it, another run of it is connected, or it has too many volumes.
@@ -116,7 +120,8 @@ impl Controller {
         (now < stream.heard.1 + self.config.lease()).then_some(stream.connection)
     }
 
-    /// If the run that was accepted before is another one, it may hold what it was granted until its lease is over.
+    /// If the run that was accepted before is another one, it may hold what it was granted until its lease is
+    /// over.
     fn set_former_aside(&mut self, now: Instant, key: GatewayKey, run: u64) {
         let former = self.gateways.get(&key).and_then(|gateway| gateway.run).filter(|former| *former != run);
         let Some((_, Known { grants, until, .. })) = former.zip(self.ledger.known(now, key)) else { return };
@@ -160,8 +165,9 @@ impl Controller {
         connection
     }
 
-    /// Whether a gateway may serve so many volumes. Each takes a request at least, and all of them no more than its part of
-    /// the array, which nobody else is ever given: so no number of invented volumes takes anything from another gateway.
+    /// Whether a gateway may serve so many volumes. Each takes a request at least, and all of them no more
+    /// than its part of the array, which nobody else is ever given: so no number of invented volumes takes
+    /// anything from another gateway.
     pub(crate) fn check_volumes(&self, key: GatewayKey, found: usize) -> Result<(), Refused> {
         let accepted = self.most_volumes();
         if found <= accepted {

@@ -1,15 +1,18 @@
 //! What a gateway says that it holds, as far as it can be true.
 //!
-//! A hello may claim anything, and what is counted for one gateway is not there for the others. So a claim is cut down to the most
-//! that a controller can have granted, for the longest time that it can have granted it:
+//! A hello may claim anything, and what is counted for one gateway is not there for the others. So a claim is
+//! cut down to the most that a controller can have granted, for the longest time that it can have granted it:
 //!
-//! - The same run under the same controller holds what it was told on an earlier stream. The ledger knows the most of that.
+//! - The same run under the same controller holds what it was told on an earlier stream. The ledger knows the
+//!   most of that.
 //! - Another run under the same controller was told nothing. It holds what every gateway begins with.
-//! - A controller that has just started does not know what the one before it granted. That was at most the total, for at most
-//!   the longest lease. After a lease, only the part that is always left for a gateway can be in force.
+//! - A controller that has just started does not know what the one before it granted. That was at most the
+//!   total, for at most the longest lease. After a lease, only the part that is always left for a gateway can
+//!   be in force.
 //!
-//! Example: of a total of 160, a hello claims 1,000,000 requests for 500 years. A controller that has just started counts 160, for three
-//! intervals; one that granted this run 40 until two seconds from now counts 40, for two seconds.
+//! Example: of a total of 160, a hello claims 1,000,000 requests for 500 years. A controller that has just
+//! started counts 160, for three intervals; one that granted this run 40 until two seconds from now counts
+//! 40, for two seconds.
 
 use weir_model::Instant;
 

@@ -6,12 +6,13 @@ use weir_model::{Objective, Span};
 /// An array and its gateways.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ControllerConfig {
-    /// How many requests the gateways may have at the array at a time, together; if fixed, at least one for each
-    /// volume at each gateway.
+    /// How many requests the gateways may have at the array at a time, together; if fixed, at least one for
+    /// each volume at each gateway.
     pub total: TotalConcurrency,
     /// How often. A lease is three of these.
     pub interval: Span,
-    /// The names of the gateways: no others are accepted, and a part of the array is left for each that is away.
+    /// The names of the gateways: no others are accepted, and a part of the array is left for each that is
+    /// away.
     pub gateways: Vec<String>,
 }
 

@@ -1,8 +1,9 @@
 //! The state machine: gateways come, report, acknowledge and go; time passes; grants go out.
 //!
-//! A gateway that comes is first sent back what it says that it holds. Once it has acknowledged that, it is known to
-//! listen, and takes part. A controller that starts anew does nothing else until all its gateways have come and
-//! acknowledged, or an interval has passed: so nobody's bound jumps because somebody else is a moment later.
+//! A gateway that comes is first sent back what it says that it holds. Once it has acknowledged that, it is
+//! known to listen, and takes part. A controller that starts anew does nothing else until all its gateways
+//! have come and acknowledged, or an interval has passed: so nobody's bound jumps because somebody else is a
+//! moment later.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -103,7 +104,8 @@ impl Controller {
         self.ledger.set_total(self.total());
     }
 
-    /// Gateways that are new may hold anything until `unknown_until`; those that are no longer named are sent away.
+    /// Gateways that are new may hold anything until `unknown_until`; those that are no longer named are sent
+    /// away.
     fn adopt_gateways(&mut self, now: Instant, unknown_until: Instant) {
         self.gateways.values_mut().for_each(|gateway| gateway.configured = false);
         for name in self.config.gateways.clone() {
@@ -132,8 +134,8 @@ impl Controller {
         self.law.total().get()
     }
 
-    /// How many requests are always left for each gateway: half of an equal share. None while the total is probed, but for one
-    /// for each volume.
+    /// How many requests are always left for each gateway: half of an equal share. None while the total is
+    /// probed, but for one for each volume.
     pub(crate) fn part(&self) -> u32 {
         let gateways = u32::try_from(self.config.gateways.len()).unwrap_or(u32::MAX);
         share::static_part(self.total(), gateways)
@@ -151,7 +153,8 @@ impl Controller {
 
 /// From the world.
 impl Controller {
-    /// A gateway tells what it saw; its lease is renewed at once. Of a stream that is over, nothing is believed.
+    /// A gateway tells what it saw; its lease is renewed at once. Of a stream that is over, nothing is
+    /// believed.
     ///
     /// # Errors
     /// If it serves more volumes than it may. Its stream is then to be ended.
@@ -317,7 +320,8 @@ impl Controller {
 
 /// What is asked.
 impl Controller {
-    /// Whether a stream is still one of this controller: not if its gateway has opened another, or was removed.
+    /// Whether a stream is still one of this controller: not if its gateway has opened another, or was
+    /// removed.
     pub fn is_connected(&self, connection: Connection) -> bool {
         self.gateway_of(connection).is_some()
     }
@@ -379,7 +383,8 @@ impl Controller {
         streams && self.ledger.hears(now, key)
     }
 
-    /// Whether a gateway has a stream, and has acknowledged nothing on it for a lease: its engine was held up.
+    /// Whether a gateway has a stream, and has acknowledged nothing on it for a lease: its engine was held
+    /// up.
     fn is_held_up(&self, now: Instant, key: GatewayKey) -> bool {
         let stream = self.gateways.get(&key).and_then(|gateway| gateway.stream.as_ref());
         stream.is_some_and(|stream| now >= stream.began + self.config.lease()) && !self.ledger.hears(now, key)

@@ -17,8 +17,8 @@ pub(crate) struct Gateway {
     pub stream: Option<Stream>,
     /// Which run of it was accepted last.
     pub run: Option<u64>,
-    /// Until when another run may still hold what it was granted: until then this one is given nothing of what there is to
-    /// share out.
+    /// Until when another run may still hold what it was granted: until then this one is given nothing of
+    /// what there is to share out.
     pub waits_until: Instant,
     /// When it reported last, on whatever stream; if it never did, when it came first.
     pub reported: Instant,

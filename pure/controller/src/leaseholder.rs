@@ -1,12 +1,14 @@
 //! The gateway's side of the protocol: what its volumes may do, and for how long.
 //!
-//! A gateway that hears no more from its controller takes two steps. When its lease ends, everything falls to the lesser
-//! of what it had and its fallback: what it had more is others' from then on, and a fallback that is more than it had is
-//! still lent to others, who may not know yet. Once it has been alone for so long that the leases of all others have
-//! ended or were renewed without that part, it takes its whole fallback. So no step raises a sum that nobody has counted.
+//! A gateway that hears no more from its controller takes two steps. When its lease ends, everything falls to
+//! the lesser of what it had and its fallback: what it had more is others' from then on, and a fallback that
+//! is more than it had is still lent to others, who may not know yet. Once it has been alone for so long that
+//! the leases of all others have ended or were renewed without that part, it takes its whole fallback. So no
+//! step raises a sum that nobody has counted.
 //!
-//! Its instants are those of the gateway's own clock. A lease counts from the *sending* of the report that it answers, so
-//! that it ends here no later than the controller thinks, however long messages were on their way.
+//! Its instants are those of the gateway's own clock. A lease counts from the *sending* of the report that it
+//! answers, so that it ends here no later than the controller thinks, however long messages were on their
+//! way.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
@@ -62,8 +64,8 @@ impl Leaseholder {
         Self { run, terms, sent: VecDeque::new(), serial: 0, of_stream: 0 }
     }
 
-    /// What to say first on a new stream, of these volumes. What is still on its way on an old one must never be
-    /// accepted any more.
+    /// What to say first on a new stream, of these volumes. What is still on its way on an old one must never
+    /// be accepted any more.
     pub fn hello(&mut self, now: Instant, volumes: impl IntoIterator<Item = String>) -> Hello {
         self.sent = VecDeque::from([(0, now)]);
         self.of_stream = self.serial + 1;
@@ -123,7 +125,8 @@ impl Leaseholder {
         (terms.alone_at != Instant::FAR_FUTURE).then_some(terms.alone_at)
     }
 
-    /// Time has passed: the terms to put in force, if the gateway has been alone for long enough for its whole fallback.
+    /// Time has passed: the terms to put in force, if the gateway has been alone for long enough for its
+    /// whole fallback.
     pub fn handle_timeout(&mut self, now: Instant) -> Option<Terms> {
         let terms = self.terms.back().filter(|terms| terms.alone_at <= now)?;
         let alone = Terms {

@@ -1,24 +1,25 @@
 //! What each gateway may be holding, so that the sum of what all of them hold never exceeds what there is.
 //!
-//! A message that was sent may be in force already, may come to be, or may be lost: until its number or a later one is
-//! acknowledged, a gateway may hold what it acknowledged last or anything sent since. The ledger counts the most of
-//! these. A cut therefore makes room when it is acknowledged, or when the lease of what was held before is over; and a
-//! raise is sent only as far as there is room. To count what was sent last instead would let two gateways hold the
-//! same place whenever the raise of one overtakes the cut of the other.
+//! A message that was sent may be in force already, may come to be, or may be lost: until its number or a
+//! later one is acknowledged, a gateway may hold what it acknowledged last or anything sent since. The ledger
+//! counts the most of these. A cut therefore makes room when it is acknowledged, or when the lease of what
+//! was held before is over; and a raise is sent only as far as there is room. To count what was sent last
+//! instead would let two gateways hold the same place whenever the raise of one overtakes the cut of the
+//! other.
 //!
-//! The same is done for the total, for which a gateway counts with the most that *one* of its messages grants all its
-//! volumes, and for the limits of each volume on its own.
+//! The same is done for the total, for which a gateway counts with the most that *one* of its messages grants
+//! all its volumes, and for the limits of each volume on its own.
 //!
 //! **Whole numbers.** Grants are whole numbers, and each is counted as it was sent. So the sum is exact, and
 //! the ledger compares it with its limit without a tolerance.
 //!
-//! **More than there is.** When a limit falls, or a gateway returns that was counted with less, more may be held than
-//! there is. Until that is over, no message grants more than the one before it: if those sent in the first
-//! moment fit, then all that are sent until the excess is over fit.
+//! **More than there is.** When a limit falls, or a gateway returns that was counted with less, more may be
+//! held than there is. Until that is over, no message grants more than the one before it: if those sent in
+//! the first moment fit, then all that are sent until the excess is over fit.
 //!
-//! **Gateways that are away.** A gateway whose last acknowledgement answers a message sent a lease ago is counted with
-//! its fallback as well, which it takes when it has been alone for [`ALONE_AFTER`] leases. What was granted to
-//! others before that moment is over one lease later, long before.
+//! **Gateways that are away.** A gateway whose last acknowledgement answers a message sent a lease ago is
+//! counted with its fallback as well, which it takes when it has been alone for [`ALONE_AFTER`] leases. What
+//! was granted to others before that moment is over one lease later, long before.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -27,8 +28,8 @@ use weir_model::{Instant, Span};
 use crate::amounts::{Amounts, Bounds, Holding, VolumeKey};
 use crate::bound::Bound;
 
-/// After how many leases without a word a gateway takes its whole fallback: one until it is counted with it, an interval
-/// until all others are told, one until what they held before is over; and a margin.
+/// After how many leases without a word a gateway takes its whole fallback: one until it is counted with it,
+/// an interval until all others are told, one until what they held before is over; and a margin.
 pub(crate) const ALONE_AFTER: u64 = 3;
 
 /// A gateway, by the place of its name among the controller's.
@@ -114,8 +115,9 @@ impl GrantLedger {
         self.limits.insert(volume, limits);
     }
 
-    /// A gateway of which nothing is known: until `unknown_until` it may hold anything, and then what is always left for
-    /// it, `fallback`: as this controller would have told it, which is wrong if another one did, of another total.
+    /// A gateway of which nothing is known: until `unknown_until` it may hold anything, and then what is
+    /// always left for it, `fallback`: as this controller would have told it, which is wrong if another one
+    /// did, of another total.
     pub(crate) fn add(
         &mut self,
         now: Instant,
@@ -140,15 +142,16 @@ impl GrantLedger {
         account.unknown_until = Instant::ORIGIN;
     }
 
-    /// What another run than the one that is connected may hold under a gateway's name: this, and what was set aside before,
-    /// each until its lease is over. Counted as if it were a gateway of its own. No run serves more than
-    /// `most_volumes`.
+    /// What another run than the one that is connected may hold under a gateway's name: this, and what was
+    /// set aside before, each until its lease is over. Counted as if it were a gateway of its own. No run
+    /// serves more than `most_volumes`.
     pub(crate) fn set_aside(&mut self, now: Instant, gateway: GatewayKey, held: Sent, most_volumes: usize) {
         self.counted = None;
         let mut possible = self.accounts.remove(&gateway).map(|account| account.possible).unwrap_or_default();
         possible.retain(|before| before.until > now && !before.is_within(&held));
         if possible.len() == MOST_ASIDE {
-            // Of what is too much the latest is put together. The first, which may be much, ends when it ends.
+            // Of what is too much the latest is put together. The first, which may be much, ends when it
+            // ends.
             let last = possible.pop_back().into_iter().flat_map(|last| last.grants);
             possible.push_back(held.with(last));
         } else {
@@ -159,7 +162,8 @@ impl GrantLedger {
         };
         let mut volumes = volumes_of(&possible);
         if volumes.len() > most_volumes {
-            // No two runs of one gateway differ so much: the volumes are made up, and only the last are counted.
+            // No two runs of one gateway differ so much: the volumes are made up, and only the last are
+            // counted.
             possible.drain(..possible.len() - 1);
             volumes = volumes_of(&possible);
         }
@@ -314,7 +318,8 @@ impl Account {
         self.possible.iter().map(|sent| sent.until).max().unwrap_or(Instant::ORIGIN)
     }
 
-    /// The most that it may hold: in sum of requests, and by volume of everything; `reserved`: also in the future, alone.
+    /// The most that it may hold: in sum of requests, and by volume of everything; `reserved`: also in the
+    /// future, alone.
     fn most(&self, now: Instant, reserved: bool) -> (u64, Holding) {
         let alone = reserved || now >= self.alone_from;
         let holdings = self.possible.iter().flat_map(|sent| {
@@ -426,7 +431,8 @@ pub(crate) fn sum(requests: impl Iterator<Item = u32>) -> u64 {
     requests.map(u64::from).sum()
 }
 
-/// Up to where each amount of a volume may go at a gateway that is counted with `cell`, of `all`, and was told `told`.
+/// Up to where each amount of a volume may go at a gateway that is counted with `cell`, of `all`, and was
+/// told `told`.
 fn ceiling(limit: Bounds, all: Bounds, cell: Amounts, told: Amounts) -> Bounds {
     let (cell, told) = (Bounds::from(cell), Bounds::from(told));
     Bounds {

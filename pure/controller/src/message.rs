@@ -1,7 +1,7 @@
 //! What gateways and their controller tell each other.
 //!
-//! A stream is opened by the gateway's [`Hello`]. Then [`Report`]s and acknowledgements go up and [`Grants`] come
-//! down, each in order; any of them may be lost with the stream.
+//! A stream is opened by the gateway's [`Hello`]. Then [`Report`]s and acknowledgements go up and [`Grants`]
+//! come down, each in order; any of them may be lost with the stream.
 
 use serde::{Deserialize, Serialize};
 use weir_control::{Grant, PortObservation};
@@ -10,8 +10,8 @@ use weir_model::Span;
 /// The first that a gateway says on a stream: what it serves and what it may do until it is told otherwise.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Hello {
-    /// Which run of the gateway says it: a number that no other run has, drawn when it starts. Two processes with one name
-    /// are told apart by it, and one that comes back is known again.
+    /// Which run of the gateway says it: a number that no other run has, drawn when it starts. Two processes
+    /// with one name are told apart by it, and one that comes back is known again.
     pub run: u64,
     /// Its volumes.
     pub volumes: Vec<Held>,
@@ -48,8 +48,8 @@ pub struct Grants {
     pub answers: u64,
     /// How long it holds, from the sending of that report.
     pub lease: Span,
-    /// From when it is accepted until a gateway that is told no more may assume that all others were told to make
-    /// room for its fallback.
+    /// From when it is accepted until a gateway that is told no more may assume that all others were told to
+    /// make room for its fallback.
     pub alone_after: Span,
     /// What each volume may do.
     pub volumes: Vec<VolumeGrant>,

@@ -1,4 +1,5 @@
-//! Numbers for names, so that a name is compared once and not in every sum. A number is never used for another name.
+//! Numbers for names, so that a name is compared once and not in every sum. A number is never used for
+//! another name.
 //!
 //! Names come from gateways, which may invent them. So a name that nobody needs any more is forgotten.
 

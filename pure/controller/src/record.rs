@@ -15,13 +15,14 @@ pub enum Event {
         /// How many volumes it serves.
         volumes: usize,
     },
-    /// A gateway's stream has ended. Its share, but the part that is left for it, goes to the others when its lease is over.
+    /// A gateway's stream has ended. Its share, but the part that is left for it, goes to the others when its
+    /// lease is over.
     GatewayLost {
         /// Its name.
         gateway: String,
     },
-    /// A gateway serves a volume that the controller has no configuration of. It is served as one that is promised
-    /// nothing. Said once for each volume, for as long as a gateway serves it.
+    /// A gateway serves a volume that the controller has no configuration of. It is served as one that is
+    /// promised nothing. Said once for each volume, for as long as a gateway serves it.
     VolumeUnknown {
         /// The gateway's name.
         gateway: String,
@@ -61,8 +62,8 @@ pub struct ArrayStatus {
     pub total: u32,
     /// How many may be held at most at this instant; `None` while gateways have not said yet what they hold.
     pub held: Option<u32>,
-    /// The gateways: those of the configuration, those that were removed until their leases are over, and what other runs of a
-    /// gateway may hold beside the one that is connected.
+    /// The gateways: those of the configuration, those that were removed until their leases are over, and
+    /// what other runs of a gateway may hold beside the one that is connected.
     pub gateways: Vec<GatewayStatus>,
 }
 

@@ -13,9 +13,9 @@ pub(crate) fn static_part(total: u32, gateways: u32) -> u32 {
     total / gateways.max(1).saturating_mul(2)
 }
 
-/// The part that is always left for each of `gateways`: half of an equal share. Of the total it is dealt to the volumes,
-/// one request for each at least; without a total (it is being probed) that is all. Of a volume's limits it is half
-/// of an equal share for each gateway, whichever volumes that has.
+/// The part that is always left for each of `gateways`: half of an equal share. Of the total it is dealt to
+/// the volumes, one request for each at least; without a total (it is being probed) that is all. Of a
+/// volume's limits it is half of an equal share for each gateway, whichever volumes that has.
 pub(crate) fn fallback(
     total: Option<u32>,
     gateways: u32,

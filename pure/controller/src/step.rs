@@ -1,9 +1,10 @@
 //! A control step: from what the gateways saw to what each is to hold.
 //!
-//! The law shares out what is not spoken for. A gateway that did not report in time keeps what it has, and is not raised;
-//! one that is away, or has not acknowledged anything for a lease, is left the most that it may hold now or come to
-//! hold. One that has a stream and does not report for a lease, or reconnects instead, is cut to the part that is always left for
-//! it. What the law wants is then made to fit, gateway by gateway, as others may have come or gone since.
+//! The law shares out what is not spoken for. A gateway that did not report in time keeps what it has, and is
+//! not raised; one that is away, or has not acknowledged anything for a lease, is left the most that it may
+//! hold now or come to hold. One that has a stream and does not report for a lease, or reconnects instead, is
+//! cut to the part that is always left for it. What the law wants is then made to fit, gateway by gateway, as
+//! others may have come or gone since.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -97,7 +98,8 @@ impl Controller {
         decided
     }
 
-    /// What each gateway that listens is to hold: what is wanted, as far as it fits beside what is left for the others.
+    /// What each gateway that listens is to hold: what is wanted, as far as it fits beside what is left for
+    /// the others.
     pub(crate) fn retarget(&mut self, now: Instant) {
         let listening = self.listening(now);
         let reserved = self.reserved(now, &listening);

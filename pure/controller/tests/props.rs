@@ -103,8 +103,8 @@ proptest! {
         prop_assert!(world.sum() >= 40 && iops > u64::from(IOPS) * 990, "{} {iops}", world.sum());
     }
 
-    /// But for restarts of the controller: one that starts with another total than the last had does not know what was left
-    /// for gateways that are away.
+    /// But for restarts of the controller: one that starts with another total than the last had does not know
+    /// what was left for gateways that are away.
     #[test]
     fn a_total_that_falls_is_kept_by_all_within_a_lease_even_if_they_do_not_hear_of_it(
         uneven: bool,

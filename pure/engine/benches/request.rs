@@ -1,5 +1,5 @@
-//! What an engine adds to a request: submission, dispatch, completion, reply and report. The budget is 150 ns with
-//! few volumes.
+//! What an engine adds to a request: submission, dispatch, completion, reply and report. The budget is 150 ns
+//! with few volumes.
 
 #![allow(missing_docs)] // criterion's macros make a function without
 
@@ -20,7 +20,8 @@ fn volume(number: u32) -> VolumeConfig {
     VolumeConfig { slo, ..VolumeConfig::default() }
 }
 
-/// One turn: a batch comes in, goes out, is finished and answered. Time passes as it would at a million a second.
+/// One turn: a batch comes in, goes out, is finished and answered. Time passes as it would at a million a
+/// second.
 fn turn(engine: &mut Engine, now: &mut Instant, at_device: &mut Vec<IoId>) {
     *now = *now + Span::from_micros(u64::from(BATCH));
     for i in 0..BATCH {

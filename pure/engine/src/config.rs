@@ -9,8 +9,8 @@ use weir_model::{Bandwidth, Instant, Iops, Objective, Slo, Span, TimeShare, Volu
 /// Which law rules a pool.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Control {
-    /// None: requests pass in the order in which they come, without gates. SLO windows are still judged: this is
-    /// the baseline that a law is measured against.
+    /// None: requests pass in the order in which they come, without gates. SLO windows are still judged: this
+    /// is the baseline that a law is measured against.
     None,
     /// Deadlines and queue depth by feedback (Façade §3).
     Facade(DepthFeedbackConfig),
@@ -25,7 +25,8 @@ pub enum Control {
 pub struct MaestroConfig {
     /// The control interval. 2 s, as in the paper (§3.2.1): it "did not see any gain" from shorter ones.
     pub interval: Span,
-    /// `C`: how many requests may be at the device at a time. A number below that of the volumes counts as that.
+    /// `C`: how many requests may be at the device at a time. A number below that of the volumes counts as
+    /// that.
     pub total: TotalConcurrency,
 }
 
@@ -57,9 +58,9 @@ pub struct EngineConfig {
     pub control: Control,
     /// The window over which a mean latency must not exceed its SLO. 1 s, as in Façade §4.
     pub slo_window: Span,
-    /// The share of the device's time that volumes get which have no target, or offer more than their SLO covers, while
-    /// those with a target keep it full. 1 %: a promised volume cannot tell it from the device's own noise, and a
-    /// request of 5 ms goes twice a second.
+    /// The share of the device's time that volumes get which have no target, or offer more than their SLO
+    /// covers, while those with a target keep it full. 1 %: a promised volume cannot tell it from the
+    /// device's own noise, and a request of 5 ms goes twice a second.
     pub background_share: TimeShare,
 }
 
@@ -80,8 +81,9 @@ pub struct VolumeConfig {
     pub slo: Option<Slo>,
     /// What it is to get, and its priority, under Maestro's law.
     pub objective: Objective,
-    /// It is one more port of this volume: Maestro's law sees both as one, with the objective and the limits of that one;
-    /// limits of its own bound this port alone. Requests, latencies and SLO windows are counted apart.
+    /// It is one more port of this volume: Maestro's law sees both as one, with the objective and the limits
+    /// of that one; limits of its own bound this port alone. Requests, latencies and SLO windows are counted
+    /// apart.
     pub port_of: Option<VolumeId>,
     /// The highest number of its requests at the device.
     pub concurrency: Option<NonZeroU32>,

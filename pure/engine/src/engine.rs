@@ -1,4 +1,5 @@
-//! The state machine itself. What it is made of lies beside it, a file each; here is what happens to a request.
+//! The state machine itself. What it is made of lies beside it, a file each; here is what happens to a
+//! request.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -93,9 +94,9 @@ impl Engine {
         engine
     }
 
-    /// Changes the law or its tuning while requests are queued and at the device: none is lost, none is issued
-    /// twice, and those that wait keep their order of arrival. The law starts anew. A configuration that is the
-    /// same changes nothing.
+    /// Changes the law or its tuning while requests are queued and at the device: none is lost, none is
+    /// issued twice, and those that wait keep their order of arrival. The law starts anew. A configuration
+    /// that is the same changes nothing.
     ///
     /// # Panics
     /// As [`Engine::new`].
@@ -158,7 +159,8 @@ impl Engine {
         id
     }
 
-    /// Changes a volume. Its limits hold at once, for what waits too; its promise from the next control tick on.
+    /// Changes a volume. Its limits hold at once, for what waits too; its promise from the next control tick
+    /// on.
     ///
     /// # Panics
     /// If there is no such volume.
@@ -180,8 +182,8 @@ impl Engine {
         self.record(now, caused, |engine| Entry::Granted { grants, timeout: engine.poll_timeout() });
     }
 
-    /// Under [`Control::Port`](crate::Control::Port): what each volume may do while there is no controller. A volume
-    /// that it does not name gets one request at a time.
+    /// Under [`Control::Port`](crate::Control::Port): what each volume may do while there is no controller. A
+    /// volume that it does not name gets one request at a time.
     ///
     /// # Panics
     /// If the pool is not under that control.
@@ -237,8 +239,8 @@ impl Engine {
         self.debug_assert_invariants();
     }
 
-    /// The reply to a finished request is out of our hands. This ends the request: its slot is free again, and its
-    /// latency counts until here.
+    /// The reply to a finished request is out of our hands. This ends the request: its slot is free again,
+    /// and its latency counts until here.
     ///
     /// # Panics
     /// If the device has not finished that request.
@@ -258,8 +260,8 @@ impl Engine {
         self.record(now, 1, |_| Entry::Replied { id });
     }
 
-    /// The client does not want a request any more. True: it was queued, and is gone. False: it is at the device and
-    /// will complete, or it is unknown.
+    /// The client does not want a request any more. True: it was queued, and is gone. False: it is at the
+    /// device and will complete, or it is unknown.
     pub fn handle_abort(&mut self, now: Instant, id: IoId) -> bool {
         let gone = self.abort(now, id);
         self.record(now, usize::from(gone), |_| Entry::Aborted { id, gone });
@@ -323,14 +325,14 @@ impl Engine {
         dispatch
     }
 
-    /// When [`Engine::handle_timeout`] is to be called, if nothing happens before: the end of the control period or of
-    /// the SLO window, or the scheduler's wake-up.
+    /// When [`Engine::handle_timeout`] is to be called, if nothing happens before: the end of the control
+    /// period or of the SLO window, or the scheduler's wake-up.
     pub fn poll_timeout(&self) -> Option<Instant> {
         [Some(self.window.due()), self.control.due(), self.wake].into_iter().flatten().min()
     }
 
-    /// Under [`Control::Port`](crate::Control::Port): what was seen of each volume in the interval that ended last, once
-    /// for each.
+    /// Under [`Control::Port`](crate::Control::Port): what was seen of each volume in the interval that ended
+    /// last, once for each.
     pub fn poll_observation(&mut self) -> Option<Vec<(VolumeId, PortObservation)>> {
         if let ControlLoop::Port(port) = &mut self.control { port.poll_observation() } else { None }
     }
@@ -363,8 +365,8 @@ impl Engine {
         }
     }
 
-    /// The latency that a volume is promised now: what the law holds it to, or without a law, what its open SLO window
-    /// will be judged by. `None`: nothing, or it offers more than its SLO covers.
+    /// The latency that a volume is promised now: what the law holds it to, or without a law, what its open
+    /// SLO window will be judged by. `None`: nothing, or it offers more than its SLO covers.
     ///
     /// # Panics
     /// If there is no such volume.
@@ -413,7 +415,8 @@ impl Engine {
         act(&mut self.control, &mut pool);
     }
 
-    /// Tells the recorder, if there is one, of a call and of the events that it has `caused`, which are the last.
+    /// Tells the recorder, if there is one, of a call and of the events that it has `caused`, which are the
+    /// last.
     fn record(&mut self, now: Instant, caused: usize, entry: impl FnOnce(&Self) -> Entry) {
         let Some(mut recorder) = self.recorder.take() else { return };
         recorder.record(now, &entry(self));

@@ -1,8 +1,8 @@
 //! One pool's state machine: its volumes, its scheduler, its sensors, its control loop and its timers.
 //!
 //! [`Engine`] decides everything about a request but does nothing to it: it knows no socket, no device and no
-//! clock. A gateway drives it with real disks, a simulation with made-up ones; both see the same decisions for the
-//! same input, so that a recorded field problem is a unit test.
+//! clock. A gateway drives it with real disks, a simulation with made-up ones; both see the same decisions
+//! for the same input, so that a recorded field problem is a unit test.
 //!
 //! # The methods
 //!
@@ -10,18 +10,20 @@
 //!   [`Dispatch::Issue`] of `poll_dispatch`, [`Engine::handle_complete`], [`Engine::handle_reply`];
 //!   or, while it is queued, [`Engine::handle_abort`]. [`Engine::handle_timeout`] says that the time of
 //!   `poll_timeout` has come.
-//! - `poll_*`: what to do. **After every `handle_*` and `set_*`**, or a batch of them at one instant, drain in this
-//!   order:
+//! - `poll_*`: what to do. **After every `handle_*` and `set_*`**, or a batch of them at one instant, drain
+//!   in this order:
 //!   1. [`Engine::poll_dispatch`] until it is not `Issue`: give each request to the device;
 //!   2. [`Engine::poll_event`] until `None`: metrics, tables, logs. Events that nobody takes pile up;
 //!   3. [`Engine::poll_timeout`]: set the one timer; its answer is good until the next call of anything.
 //! - `add_*`, `set_*`, `remove_*`: configuration, at any time, with requests queued and at the device.
 //! - The rest reads the state and changes nothing.
 //!
-//! [`Engine::with_recorder`] makes one that tells a [`Recorder`] of all of this, and [`Replay`] lives it through again.
+//! [`Engine::with_recorder`] makes one that tells a [`Recorder`] of all of this, and [`Replay`] lives it
+//! through again.
 //!
-//! **Time.** `now` is the first argument of everything that can depend on it, and never goes back. One reading of the
-//! clock may serve a whole batch. To call `handle_timeout` late is allowed: what was missed runs once.
+//! **Time.** `now` is the first argument of everything that can depend on it, and never goes back. One
+//! reading of the clock may serve a whole batch. To call `handle_timeout` late is allowed: what was missed
+//! runs once.
 //!
 //! # A driver
 //!

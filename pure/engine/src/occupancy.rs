@@ -1,11 +1,11 @@
-//! How many requests are at the device: how many there were at most in a control period, and how many beside those that
-//! were finished in it.
+//! How many requests are at the device: how many there were at most in a control period, and how many beside
+//! those that were finished in it.
 //!
-//! The second number is what a latency is to be held against. Latency follows occupancy by itself: those that are
-//! answered now were given to the device a latency ago, and what is there now, more or less, says nothing about them.
-//! By Little's law the time that all of them spent there, over the time in which the device had anything to do, is how many
-//! there were with them. Over the whole period it would be fewer by as much as the device was idle, and a burst would look
-//! like a trickle.
+//! The second number is what a latency is to be held against. Latency follows occupancy by itself: those that
+//! are answered now were given to the device a latency ago, and what is there now, more or less, says nothing
+//! about them. By Little's law the time that all of them spent there, over the time in which the device had
+//! anything to do, is how many there were with them. Over the whole period it would be fewer by as much as
+//! the device was idle, and a burst would look like a trickle.
 
 use weir_model::{Instant, Span};
 
@@ -86,7 +86,8 @@ mod tests {
         let mut occupancy = Occupancy::new();
         (0..10).for_each(|_| occupancy.on_issue(at(0)));
         assert_eq!(occupancy.take(at(50)), Occupied { peak: 10, beside_finished: 0.0 });
-        // Ten that spent 100 ms each: all ten were there with one another, most of the time in the period before.
+        // Ten that spent 100 ms each: all ten were there with one another, most of the time in the period
+        // before.
         (0..9).for_each(|_| occupancy.on_complete(at(100), at(0)));
         assert_eq!(occupancy.take(at(100)), Occupied { peak: 10, beside_finished: 18.0 });
         occupancy.on_complete(at(120), at(100));

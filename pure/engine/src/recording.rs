@@ -1,16 +1,16 @@
 //! What an engine was told, when, and what it made of it: enough to live it through once more.
 //!
-//! An engine that has a [`Recorder`] tells it of every call as an [`Entry`], with what the call decided in it, and of
-//! every event. The engine reads no clock and draws no random numbers, so that a [`Replay`] of the entries through
-//! another engine of the same code must decide the same to the last of them: a field problem becomes a test, and a
-//! change of the code shows where it changes a decision.
+//! An engine that has a [`Recorder`] tells it of every call as an [`Entry`], with what the call decided in
+//! it, and of every event. The engine reads no clock and draws no random numbers, so that a [`Replay`] of the
+//! entries through another engine of the same code must decide the same to the last of them: a field problem
+//! becomes a test, and a change of the code shows where it changes a decision.
 //!
-//! **Why from the birth of an engine on** ([`Engine::with_recorder`](crate::Engine::with_recorder)) and not from any
-//! moment: its state would have to be written down too, every heap and window of it, and each change of that state would
-//! be a change of the format. Entries speak of the interface only.
+//! **Why from the birth of an engine on** ([`Engine::with_recorder`](crate::Engine::with_recorder)) and not
+//! from any moment: its state would have to be written down too, every heap and window of it, and each change
+//! of that state would be a change of the format. Entries speak of the interface only.
 //!
-//! **Why decisions beside the inputs.** With inputs alone a replay would show what the engine does now, and nobody could
-//! say whether that is what it did then.
+//! **Why decisions beside the inputs.** With inputs alone a replay would show what the engine does now, and
+//! nobody could say whether that is what it did then.
 
 mod replay;
 
@@ -118,7 +118,8 @@ pub enum Entry {
     Reported(Event),
 }
 
-/// What `poll_dispatch` said: [`Dispatch`] with a request's place for the request, which says the same and is shorter.
+/// What `poll_dispatch` said: [`Dispatch`] with a request's place for the request, which says the same and is
+/// shorter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Answer {
     /// This request goes to the device.

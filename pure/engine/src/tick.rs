@@ -2,8 +2,9 @@
 
 use weir_model::{Instant, Span};
 
-/// Due every period. It is set from the instant at which it was due, not from when it was served, so that a driver
-/// that is always a little late does not stretch the period; one that is late by several periods is served once.
+/// Due every period. It is set from the instant at which it was due, not from when it was served, so that a
+/// driver that is always a little late does not stretch the period; one that is late by several periods is
+/// served once.
 #[derive(Clone, Debug)]
 pub(crate) struct Tick {
     due: Instant,

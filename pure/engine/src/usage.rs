@@ -1,4 +1,5 @@
-//! What a volume uses of its port: how much it asks for and gets, and how many of its requests wait and are at the device.
+//! What a volume uses of its port: how much it asks for and gets, and how many of its requests wait and are
+//! at the device.
 
 use weir_control::{Grant, PortObservation};
 use weir_model::{Instant, Span};

@@ -317,7 +317,8 @@ impl VolumeTable {
         self.iter().filter(|(_, volume)| volume.grant.is_none()).map(|(id, _)| id).collect()
     }
 
-    /// The ports of each volume, itself first, in the order of their numbers. A port whose volume has gone is on its own.
+    /// The ports of each volume, itself first, in the order of their numbers. A port whose volume has gone is
+    /// on its own.
     pub(crate) fn applications(&self) -> Vec<Vec<VolumeId>> {
         let mut of = vec![Vec::new(); self.volumes.len()];
         let first =

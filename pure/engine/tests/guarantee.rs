@@ -1,4 +1,5 @@
-//! What a pool guarantees, in closed form: a station of 8 servers of 5 ms, which no scheduler can make faster.
+//! What a pool guarantees, in closed form: a station of 8 servers of 5 ms, which no scheduler can make
+//! faster.
 
 use std::num::NonZeroU32;
 
@@ -35,8 +36,8 @@ fn reads(volume: VolumeId, arrivals: Arrivals) -> Load {
     Load { volume, kind: IoKind::Read, length: 4096, arrivals }
 }
 
-/// A victim that was promised 12 ms for up to 300 requests a second, beside a hog that always has 128 outstanding.
-/// Driven for 62 s.
+/// A victim that was promised 12 ms for up to 300 requests a second, beside a hog that always has 128
+/// outstanding. Driven for 62 s.
 fn beside_a_hog(config: EngineConfig, victim_arrivals: Arrivals) -> (Rig, VolumeId, VolumeId) {
     let mut rig = Rig::new(config, Station::constant(8, SERVICE));
     let victim = rig.add_volume(promise(300.0, Span::from_millis(12)));
@@ -116,8 +117,9 @@ fn at_device(rig: &Rig, volume: VolumeId) -> (Span, u32) {
     of_volume.fold((Span::ZERO, 0), |(sum, count), device| (sum + device, count + 1))
 }
 
-/// A promise that always has more waiting than the station can do, at a depth that is no more than its servers, beside a
-/// volume that was promised nothing and asks for a request 20 times a second. Driven for 300 s.
+/// A promise that always has more waiting than the station can do, at a depth that is no more than its
+/// servers, beside a volume that was promised nothing and asks for a request 20 times a second. Driven for
+/// 300 s.
 fn beside_a_promise_that_takes_everything(share: f64) -> (Rig, VolumeId, VolumeId) {
     let background_share = TimeShare::new(share).unwrap();
     let (initial_depth, max_depth) = (QueueDepth::new(8), QueueDepth::new(8));

@@ -1,4 +1,5 @@
-//! Whatever a driver does to an engine, in whatever order: every request is issued at most once, and ends once.
+//! Whatever a driver does to an engine, in whatever order: every request is issued at most once, and ends
+//! once.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
 //! Latencies by how often they came: enough for a percentile, small enough to be sent every few seconds.
 //!
-//! Buckets are log-linear: each power of two of microseconds has 32 of equal width, so that a percentile is at most 3 % above
-//! the truth whatever its size. Counts are kept for buckets in use only, in order: two thousand latencies around
-//! one value are a few dozen numbers, and to merge the histograms of many ports costs what is in them.
+//! Buckets are log-linear: each power of two of microseconds has 32 of equal width, so that a percentile is
+//! at most 3 % above the truth whatever its size. Counts are kept for buckets in use only, in order: two
+//! thousand latencies around one value are a few dozen numbers, and to merge the histograms of many ports
+//! costs what is in them.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,8 @@ const IN_EACH: u64 = 32;
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(from = "BTreeMap<u16, u32>", into = "BTreeMap<u16, u32>")]
 pub struct LatencyHistogram {
-    /// By bucket, in rising order. In one piece, as there are thousands of histograms in an interval and all are read from end to end.
+    /// By bucket, in rising order. In one piece, as there are thousands of histograms in an interval and all
+    /// are read from end to end.
     counts: Vec<(u16, u32)>,
 }
 
@@ -42,7 +44,8 @@ impl LatencyHistogram {
         self.counts().map(|(_, count)| u64::from(count)).sum()
     }
 
-    /// The latency within which so many of a hundred were: the upper end of its bucket. `None` if nothing was counted.
+    /// The latency within which so many of a hundred were: the upper end of its bucket. `None` if nothing was
+    /// counted.
     pub fn percentile(&self, percentile: Percentile) -> Option<Span> {
         let rank = (self.count() * u64::from(percentile.tenths())).div_ceil(1000).max(1);
         let mut below = 0;
@@ -57,8 +60,8 @@ impl LatencyHistogram {
         self.counts.iter().copied()
     }
 
-    /// That of such counts, as [`LatencyHistogram::counts`] gives them; what is in no bucket that there is counts as the
-    /// longest latency.
+    /// That of such counts, as [`LatencyHistogram::counts`] gives them; what is in no bucket that there is
+    /// counts as the longest latency.
     pub fn from_counts(counts: impl IntoIterator<Item = (u16, u32)>) -> Self {
         let mut histogram = Self::new();
         counts.into_iter().for_each(|(bucket, count)| histogram.add(bucket.min(LAST), count));

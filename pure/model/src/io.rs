@@ -8,8 +8,8 @@ use crate::Instant;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct VolumeId(pub u32);
 
-/// A request's place in its engine. `slot` is dense, so that a driver can keep what belongs to the request in a
-/// `Vec`; `generation` tells two requests apart that had the same slot one after the other.
+/// A request's place in its engine. `slot` is dense, so that a driver can keep what belongs to the request in
+/// a `Vec`; `generation` tells two requests apart that had the same slot one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct IoId {
     /// Index of the slot.
@@ -51,7 +51,8 @@ impl IoKind {
     pub const ALL: [Self; 7] =
         [Self::Read, Self::Write, Self::Flush, Self::Trim, Self::WriteZeroes, Self::Cache, Self::BlockStatus];
 
-    /// The way the data flows, for the two kinds that carry data and that an SLO speaks of; `None` for all others.
+    /// The way the data flows, for the two kinds that carry data and that an SLO speaks of; `None` for all
+    /// others.
     pub const fn direction(self) -> Option<Direction> {
         match self {
             Self::Read => Some(Direction::Read),
@@ -60,9 +61,9 @@ impl IoKind {
         }
     }
 
-    /// Whether the device may have to read or write all of the range, with data from the client or without: zeroes that it
-    /// cannot make otherwise are written, and what is to be cached is read. A trim is advice, and no device has to
-    /// write for it; a flush writes what was charged when it was written.
+    /// Whether the device may have to read or write all of the range, with data from the client or without:
+    /// zeroes that it cannot make otherwise are written, and what is to be cached is read. A trim is advice,
+    /// and no device has to write for it; a flush writes what was charged when it was written.
     pub const fn may_move_its_length(self) -> bool {
         matches!(self, Self::Read | Self::Write | Self::WriteZeroes | Self::Cache)
     }

@@ -1,4 +1,5 @@
-//! What a volume is to get in absolute terms, and how much it matters when not everything fits (Maestro §3.1).
+//! What a volume is to get in absolute terms, and how much it matters when not everything fits (Maestro
+//! §3.1).
 
 use std::fmt;
 
@@ -25,15 +26,16 @@ pub enum Target {
 #[serde(try_from = "u16", into = "u16")]
 pub struct Percentile(u16);
 
-/// How much a volume's shortfall counts: finite and above zero. A volume of priority 4 falls short a quarter as far as
-/// one of priority 1.
+/// How much a volume's shortfall counts: finite and above zero. A volume of priority 4 falls short a quarter
+/// as far as one of priority 1.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Priority(f64);
 
 /// A target, if there is one, and a priority.
 ///
-/// Without a target a volume is promised nothing: it gets what the others leave, and its priority is its share of that.
+/// Without a target a volume is promised nothing: it gets what the others leave, and its priority is its
+/// share of that.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Objective {
     /// What it is to get.

@@ -47,7 +47,8 @@ impl TimeShare {
         self.0
     }
 
-    /// How long it takes until `used` is no more than this share of the time, rounded up; `None` for a share of zero.
+    /// How long it takes until `used` is no more than this share of the time, rounded up; `None` for a share
+    /// of zero.
     pub fn pays_for(self, used: Span) -> Option<Span> {
         let parts = u128::from(used.as_nanos()) * u128::from(WHOLE);
         let nanos = (self.0 > 0).then(|| parts.div_ceil(u128::from(self.0)))?;

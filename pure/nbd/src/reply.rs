@@ -1,7 +1,7 @@
 //! Replies without data of the export: success, errors, and block status.
 //!
-//! They are appended to the connection's output. Replies to reads are in [`read_reply()`](crate::read_reply()),
-//! since their data must not be copied.
+//! They are appended to the connection's output. Replies to reads are in
+//! [`read_reply()`](crate::read_reply()), since their data must not be copied.
 
 use crate::wire::{self, chunk_flag, chunk_type};
 use crate::{Command, NbdError, Session};

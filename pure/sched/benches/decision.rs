@@ -1,5 +1,5 @@
-//! What a decision costs: one completion, one submission and one dispatch, with 10,000 requests queued and from 10 to
-//! 10,000 volumes. The budget is 300 ns with 1,000 volumes, and growth no worse than logarithmic.
+//! What a decision costs: one completion, one submission and one dispatch, with 10,000 requests queued and
+//! from 10 to 10,000 volumes. The budget is 300 ns with 1,000 volumes, and growth no worse than logarithmic.
 
 #![allow(missing_docs)] // criterion's macros make a function without
 
@@ -32,7 +32,8 @@ impl Pool {
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let mut edf = Edf::new(QueueDepth::new(DEPTH), TimeShare::PERCENT);
         for volume in 0..volumes {
-            // About as long as a request waits, so that the order is neither that of arrival nor that of volumes.
+            // About as long as a request waits, so that the order is neither that of arrival nor that of
+            // volumes.
             let target = Span::from_micros(random.random_range(1_000..4_000));
             let max_iops = limited.then(|| Iops::new(1e8)).flatten();
             let knobs = VolumeKnobs { max_iops, ..VolumeKnobs::with_target(target) };

@@ -1,34 +1,34 @@
 //! Earliest deadline first behind three gates: the I/O scheduler of Façade §3.
 //!
-//! A request is due at the device its volume's `due_after` after it arrived, and a volume is due when its oldest request
-//! is. The most urgent volume sends its first request, past three gates:
+//! A request is due at the device its volume's `due_after` after it arrived, and a volume is due when its
+//! oldest request is. The most urgent volume sends its first request, past three gates:
 //!
 //! 1. **rate**: the volume's requests and bytes a second ([`RateGate`](crate::RateGate));
 //! 2. **concurrency**: the volume's own bound on requests at the device;
-//! 3. **depth**: the pool's bound, the knob of the control law. A volume that is *past due* passes it (§3): the
-//!    bound is there to protect tight targets, and must not hold up the very volumes it protects. It does not pass
-//!    its own two gates, which are limits and not means.
+//! 3. **depth**: the pool's bound, the knob of the control law. A volume that is *past due* passes it (§3):
+//!    the bound is there to protect tight targets, and must not hold up the very volumes it protects. It does
+//!    not pass its own two gates, which are limits and not means.
 //!
-//! **Background** volumes have no `due_after`: nothing is promised to them, or they offer more than was. They are never
-//! past due. A background request goes when the depth gate is open and no promised request could go instead, each
-//! volume in turn: by arrival alone, a volume that always has a thousand requests waiting would keep another from the
-//! device for as long as these take. Promised work can keep the gate shut for ever. Against that there is one
-//! exception: while no background request is at the device, one may pass the shut gate, as often as their share of the
-//! device's time allows ([`Lane`]). A deadline instead, as the scheduler had before, is none: once a backlog is past it,
-//! all of it goes at once, before every promise.
+//! **Background** volumes have no `due_after`: nothing is promised to them, or they offer more than was. They
+//! are never past due. A background request goes when the depth gate is open and no promised request could go
+//! instead, each volume in turn: by arrival alone, a volume that always has a thousand requests waiting would
+//! keep another from the device for as long as these take. Promised work can keep the gate shut for ever.
+//! Against that there is one exception: while no background request is at the device, one may pass the shut
+//! gate, as often as their share of the device's time allows ([`Lane`]). A deadline instead, as the scheduler
+//! had before, is none: once a backlog is past it, all of it goes at once, before every promise.
 //!
-//! **Flush** has a lane of its own in each volume and leaves before the volume's data. That is
-//! what NBD asks for and no more: a flush covers the writes that were *answered* before it was sent, so it waits
-//! for none that is queued, while the client may be waiting for it with everything else. For the same reason the rate
-//! of requests may hold it, as any other, while bandwidth does not. A flush that overtakes older data leaves at that
-//! data's deadline, and no second one overtakes it: a volume's own flushes could else starve its data. Data that the
-//! rate gate holds lends a flush nothing.
+//! **Flush** has a lane of its own in each volume and leaves before the volume's data. That is what NBD asks
+//! for and no more: a flush covers the writes that were *answered* before it was sent, so it waits for none
+//! that is queued, while the client may be waiting for it with everything else. For the same reason the rate
+//! of requests may hold it, as any other, while bandwidth does not. A flush that overtakes older data leaves
+//! at that data's deadline, and no second one overtakes it: a volume's own flushes could else starve its
+//! data. Data that the rate gate holds lends a flush nothing.
 //!
-//! **Structure.** Each volume is in at most two heaps: `ready`, by deadline, or `background`, by turn, if its first
-//! request has only the depth gate before it; `gated`, by opening, if its rate holds something back. One that is at its
-//! concurrency bound is in none until a completion. The heaps are as large as the number of volumes with work, so a
-//! decision costs their logarithm whatever the number of requests, and a submission that does not change its volume's
-//! first request touches no heap at all.
+//! **Structure.** Each volume is in at most two heaps: `ready`, by deadline, or `background`, by turn, if its
+//! first request has only the depth gate before it; `gated`, by opening, if its rate holds something back.
+//! One that is at its concurrency bound is in none until a completion. The heaps are as large as the number
+//! of volumes with work, so a decision costs their logarithm whatever the number of requests, and a
+//! submission that does not change its volume's first request touches no heap at all.
 
 mod lane;
 mod volume;
@@ -68,8 +68,8 @@ pub struct Edf {
 }
 
 impl Edf {
-    /// A scheduler without volumes. Background requests get the share `background` of the device's time where promised ones
-    /// leave them nothing.
+    /// A scheduler without volumes. Background requests get the share `background` of the device's time where
+    /// promised ones leave them nothing.
     pub const fn new(depth: QueueDepth, background: TimeShare) -> Self {
         Self {
             depth,
@@ -224,7 +224,8 @@ impl Edf {
         io
     }
 
-    /// From when on a background request may pass the depth gate, if none is at the device and there is a share.
+    /// From when on a background request may pass the depth gate, if none is at the device and there is a
+    /// share.
     fn lane_opens_at(&self) -> Option<Instant> {
         self.lane.opens_at().filter(|_| self.background_in_flight == 0)
     }

@@ -7,8 +7,8 @@ use weir_model::{Bandwidth, Iops, Span};
 /// How a volume is to be treated: its place in the order, and its own two gates.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct VolumeKnobs {
-    /// How long after its arrival a request is due at the device; `None`: nothing is promised, and its requests are
-    /// *background*.
+    /// How long after its arrival a request is due at the device; `None`: nothing is promised, and its
+    /// requests are *background*.
     pub due_after: Option<Span>,
     /// The highest number of its requests at the device; `None`: no bound of its own.
     pub concurrency: Option<NonZeroU32>,

@@ -1,12 +1,12 @@
 //! The request scheduler of one pool: which request goes to the device next, and when.
 //!
-//! A scheduler decides and does nothing else. It has no timer, thread, lock or callback; the driver tells it what
-//! happened and asks what to do ([`Scheduler::poll_dispatch`]), and every answer that is not a request says why
-//! not and until when ([`Dispatch`]). "Try again in a millisecond", as many published schedulers do it, costs a
-//! wake-up when there is nothing to do and a millisecond when there is.
+//! A scheduler decides and does nothing else. It has no timer, thread, lock or callback; the driver tells it
+//! what happened and asks what to do ([`Scheduler::poll_dispatch`]), and every answer that is not a request
+//! says why not and until when ([`Dispatch`]). "Try again in a millisecond", as many published schedulers do
+//! it, costs a wake-up when there is nothing to do and a millisecond when there is.
 //!
-//! - [`Edf`]: three gates (rate, concurrency, depth) and earliest deadline first, the scheduler of Façade §3; behind the
-//!   promised requests, and with a stated share of the device, those without a promise;
+//! - [`Edf`]: three gates (rate, concurrency, depth) and earliest deadline first, the scheduler of Façade §3;
+//!   behind the promised requests, and with a stated share of the device, those without a promise;
 //! - [`PassThrough`]: first come, first served, no gates; what a pool without control does, and the baseline.
 //!
 //! Both pass the conformance suite of `weir-testkit`, and so must every other.
@@ -30,8 +30,8 @@ use weir_model::{Completion, Instant, Io, IoId, QueueDepth, VolumeId};
 
 /// Decides which of the requests that wait in a pool the device gets next.
 ///
-/// `now` never goes back from one call to the next. Requests are known by their [`IoId`], whose slots are dense:
-/// no two requests that wait at the same time share one.
+/// `now` never goes back from one call to the next. Requests are known by their [`IoId`], whose slots are
+/// dense: no two requests that wait at the same time share one.
 pub trait Scheduler: std::fmt::Debug {
     /// Takes in a request.
     ///

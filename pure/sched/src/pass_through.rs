@@ -1,7 +1,7 @@
 //! First come, first served, at once: what a pool does without control.
 //!
-//! It stands in the same place as [`crate::Edf`], so that a comparison of the two compares the decisions and nothing
-//! else. It ignores every knob: the depth, the deadlines and the limits of the volumes.
+//! It stands in the same place as [`crate::Edf`], so that a comparison of the two compares the decisions and
+//! nothing else. It ignores every knob: the depth, the deadlines and the limits of the volumes.
 
 use weir_model::{Completion, Instant, Io, IoId, QueueDepth, VolumeId};
 

@@ -1,29 +1,31 @@
 //! A volume's rate gate: so many requests, and so many bytes, a second.
 //!
-//! The generic cell rate algorithm (ITU-T I.371, Annex A: "virtual scheduling"). A bucket is one instant, up to
-//! which the volume has used its rate. A request may pass while that lies no more than [`BURST`] ahead of now, and
-//! moves it on by what the request costs. The opening instant is therefore exact. A bucket of tokens that is
-//! refilled by a timer is not: one that gives 10 requests every 10 ms, on a timer of 100 ms, lets 100 pass a
-//! second instead of 1,000.
+//! The generic cell rate algorithm (ITU-T I.371, Annex A: "virtual scheduling"). A bucket is one instant, up
+//! to which the volume has used its rate. A request may pass while that lies no more than [`BURST`] ahead of
+//! now, and moves it on by what the request costs. The opening instant is therefore exact. A bucket of tokens
+//! that is refilled by a timer is not: one that gives 10 requests every 10 ms, on a timer of 100 ms, lets 100
+//! pass a second instead of 1,000.
 //!
-//! **The envelope.** Over any span `t` no more than `rate * (t + BURST)` passes, and the one request that ends it.
-//! A request may be larger than the burst: it passes when the bucket is open, and its cost is a debt that
-//! keeps the bucket closed until it is paid.
+//! **The envelope.** Over any span `t` no more than `rate * (t + BURST)` passes, and the one request that
+//! ends it. A request may be larger than the burst: it passes when the bucket is open, and its cost is a debt
+//! that keeps the bucket closed until it is paid.
 //!
-//! **What costs what.** Each request counts as one, a flush too. By its length counts whatever the device may have to read
-//! or write ([`IoKind::may_move_its_length`]): a range of zeroes costs as much as a write of zeroes, for a file that
-//! cannot make holes is written full of them, and a range to be cached as much as a read. A trim costs a request and no
-//! bytes. It is advice: a device that would have to write for it may leave it, and the discard of a whole volume that is
-//! to be formatted would take hours at a cap that its data will never feel. A flush costs no bytes either, and
-//! bandwidth does not hold it: what it makes the device write was charged when it was written.
+//! **What costs what.** Each request counts as one, a flush too. By its length counts whatever the device may
+//! have to read or write ([`IoKind::may_move_its_length`]): a range of zeroes costs as much as a write of
+//! zeroes, for a file that cannot make holes is written full of them, and a range to be cached as much as a
+//! read. A trim costs a request and no bytes. It is advice: a device that would have to write for it may
+//! leave it, and the discard of a whole volume that is to be formatted would take hours at a cap that its
+//! data will never feel. A flush costs no bytes either, and bandwidth does not hold it: what it makes the
+//! device write was charged when it was written.
 //!
-//! **Why a burst of 5 ms.** A driver wakes late, by a timer's slack or because it is busy; what was not sent in the
-//! meantime must be sent afterwards or the rate is lost. 5 ms covers that amply, and is half a percent of a
-//! second: nobody who measures a rate over a second can see it. At rates so low that less than one request falls in 5 ms the
-//! request itself is the burst.
+//! **Why a burst of 5 ms.** A driver wakes late, by a timer's slack or because it is busy; what was not sent
+//! in the meantime must be sent afterwards or the rate is lost. 5 ms covers that amply, and is half a percent
+//! of a second: nobody who measures a rate over a second can see it. At rates so low that less than one
+//! request falls in 5 ms the request itself is the burst.
 //!
-//! **Arithmetic.** Costs and instants are in 2^-32 ns in 128 bits, without a division on the request path. Whole
-//! nanoseconds would do for requests a second but not for bytes: at 100 GB/s a byte takes a hundredth of one.
+//! **Arithmetic.** Costs and instants are in 2^-32 ns in 128 bits, without a division on the request path.
+//! Whole nanoseconds would do for requests a second but not for bytes: at 100 GB/s a byte takes a hundredth
+//! of one.
 
 use weir_model::{Bandwidth, Instant, IoKind, Iops, Span};
 
@@ -42,8 +44,8 @@ pub struct RateGate {
 }
 
 impl RateGate {
-    /// Sets the limits. What the volume has used beyond its rate stays used: a debt of so many requests or bytes is
-    /// paid off at the new rate.
+    /// Sets the limits. What the volume has used beyond its rate stays used: a debt of so many requests or
+    /// bytes is paid off at the new rate.
     pub fn set_limits(&mut self, now: Instant, requests: Option<Iops>, bytes: Option<Bandwidth>) {
         set_cost(&mut self.requests, now, requests.map(ticks_per_request));
         set_cost(&mut self.bytes, now, bytes.map(ticks_per_byte));

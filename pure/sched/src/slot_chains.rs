@@ -1,9 +1,9 @@
 //! First-in-first-out queues with removal from the middle, for things that are known by a dense slot number.
 //!
-//! A `VecDeque` for each volume would make an abort cost as much as the queue is long, and the memory of a queue
-//! that was once long would stay with its volume. Here all queues share one table, indexed by slot; a queue
-//! ([`Chain`]) is two numbers, and an entry knows its neighbours. Nothing is allocated once the table has grown
-//! to the highest number of slots in use.
+//! A `VecDeque` for each volume would make an abort cost as much as the queue is long, and the memory of a
+//! queue that was once long would stay with its volume. Here all queues share one table, indexed by slot; a
+//! queue ([`Chain`]) is two numbers, and an entry knows its neighbours. Nothing is allocated once the table
+//! has grown to the highest number of slots in use.
 
 /// No slot: the end of a chain.
 const NONE: u32 = u32::MAX;
@@ -66,8 +66,8 @@ impl<T> SlotChains<T> {
         chain.last = slot;
     }
 
-    /// Takes the entry of `slot` out of `chain`, wherever it stands there. `chain` must be the one that it was put
-    /// into.
+    /// Takes the entry of `slot` out of `chain`, wherever it stands there. `chain` must be the one that it
+    /// was put into.
     ///
     /// # Panics
     /// If the slot is empty.

@@ -1,5 +1,5 @@
-//! What those get who were promised nothing, while promised work could keep the device full for ever: random loads, a
-//! device of some servers, and half an hour in virtual time.
+//! What those get who were promised nothing, while promised work could keep the device full for ever: random
+//! loads, a device of some servers, and half an hour in virtual time.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,8 @@ struct Pool {
     at_device: BTreeMap<(Instant, u32), (Io, Instant)>,
     next_slot: u32,
     free: Vec<u32>,
-    /// By volume: how long its requests were at the device, how many left, and the longest time between two of these.
+    /// By volume: how long its requests were at the device, how many left, and the longest time between two
+    /// of these.
     seen: Vec<Seen>,
 }
 

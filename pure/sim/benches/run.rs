@@ -1,5 +1,6 @@
-//! Simulated requests a second, with all that belongs to one: clients, engine, control, array, disks, checkers, report.
-//! The budget is 1 us for each. Runs of three lengths, as the cost must not depend on how many came before.
+//! Simulated requests a second, with all that belongs to one: clients, engine, control, array, disks,
+//! checkers, report. The budget is 1 us for each. Runs of three lengths, as the cost must not depend on how
+//! many came before.
 
 #![allow(missing_docs)] // criterion's macros make a function without
 
@@ -24,8 +25,8 @@ impl Observer for Count {
     }
 }
 
-/// Six disks of 10,000 rpm in RAID-5 behind a port of 100 MB/s, and so little NVRAM that it is full within seconds:
-/// until it is, writes cost nothing, and a short run would be faster than a long one.
+/// Six disks of 10,000 rpm in RAID-5 behind a port of 100 MB/s, and so little NVRAM that it is full within
+/// seconds: until it is, writes cost nothing, and a short run would be faster than a long one.
 fn raid_5() -> ArrayOptions {
     let cache = CacheOptions {
         nvram: 8 << 20,

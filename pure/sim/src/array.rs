@@ -1,23 +1,24 @@
 //! An array: logical units behind ports, as one range of bytes.
 //!
 //! A state machine like the engine: told what happens and when, asked what follows; so that the same array is
-//! driven by simulated time in an experiment and by a clock behind a gateway. A driver that is late is made up for:
-//! what was due before it came happens at the time at which it was due.
+//! driven by simulated time in an experiment and by a clock behind a gateway. A driver that is late is made
+//! up for: what was due before it came happens at the time at which it was due.
 //!
-//! **Modelled**: the way of a request. Its data, if it writes, come through a port ([`LinkOptions`](crate::LinkOptions)); the controller
-//! looks at it for a fixed time; one unit, or several at once, do it ([`UnitOptions`](crate::UnitOptions)); its data, if it reads, go out
-//! through the same port. Ports take requests in turn, by their tags. Units follow one another or are striped. A stall
-//! holds back everything inside of the array, as firmware does that hangs: disks end what they do and begin nothing.
-//! Flushes are answered at once if all that was acknowledged is in NVRAM or on disk, which NVRAM makes always true;
-//! without it, when the writes that came before are on disk. Trimming, writing of zeroes, hints and questions about
-//! allocation are matters of tables in memory, and cost the controller's time only.
+//! **Modelled**: the way of a request. Its data, if it writes, come through a port
+//! ([`LinkOptions`](crate::LinkOptions)); the controller looks at it for a fixed time; one unit, or several
+//! at once, do it ([`UnitOptions`](crate::UnitOptions)); its data, if it reads, go out through the same port.
+//! Ports take requests in turn, by their tags. Units follow one another or are striped. A stall holds back
+//! everything inside of the array, as firmware does that hangs: disks end what they do and begin nothing.
+//! Flushes are answered at once if all that was acknowledged is in NVRAM or on disk, which NVRAM makes always
+//! true; without it, when the writes that came before are on disk. Trimming, writing of zeroes, hints and
+//! questions about allocation are matters of tables in memory, and cost the controller's time only.
 //!
-//! **Not modelled**: two controllers that own units and fail over; limits on the commands that a controller can look
-//! at in a second; limits on outstanding commands.
+//! **Not modelled**: two controllers that own units and fail over; limits on the commands that a controller
+//! can look at in a second; limits on outstanding commands.
 //!
-//! **Calibration**: the arrays of the Façade paper, HP's `FC60` (6 disks of 10,000 rpm in RAID-5, 256 MB) and VA-7100
-//! (10 disks of 15,000 rpm, 256 MB), behind Fibre Channel of 100 MB/s; see [`crate::raid`] and [`crate::cache`] for
-//! what their manuals say.
+//! **Calibration**: the arrays of the Façade paper, HP's `FC60` (6 disks of 10,000 rpm in RAID-5, 256 MB) and
+//! VA-7100 (10 disks of 15,000 rpm, 256 MB), behind Fibre Channel of 100 MB/s; see [`crate::raid`] and
+//! [`crate::cache`] for what their manuals say.
 
 pub(crate) mod event;
 mod flushes;
@@ -190,8 +191,8 @@ impl Array {
         self.with_unit(now, unit, |unit, turn| unit.fail(turn, disk));
     }
 
-    /// The first failed disk of a logical unit is replaced, and the new one rebuilt. Nothing, if none has failed, too many
-    /// have, or one is being rebuilt.
+    /// The first failed disk of a logical unit is replaced, and the new one rebuilt. Nothing, if none has
+    /// failed, too many have, or one is being rebuilt.
     ///
     /// # Panics
     /// If there is no such unit.

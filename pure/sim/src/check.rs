@@ -1,26 +1,28 @@
 //! What must hold in every run, watched in every run.
 //!
-//! A simulation is believed, so that a mistake in it, or in the engine that it runs, ends as a wrong figure in a report
-//! if nothing looks for it. The checkers stand between the driver and the engine, keep books of their own, and
-//! stop the run at the first thing that does not agree with them: a log line would be read by nobody.
+//! A simulation is believed, so that a mistake in it, or in the engine that it runs, ends as a wrong figure
+//! in a report if nothing looks for it. The checkers stand between the driver and the engine, keep books of
+//! their own, and stop the run at the first thing that does not agree with them: a log line would be read by
+//! nobody.
 //!
 //! 1. **Each request is answered exactly once**, and reported exactly once with the times that were seen from
 //!    outside ([`ledger`]).
-//! 2. **The depth is never exceeded** but by a volume whose oldest waiting request is due, and by one background request at a
-//!    time within their share of the array's time ([`gates`]). Where a law gives every volume a bound, no volume issues above
-//!    its own, and the sum of all is within the total.
-//! 3. **Nobody is starved beyond its bound.** After each instant no request waits that is due, unless its own volume's
-//!    concurrency or rate holds it back ([`gates`]). That is the bound that Façade §3 gives: a request past its
-//!    deadline passes the depth gate. A volume with a target is due its target less twice its mean time at the
-//!    device after the arrival; the checker works that out for itself ([`account`]). Without such a deadline a request is
-//!    *background*: it goes before no promised request that could go, and does not wait while the depth has room or their
-//!    share is due. Where no depth is bounded nothing is held back, and nothing may wait but for its own volume's limits.
-//! 4. **The SLO windows are right**: what was offered and completed, the mean, the target and the verdict are those of a
-//!    second computation, from the requests themselves ([`account`]).
+//! 2. **The depth is never exceeded** but by a volume whose oldest waiting request is due, and by one
+//!    background request at a time within their share of the array's time ([`gates`]). Where a law gives
+//!    every volume a bound, no volume issues above its own, and the sum of all is within the total.
+//! 3. **Nobody is starved beyond its bound.** After each instant no request waits that is due, unless its own
+//!    volume's concurrency or rate holds it back ([`gates`]). That is the bound that Façade §3 gives: a
+//!    request past its deadline passes the depth gate. A volume with a target is due its target less twice
+//!    its mean time at the device after the arrival; the checker works that out for itself ([`account`]).
+//!    Without such a deadline a request is *background*: it goes before no promised request that could go,
+//!    and does not wait while the depth has room or their share is due. Where no depth is bounded nothing is
+//!    held back, and nothing may wait but for its own volume's limits.
+//! 4. **The SLO windows are right**: what was offered and completed, the mean, the target and the verdict are
+//!    those of a second computation, from the requests themselves ([`account`]).
 //! 5. **Time only goes forward, and does go forward** ([`clock`]).
 //!
-//! **Not checked**: the order in which volumes are served before anybody is due, which is what schedulers differ in,
-//! and how well a law controls, which is an experiment's question.
+//! **Not checked**: the order in which volumes are served before anybody is due, which is what schedulers
+//! differ in, and how well a law controls, which is an experiment's question.
 
 mod account;
 mod clock;

@@ -1,17 +1,17 @@
 //! A disk: arms that seek, platters that turn, a buffer that reads ahead, and a queue of commands.
 //!
-//! **Modelled**: see the parts: [`geometry`] (zones, skew), [`seek`] (the seek curve), [`mechanics`] (settling, head
-//! switch, rotation), [`queue`] (order of service, ageing), [`cache`] (segments, read-ahead). A command costs a fixed
-//! overhead, which is hidden behind the one before if it waited for that. The disk sees a bounded number of commands;
-//! the rest wait before it in the order of their arrival.
-//! **Not modelled**: a write cache, recalibration, defects, errors that are retried, the bus that disks share (a link of
-//! the array). Reads from the medium reach the host as they are read; only those from the buffer take the interface's
-//! time.
-//! **Calibrated** by published figures: see [`presets`].
+//! **Modelled**: see the parts: [`geometry`] (zones, skew), [`seek`] (the seek curve), [`mechanics`]
+//! (settling, head switch, rotation), [`queue`] (order of service, ageing), [`cache`] (segments, read-ahead).
+//! A command costs a fixed overhead, which is hidden behind the one before if it waited for that. The disk
+//! sees a bounded number of commands; the rest wait before it in the order of their arrival. **Not
+//! modelled**: a write cache, recalibration, defects, errors that are retried, the bus that disks share (a
+//! link of the array). Reads from the medium reach the host as they are read; only those from the buffer take
+//! the interface's time. **Calibrated** by published figures: see [`presets`].
 //!
-//! A queueing station with the disk's mean service time has the same throughput at a depth of one, and misses the two
-//! things that a scheduler above it lives from: that a deeper queue makes the disk faster, and that it makes each
-//! request wait longer. Random reads of 4 KiB on one `cheetah-18lp`, a second, by the number outstanding:
+//! A queueing station with the disk's mean service time has the same throughput at a depth of one, and misses
+//! the two things that a scheduler above it lives from: that a deeper queue makes the disk faster, and that
+//! it makes each request wait longer. Random reads of 4 KiB on one `cheetah-18lp`, a second, by the number
+//! outstanding:
 //!
 //! | outstanding | shortest positioning | elevator | in order of arrival | shortest positioning, outermost quarter of the cylinders |
 //! |---:|---:|---:|---:|---:|

@@ -1,6 +1,8 @@
-//! What will happen, in the order in which it will: by time, and at the same time in the order in which it was said.
+//! What will happen, in the order in which it will: by time, and at the same time in the order in which it
+//! was said.
 //!
-//! A binary heap alone would break ties by chance of its layout, and the same seed would no longer give the same run.
+//! A binary heap alone would break ties by chance of its layout, and the same seed would no longer give the
+//! same run.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -1,10 +1,10 @@
 //! A port of an array and the link behind it.
 //!
-//! **Modelled**: two directions, each of which carries one command's data at a time, in the order in which they come,
-//! at a given bandwidth, with a fixed time for each command. A read's data go out, a write's come in. Fibre Channel
-//! carries 100 MB/s each way at 1 Gbit/s (1.0625 GBd, 8b/10b; FC-PH), which is what the arrays of the papers have.
-//! **Not modelled**: frames, buffer credits, arbitration on a loop, commands and replies without data, which take
-//! far less than the data.
+//! **Modelled**: two directions, each of which carries one command's data at a time, in the order in which
+//! they come, at a given bandwidth, with a fixed time for each command. A read's data go out, a write's come
+//! in. Fibre Channel carries 100 MB/s each way at 1 Gbit/s (1.0625 GBd, 8b/10b; FC-PH), which is what the
+//! arrays of the papers have. **Not modelled**: frames, buffer credits, arbitration on a loop, commands and
+//! replies without data, which take far less than the data.
 
 use weir_model::{Bandwidth, Instant, Span};
 

@@ -43,8 +43,8 @@ impl MemberOptions {
         }
     }
 
-    /// Members of this kind, idle, one for each of `streams`, from which come its draws. They share what they have in
-    /// common; this keeps the tables of all disks of an array in the processor's cache.
+    /// Members of this kind, idle, one for each of `streams`, from which come its draws. They share what they
+    /// have in common; this keeps the tables of all disks of an array in the processor's cache.
     ///
     /// # Errors
     /// If there can be no such member.

@@ -1,15 +1,18 @@
-//! Where the bytes of a logical unit are on its members, and which members' bytes a write has to read and write.
+//! Where the bytes of a logical unit are on its members, and which members' bytes a write has to read and
+//! write.
 //!
-//! **Modelled**: striping (RAID-0), mirrored pairs with striping over them (RAID-1; with more than two members also
-//! called RAID-0/1 or 1+0), and striping with rotating parity (RAID-5; Patterson, Gibson, Katz, SIGMOD 1988), placed
-//! left-symmetrically (Lee, Katz, ASPLOS 1991), where a run of as many stripe units as there are members touches each
-//! member once. A small write to RAID-5 reads and writes data and parity, four operations; see [`row_write`]. Pure: it
-//! knows neither time nor what the members are.
+//! **Modelled**: striping (RAID-0), mirrored pairs with striping over them (RAID-1; with more than two
+//! members also called RAID-0/1 or 1+0), and striping with rotating parity (RAID-5; Patterson, Gibson, Katz,
+//! SIGMOD 1988), placed left-symmetrically (Lee, Katz, ASPLOS 1991), where a run of as many stripe units as
+//! there are members touches each member once. A small write to RAID-5 reads and writes data and parity, four
+//! operations; see [`row_write`]. Pure: it knows neither time nor what the members are.
 //!
-//! **Not modelled**: `AutoRAID`'s moving between RAID-1 and RAID-5; a second parity; the time for computing parity.
+//! **Not modelled**: `AutoRAID`'s moving between RAID-1 and RAID-5; a second parity; the time for computing
+//! parity.
 //!
-//! **Calibration**: the `FC60` and VA-7100 of the papers: HP's manual of the `FC60` describes RAID-5 over at most six
-//! disks with the four operations of a small write, and gives a stripe segment of 16 KiB as its example.
+//! **Calibration**: the `FC60` and VA-7100 of the papers: HP's manual of the `FC60` describes RAID-5 over at
+//! most six disks with the four operations of a small write, and gives a stripe segment of 16 KiB as its
+//! example.
 
 pub(crate) mod row_write;
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Named streams of random numbers, all from one seed.
 //!
-//! With one stream for everything, a draw more in one place changes every draw after it in all others, and two runs
-//! that differ in one setting have nothing in common. Here each purpose has a stream of its own, known by its name.
+//! With one stream for everything, a draw more in one place changes every draw after it in all others, and
+//! two runs that differ in one setting have nothing in common. Here each purpose has a stream of its own,
+//! known by its name.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;

@@ -1,7 +1,8 @@
-//! What a run is made of, as plain values: the pool, its array, its volumes, who loads them and what goes wrong.
+//! What a run is made of, as plain values: the pool, its array, its volumes, who loads them and what goes
+//! wrong.
 //!
-//! Everything that happens in a run follows from these values, so that a run can be written down, changed in one place
-//! and run again. Instants are spans after the start.
+//! Everything that happens in a run follows from these values, so that a run can be written down, changed in
+//! one place and run again. Instants are spans after the start.
 
 mod problem;
 
@@ -77,8 +78,8 @@ pub enum Arrivals {
     Poisson(Iops),
     /// At equal distances: so many a second, the first when the phase begins.
     Constant(Iops),
-    /// Each as soon as one before is answered and this time has passed; so many clients. After an error a client
-    /// waits for 10 ms at least.
+    /// Each as soon as one before is answered and this time has passed; so many clients. After an error a
+    /// client waits for 10 ms at least.
     Closed {
         /// How many are outstanding or thinking.
         threads: u32,
@@ -94,8 +95,8 @@ pub enum Locality {
     Uniform,
     /// Some places more often than others: Zipf with this exponent above zero, the places in random order.
     Zipf(f64),
-    /// Runs of so many requests one after the other, each run from a random place. One run at a time, whatever the
-    /// number of clients; one that reaches the volume's end is over.
+    /// Runs of so many requests one after the other, each run from a random place. One run at a time,
+    /// whatever the number of clients; one that reaches the volume's end is over.
     Runs(u32),
 }
 
@@ -125,8 +126,8 @@ pub enum FaultKind {
     },
     /// The array serves nothing for so long.
     Stall(Span),
-    /// A volume stops being loaded, what it has queued is aborted, and it is removed once everything that is at the
-    /// array is answered.
+    /// A volume stops being loaded, what it has queued is aborted, and it is removed once everything that is
+    /// at the array is answered.
     VolumeRemoved {
         /// The volume, from zero.
         volume: usize,

@@ -1,18 +1,20 @@
 //! A flash disk: dies behind channels, a write cache, and the garbage that writing leaves behind.
 //!
-//! **Modelled**: reads of pages, which take a die and then its channel; a link to the host; a write cache that answers
-//! at once and is drained, a programming unit at a time, round robin over the dies while they are not reading; erases;
-//! and, once the blocks that were free have been written, the copies and erases of garbage collection, which take the
-//! same dies (see [`amplification`]). Each die is a time up to which it is busy and a count of what it still has to
-//! program, so that nothing happens by an event of its own and a request costs a few operations, whatever its length.
-//! A read waits for the operation that its die is in, and goes before those that its die has yet to begin.
-//! **Not modelled**: where the translation layer has put a page (its number decides its die, as if at random); a
-//! single-level-cell cache before the rest; suspension of programs; wear; trims (a member has reads and writes only);
-//! reads from the write cache; that sequential overwriting leaves whole blocks empty and so needs no copies.
-//! **Calibrated** by data sheets: see [`SsdOptions::preset`].
+//! **Modelled**: reads of pages, which take a die and then its channel; a link to the host; a write cache
+//! that answers at once and is drained, a programming unit at a time, round robin over the dies while they
+//! are not reading; erases; and, once the blocks that were free have been written, the copies and erases of
+//! garbage collection, which take the same dies (see [`amplification`]). Each die is a time up to which it is
+//! busy and a count of what it still has to program, so that nothing happens by an event of its own and a
+//! request costs a few operations, whatever its length. A read waits for the operation that its die is in,
+//! and goes before those that its die has yet to begin. **Not modelled**: where the translation layer has put
+//! a page (its number decides its die, as if at random); a single-level-cell cache before the rest;
+//! suspension of programs; wear; trims (a member has reads and writes only); reads from the write cache; that
+//! sequential overwriting leaves whole blocks empty and so needs no copies. **Calibrated** by data sheets:
+//! see [`SsdOptions::preset`].
 //!
-//! A station with a fixed service time misses what matters about flash: that reads wait for programs and erases, which
-//! take ten to a hundred times as long, and that writing becomes slower for good once the spare space is used up.
+//! A station with a fixed service time misses what matters about flash: that reads wait for programs and
+//! erases, which take ten to a hundred times as long, and that writing becomes slower for good once the spare
+//! space is used up.
 
 use std::num::NonZeroU32;
 
@@ -107,11 +109,12 @@ impl SsdOptions {
 
     /// The flash disk of this name.
     ///
-    /// `nvme-tlc-500gb` is like a Samsung 970 EVO of 500 GB without its single-level-cell cache (data sheet, 2018:
-    /// sequential reading 3,400 MB/s; writing 600 MB/s beyond that cache; random 4 KiB reads 370,000 a second at a depth
-    /// of 32 by 4 threads and 15,000 at a depth of 1; PCIe 3.0 x4). From these follow, for 8 channels of 2 dies of 256
-    /// Gbit: 41 us for a page, 25 us of overhead and transfer, 870 us to program two pages of 16 KiB. The spare is
-    /// 512 GiB less 500 GB. A block has 2 x 768 pages; an erase takes 3.5 ms, as is usual for this kind of flash.
+    /// `nvme-tlc-500gb` is like a Samsung 970 EVO of 500 GB without its single-level-cell cache (data sheet,
+    /// 2018: sequential reading 3,400 MB/s; writing 600 MB/s beyond that cache; random 4 KiB reads 370,000 a
+    /// second at a depth of 32 by 4 threads and 15,000 at a depth of 1; PCIe 3.0 x4). From these follow, for
+    /// 8 channels of 2 dies of 256 Gbit: 41 us for a page, 25 us of overhead and transfer, 870 us to program
+    /// two pages of 16 KiB. The spare is 512 GiB less 500 GB. A block has 2 x 768 pages; an erase takes 3.5
+    /// ms, as is usual for this kind of flash.
     pub fn preset(name: &str) -> Option<Self> {
         let count = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
         (name == "nvme-tlc-500gb").then_some(Self {

@@ -1,8 +1,9 @@
 //! Servers with one queue before them: the device of queueing theory.
 //!
-//! **Modelled**: k servers, first come first served, a service time that is constant or exponentially distributed.
-//! **Not modelled**: anything that depends on where a request goes or how long it is. It calibrates nothing; its
-//! waiting times are known in closed form (M/M/k, M/D/1), by which the simulation around it is checked.
+//! **Modelled**: k servers, first come first served, a service time that is constant or exponentially
+//! distributed. **Not modelled**: anything that depends on where a request goes or how long it is. It
+//! calibrates nothing; its waiting times are known in closed form (M/M/k, M/D/1), by which the simulation
+//! around it is checked.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;

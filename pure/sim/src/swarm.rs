@@ -1,10 +1,12 @@
 //! Random small scenarios: what nobody would think of to write a test for.
 //!
-//! One seed in four gives a whole cluster ([`crate::cluster`]). Each other gives a pool, an array, one to eight volumes, loads, promises, limits and mishaps, each drawn so that bounds
-//! are met often: windows of a few control periods, deadlines shorter than a stall, depths of one. What a run must
-//! hold is not written down here: the checkers of every run know it ([`crate::Violation`]).
+//! One seed in four gives a whole cluster ([`crate::cluster`]). Each other gives a pool, an array, one to
+//! eight volumes, loads, promises, limits and mishaps, each drawn so that bounds are met often: windows of a
+//! few control periods, deadlines shorter than a stall, depths of one. What a run must hold is not written
+//! down here: the checkers of every run know it ([`crate::Violation`]).
 //!
-//! A scenario is small so that many fit into a minute. Rare combinations are found by many seeds, not by long runs.
+//! A scenario is small so that many fit into a minute. Rare combinations are found by many seeds, not by long
+//! runs.
 
 mod arrays;
 mod loads;
@@ -47,8 +49,8 @@ pub fn scenario(seed: u64) -> Scenario {
     Scenario { seed, duration, engine: engine(&mut stream("engine")), array, volumes, faults }
 }
 
-/// The run of the pool of a seed: that of its scenario, where some volumes are loaded by a made-up recording with requests of
-/// every kind.
+/// The run of the pool of a seed: that of its scenario, where some volumes are loaded by a made-up recording
+/// with requests of every kind.
 pub fn world(seed: u64) -> World {
     let scenario = scenario(seed);
     let mut random = Seed(seed).stream("swarm/recordings");
@@ -88,8 +90,8 @@ fn engine(random: &mut Prng) -> EngineConfig {
     EngineConfig { control, slo_window: span(random, 20, 500), background_share }
 }
 
-/// A span between so many milliseconds, to the nanosecond, so that instants seldom fall together by chance; but one in
-/// four is a whole number of milliseconds, so that they do.
+/// A span between so many milliseconds, to the nanosecond, so that instants seldom fall together by chance;
+/// but one in four is a whole number of milliseconds, so that they do.
 fn span(random: &mut Prng, from_ms: u64, to_ms: u64) -> Span {
     if random.random_bool(0.25) {
         return Span::from_millis(random.random_range(from_ms..=to_ms));

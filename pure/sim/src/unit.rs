@@ -1,14 +1,15 @@
 //! A logical unit: members behind a controller, as one range of bytes.
 //!
 //! **Modelled**: reads and writes as operations on members ([`crate::raid`]), through the controller's memory
-//! ([`crate::cache`]); adjacent parts of a request on one member are one operation; the members of a pair take the reads
-//! by the length of their queues. A member fails: what it was asked for is done without it, if the layout survives that,
-//! and the whole unit is lost if not. A failed member is replaced and rebuilt part after part, at a given pace; what is
-//! rebuilt is healthy.
+//! ([`crate::cache`]); adjacent parts of a request on one member are one operation; the members of a pair
+//! take the reads by the length of their queues. A member fails: what it was asked for is done without it, if
+//! the layout survives that, and the whole unit is lost if not. A failed member is replaced and rebuilt part
+//! after part, at a given pace; what is rebuilt is healthy.
 //!
-//! **Not modelled**: locks between writes to one row that do not come from NVRAM, nor between a write and the rebuilding
-//! of its row; the time until a controller notices that a disk has failed; checksums, retries, sectors that cannot be
-//! read; time on the links between controller and members, which is part of the members' own figures.
+//! **Not modelled**: locks between writes to one row that do not come from NVRAM, nor between a write and the
+//! rebuilding of its row; the time until a controller notices that a disk has failed; checksums, retries,
+//! sectors that cannot be read; time on the links between controller and members, which is part of the
+//! members' own figures.
 //!
 //! **Calibration**: see [`crate::raid`] and [`crate::cache`] for the arrays of the papers.
 
@@ -159,8 +160,8 @@ impl Unit {
         self.settle(turn);
     }
 
-    /// The first failed member is replaced and rebuilt; nothing, if there is none, or the unit is lost, or one is being
-    /// rebuilt already.
+    /// The first failed member is replaced and rebuilt; nothing, if there is none, or the unit is lost, or
+    /// one is being rebuilt already.
     pub(crate) fn start_rebuild(&mut self, turn: &mut Turn<'_>) {
         self.replace_failed(turn);
         self.settle(turn);
@@ -214,8 +215,8 @@ impl Unit {
         self.members.issue(turn, job, extent, write);
     }
 
-    /// Does what follows from jobs that wait for nothing any more, until none is left. A loop and no recursion: one
-    /// read may be waited for by a long chain of others.
+    /// Does what follows from jobs that wait for nothing any more, until none is left. A loop and no
+    /// recursion: one read may be waited for by a long chain of others.
     fn settle(&mut self, turn: &mut Turn<'_>) {
         while let Some(place) = self.ready.pop() {
             match self.jobs[place].kind {
@@ -238,7 +239,8 @@ impl Unit {
             Kind::Free => unreachable!("a job lives until its operations have ended"),
             Kind::Read { .. } if self.lost => self.jobs[place].ok = false,
             Kind::Read { .. } => self.read_from_others(turn, place, extent),
-            // What is not written is in the parity or in the other copy, and what is not read needs another plan.
+            // What is not written is in the parity or in the other copy, and what is not read needs another
+            // plan.
             Kind::Write { .. } => self.jobs[place].again |= !write,
             Kind::Rebuild { .. } => self.jobs[place].ok = false,
         }

@@ -1,17 +1,18 @@
 //! The clients of a volume: when they ask, and for what.
 //!
-//! A client is a small state machine: it says when it wants to act next, is asked for what it wants then, and is told
-//! of answers. It keeps one instant that lies ahead and not a queue of arrivals, so that a run is as cheap at the
-//! hundred millionth request as at the first.
+//! A client is a small state machine: it says when it wants to act next, is asked for what it wants then, and
+//! is told of answers. It keeps one instant that lies ahead and not a queue of arrivals, so that a run is as
+//! cheap at the hundred millionth request as at the first.
 //!
-//! **Modelled**: open arrivals (Poisson, constant) that do not care whether earlier requests were answered; closed
-//! threads that ask, wait and think; phases that change everything at a set time; recorded requests, open loop, at
-//! the instants at which they came. **Not modelled**: dependencies between requests other than a thread's own order,
-//! and clients that give up. Each purpose draws from a random stream of its own, named after the volume, so that
-//! another mix of reads leaves the arrivals as they were.
+//! **Modelled**: open arrivals (Poisson, constant) that do not care whether earlier requests were answered;
+//! closed threads that ask, wait and think; phases that change everything at a set time; recorded requests,
+//! open loop, at the instants at which they came. **Not modelled**: dependencies between requests other than
+//! a thread's own order, and clients that give up. Each purpose draws from a random stream of its own, named
+//! after the volume, so that another mix of reads leaves the arrivals as they were.
 //!
-//! **Threads over a change of phase.** A thread whose request is outstanding when the phase changes goes on as a
-//! thread of the new phase, if that has any left: there are never more outstanding than the larger of the two allows.
+//! **Threads over a change of phase.** A thread whose request is outstanding when the phase changes goes on
+//! as a thread of the new phase, if that has any left: there are never more outstanding than the larger of
+//! the two allows.
 
 mod arrivals;
 mod load;

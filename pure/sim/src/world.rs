@@ -1,15 +1,17 @@
-//! A run: clients, the real engine and an array, driven from each instant at which something happens to the next.
+//! A run: clients, the real engine and an array, driven from each instant at which something happens to the
+//! next.
 //!
-//! **At one instant** things happen in this order: the array finishes, then faults and changes of configuration,
-//! then clients ask, then the engine's timers; and then whatever the engine issues goes to the array. Any order would
-//! do, but it must be one, or the same seed would not give the same run.
+//! **At one instant** things happen in this order: the array finishes, then faults and changes of
+//! configuration, then clients ask, then the engine's timers; and then whatever the engine issues goes to the
+//! array. Any order would do, but it must be one, or the same seed would not give the same run.
 //!
-//! **The end.** A run ends when its duration is over, and not when its last request is answered: a load that an array
-//! cannot serve would have no end. What is outstanding then is counted ([`Outcome::outstanding`]) and has no
-//! latency. The last instant belongs to the run but for new requests, so that the last SLO window is closed.
+//! **The end.** A run ends when its duration is over, and not when its last request is answered: a load that
+//! an array cannot serve would have no end. What is outstanding then is counted ([`Outcome::outstanding`])
+//! and has no latency. The last instant belongs to the run but for new requests, so that the last SLO window
+//! is closed.
 //!
-//! A request goes to the array at the volume's first byte plus its own offset; what the volumes share, they share because
-//! a scenario lays them over each other.
+//! A request goes to the array at the volume's first byte plus its own offset; what the volumes share, they
+//! share because a scenario lays them over each other.
 
 mod agenda;
 mod clients;
@@ -73,9 +75,9 @@ impl World {
         Self { scenario, clients }
     }
 
-    /// The volume of this place is loaded by `trace` instead of by its phases: each request at its time, whether those
-    /// before it were answered or not. Offsets are folded into the volume by modulo; what reaches over its end is
-    /// clipped there.
+    /// The volume of this place is loaded by `trace` instead of by its phases: each request at its time,
+    /// whether those before it were answered or not. Offsets are folded into the volume by modulo; what
+    /// reaches over its end is clipped there.
     ///
     /// # Panics
     /// If there is no such volume.

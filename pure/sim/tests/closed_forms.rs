@@ -1,7 +1,7 @@
 //! The models against what is known in closed form, or from a data sheet.
 //!
-//! A simulator that is wrong by a constant factor still draws plausible curves. Here each model is driven by itself, by a
-//! loop that is too short to be wrong, and must give the number that the textbook gives.
+//! A simulator that is wrong by a constant factor still draws plausible curves. Here each model is driven by
+//! itself, by a loop that is too short to be wrong, and must give the number that the textbook gives.
 
 use std::num::NonZeroU32;
 
@@ -84,7 +84,8 @@ fn assert_near(found: f64, expected: f64, tolerance: f64, what: &str) {
     );
 }
 
-/// The mean time in the queue, in service times, of `count` requests that come at random at `load` of what is served.
+/// The mean time in the queue, in service times, of `count` requests that come at random at `load` of what is
+/// served.
 fn mean_wait(servers: u32, exponential: bool, load: f64, count: u32) -> f64 {
     let service_time = Span::from_millis(1);
     let servers = NonZeroU32::new(servers).unwrap();
@@ -168,7 +169,8 @@ fn the_wait_for_the_sector_is_half_a_turn_on_average() {
     let mut total = 0.0;
     let pauses = 20_000_u32;
     for tag in 0..pauses {
-        // Writes to the first sector of all, so that no seek, no switch and no buffer has a part; at random times.
+        // Writes to the first sector of all, so that no seek, no switch and no buffer has a part; at random
+        // times.
         bench.push(MemberIo { tag, write: true, offset: 0, length: 512 });
         let begin = bench.now;
         bench.finish(Instant::FAR_FUTURE).unwrap();

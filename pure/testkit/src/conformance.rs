@@ -12,9 +12,9 @@ use crate::operations::{Harness, Operation, operations};
 /// How many lists of operations each property is tried with.
 const CASES: u32 = 150;
 
-/// Tests that a scheduler issues each request once, in order within its volume, or gives it back to an abort; that it
-/// is not idle while something waits; that the instants which it names are exact; and that it hands over
-/// everything that waits.
+/// Tests that a scheduler issues each request once, in order within its volume, or gives it back to an abort;
+/// that it is not idle while something waits; that the instants which it names are exact; and that it hands
+/// over everything that waits.
 ///
 /// `$make` takes the [`QueueDepth`] to begin with.
 #[macro_export]
@@ -36,9 +36,9 @@ macro_rules! scheduler_conformance {
     };
 }
 
-/// [`scheduler_conformance!`], and that neither a volume's bound nor, but for what is past due, the depth is exceeded; that
-/// nothing without a promise goes before a promised request that could go; and that what passes the depth without
-/// a promise gets no more than its share of the device.
+/// [`scheduler_conformance!`], and that neither a volume's bound nor, but for what is past due, the depth is
+/// exceeded; that nothing without a promise goes before a promised request that could go; and that what
+/// passes the depth without a promise gets no more than its share of the device.
 ///
 /// `$share` is that share.
 #[macro_export]
@@ -62,8 +62,8 @@ macro_rules! gate_conformance {
     };
 }
 
-/// Runs random operations through a [`Harness`], which checks. `gates`: it has gates, and this share for background
-/// requests.
+/// Runs random operations through a [`Harness`], which checks. `gates`: it has gates, and this share for
+/// background requests.
 ///
 /// # Panics
 /// With the smallest list of operations that breaks a rule.
@@ -73,8 +73,8 @@ pub fn keeps_account<S: Scheduler>(make: impl Fn(QueueDepth) -> S, gates: Option
     });
 }
 
-/// A volume's bound falls while it has more at the device, all of it past due: nothing of it is issued until it has fewer there
-/// than the new bound, from then on never more than that, and all of it leaves.
+/// A volume's bound falls while it has more at the device, all of it past due: nothing of it is issued until
+/// it has fewer there than the new bound, from then on never more than that, and all of it leaves.
 ///
 /// # Panics
 /// With the smallest bounds with which it does not hold.

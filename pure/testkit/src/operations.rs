@@ -89,8 +89,8 @@ pub fn knobs() -> impl Strategy<Value = VolumeKnobs> {
     })
 }
 
-/// A scheduler, and an account of its own of what it holds. Every step panics if the scheduler breaks a rule that
-/// holds for all.
+/// A scheduler, and an account of its own of what it holds. Every step panics if the scheduler breaks a rule
+/// that holds for all.
 #[derive(Debug)]
 pub struct Harness<S> {
     scheduler: S,
@@ -105,7 +105,8 @@ pub struct Harness<S> {
     /// Every request there ever was.
     ids: Vec<IoId>,
     outcomes: Vec<Outcome>,
-    /// If it must obey depth and concurrency: the share of the device that background requests get past the depth.
+    /// If it must obey depth and concurrency: the share of the device that background requests get past the
+    /// depth.
     gates: Option<TimeShare>,
     /// The background request at the device that passed the depth, and when.
     passed: Option<(IoId, Instant)>,
@@ -114,7 +115,8 @@ pub struct Harness<S> {
 }
 
 impl<S: Scheduler> Harness<S> {
-    /// A scheduler with [`VOLUMES`] volumes. `gates`: depth and concurrency bind it, with this share for what is background.
+    /// A scheduler with [`VOLUMES`] volumes. `gates`: depth and concurrency bind it, with this share for what
+    /// is background.
     pub fn new(make: impl FnOnce(QueueDepth) -> S, gates: Option<TimeShare>) -> Self {
         let depth = QueueDepth::new(4);
         let mut scheduler = make(depth);
@@ -239,7 +241,8 @@ impl<S: Scheduler> Harness<S> {
         self.knobs[volume.0 as usize].due_after.is_none()
     }
 
-    /// No request of a promised volume without rates waits, unless its volume has as many at the device as it may.
+    /// No request of a promised volume without rates waits, unless its volume has as many at the device as it
+    /// may.
     fn check_nothing_promised_could_go(&self, background: Io) {
         let could_go = |io: &&Io| {
             let knobs = &self.knobs[io.volume.0 as usize];
@@ -249,7 +252,8 @@ impl<S: Scheduler> Harness<S> {
         assert_eq!(self.queued.iter().find(could_go), None, "{background:?} went before a promise");
     }
 
-    /// A background request passes the depth: none is at the device, and those that passed before had their share.
+    /// A background request passes the depth: none is at the device, and those that passed before had their
+    /// share.
     fn check_passing(&mut self, io: Io, share: TimeShare) {
         let other = self.at_device.iter().find(|other| self.is_background(other.volume));
         assert_eq!(other, None, "{io:?} passes the depth while another is at the device");
@@ -332,8 +336,8 @@ impl<S: Scheduler> Harness<S> {
         self.now = self.now.max(to);
     }
 
-    /// `before` is what it says now. A nanosecond before the instant that it named there must be nothing to issue;
-    /// at that instant, a rate gate must be found open.
+    /// `before` is what it says now. A nanosecond before the instant that it named there must be nothing to
+    /// issue; at that instant, a rate gate must be found open.
     fn check_wake_up(&mut self, before: Dispatch, to: Instant) {
         let named = match before {
             Dispatch::WaitUntil(at) | Dispatch::AtDepth { recheck: Some(at) } if at <= to => at,

@@ -1,7 +1,8 @@
-//! The rules of `Edf`, and nothing that makes them fast: one list of requests, searched from the start each time.
+//! The rules of `Edf`, and nothing that makes them fast: one list of requests, searched from the start each
+//! time.
 //!
-//! It shares the rate gate with the real one. The gate's arithmetic is tested by itself; what is compared here is
-//! what is done with it.
+//! It shares the rate gate with the real one. The gate's arithmetic is tested by itself; what is compared
+//! here is what is done with it.
 
 use std::collections::BTreeMap;
 

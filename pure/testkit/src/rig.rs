@@ -134,7 +134,8 @@ impl Rig {
         }
     }
 
-    /// Drains every `poll_*`; called by everything here, and to be called after the engine was changed by hand.
+    /// Drains every `poll_*`; called by everything here, and to be called after the engine was changed by
+    /// hand.
     pub fn settle(&mut self) {
         while let Dispatch::Issue(io) = self.engine.poll_dispatch(self.now) {
             self.station.start(self.now, io);

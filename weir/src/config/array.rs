@@ -1,7 +1,7 @@
 //! `[array.NAME]`: a simulated disk array, in the text form of the experiments.
 //!
-//! The form is `weir-lab`'s, which reads it with serde, since the same text stands in experiments and in files of its own.
-//! This module only gives it its place here, and gives its errors theirs.
+//! The form is `weir-lab`'s, which reads it with serde, since the same text stands in experiments and in
+//! files of its own. This module only gives it its place here, and gives its errors theirs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,11 +1,13 @@
 //! What was changed since the file was read: `weir set`.
 //!
-//! A change is a value more for a key of the file. The whole is read anew with it, by the code that reads a file, so that
-//! nothing can be set that could not have been written there, and what only several tables together can break is found
-//! too. The alternative, to change single values of what is in force, would be a second set of rules.
+//! A change is a value more for a key of the file. The whole is read anew with it, by the code that reads a
+//! file, so that nothing can be set that could not have been written there, and what only several tables
+//! together can break is found too. The alternative, to change single values of what is in force, would be a
+//! second set of rules.
 //!
-//! A value is bounded in length and nesting before it is read: no value of a key that can be changed comes near these
-//! bounds, and what a parser does with brackets in brackets must not depend on what stands around them.
+//! A value is bounded in length and nesting before it is read: no value of a key that can be changed comes
+//! near these bounds, and what a parser does with brackets in brackets must not depend on what stands around
+//! them.
 
 use std::path::{Path, PathBuf};
 
@@ -101,7 +103,8 @@ impl Source {
             change.value.as_ref().map(|value| format!("{} = {value}\n", label(i)))
         });
         let set: String = lines.collect();
-        // Parsed for itself, behind as much space as the file takes, so that places in it are places in both together.
+        // Parsed for itself, behind as much space as the file takes, so that places in it are places in both
+        // together.
         let behind = " ".repeat(self.text.len() + 1) + &set;
         let both = format!("{}\n{set}", self.text);
         let document = Document::new(&both, self.text.len());
@@ -116,8 +119,8 @@ impl Source {
         }
     }
 
-    /// The same with other values for keys of the table `[table.name]`, as text: `none` takes the key away, and
-    /// `target.iops` stands for a target with this metric.
+    /// The same with other values for keys of the table `[table.name]`, as text: `none` takes the key away,
+    /// and `target.iops` stands for a target with this metric.
     ///
     /// # Errors
     /// If one of them is no key that can be changed, or no value.

@@ -1,7 +1,8 @@
-//! The file of a controller: the array that several gateways serve, what is to be shared out, and who may ask for a part.
+//! The file of a controller: the array that several gateways serve, what is to be shared out, and who may ask
+//! for a part.
 //!
-//! Targets, priorities and limits stand here and nowhere else. If each gateway had its own, a change would have to reach all of
-//! them at once, and a limit would be enforced by each for itself.
+//! Targets, priorities and limits stand here and nowhere else. If each gateway had its own, a change would
+//! have to reach all of them at once, and a limit would be enforced by each for itself.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -204,7 +205,8 @@ fn resolve_volume(section: &Section<'_>, pool: &str, gateways: usize) -> Control
     volume
 }
 
-/// Each volume needs a request at each gateway, and so much is left for a gateway that is away: half an equal share.
+/// Each volume needs a request at each gateway, and so much is left for a gateway that is away: half an equal
+/// share.
 fn check_total(section: &Section<'_>, total: TotalConcurrency, volumes: usize, gateways: usize) {
     let Some(total) = total.requests() else { return };
     let least = 2 * volumes * gateways;

@@ -1,15 +1,16 @@
 //! What is wrong with a configuration file, one line for each problem.
 //!
-//! A message of the TOML or serde crates spans several lines and says what the parser wanted. An operator needs
-//! the place, the key, what stands there, and what may stand there instead; so every rule of this module makes a
-//! [`Problem`] out of just these four.
+//! A message of the TOML or serde crates spans several lines and says what the parser wanted. An operator
+//! needs the place, the key, what stands there, and what may stand there instead; so every rule of this
+//! module makes a [`Problem`] out of just these four.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How many problems are shown: a file of another kind may have a hundred thousand, and nobody mends more than these at a time.
+/// How many problems are shown: a file of another kind may have a hundred thousand, and nobody mends more
+/// than these at a time.
 const MOST_SHOWN: usize = 100;
 
 /// Why a file is no configuration.
@@ -83,7 +84,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The text without line ends and other control characters: what was typed goes into logs, where each problem is a line.
+/// The text without line ends and other control characters: what was typed goes into logs, where each problem
+/// is a line.
 fn one_line(text: &str) -> Cow<'_, str> {
     if text.contains(char::is_control) {
         Cow::Owned(text.replace(char::is_control, " "))

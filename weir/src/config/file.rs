@@ -1,7 +1,8 @@
 //! The bytes of a configuration file, and no more than a configuration can have.
 //!
-//! A running server reads its file anew at each SIGHUP. To open a pipe would stop it until somebody writes there, and to
-//! read a device or a file of gigabytes would cost it its memory. So only a regular file is read, and only to a bound.
+//! A running server reads its file anew at each SIGHUP. To open a pipe would stop it until somebody writes
+//! there, and to read a device or a file of gigabytes would cost it its memory. So only a regular file is
+//! read, and only to a bound.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};

@@ -28,8 +28,8 @@ pub(super) const KEYS: &[&str] = &[
     "api_body_bytes",
 ];
 
-/// The largest payload that the NBD protocol lets a client send without having asked for the server's limit; a
-/// connection that cannot hold one such request would never get it done.
+/// The largest payload that the NBD protocol lets a client send without having asked for the server's limit;
+/// a connection that cannot hold one such request would never get it done.
 const LARGEST_REQUEST: ByteSize = ByteSize::mib(32);
 
 /// The default of `bytes_in_flight`, unless the promises need more.
@@ -153,8 +153,8 @@ pub(super) fn resolve(root: &Section<'_>, promises: u64) -> Limits {
     limits
 }
 
-/// The default follows from the promises: each volume that has one owns room for the largest request, and as much again
-/// is shared.
+/// The default follows from the promises: each volume that has one owns room for the largest request, and as
+/// much again is shared.
 fn default_bytes_in_flight(promises: u64) -> (ByteSize, &'static str) {
     let enough = ByteSize(promises.saturating_mul(2 * LARGEST_REQUEST.as_u64()));
     if enough > BYTES_IN_FLIGHT {

@@ -2,12 +2,12 @@
 //!
 //! Reading is split from judging. [`reader`] knows the text (lines, key paths, what is unknown or of a wrong
 //! type), [`accepts`] what single values may be, and each other file one kind of table; [`rules`] holds what
-//! only several tables together can break. Every problem of a file is reported in one go, as
-//! `weir.toml:12: volume.db.slo[1].read: found "10 sec?"; accepted: a duration such as "5ms", from 1us to 1h`.
+//! only several tables together can break. Every problem of a file is reported in one go, as `weir.toml:12:
+//! volume.db.slo[1].read: found "10 sec?"; accepted: a duration such as "5ms", from 1us to 1h`.
 //!
-//! What comes out depends on no other part of the gateway than the vocabulary of `weir-model`; `compose.rs` makes
-//! devices, engines and listeners out of it. `docs/config.md` is the operator's view of this module; a test
-//! compares the two key by key.
+//! What comes out depends on no other part of the gateway than the vocabulary of `weir-model`; `compose.rs`
+//! makes devices, engines and listeners out of it. `docs/config.md` is the operator's view of this module; a
+//! test compares the two key by key.
 
 mod accepts;
 mod array;

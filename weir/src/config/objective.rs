@@ -1,4 +1,5 @@
-//! `target` and `priority` of a volume: what it is to get under Maestro's law, and how much it counts that it does.
+//! `target` and `priority` of a volume: what it is to get under Maestro's law, and how much it counts that it
+//! does.
 
 use weir_model::{Percentile, Priority, Span, Target};
 

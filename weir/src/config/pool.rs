@@ -1,4 +1,5 @@
-//! `[pool.NAME]` and `[station.NAME]`: the devices that volumes share, and what decides which requests they see.
+//! `[pool.NAME]` and `[station.NAME]`: the devices that volumes share, and what decides which requests they
+//! see.
 
 use std::fmt;
 use std::num::NonZeroU32;

@@ -1,9 +1,9 @@
 //! The file as it was written: TOML tables whose every value knows its line and its full key.
 //!
-//! Deserialising into structs would end at the first error, name no key path, and word it after the parser. The
-//! table that the `toml` crate parses keeps the place of every key and value, so it is read directly: a
-//! [`Section`] is asked for each key with what the key accepts, and notes a [`Problem`] for what is amiss, so that
-//! one run reports them all.
+//! Deserialising into structs would end at the first error, name no key path, and word it after the parser.
+//! The table that the `toml` crate parses keeps the place of every key and value, so it is read directly: a
+//! [`Section`] is asked for each key with what the key accepts, and notes a [`Problem`] for what is amiss, so
+//! that one run reports them all.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -65,8 +65,8 @@ impl<'t> Document<'t> {
         DeTable::parse(&self.text[..self.file]).map_err(|error| self.note_syntax(&error)).ok()
     }
 
-    /// The values that were set, from the same text with blanks in place of the file; nothing and a problem if it is no
-    /// TOML.
+    /// The values that were set, from the same text with blanks in place of the file; nothing and a problem
+    /// if it is no TOML.
     pub(super) fn parse_changes<'c>(&self, behind: &'c str) -> Option<Spanned<DeTable<'c>>> {
         DeTable::parse(behind).map_err(|error| self.note_syntax(&error)).ok()
     }
@@ -94,8 +94,8 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// The full path of the key at `span`. The parser hands out no table in this case, so that the header of the
-    /// table is looked for in the text; the path only serves the message.
+    /// The full path of the key at `span`. The parser hands out no table in this case, so that the header of
+    /// the table is looked for in the text; the path only serves the message.
     fn duplicate_key(&self, span: &Range<usize>) -> String {
         let before = self.text.get(..span.start).unwrap_or_default();
         let before = &before[..before.rfind('\n').map_or(0, |end| end + 1)]; // the end of a line is a place to cut
@@ -204,8 +204,8 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// The elements of the array `key`; none if it is missing. An empty array is a problem, and so is anything
-    /// that is no array.
+    /// The elements of the array `key`; none if it is missing. An empty array is a problem, and so is
+    /// anything that is no array.
     pub(super) fn elements(&self, key: &str, accepted: &str) -> Vec<Element<'d>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let Some(array) = value.get_ref().as_array().filter(|array| !array.is_empty()) else {
@@ -248,7 +248,8 @@ impl<'d> Section<'d> {
         self.entries(key, &format!("tables [{key}.NAME]")).unwrap_or_default()
     }
 
-    /// What stands in the table `key`, by name; nothing if it is missing. Anything that is no table is a problem.
+    /// What stands in the table `key`, by name; nothing if it is missing. Anything that is no table is a
+    /// problem.
     pub(super) fn entries(&self, key: &str, accepted: &str) -> Option<Vec<(String, Element<'d>)>> {
         let element = Element { document: self.document, value: self.value(key)?, path: self.path_of(key) };
         let entries = element.entries();
@@ -328,7 +329,8 @@ impl<'d> Element<'d> {
         }
     }
 
-    /// Every value in it that is no table and no array: its full key, and the value as it is written, without quotes.
+    /// Every value in it that is no table and no array: its full key, and the value as it is written, without
+    /// quotes.
     pub(super) fn written(&self) -> Vec<(String, Resolved<String>)> {
         let mut values = Vec::new();
         self.document.list(&self.path, self.value, &mut values);
@@ -422,8 +424,8 @@ impl<'d> Document<'d> {
     }
 }
 
-/// The full path of the value, within `value` at `path`, that an error at `span` is about: the innermost whose key or
-/// value has the span in it.
+/// The full path of the value, within `value` at `path`, that an error at `span` is about: the innermost
+/// whose key or value has the span in it.
 fn innermost(path: String, value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> String {
     let holds = |outer: &Range<usize>| outer.start <= span.start && span.end <= outer.end;
     let within: Option<(String, &Spanned<DeValue<'_>>)> = match value.get_ref() {

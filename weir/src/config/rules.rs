@@ -1,5 +1,5 @@
-//! What only several tables together can break: names that lead nowhere, devices used twice, settings that nobody
-//! would enforce.
+//! What only several tables together can break: names that lead nowhere, devices used twice, settings that
+//! nobody would enforce.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,8 +61,8 @@ fn check_size(section: &Section<'_>, volume: &Volume) {
     }
 }
 
-/// Refuses what the controller of an array says of a volume for all gateways: a limit of each for itself would be several
-/// times the limit.
+/// Refuses what the controller of an array says of a volume for all gateways: a limit of each for itself
+/// would be several times the limit.
 fn refuse_what_is_shared_out(section: &Section<'_>, pool: &str) {
     for key in OBJECTIVE.iter().chain(&CAPS).chain(&["slo"]) {
         if section.has(key) {
@@ -102,7 +102,8 @@ fn check_control(section: &Section<'_>, pool: &str, control: &Control) {
     }
 }
 
-/// Every volume needs one of the requests that its pool may have at the device, at each port, and may have as many.
+/// Every volume needs one of the requests that its pool may have at the device, at each port, and may have as
+/// many.
 pub(super) fn check_totals(
     pools: &[(String, Section<'_>)],
     volumes: &[(String, Section<'_>)],
@@ -154,8 +155,8 @@ pub(super) fn promises(pools: &BTreeMap<String, Pool>, volumes: &BTreeMap<String
     volumes.values().filter(is_promised).count() as u64
 }
 
-/// Holds the volumes against each other: a station or an array has one pool, a file one volume, and an array room for
-/// its volumes.
+/// Holds the volumes against each other: a station or an array has one pool, a file one volume, and an array
+/// room for its volumes.
 pub(super) fn check_sharing(sections: &[(String, Section<'_>)], config: &Config) {
     let mut device_users: BTreeMap<String, (&str, &Volume)> = BTreeMap::new();
     let mut file_users: BTreeMap<PathBuf, &str> = BTreeMap::new();

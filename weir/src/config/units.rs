@@ -1,9 +1,10 @@
 //! Quantities as text, such as `"5ms"`, `"64KiB"`, `"1200iops"`, `"100MiB/s"`: to values and back.
 //!
-//! A bare number would leave the unit to the reader's memory. The crates that read the units are lenient in places
-//! where two readers may understand two things, and what is ambiguous is refused here: `bytesize` takes `"20G"` for
-//! 20,000,000,000 where disk tools mean 20 GiB, `"1Mb"` for a megabyte, `"20"` for bytes, and a number beyond
-//! 64 bits for the largest one. `humantime` takes `"1M"` for a month; no setting here lasts that long.
+//! A bare number would leave the unit to the reader's memory. The crates that read the units are lenient in
+//! places where two readers may understand two things, and what is ambiguous is refused here: `bytesize`
+//! takes `"20G"` for 20,000,000,000 where disk tools mean 20 GiB, `"1Mb"` for a megabyte, `"20"` for bytes,
+//! and a number beyond 64 bits for the largest one. `humantime` takes `"1M"` for a month; no setting here
+//! lasts that long.
 
 use std::time::Duration;
 

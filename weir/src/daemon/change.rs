@@ -1,5 +1,5 @@
-//! `weir set`, at the server: a change is judged as the file is, and put in force or refused as a whole. It lasts until the
-//! file is read again.
+//! `weir set`, at the server: a change is judged as the file is, and put in force or refused as a whole. It
+//! lasts until the file is read again.
 
 use weir_api::{Asked, Change};
 use weir_model::Span;
@@ -8,8 +8,8 @@ use super::Daemon;
 use crate::config::{Source, units};
 use crate::failure::Failure;
 
-/// Puts a change in force, and answers the client that asked for it. If a reload is under way, the change is in force until
-/// that ends, and the answer says so.
+/// Puts a change in force, and answers the client that asked for it. If a reload is under way, the change is
+/// in force until that ends, and the answer says so.
 pub(super) async fn carry_out<D: Daemon>(daemon: &mut D, source: &mut Source, asked: Asked, reloading: bool) {
     let Asked { change, answer } = asked;
     let done = put_in_force(daemon, source, &change, reloading).await;

@@ -1,8 +1,8 @@
 //! How many lines of each kind may be written: a burst, and then one now and then. Pure: time is an argument.
 //!
-//! A kind is a place in the code that writes lines, so there are as many as the program has such places: the table cannot
-//! grow. One allowance for all kinds would let a flood of one kind hide the others; one for each peer would be a table that
-//! peers can grow.
+//! A kind is a place in the code that writes lines, so there are as many as the program has such places: the
+//! table cannot grow. One allowance for all kinds would let a flood of one kind hide the others; one for each
+//! peer would be a table that peers can grow.
 
 use std::collections::HashMap;
 use std::hash::Hash;

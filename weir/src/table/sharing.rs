@@ -1,5 +1,5 @@
-//! How the requests that an array takes are shared out, as tables for people: what is desired, in force and achieved, and
-//! how it came to that.
+//! How the requests that an array takes are shared out, as tables for people: what is desired, in force and
+//! achieved, and how it came to that.
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
 use weir_gateway::{

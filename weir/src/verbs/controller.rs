@@ -23,7 +23,8 @@ struct Running {
     server: Arc<Server>,
     /// Where gateways find it, and where it tells about itself.
     addresses: Vec<String>,
-    /// Changes that somebody asks for at the control socket. One end is held here, so that there may always be another.
+    /// Changes that somebody asks for at the control socket. One end is held here, so that there may always
+    /// be another.
     asked: (mpsc::Sender<Asked>, mpsc::Receiver<Asked>),
 }
 

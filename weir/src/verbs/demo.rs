@@ -1,8 +1,8 @@
 //! `weir demo`: what weir is for, on this machine's own disk, in half a minute.
 //!
-//! Two volumes on files in one pool. A paced "database" reads at random, and is promised four times the mean latency
-//! that it has alone; a greedy "backup" reads as fast as it can. First nobody is in control, then Façade is. The
-//! clients come in through NBD like anybody else, from threads of their own.
+//! Two volumes on files in one pool. A paced "database" reads at random, and is promised four times the mean
+//! latency that it has alone; a greedy "backup" reads as fast as it can. First nobody is in control, then
+//! Façade is. The clients come in through NBD like anybody else, from threads of their own.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -35,7 +35,8 @@ const SETTLING: Duration = Duration::from_secs(2);
 /// How to show it.
 #[derive(Args, Debug)]
 pub(crate) struct DemoArguments {
-    /// Where the two files of 256 MiB go while it runs [default: the system's directory for large temporary files]
+    /// Where the two files of 256 MiB go while it runs [default: the system's directory for large temporary
+    /// files]
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Seconds that each of the two parts is judged for

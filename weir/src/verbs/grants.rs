@@ -1,8 +1,9 @@
-//! `weir grants RECORDING...`: what volumes were let do, and when, by the recordings of any number of gateways.
+//! `weir grants RECORDING...`: what volumes were let do, and when, by the recordings of any number of
+//! gateways.
 //!
-//! Gateways of one array are processes of their own, each with a recording of its own. Whether together they ever had more
-//! at the array than they should is seen only when what all of them were granted is put in the order of its time. The
-//! instants of one machine can be compared; those of several cannot.
+//! Gateways of one array are processes of their own, each with a recording of its own. Whether together they
+//! ever had more at the array than they should is seen only when what all of them were granted is put in the
+//! order of its time. The instants of one machine can be compared; those of several cannot.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
@@ -27,8 +28,8 @@ pub(crate) struct GrantsArguments {
     /// Recordings of `weir record`, or directories of its --out; all of one machine
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Print no list. Check instead that the bounds of all volumes never add up to more than this number of requests; if
-    /// they do, the exit status is 1
+    /// Print no list. Check instead that the bounds of all volumes never add up to more than this number of
+    /// requests; if they do, the exit status is 1
     #[arg(long)]
     total: Option<NonZeroU32>,
 }
@@ -46,8 +47,8 @@ struct Change {
 enum What {
     Granted(VolumeId, Grant, GrantedBy),
     Removed(VolumeId),
-    /// A lease is over: from then on nothing goes to the device with what was granted, however late the gateway comes to say so. What
-    /// each volume falls back to; one that is not here, to one request.
+    /// A lease is over: from then on nothing goes to the device with what was granted, however late the
+    /// gateway comes to say so. What each volume falls back to; one that is not here, to one request.
     Lapsed(BTreeMap<VolumeId, u32>),
     /// The recording ends, and with it what its volumes may do.
     Ended,
@@ -69,8 +70,8 @@ pub(crate) fn grants(arguments: &GrantsArguments) -> Result<(), Failure> {
     }
 }
 
-/// The changes of all recordings in the order of their time; of one instant, in the order of the recordings. One entry of each is
-/// in memory, as a recording may be longer than that.
+/// The changes of all recordings in the order of their time; of one instant, in the order of the recordings.
+/// One entry of each is in memory, as a recording may be longer than that.
 struct Merged {
     recordings: Vec<Recorded>,
     /// The next change of each.
@@ -192,7 +193,8 @@ fn list(files: &[PathBuf], changes: Merged) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The highest sum that there ever was, against what it may be. What changes at one instant counts when all of it has.
+/// The highest sum that there ever was, against what it may be. What changes at one instant counts when all
+/// of it has.
 fn check(changes: impl Iterator<Item = Result<Change, ReadError>>, total: NonZeroU32) -> Result<(), Failure> {
     let mut bounds = Bounds::default();
     let (mut highest, mut number, mut now) = (0, 0_u64, Instant::ORIGIN);

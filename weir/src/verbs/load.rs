@@ -16,8 +16,8 @@ use crate::failure::Failure;
 pub(crate) struct LoadArguments {
     /// The export: nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH
     target: Target,
-    /// Requests a second over all connections (open loop), such as 500iops; without it, each reply brings the next
-    /// request (closed loop)
+    /// Requests a second over all connections (open loop), such as 500iops; without it, each reply brings the
+    /// next request (closed loop)
     #[arg(long, value_parser = iops)]
     rate: Option<Iops>,
     /// How the requests of an open loop are spread
@@ -26,8 +26,8 @@ pub(crate) struct LoadArguments {
     /// Connections
     #[arg(long, default_value_t = 1)]
     connections: u32,
-    /// Requests outstanding on each connection: held there by a closed loop, at most by an open one [default: 32
-    /// closed, 1024 open]
+    /// Requests outstanding on each connection: held there by a closed loop, at most by an open one [default:
+    /// 32 closed, 1024 open]
     #[arg(long)]
     depth: Option<u32>,
     /// Reads in a hundred requests; the rest are writes

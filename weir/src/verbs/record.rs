@@ -1,7 +1,7 @@
 //! `weir record FILE --out DIR`: serves, and keeps what every pool's engine was told and decided.
 //!
-//! The recording begins with the engine, so that there is no way to turn it on at a server that runs: what an engine
-//! decides hangs on all that it saw, and its state is not written down.
+//! The recording begins with the engine, so that there is no way to turn it on at a server that runs: what an
+//! engine decides hangs on all that it saw, and its state is not written down.
 
 use std::cell::RefCell;
 use std::fs;
@@ -29,8 +29,8 @@ pub(crate) struct RecordArguments {
     file: PathBuf,
     /// Directory for the recordings, one file POOL.decisions for each pool; new or empty
     ///
-    /// A pool is recorded from its start on, volumes and pools that a reload adds included. If the disk cannot keep up,
-    /// clients are not held back: the recording ends there, and the exit status is 1.
+    /// A pool is recorded from its start on, volumes and pools that a reload adds included. If the disk
+    /// cannot keep up, clients are not held back: the recording ends there, and the exit status is 1.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }

@@ -1,9 +1,10 @@
-//! `weir replay TRACE --pool FILE`: a recorded load on a pool with a simulated array, in simulated or in real time.
+//! `weir replay TRACE --pool FILE`: a recorded load on a pool with a simulated array, in simulated or in real
+//! time.
 //!
-//! The two are made to be compared: the same requests, the same engine, the same array, the same figures in the same
-//! table. In simulated time an hour takes seconds, and nothing but the array and the engine takes any time. In real
-//! time the requests go through sockets and threads to a gateway, and to its array, which answers when the clock says
-//! so.
+//! The two are made to be compared: the same requests, the same engine, the same array, the same figures in
+//! the same table. In simulated time an hour takes seconds, and nothing but the array and the engine takes
+//! any time. In real time the requests go through sockets and threads to a gateway, and to its array, which
+//! answers when the clock says so.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -28,8 +29,8 @@ use report::Report;
 /// What to replay, on what.
 #[derive(Args, Debug)]
 pub(crate) struct ReplayArguments {
-    /// The trace, compressed with gzip or zstd or not: CSV with t_us,op,offset,length; MSR Cambridge CSV; SPC ASCII;
-    /// blkparse text; fio iolog version 2 or 3
+    /// The trace, compressed with gzip or zstd or not: CSV with t_us,op,offset,length; MSR Cambridge CSV; SPC
+    /// ASCII; blkparse text; fio iolog version 2 or 3
     trace: PathBuf,
     /// A configuration file, with the volume on a simulated array, unless there is a --server: backend =
     /// "array:NAME:/path"
@@ -41,7 +42,8 @@ pub(crate) struct ReplayArguments {
     /// By how much faster than recorded
     #[arg(long, default_value = "1x", value_parser = recording::speed)]
     speed: f64,
-    /// In simulated time, or in real time through a gateway of its own, whose volumes are empty and gone afterwards
+    /// In simulated time, or in real time through a gateway of its own, whose volumes are empty and gone
+    /// afterwards
     #[arg(long, value_enum, default_value = "sim")]
     against: Against,
     /// In real time through this server instead, which serves FILE: nbd://HOST:PORT/VOLUME or

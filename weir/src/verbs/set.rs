@@ -1,7 +1,7 @@
 //! `weir set`: another target, priority or limit for what a running server serves.
 //!
-//! The server judges it as it judges its file, and puts it in force or refuses it as a whole. It lasts until the server reads
-//! its file again.
+//! The server judges it as it judges its file, and puts it in force or refuses it as a whole. It lasts until
+//! the server reads its file again.
 
 use std::io::Write;
 
@@ -18,8 +18,9 @@ pub(crate) struct SetArguments {
     kind: Kind,
     /// Its name
     name: String,
-    /// For a volume: priority=4, target.latency=5ms, target.p95=20ms, target.throughput=20MiB/s, target.iops=900,
-    /// max_iops=1200iops, max_bandwidth=100MiB/s, max_concurrency=64; for a pool: total_concurrency=80. KEY=none takes it away
+    /// For a volume: priority=4, target.latency=5ms, target.p95=20ms, target.throughput=20MiB/s,
+    /// target.iops=900, max_iops=1200iops, max_bandwidth=100MiB/s, max_concurrency=64; for a pool:
+    /// total_concurrency=80. KEY=none takes it away
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
     /// The server: its configuration file, or its control socket

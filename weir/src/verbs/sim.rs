@@ -1,7 +1,8 @@
 //! `weir sim swarm`: random scenarios in simulated time, with every checker on.
 //!
-//! A failure is of use only if it can be had again: each run is one seed, and the line of one that fails is the command
-//! that repeats it. That also holds for a panic, which the engine answers a broken invariant with.
+//! A failure is of use only if it can be had again: each run is one seed, and the line of one that fails is
+//! the command that repeats it. That also holds for a panic, which the engine answers a broken invariant
+//! with.
 
 use std::fmt;
 use std::io::Write;

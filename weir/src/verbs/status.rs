@@ -40,8 +40,8 @@ impl Answer {
     }
 }
 
-/// What a gateway tells about itself, which is named by its configuration file, the URL of its metrics address or its
-/// control socket.
+/// What a gateway tells about itself, which is named by its configuration file, the URL of its metrics
+/// address or its control socket.
 ///
 /// # Errors
 /// If `source` is no gateway that answers.

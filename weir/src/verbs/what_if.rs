@@ -1,8 +1,9 @@
-//! `weir whatif FILE --trace VOLUME=TRACE`: would the promises of a proposed configuration hold? In simulated time,
-//! from what its volumes, or others like them, have asked for once.
+//! `weir whatif FILE --trace VOLUME=TRACE`: would the promises of a proposed configuration hold? In simulated
+//! time, from what its volumes, or others like them, have asked for once.
 //!
-//! Each pool with a traced volume is run twice with the very same requests: as proposed, and as it is today. Volumes
-//! without a trace are idle. With several traces all start at once, and the run is over when the longest is.
+//! Each pool with a traced volume is run twice with the very same requests: as proposed, and as it is today.
+//! Volumes without a trace are idle. With several traces all start at once, and the run is over when the
+//! longest is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -33,8 +34,8 @@ use report::Row;
 pub(crate) struct WhatIfArguments {
     /// The proposed configuration; the pools of the traced volumes are on simulated arrays
     file: PathBuf,
-    /// What a volume is asked for: a trace as `weir replay` takes it, and by how much faster than recorded. For
-    /// several volumes, several times
+    /// What a volume is asked for: a trace as `weir replay` takes it, and by how much faster than recorded.
+    /// For several volumes, several times
     #[arg(long = "trace", value_name = "VOLUME=PATH[@SPEEDx]", required = true)]
     traces: Vec<TraceArgument>,
     /// The configuration of today, to compare with

@@ -29,8 +29,8 @@ fn refused_in_one_line(scene: &Scene, rest: &str, expected: &[&str]) {
     assert_eq!(scene.listing(), before, "{rest}");
 }
 
-/// As [`refused_in_one_line`], and the line names the file of the configuration, a line of it, the key, what was
-/// found and what is accepted.
+/// As [`refused_in_one_line`], and the line names the file of the configuration, a line of it, the key, what
+/// was found and what is accepted.
 fn refused_key(scene: &Scene, rest: &str, key: &str, found: &str, accepted: &str) {
     let place = format!("{}:", scene.text("weir.toml"));
     let (key, found, accepted) =

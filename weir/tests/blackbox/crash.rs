@@ -1,9 +1,11 @@
-//! Killed in the middle of writes, a hundred times in all: what was flushed is there. For a file, for another server behind,
-//! and through two gateways before one array; those through Linux's own client and ext4 are in `vm`.
+//! Killed in the middle of writes, a hundred times in all: what was flushed is there. For a file, for another
+//! server behind, and through two gateways before one array; those through Linux's own client and ext4 are in
+//! `vm`.
 //!
-//! SIGKILL takes the process and leaves the kernel, so that this finds whatever the gateway acknowledges while it
-//! still holds it. What a power failure would take from the kernel is for the flush to have written; that it asks
-//! for that is checked in `weir-backend`. A server with a volatile cache, which is killed too, loses what was not flushed.
+//! SIGKILL takes the process and leaves the kernel, so that this finds whatever the gateway acknowledges
+//! while it still holds it. What a power failure would take from the kernel is for the flush to have written;
+//! that it asks for that is checked in `weir-backend`. A server with a volatile cache, which is killed too,
+//! loses what was not flushed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -69,8 +71,8 @@ impl Writer {
     }
 }
 
-/// Writes on two connections, to one server or to one each, and flushes at each server, until `acks` writes are acknowledged.
-/// There are writes, and every other time a flush too, under way then.
+/// Writes on two connections, to one server or to one each, and flushes at each server, until `acks` writes
+/// are acknowledged. There are writes, and every other time a flush too, under way then.
 fn write_until_it_is_time(servers: &[Server], round: u64, acks: u64, known: &mut Known) -> [Writer; 2] {
     let mut writers = [Writer::new(servers, 0), Writer::new(servers, 1)];
     let choices = bytes(round, 1 << 16);
@@ -109,8 +111,8 @@ fn write_until_it_is_time(servers: &[Server], round: u64, acks: u64, known: &mut
     writers
 }
 
-/// Flushes at each server, which covers what it has acknowledged before, on any connection. With `is_last` nobody waits for
-/// the flushes, and true is returned.
+/// Flushes at each server, which covers what it has acknowledged before, on any connection. With `is_last`
+/// nobody waits for the flushes, and true is returned.
 fn flush_each(servers: &[Server], writers: &mut [Writer; 2], is_last: bool, known: &mut Known) -> bool {
     for server in 0..servers.len() {
         let here = writers.iter_mut().filter(|writer| writer.server == server);

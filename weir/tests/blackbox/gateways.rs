@@ -1,6 +1,8 @@
-//! One array behind two gateways and a controller, from outside: who may do how much, whoever is killed or lies.
+//! One array behind two gateways and a controller, from outside: who may do how much, whoever is killed or
+//! lies.
 //!
-//! Each test has its controller at a loopback address of its own, where nothing else takes the port of one that was killed.
+//! Each test has its controller at a loopback address of its own, where nothing else takes the port of one
+//! that was killed.
 
 use serde_json::Value;
 

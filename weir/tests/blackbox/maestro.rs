@@ -1,4 +1,5 @@
-//! A pool under Maestro's law, from outside: bounds at the device, changes while serving, and what is told about them.
+//! A pool under Maestro's law, from outside: bounds at the device, changes while serving, and what is told
+//! about them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -66,8 +67,8 @@ struct Seen {
     bounds: Vec<u32>,
 }
 
-/// Reads the recording of a pool, and holds every request that goes to the device against the bounds that its volume has
-/// then. Returns what was seen of each volume.
+/// Reads the recording of a pool, and holds every request that goes to the device against the bounds that its
+/// volume has then. Returns what was seen of each volume.
 fn check_bounds(path: &Path) -> BTreeMap<VolumeId, Seen> {
     let mut reader = Reader::open(path).unwrap();
     let mut volumes: BTreeMap<VolumeId, Seen> = BTreeMap::new();

@@ -1,9 +1,11 @@
-//! Tests of the `weir` binary from outside: configuration files in, real clients on its sockets, exit codes out.
+//! Tests of the `weir` binary from outside: configuration files in, real clients on its sockets, exit codes
+//! out.
 //!
-//! One program for all of them, since every integration-test file is linked on its own. Each test has a directory
-//! and a server of its own and no fixed port, so that they run side by side. Nothing is synchronised by sleeping:
-//! a test blocks on what it waits for (a line, a reply, the end of a process), with a limit beyond which it fails;
-//! the few figures that nobody announces are polled, see `harness::wait_until`.
+//! One program for all of them, since every integration-test file is linked on its own. Each test has a
+//! directory and a server of its own and no fixed port, so that they run side by side. Nothing is
+//! synchronised by sleeping: a test blocks on what it waits for (a line, a reply, the end of a process), with
+//! a limit beyond which it fails; the few figures that nobody announces are polled, see
+//! `harness::wait_until`.
 
 mod array;
 mod bad_input;

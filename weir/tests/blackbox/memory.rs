@@ -1,5 +1,5 @@
-//! Little memory for many clients: it is bounded, comes back from those that hold it for nothing, and its want slows
-//! everybody down but stops nobody.
+//! Little memory for many clients: it is bounded, comes back from those that hold it for nothing, and its
+//! want slows everybody down but stops nobody.
 
 use std::thread;
 
@@ -86,8 +86,8 @@ fn what_was_read_and_waits_does_not_lock_out_the_largest_request() {
     parsed(&mut hog, &[(command::WRITE, 0, 32 * MIB)], &[]);
     let mut largest = RawClient::connect(&server, "v");
     parsed(&mut largest, &[(command::READ, 0, 32 * MIB)], &[]);
-    // Each waits behind it, with as much after its first request as is read at a time. Together more than what the
-    // largest request leaves.
+    // Each waits behind it, with as much after its first request as is read at a time. Together more than
+    // what the largest request leaves.
     let small = (command::WRITE, u64::from(32 * MIB), 60_000);
     let mut others: Vec<_> = (0..24).map(|_| RawClient::connect(&server, "v")).collect();
     for client in &mut others {

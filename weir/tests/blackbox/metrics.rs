@@ -7,8 +7,8 @@ use crate::harness::{Flags, Outcome, Program, RawClient, Scene, Server, bytes, c
 /// Samples by name and labels, such as `weir_pool_queued{pool="p"}`.
 type Samples = BTreeMap<String, f64>;
 
-/// Reads OpenMetrics text, more strictly than scrapers do: every family has its type and help before its samples,
-/// every sample a family, and the text an end.
+/// Reads OpenMetrics text, more strictly than scrapers do: every family has its type and help before its
+/// samples, every sample a family, and the text an end.
 fn parse(text: &str) -> Samples {
     let mut samples = Samples::new();
     let mut types = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Requests that few clients send, through libnbd with its own checks off, and handshakes out of the ordinary.
+//! Requests that few clients send, through libnbd with its own checks off, and handshakes out of the
+//! ordinary.
 
 use crate::harness::{Flags, RawClient, Scene, Server, bytes, command, python};
 

@@ -31,7 +31,8 @@ pub(super) fn others_are_undisturbed(server: &Server) {
     }
 }
 
-/// Memory beyond what it had at first stays within what the limits allow, and what the allocator rounds up to.
+/// Memory beyond what it had at first stays within what the limits allow, and what the allocator rounds up
+/// to.
 fn assert_bounded(server: &Server, before_kib: u64) {
     let grown = server.resident_kib().saturating_sub(before_kib) / 1024;
     assert!(
@@ -58,7 +59,8 @@ fn clients_that_never_read_their_replies_are_held_back() {
         others_are_undisturbed(&server);
         assert_bounded(&server, before);
     }
-    // Once they read, they get everything that they asked for, but for the request that was not sent to its end.
+    // Once they read, they get everything that they asked for, but for the request that was not sent to its
+    // end.
     let read_all = |mut client: RawClient| {
         move || {
             while client.outstanding() > 1 {

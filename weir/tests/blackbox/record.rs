@@ -1,5 +1,5 @@
-//! `weir record` and `weir replay --decisions`: what a server decided under load is decided again, and what was changed in
-//! a recording is found.
+//! `weir record` and `weir replay --decisions`: what a server decided under load is decided again, and what
+//! was changed in a recording is found.
 
 use std::fs;
 use std::path::Path;
@@ -72,8 +72,8 @@ fn a_recording_that_was_changed_is_told_from_the_first_difference_on() {
     assert!(log.contains("ok: true") && log.contains("decided now") && log.contains("ok: false"), "{log}");
 }
 
-/// Copies a recording, but lets the device fail the first request that is answered after so many entries. Returns the
-/// number of the entry that can no longer be right: the report of it.
+/// Copies a recording, but lets the device fail the first request that is answered after so many entries.
+/// Returns the number of the entry that can no longer be right: the report of it.
 fn rewrite(from: &Path, to: &Path, after: usize) -> usize {
     let mut reader = Reader::open(from).unwrap();
     let mut entries = Vec::new();

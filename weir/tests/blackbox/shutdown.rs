@@ -10,7 +10,8 @@ use crate::harness::{
 
 const ESHUTDOWN: u32 = 108;
 
-/// A server with the volume `v`, and a client that has sent `writes` writes that are all known to have arrived.
+/// A server with the volume `v`, and a client that has sent `writes` writes that are all known to have
+/// arrived.
 fn with_writes_under_way(scene: &Scene, writes: u64, more: &str) -> (Server, RawClient) {
     let backend = scene.backend("v.img");
     let server = scene.serve(&format!(

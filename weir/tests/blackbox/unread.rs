@@ -1,5 +1,5 @@
-//! Replies that a client has not read yet when what they came from goes: a pool, or the server. They are owed to it
-//! none the less, for the time that it has.
+//! Replies that a client has not read yet when what they came from goes: a pool, or the server. They are owed
+//! to it none the less, for the time that it has.
 
 use std::fs;
 
@@ -23,8 +23,8 @@ fn config(with_going: bool) -> String {
     format!("{}{going}", pool("p", "steady"))
 }
 
-/// A client of `going` to which 24 reads of 1 MiB are owed, all of which the server has accepted; and their data, in
-/// the order of their cookies.
+/// A client of `going` to which 24 reads of 1 MiB are owed, all of which the server has accepted; and their
+/// data, in the order of their cookies.
 struct Unread {
     client: RawClient,
     cookies: Vec<u64>,
@@ -38,7 +38,8 @@ impl Unread {
         for (number, data) in (0..).zip(&data) {
             client.write(number * u64::from(MIB), data);
         }
-        // In one piece with the reads, and refused without asking a device: all is parsed when it is answered.
+        // In one piece with the reads, and refused without asking a device: all is parsed when it is
+        // answered.
         let beyond = (command::READ, u64::from(UNREAD * MIB), 1);
         let reads = (0..UNREAD).map(|number| (command::READ, u64::from(number * MIB), MIB));
         let cookies = client.send_together(&[beyond].into_iter().chain(reads).collect::<Vec<_>>());

@@ -1,7 +1,8 @@
-//! Volumes on another server: nbdkit, qemu-nbd and weir itself behind weir; killed in the middle, and started again.
+//! Volumes on another server: nbdkit, qemu-nbd and weir itself behind weir; killed in the middle, and started
+//! again.
 //!
-//! `nbdkit --filter=cache cache=writeback` is a server with a volatile cache: what was not flushed is gone when it is
-//! killed, as with a disk that loses its power.
+//! `nbdkit --filter=cache cache=writeback` is a server with a volatile cache: what was not flushed is gone
+//! when it is killed, as with a disk that loses its power.
 
 use std::collections::BTreeMap;
 use std::fs::File;

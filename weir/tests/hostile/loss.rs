@@ -1,7 +1,7 @@
 //! Storage that loses what it was given: no client takes for durable what is not, whoever found out first.
 //!
-//! What a device does wrong is injected, so that these run anywhere. The kernel's own way of losing data, with a file system
-//! above it, is in `vm`; a server with a volatile cache is in `upstream`.
+//! What a device does wrong is injected, so that these run anywhere. The kernel's own way of losing data,
+//! with a file system above it, is in `vm`; a server with a volatile cache is in `upstream`.
 
 use crate::harness::{Flags, RawClient, Scene, Server, block, command, status, wait_until};
 

@@ -1,4 +1,5 @@
-//! Many connections that are closed at a time with much that waits: what a close costs is what the connection had.
+//! Many connections that are closed at a time with much that waits: what a close costs is what the connection
+//! had.
 
 use super::neighbour::Neighbour;
 use crate::harness::{RawClient, Scene, Server, command, status, wait_until};

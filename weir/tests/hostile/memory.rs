@@ -8,8 +8,8 @@ const LIMIT_MIB: u64 = 64;
 /// The volume, which is in memory.
 const VOLUME_MIB: u64 = 32;
 
-/// For the program itself: code that it has not run before, stacks, the buffer of a thread for what it reads, tables, what
-/// the allocator keeps, and 69 KiB that each of the 24 connections has of its own.
+/// For the program itself: code that it has not run before, stacks, the buffer of a thread for what it reads,
+/// tables, what the allocator keeps, and 69 KiB that each of the 24 connections has of its own.
 const ALLOWED_MIB: u64 = 16;
 
 const DEAF: usize = 24;

@@ -1,8 +1,8 @@
 //! Mutated messages over real sockets: what clients say, with something wrong in it, thousands of times over.
 //!
-//! The parsers are tried by themselves in `weir-fuzz`, faster and deeper. Here they stand where they are used: with
-//! buffers, budgets, queues and a device behind them. `WEIR_FUZZ_MESSAGES` says how many messages are sent, and
-//! `WEIR_FUZZ_SEED` which.
+//! The parsers are tried by themselves in `weir-fuzz`, faster and deeper. Here they stand where they are
+//! used: with buffers, budgets, queues and a device behind them. `WEIR_FUZZ_MESSAGES` says how many messages
+//! are sent, and `WEIR_FUZZ_SEED` which.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -15,8 +15,8 @@ use weir_fuzz::{Effort, Script, mutate, targets, transcripts};
 use super::neighbour::Neighbour;
 use crate::harness::{Scene, Server, connect_silently};
 
-/// What the server may have resident beyond `limits.bytes_in_flight` and what it had before: buffers that are kept for
-/// the next request, and what the allocator of a debug build does not give back.
+/// What the server may have resident beyond `limits.bytes_in_flight` and what it had before: buffers that are
+/// kept for the next request, and what the allocator of a debug build does not give back.
 const ALLOWANCE_KIB: u64 = 96 << 10;
 
 /// `limits.bytes_in_flight` of the server.

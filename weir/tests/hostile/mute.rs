@@ -1,4 +1,5 @@
-//! A device that never answers: an upstream server that accepts and says nothing. No command of the operator waits for it.
+//! A device that never answers: an upstream server that accepts and says nothing. No command of the operator
+//! waits for it.
 
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;

@@ -9,8 +9,8 @@ use crate::harness::{RawClient, Server, block, wait_until};
 /// Blocks of 4 KiB that it goes through.
 const BLOCKS: u64 = 64;
 
-/// A client of one volume that writes a block, reads it back, compares, and begins again. It flushes once each time
-/// it has been through all its blocks.
+/// A client of one volume that writes a block, reads it back, compares, and begins again. It flushes once
+/// each time it has been through all its blocks.
 pub(crate) struct Neighbour {
     rounds: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -40,8 +40,8 @@ impl Neighbour {
         Self { rounds, stop, thread: Some(thread::spawn(work)) }
     }
 
-    /// Waits until it has been through `rounds` more rounds. A caller whose attack goes on until this returns has shown
-    /// that the attack does not stop the neighbour.
+    /// Waits until it has been through `rounds` more rounds. A caller whose attack goes on until this returns
+    /// has shown that the attack does not stop the neighbour.
     ///
     /// # Panics
     /// If it does not get through, or got a wrong answer.

@@ -1,4 +1,5 @@
-//! Clients that begin what they do not finish: large writes whose data does not come, and connections that are left.
+//! Clients that begin what they do not finish: large writes whose data does not come, and connections that
+//! are left.
 
 use super::neighbour::Neighbour;
 use crate::harness::{RawClient, Scene, Server, bytes, command, status, wait_until};
@@ -18,7 +19,8 @@ fn serve(scene: &Scene, bytes_in_flight: &str, rest: &str) -> Server {
     ))
 }
 
-/// Connections that each announce a write of 32 MiB and send a byte of it. All of it has been read by the server.
+/// Connections that each announce a write of 32 MiB and send a byte of it. All of it has been read by the
+/// server.
 fn announce_writes(server: &Server, export: &str) -> Vec<RawClient> {
     let announce = |_| {
         let mut client = RawClient::connect(server, export);
@@ -129,7 +131,8 @@ fn what_a_client_holds_is_free_when_it_goes_though_nobody_reads_from_it() {
     let before = queued();
     let request = |at: u32| (command::READ, u64::from(at * MIB), 8 * MIB);
     let requests = [request(0), request(8), request(16), request(24)];
-    // Over TCP, a stream that ends behind requests that were not read may end with a goodbye; so nothing is left unread.
+    // Over TCP, a stream that ends behind requests that were not read may end with a goodbye; so nothing is
+    // left unread.
     for (connect, sent) in [(RawClient::connect as fn(&Server, &str) -> _, 4), (RawClient::connect_tcp, 3)] {
         let mut held = connect(&server, "slow");
         held.send_together(&requests[..sent]);

@@ -1,4 +1,5 @@
-//! A server behind weir that breaks the protocol, or does not answer: what it does is between it and its own volume.
+//! A server behind weir that breaks the protocol, or does not answer: what it does is between it and its own
+//! volume.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -296,7 +297,8 @@ impl Gate {
 /// The longest range of zeroes that a client can ask for, in whole blocks.
 const MOST_ZEROES: u32 = u32::MAX - 4095;
 
-/// A server of 8 GiB without write zeroes that reads nothing until the gate is open, and counts the writes from then on.
+/// A server of 8 GiB without write zeroes that reads nothing until the gate is open, and counts the writes
+/// from then on.
 fn reluctant(gate: &Arc<Gate>, writes: &Arc<Mutex<u64>>) -> Upstream {
     let (gate, writes) = (Arc::clone(gate), Arc::clone(writes));
     Upstream::start(8 << 30, move |mut wire| {

@@ -1,7 +1,8 @@
-//! Clients of a capped volume that ask for much with few bytes: long ranges of zeroes, trims, ranges to be cached, flushes.
+//! Clients of a capped volume that ask for much with few bytes: long ranges of zeroes, trims, ranges to be
+//! cached, flushes.
 //!
-//! The caps are so low that what passes them in the time of any test is what passes at once. What the device did is read
-//! from the counters, so that nothing here hangs on how fast the machine is.
+//! The caps are so low that what passes them in the time of any test is what passes at once. What the device
+//! did is read from the counters, so that nothing here hangs on how fast the machine is.
 
 use super::neighbour::Neighbour;
 use crate::harness::{Flags, RawClient, Scene, Server, command, get, status, wait_until};
@@ -15,8 +16,8 @@ const PIECE: u64 = 32 << 20;
 /// Rounds of the neighbour that show that it works on.
 const ROUNDS: u64 = 300;
 
-/// A server of a volume `attacked` with this cap, and of a volume `good` beside it in the same pool, which is promised a
-/// latency.
+/// A server of a volume `attacked` with this cap, and of a volume `good` beside it in the same pool, which is
+/// promised a latency.
 fn serve(scene: &Scene, cap: &str) -> Server {
     let (attacked, good) = (scene.backend("attacked.img"), scene.backend("good.img"));
     scene.serve(&format!(

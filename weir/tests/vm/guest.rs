@@ -115,7 +115,8 @@ fn a_disk_that_loses_writes_is_told_to_every_client_and_stops_ext4() {
     in_guest("a_disk_that_loses_writes_is_told_to_every_client_and_stops_ext4", || {
         let scene = Scene::new();
         let small = scene.file("small");
-        // An image on a file system that is too small for it, as a loop device. Allocated is what ext4 needs of it.
+        // An image on a file system that is too small for it, as a loop device. Allocated is what ext4 needs
+        // of it.
         let device = shell(&format!(
             "mkdir {0}; mount -t tmpfs -o size=96m small {0}; truncate -s 512M {0}/image; losetup -f --show {0}/image",
             small.display()

@@ -63,7 +63,8 @@ impl Disk {
         self.netlink("reconnect", server, connections);
     }
 
-    /// Disconnects it: what is under way fails. Without this the kernel waits 30 s for the answers of a server that is gone.
+    /// Disconnects it: what is under way fails. Without this the kernel waits 30 s for the answers of a
+    /// server that is gone.
     pub(super) fn cut(&self) {
         shell(&format!("nbd-client -d {} >&2", self.path));
     }

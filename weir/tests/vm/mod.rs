@@ -1,8 +1,9 @@
-//! Linux's own NBD client and its file systems on weir, in a virtual machine with a stock kernel: no test may load modules
-//! into the kernel of a developer's machine, make its file systems fail, or wait for an unmount that hangs.
+//! Linux's own NBD client and its file systems on weir, in a virtual machine with a stock kernel: no test may
+//! load modules into the kernel of a developer's machine, make its file systems fail, or wait for an unmount
+//! that hangs.
 //!
-//! The guest runs this same program. The first of the tests in `guest` that runs on a machine boots a guest for all of them,
-//! as a boot costs more than most of them do, and each then tells how it went there.
+//! The guest runs this same program. The first of the tests in `guest` that runs on a machine boots a guest
+//! for all of them, as a boot costs more than most of them do, and each then tells how it went there.
 
 use std::process::Command;
 use std::sync::OnceLock;

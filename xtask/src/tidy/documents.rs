@@ -1,4 +1,5 @@
-//! What the documents promise is there: crates, symbols, link targets; and each manifest takes the lints of all.
+//! What the documents promise is there: crates, symbols, link targets; and each manifest takes the lints of
+//! all.
 
 use super::finding::Finding;
 use super::tree::{File, Tree};
@@ -69,7 +70,8 @@ pub(super) fn lints_are_inherited(tree: &Tree, manifest: &str) -> Option<Finding
     (!inherited).then(|| Finding::new(manifest, 1, "lints of its own", "[lints] workspace = true"))
 }
 
-/// Every link of a Markdown file to a file of the repository leads somewhere. Headings (`#…`) are not checked.
+/// Every link of a Markdown file to a file of the repository leads somewhere. Headings (`#…`) are not
+/// checked.
 pub(super) fn links(file: &File, has: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     if !file.path.ends_with(".md") {
         return Vec::new();

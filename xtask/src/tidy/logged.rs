@@ -1,4 +1,5 @@
-//! A line of the log that a peer can cause names the peer: by that field `weir/src/log.rs` knows which lines to limit.
+//! A line of the log that a peer can cause names the peer: by that field `weir/src/log.rs` knows which lines
+//! to limit.
 
 use super::finding::Finding;
 use super::source::{RustFile, has_word};
@@ -14,7 +15,8 @@ const NO_PEER: &str = "No peer: ";
 
 const MACROS: [&str; 5] = ["error!(", "warn!(", "info!(", "debug!(", "trace!("];
 
-/// Each place that writes lines has a field that names a peer, or a comment before it that says why no peer can cause it.
+/// Each place that writes lines has a field that names a peer, or a comment before it that says why no peer
+/// can cause it.
 pub(super) fn peers_are_named(file: &RustFile<'_>) -> Vec<Finding> {
     if !SEE_PEERS.iter().any(|folder| file.path.starts_with(folder)) {
         return Vec::new();

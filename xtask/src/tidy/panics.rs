@@ -1,10 +1,12 @@
-//! Where outside data could end the program: every place outside tests, in the crates that read such data, at which Rust
-//! may panic. They are counted by file and kind in `xtask/panics.txt`, so that no new one goes unseen.
+//! Where outside data could end the program: every place outside tests, in the crates that read such data, at
+//! which Rust may panic. They are counted by file and kind in `xtask/panics.txt`, so that no new one goes
+//! unseen.
 //!
-//! Clippy's `indexing_slicing` and `expect_used` know such places exactly, but one attribute with a reason for each of
-//! several hundred would bury the code in which most of them cannot happen. `pure/nbd`, where every byte is a peer's,
-//! has these lints on. For the rest a count is enough to make somebody look: it must not rise, and where it falls the
-//! list is to fall with it. `unwrap()` says nothing about why it cannot fail and is forbidden; an `expect` must say it.
+//! Clippy's `indexing_slicing` and `expect_used` know such places exactly, but one attribute with a reason
+//! for each of several hundred would bury the code in which most of them cannot happen. `pure/nbd`, where
+//! every byte is a peer's, has these lints on. For the rest a count is enough to make somebody look: it must
+//! not rise, and where it falls the list is to fall with it. `unwrap()` says nothing about why it cannot fail
+//! and is forbidden; an `expect` must say it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -168,7 +170,8 @@ fn test_modules(file: &RustFile<'_>) -> Vec<String> {
         .collect()
 }
 
-/// The lines of code that not only tests compile: without each item behind `#[cfg(test)]`, up to the brace that closes it.
+/// The lines of code that not only tests compile: without each item behind `#[cfg(test)]`, up to the brace
+/// that closes it.
 fn code_outside_tests<'f>(file: &'f RustFile<'_>) -> Vec<(usize, &'f str)> {
     let mut outside = Vec::new();
     let mut lines = file.code_lines();

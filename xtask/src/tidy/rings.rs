@@ -1,8 +1,9 @@
 //! Who may depend on whom: the rings of ARCHITECTURE.md.
 //!
-//! What decides (`pure/`) must not know what touches the world (`io/`), or it can no longer run in simulated time;
-//! and the simulator and the gateway must not know each other, or each gets its own engine. A model of the simulator may
-//! stand in for a device, though: a backend drives a simulated array by the clock, and the lab runs experiments.
+//! What decides (`pure/`) must not know what touches the world (`io/`), or it can no longer run in simulated
+//! time; and the simulator and the gateway must not know each other, or each gets its own engine. A model of
+//! the simulator may stand in for a device, though: a backend drives a simulated array by the clock, and the
+//! lab runs experiments.
 
 use super::finding::Finding;
 use super::tree::Member;

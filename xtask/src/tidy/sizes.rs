@@ -2,7 +2,10 @@
 
 use super::finding::Finding;
 use super::source::RustFile;
+use super::tree::File;
 
+/// Columns of a line of text, as of code (rustfmt.toml).
+const MOST_COLUMNS: usize = 110;
 const MOST_LINES: usize = 1_000;
 const MOST_FUNCTION_LINES: usize = 80;
 
@@ -18,6 +21,30 @@ pub(super) fn lines(file: &RustFile<'_>) -> Option<Finding> {
     let what = format!("a file of {lines} lines");
     (lines > MOST_LINES)
         .then(|| Finding::new(file.path, 1, what, format!("at most {MOST_LINES}, split by purpose")))
+}
+
+/// Lines of text and comments are no wider than lines of code. Tables, quoted output and links stay as they
+/// are, as a line of these cannot be broken; so do reports, which the benchmarks write.
+pub(super) fn columns(file: &File) -> Vec<Finding> {
+    let is_rust = file.path.ends_with(".rs");
+    if !is_rust && (!file.path.ends_with(".md") || file.path.starts_with("bench/results/")) {
+        return Vec::new();
+    }
+    let (mut quoted, mut findings) = (false, Vec::new());
+    for (line, text) in (1..).zip(file.text.lines()) {
+        let words = text.trim_start().trim_start_matches(['/', '!']).trim_start();
+        if is_rust && !text.trim_start().starts_with("//") {
+            continue;
+        }
+        quoted ^= words.starts_with("```");
+        let may_break = !quoted && !words.starts_with(['|', '[', '!']) && words.contains(' ');
+        let columns = text.chars().count();
+        if may_break && columns > MOST_COLUMNS {
+            let what = format!("a line of {columns} columns");
+            findings.push(Finding::new(&file.path, line, what, format!("at most {MOST_COLUMNS}")));
+        }
+    }
+    findings
 }
 
 /// A function fits a screen. Counted from the line of `fn` to that of its closing brace.
@@ -50,8 +77,8 @@ fn functions_of(code: &str) -> Vec<(usize, String, usize)> {
     functions
 }
 
-/// Where the body of the function ends that begins here; nothing if it has none. A `;` before the body ends it
-/// unless it is within brackets, as in `[u8; 4]`.
+/// Where the body of the function ends that begins here; nothing if it has none. A `;` before the body ends
+/// it unless it is within brackets, as in `[u8; 4]`.
 fn body_end(function: &str) -> Option<usize> {
     let (mut brackets, mut braces) = (0_i32, 0_i32);
     for (at, byte) in function.bytes().enumerate() {
@@ -96,6 +123,19 @@ mod tests {
         assert_eq!(functions(&RustFile::new("x.rs", &function(80))), []);
         let found = functions(&RustFile::new("x.rs", &function(81)));
         assert_eq!(found[0].to_string(), "x.rs:2: fn g has 81 lines; instead: at most 80");
+    }
+
+    #[test]
+    fn a_line_of_text_that_is_wider_than_code_is_found_and_a_table_is_not() {
+        let found = |path: &str, text: String| columns(&File { path: path.to_owned(), text }).len();
+        let wide = format!("word {}", "x".repeat(106));
+        assert_eq!(found("x.md", wide.clone()), 1);
+        assert_eq!(found("x.md", wide[1..].to_owned()), 0, "110 columns");
+        assert_eq!(found("x.rs", format!("    /// {wide}")), 1);
+        assert_eq!(found("x.rs", format!("let x = \"{wide}\";")), 0, "that is code, which rustfmt sees to");
+        assert_eq!(found("x.md", format!("| {wide} |")), 0);
+        assert_eq!(found("x.md", format!("```text\n{wide}\n```")), 0);
+        assert_eq!(found("x.md", "x".repeat(200)), 0, "it cannot be broken");
     }
 
     #[test]

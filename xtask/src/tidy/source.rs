@@ -1,8 +1,8 @@
 //! A Rust file, split into what is code and what is comment, line for line.
 //!
 //! The rules ask for words and braces, and a word in a string is not the word in code. A whole parser (`syn`)
-//! would be another dependency, of another version than that of the derive macros, for rules that only need to
-//! know strings from code. The limit: what a macro expands to is not seen.
+//! would be another dependency, of another version than that of the derive macros, for rules that only need
+//! to know strings from code. The limit: what a macro expands to is not seen.
 
 use super::tree::File;
 

@@ -38,7 +38,8 @@ pub(super) struct Member {
     pub(super) manifest: String,
     /// The crates it names in its manifest.
     pub(super) dependencies: Vec<Dependency>,
-    /// What is linked into it, at any depth: dependencies of dependencies, without those of tests and build scripts.
+    /// What is linked into it, at any depth: dependencies of dependencies, without those of tests and build
+    /// scripts.
     pub(super) linked: BTreeSet<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Where a law shares out the requests at the device: what each volume is to get, what it may do, and what it got.
+//! Where a law shares out the requests at the device: what each volume is to get, what it may do, and what it
+//! got.
 
 use std::fmt::Error;
 

@@ -7,8 +7,9 @@ use weir_sim::Seed;
 /// From which an array's draws follow; the same at each start, as a real array is the same.
 pub const ARRAY_SEED: Seed = Seed(1);
 
-/// The bytes of an array of `capacity` that a volume of `size` gets, which is not larger, beside others that have `taken`
-/// theirs: the first gap that is large enough. If there is none, it shares the array's end with others.
+/// The bytes of an array of `capacity` that a volume of `size` gets, which is not larger, beside others that
+/// have `taken` theirs: the first gap that is large enough. If there is none, it shares the array's end with
+/// others.
 ///
 /// In simulated time just as behind a gateway, so that heads travel between the volumes as far in both.
 ///

@@ -1,7 +1,7 @@
 //! Opens, creates, locks and sizes a file, and finds out what it can do.
 //!
-//! All of it happens before anything is served, and what it did can be taken back, so that a start-up that fails
-//! elsewhere leaves the disk as it was.
+//! All of it happens before anything is served, and what it did can be taken back, so that a start-up that
+//! fails elsewhere leaves the disk as it was.
 
 use std::fs;
 use std::io;
@@ -52,8 +52,8 @@ impl OpenFile {
         self
     }
 
-    /// Says so if the file was made longer: it may have been cut off. To be called when it is served, as a start that fails
-    /// takes it back.
+    /// Says so if the file was made longer: it may have been cut off. To be called when it is served, as a
+    /// start that fails takes it back.
     pub(crate) fn tell_if_longer(&self) {
         if let Before::Shorter(before @ 1..) = self.before {
             let (path, size) = (self.descriptors.path.display(), self.size);

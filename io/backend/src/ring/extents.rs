@@ -1,8 +1,8 @@
 //! Which parts of a file are allocated: `lseek` with `SEEK_DATA` and `SEEK_HOLE`.
 //!
-//! These may wait for the disk, and io_uring has nothing for it, so that they run on a thread of tokio's pool for
-//! blocking calls. Such questions are rare and are asked in bulk, so that a thread for each is cheap enough; a client
-//! that asks many at a time waits for those before.
+//! These may wait for the disk, and io_uring has nothing for it, so that they run on a thread of tokio's pool
+//! for blocking calls. Such questions are rare and are asked in bulk, so that a thread for each is cheap
+//! enough; a client that asks many at a time waits for those before.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;

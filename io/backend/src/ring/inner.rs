@@ -93,7 +93,8 @@ pub(super) struct Inner {
     capacity: usize,
     /// What zeroes are written from.
     zeroes: Option<Buffer>,
-    /// The slots of requests that may write zeroes for long, by file and token: those that can end before they are done.
+    /// The slots of requests that may write zeroes for long, by file and token: those that can end before
+    /// they are done.
     fills: BTreeMap<(usize, Token), usize>,
     /// Each with where its answer goes, if not to the driver.
     questions: Vec<(Question, Option<Kept>)>,
@@ -256,8 +257,9 @@ impl Inner {
         let zeroes = &mut self.zeroes;
         let entry = build(&self.files[slot.file], &slot.operation, zeroes).user_data(key as u64);
         // SAFETY: the entry points into the slot's buffer, or into `zeroes`. Both stay where they are and are
-        // not looked at until the kernel is done: a slot is removed by its completion only, `zeroes` never, and
-        // `drop` waits for what is in flight. The entry's file stays open for as long as the slot is there.
+        // not looked at until the kernel is done: a slot is removed by its completion only, `zeroes` never,
+        // and `drop` waits for what is in flight. The entry's file stays open for as long as the slot is
+        // there.
         while unsafe { self.ring.get_mut().submission().push(&entry) }.is_err() {
             if !self.enter() {
                 return false;
@@ -350,8 +352,9 @@ impl Inner {
 }
 
 impl File {
-    /// Looks whether a regular file is as long as what is served of it. Asks nobody but this kernel, so that it does not wait
-    /// for a file system on the network. (A block device has no length here; that its end has moved, reads tell.)
+    /// Looks whether a regular file is as long as what is served of it. Asks nobody but this kernel, so that
+    /// it does not wait for a file system on the network. (A block device has no length here; that its end
+    /// has moved, reads tell.)
     fn look_for_end(&mut self) {
         let was_whole = !self.abilities.is_cut_off();
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;

@@ -1,14 +1,16 @@
-//! What a request to a file is to the kernel: one step after the other, each decided by how the one before went.
+//! What a request to a file is to the kernel: one step after the other, each decided by how the one before
+//! went.
 //!
-//! Most requests are one step. A short transfer takes another for the rest; zeroes that the file system cannot
-//! make are written; trims and zeroes that must be durable are followed by `fdatasync`. Nothing here talks to
-//! the kernel, so that each turn can be tested without one.
+//! Most requests are one step. A short transfer takes another for the rest; zeroes that the file system
+//! cannot make are written; trims and zeroes that must be durable are followed by `fdatasync`. Nothing here
+//! talks to the kernel, so that each turn can be tested without one.
 //!
-//! **A file that is cut off while it is served** has lost what lay beyond its new end. The kernel answers a read there
-//! with no bytes and no error. To make zeroes of these would tell the client that nothing is amiss, so the read fails. What
-//! was noticed once is remembered: from then on every request fails that reaches beyond the end, and every flush, as data
-//! that was answered and not flushed may have been there. Writes fail there too: the file would grow again, with a
-//! hole before the write that reads as zeroes. The file has to be opened again after somebody has seen to it.
+//! **A file that is cut off while it is served** has lost what lay beyond its new end. The kernel answers a
+//! read there with no bytes and no error. To make zeroes of these would tell the client that nothing is
+//! amiss, so the read fails. What was noticed once is remembered: from then on every request fails that
+//! reaches beyond the end, and every flush, as data that was answered and not flushed may have been there.
+//! Writes fail there too: the file would grow again, with a hole before the write that reads as zeroes. The
+//! file has to be opened again after somebody has seen to it.
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -20,8 +22,9 @@ use crate::{DeviceRequest, Extent, Finished};
 pub(crate) const DIRECT_BLOCK: u64 = 4096;
 /// The most zeroes written in one step, in bytes.
 pub(super) const ZEROES: u32 = 1 << 20;
-/// How often in a row the kernel may ask for a step to be tried again, before it fails. It does so if a signal came or if it
-/// is short of something, and that passes; a driver that obeys a device without end would do nothing else.
+/// How often in a row the kernel may ask for a step to be tried again, before it fails. It does so if a
+/// signal came or if it is short of something, and that passes; a driver that obeys a device without end
+/// would do nothing else.
 const TRIES: u32 = 64;
 
 /// What a file can do. What it is said to be able to and turns out not to is struck off.
@@ -284,8 +287,8 @@ fn trim_range(request: &DeviceRequest, file: &Abilities) -> (u64, u64) {
     (first, last.saturating_sub(first))
 }
 
-/// How many zeroes to write at `offset` when `left` are left: up to the next aligned byte first, so that the bulk
-/// can be written with direct I/O, and what is left over at the end on its own.
+/// How many zeroes to write at `offset` when `left` are left: up to the next aligned byte first, so that the
+/// bulk can be written with direct I/O, and what is left over at the end on its own.
 #[allow(clippy::cast_possible_truncation)] // the block fits, and the remainder is smaller
 fn fill_length(offset: u64, left: u32) -> u32 {
     let block = DIRECT_BLOCK as u32;

@@ -1,6 +1,7 @@
 //! What a server said about its export, checked, in the terms of a device.
 //!
-//! Two are equal if clients that were told of the one can go on with the other: what is asked when a server is back.
+//! Two are equal if clients that were told of the one can go on with the other: what is asked when a server
+//! is back.
 
 use weir_nbd::client::RemoteExport;
 use weir_nbd::wire::transmission_flag as flag;

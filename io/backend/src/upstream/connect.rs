@@ -1,11 +1,12 @@
 //! From a URI to connections in the transmission phase, in blocking calls.
 //!
-//! It runs where waiting harms nobody: before anything is served, and for a reconnection on a thread of its own, since
-//! the look-up of a name may take as long as it likes.
+//! It runs where waiting harms nobody: before anything is served, and for a reconnection on a thread of its
+//! own, since the look-up of a name may take as long as it likes.
 //!
-//! **A peer that is gone without a word** is the kernel's to notice, as only it sees acknowledgements: an idle connection
-//! is probed and given up after ten seconds; data that nobody acknowledges, or that a server does not take, after
-//! thirty. A time limit of our own on answers would cut off a slow flush, which is no sign of anything.
+//! **A peer that is gone without a word** is the kernel's to notice, as only it sees acknowledgements: an
+//! idle connection is probed and given up after ten seconds; data that nobody acknowledges, or that a server
+//! does not take, after thirty. A time limit of our own on answers would cut off a slow flush, which is no
+//! sign of anything.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -63,8 +64,8 @@ pub enum ConnectError {
     Changed(String),
 }
 
-/// Connects to `target`, `most` times if a flush on one connection covers all, and else once. A server that lets in
-/// fewer gets fewer.
+/// Connects to `target`, `most` times if a flush on one connection covers all, and else once. A server that
+/// lets in fewer gets fewer.
 ///
 /// # Errors
 /// If there is not one connection.
@@ -149,8 +150,8 @@ fn open_tcp(address: SocketAddr, limit: Limit) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Zero at the end of the stream. A connection that breaks in the handshake was closed by the server: a reset is just a
-/// ruder way.
+/// Zero at the end of the stream. A connection that breaks in the handshake was closed by the server: a reset
+/// is just a ruder way.
 fn read(mut socket: &Socket, into: &mut [u8], limit: Limit) -> Result<usize, ConnectError> {
     loop {
         socket.set_read_timeout(Some(limit.left()?))?;

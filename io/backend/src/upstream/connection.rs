@@ -1,8 +1,9 @@
 //! One connection: requests on their way to its socket, and replies on their way from it.
 //!
-//! What a turn of the driver has for a server is written with one call, headers and the data of writes where they lie.
-//! A read takes whatever the socket has: the rest of a payload straight to where it belongs, and what follows it into a
-//! buffer of the whole thread, which is looked through to its end. A large read is so copied for its first part only.
+//! What a turn of the driver has for a server is written with one call, headers and the data of writes where
+//! they lie. A read takes whatever the socket has: the rest of a payload straight to where it belongs, and
+//! what follows it into a buffer of the whole thread, which is looked through to its end. A large read is so
+//! copied for its first part only.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -18,8 +19,8 @@ use super::table::{Piece, Table};
 
 /// Parts of one write to the socket: a turn's worth of requests.
 const SLICES: usize = 128;
-/// Reads of one turn, and messages; beyond them the others have theirs first. Each message costs some time whatever its
-/// length, and a server may answer a read byte by byte.
+/// Reads of one turn, and messages; beyond them the others have theirs first. Each message costs some time
+/// whatever its length, and a server may answer a read byte by byte.
 const READS: usize = 16;
 const MESSAGES: usize = 4096;
 
@@ -151,7 +152,8 @@ impl Connection {
         }
     }
 
-    /// Reads what there is; pushes each piece that was answered, with the error of the protocol, zero for none.
+    /// Reads what there is; pushes each piece that was answered, with the error of the protocol, zero for
+    /// none.
     pub(super) fn receive(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,9 +1,10 @@
 //! The way to a server: its connections while there are any, and what happens when there are none.
 //!
-//! See the header of `upstream` for what is promised and why. In here: requests come in by [`Link::start`], each turn
-//! sends by [`Link::send`] and looks for answers by [`Link::poll`]; [`Link::handle_time`] sees to what time brings. Any
-//! connection that breaks takes the others with it, since nobody knows then whether behind them is still the same
-//! server; and all that was not answered goes out again, in its order, once there are new ones.
+//! See the header of `upstream` for what is promised and why. In here: requests come in by [`Link::start`],
+//! each turn sends by [`Link::send`] and looks for answers by [`Link::poll`]; [`Link::handle_time`] sees to
+//! what time brings. Any connection that breaks takes the others with it, since nobody knows then whether
+//! behind them is still the same server; and all that was not answered goes out again, in its order, once
+//! there are new ones.
 
 use std::num::NonZeroU32;
 use std::pin::Pin;
@@ -27,8 +28,8 @@ pub(super) const HELD_AT_MOST: Span = Span::from_secs(15);
 /// The pause after the second attempt to connect that failed in a row, and the longest.
 const FIRST_PAUSE: Span = Span::from_millis(100);
 pub(super) const LONGEST_PAUSE: Span = Span::from_secs(2);
-/// How long there have to be connections for the pauses to begin anew. A server that lets weir in, answers once and
-/// breaks off costs so no more attempts, threads and lines of the log than one that is away.
+/// How long there have to be connections for the pauses to begin anew. A server that lets weir in, answers
+/// once and breaks off costs so no more attempts, threads and lines of the log than one that is away.
 const LASTED: Span = LONGEST_PAUSE;
 /// Bytes of zeroes that are written at a time to a server that has no other way.
 const ZEROES: u32 = 1 << 20;
@@ -125,7 +126,8 @@ impl Link {
         }
     }
 
-    /// Nobody waits for a request: it ends after the pieces that are under way, or at once if there is no connection.
+    /// Nobody waits for a request: it ends after the pieces that are under way, or at once if there is no
+    /// connection.
     pub(super) fn abandon(&mut self, token: Token) {
         let Some(request) = self.table.abandon(token) else { return };
         if let State::Down(outage) = &mut self.state {

@@ -1,8 +1,8 @@
-//! A connected socket, TCP or Unix alike, that never makes anybody wait: vectored both ways, its readiness told by the
-//! runtime.
+//! A connected socket, TCP or Unix alike, that never makes anybody wait: vectored both ways, its readiness
+//! told by the runtime.
 //!
-//! The runtime's own streams only learn from a further system call that a socket has been drained. Here a short transfer
-//! is enough to know it: with edge-triggered polling, what arrives later makes a new edge.
+//! The runtime's own streams only learn from a further system call that a socket has been drained. Here a
+//! short transfer is enough to know it: with edge-triggered polling, what arrives later makes a new edge.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::task::{Context, Poll, ready};

@@ -1,15 +1,16 @@
 //! What is asked of a server: the requests of the driver, and the pieces in which they are under way.
 //!
-//! A server takes no more than so many bytes at a time, and a client of weir may ask for more; so that one request may be
-//! several on the wire, on any connection. A piece is known by its cookie, which holds its place in the table and a
-//! number that changes with each use of the place: an answer that comes twice, or on another connection, finds nothing.
+//! A server takes no more than so many bytes at a time, and a client of weir may ask for more; so that one
+//! request may be several on the wire, on any connection. A piece is known by its cookie, which holds its
+//! place in the table and a number that changes with each use of the place: an answer that comes twice, or on
+//! another connection, finds nothing.
 //!
-//! **Pieces are made as those before them are answered.** A client's 28 bytes may ask for 4 GiB of zeroes, which a server
-//! without that command gets in pieces of 1 MiB. Made all at once, these would be memory that nobody is charged for,
-//! and work that goes on after the client has left.
+//! **Pieces are made as those before them are answered.** A client's 28 bytes may ask for 4 GiB of zeroes,
+//! which a server without that command gets in pieces of 1 MiB. Made all at once, these would be memory that
+//! nobody is charged for, and work that goes on after the client has left.
 //!
-//! **A request stays until each of its pieces was sent and answered.** What is on its way to a socket refers to the
-//! request's buffer, so a server that answers a piece before it was sent has broken the protocol: see
+//! **A request stays until each of its pieces was sent and answered.** What is on its way to a socket refers
+//! to the request's buffer, so a server that answers a piece before it was sent has broken the protocol: see
 //! [`Table::awaited`].
 
 use std::collections::BTreeMap;
@@ -21,9 +22,9 @@ use weir_nbd::client::Awaited;
 
 use crate::{DeviceRequest, Token};
 
-/// The most pieces of one request that are under way at a time. One is in the server's hands, one waits behind it, and two
-/// are on their way to it and back, so that the server is not idle between them. It is also the default number of
-/// connections: each of them can carry one.
+/// The most pieces of one request that are under way at a time. One is in the server's hands, one waits
+/// behind it, and two are on their way to it and back, so that the server is not idle between them. It is
+/// also the default number of connections: each of them can carry one.
 pub(super) const PIECES: u32 = 4;
 
 /// A request of the driver that is not finished.
@@ -70,8 +71,9 @@ pub(super) struct Piece {
 pub(super) struct Table {
     pub(super) requests: Slab<Request>,
     pieces: Slab<Piece>,
-    /// By token: the requests that can end before they are done, if nobody waits for them. These are those that have pieces
-    /// to come, and those that wait for a server that is away. Most are done without being here.
+    /// By token: the requests that can end before they are done, if nobody waits for them. These are those
+    /// that have pieces to come, and those that wait for a server that is away. Most are done without being
+    /// here.
     long: BTreeMap<Token, usize>,
     next_number: u64,
     next_serial: u32,
@@ -103,8 +105,8 @@ impl Table {
         request
     }
 
-    /// The next part of a request that is to be a piece of at most `longest` bytes: its first byte, counted from the
-    /// request's, and its length. `None` if there is none, or if enough are under way.
+    /// The next part of a request that is to be a piece of at most `longest` bytes: its first byte, counted
+    /// from the request's, and its length. `None` if there is none, or if enough are under way.
     pub(super) fn next_part(&mut self, request: usize, longest: u32) -> Option<(u32, u32)> {
         let key = request;
         let request = &mut self.requests[key];
@@ -153,8 +155,9 @@ impl Table {
         u64::from(serial) << 32 | key as u64
     }
 
-    /// What the piece of this cookie waits for, if there is one on this connection, and all of it was sent. Until then no
-    /// answer can be true, and one that were believed would end a request whose data is still on its way.
+    /// What the piece of this cookie waits for, if there is one on this connection, and all of it was sent.
+    /// Until then no answer can be true, and one that were believed would end a request whose data is still
+    /// on its way.
     pub(super) fn awaited(&self, connection: usize, cookie: u64) -> Option<Awaited> {
         self.piece(connection, cookie).filter(|piece| piece.sent).map(|piece| piece.awaited)
     }
@@ -179,8 +182,8 @@ impl Table {
         self.pieces.remove(key(cookie))
     }
 
-    /// The part of a read's buffer that belongs to `length` bytes of a piece that [`Table::awaited`] knows, from byte
-    /// `start` of it on. They lie within the piece.
+    /// The part of a read's buffer that belongs to `length` bytes of a piece that [`Table::awaited`] knows,
+    /// from byte `start` of it on. They lie within the piece.
     pub(super) fn data(&mut self, cookie: u64, start: u32, length: u32) -> &mut [u8] {
         let piece = &self.pieces[key(cookie)];
         let buffer = self.requests[piece.request].inner.buffer.as_mut();
@@ -195,7 +198,8 @@ impl Table {
         &buffer[start as usize..][..length as usize]
     }
 
-    /// Forgets all pieces: each request is to be sent again from its start, if there is a connection before it gives up.
+    /// Forgets all pieces: each request is to be sent again from its start, if there is a connection before
+    /// it gives up.
     pub(super) fn rewind(&mut self, give_up: impl Fn(&Request) -> Instant) {
         self.pieces.clear();
         for (key, request) in &mut self.requests {

@@ -45,8 +45,8 @@ fn at_first(act: impl Fn(&Asked) -> Act + Send + 'static) -> impl FnMut(&Asked) 
     move |asked| if std::mem::replace(&mut seen, true) { Act::Serve } else { act(asked) }
 }
 
-/// Drives the device until `count` requests have finished, from this instant on: time goes on in the pauses between
-/// attempts to connect, and else stands still. Returns when that was.
+/// Drives the device until `count` requests have finished, from this instant on: time goes on in the pauses
+/// between attempts to connect, and else stands still. Returns when that was.
 async fn drive(
     rig: &Rig,
     device: &mut Device,

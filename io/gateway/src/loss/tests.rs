@@ -1,4 +1,5 @@
-//! Each a history of one volume. `flush` is a flush that the device says has succeeded, the reply to which was taken.
+//! Each a history of one volume. `flush` is a flush that the device says has succeeded, the reply to which
+//! was taken.
 
 use super::*;
 

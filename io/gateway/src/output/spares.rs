@@ -1,12 +1,14 @@
 //! Empty queues that the next replies use.
 //!
-//! A queue that kept its memory while it is empty would hold its connection's largest burst for ever, ten thousand times
-//! over. A queue that is cut down when it runs empty grows again with each burst of the same client: that made deep
-//! queues of reads a tenth slower. So an empty queue goes back to its thread, which keeps few of any size.
+//! A queue that kept its memory while it is empty would hold its connection's largest burst for ever, ten
+//! thousand times over. A queue that is cut down when it runs empty grows again with each burst of the same
+//! client: that made deep queues of reads a tenth slower. So an empty queue goes back to its thread, which
+//! keeps few of any size.
 
 use super::{Queue, Segment};
 
-/// The memory that a thread's empty queues may hold, in bytes: some five with 1,024 reads each, or hundreds of small ones.
+/// The memory that a thread's empty queues may hold, in bytes: some five with 1,024 reads each, or hundreds
+/// of small ones.
 const KEPT: usize = 1 << 20;
 
 /// The empty queues of one thread.

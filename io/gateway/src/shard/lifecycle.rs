@@ -118,8 +118,8 @@ impl Shard {
         }
     }
 
-    /// Takes back from the engine those requests of the connection that it has not dispatched yet. Only its own requests are
-    /// looked at, however many others there are.
+    /// Takes back from the engine those requests of the connection that it has not dispatched yet. Only its
+    /// own requests are looked at, however many others there are.
     fn abort_queued(&mut self, now: Instant, key: usize) -> Vec<Pending> {
         let connection = &mut self.connections[key];
         let Some(pool) = self.pools.get_mut(connection.pool) else { return Vec::new() };
@@ -173,8 +173,8 @@ impl Shard {
         self.watched.push(id);
     }
 
-    /// Closes connections of clients that take none of their replies, that do not finish a write, or that do not
-    /// close a connection that is over. Connections that wait for nothing are not looked at.
+    /// Closes connections of clients that take none of their replies, that do not finish a write, or that do
+    /// not close a connection that is over. Connections that wait for nothing are not looked at.
     pub(super) fn sweep(&mut self, now: Instant) {
         self.next_sweep = now + SWEEP_PERIOD;
         let timeout = self.limits.reply_timeout;
@@ -193,7 +193,8 @@ impl Shard {
         self.watched = watched;
     }
 
-    /// Begins the removal of a volume: requests accepted so far are finished and answered, further ones refused.
+    /// Begins the removal of a volume: requests accepted so far are finished and answered, further ones
+    /// refused.
     pub(super) fn retire(&mut self, pool: usize, volume: VolumeId, done: tokio::sync::oneshot::Sender<()>) {
         let Some(found) = self.pools.get_mut(pool).and_then(|p| p.volumes[volume.0 as usize].as_mut()) else {
             return;
@@ -226,8 +227,8 @@ impl Shard {
         }
     }
 
-    /// Gives back what a write holds whose data is still arriving, if there is one; returns it, and how many bytes are
-    /// to come. It is no longer counted.
+    /// Gives back what a write holds whose data is still arriving, if there is one; returns it, and how many
+    /// bytes are to come. It is no longer counted.
     pub(super) fn drop_unfinished_write(&mut self, key: usize) -> Option<(Command, u32)> {
         let connection = &mut self.connections[key];
         match std::mem::replace(&mut connection.incoming, Incoming::START) {
@@ -245,7 +246,8 @@ impl Shard {
         }
     }
 
-    /// Flushes the volumes that retire and have answered everything they accepted, if there is anything to flush.
+    /// Flushes the volumes that retire and have answered everything they accepted, if there is anything to
+    /// flush.
     pub(super) fn flush_retiring(&mut self) {
         let now = self.clock.now();
         let mut started = false;
@@ -312,8 +314,8 @@ impl Shard {
         }
     }
 
-    /// Gives up everything that is still queued: it is answered with ESHUTDOWN. What is at a device has to finish
-    /// there. A client that has not taken its replies by now is cut off.
+    /// Gives up everything that is still queued: it is answered with ESHUTDOWN. What is at a device has to
+    /// finish there. A client that has not taken its replies by now is cut off.
     pub(super) fn abort_all_queued(&mut self) {
         self.gives_up = true;
         let now = self.clock.now();

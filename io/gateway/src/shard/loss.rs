@@ -1,5 +1,5 @@
-//! What a device's answers say of changes that were answered before, and the way of that to the clients. The rule is
-//! `crate::loss`.
+//! What a device's answers say of changes that were answered before, and the way of that to the clients. The
+//! rule is `crate::loss`.
 
 use std::fmt::Display;
 use std::num::NonZeroU64;
@@ -41,8 +41,9 @@ impl Pool {
 }
 
 impl Volume {
-    /// Sees what a finished request says of changes that were answered. `witness` is its connection's, if that has not
-    /// gone. A flush fails here if its client does not know of a loss; returns up to which loss its reply tells.
+    /// Sees what a finished request says of changes that were answered. `witness` is its connection's, if
+    /// that has not gone. A flush fails here if its client does not know of a loss; returns up to which loss
+    /// its reply tells.
     pub(super) fn weigh(
         &mut self,
         now: Instant,
@@ -88,9 +89,9 @@ impl Volume {
     }
 }
 
-/// Whether the failure of this request may be that of changes that were answered before: the kernel reports those once,
-/// to whichever flush or durable write comes first. What a device refuses outright has met none of them, and what was given
-/// up as its client has left tells of nothing.
+/// Whether the failure of this request may be that of changes that were answered before: the kernel reports
+/// those once, to whichever flush or durable write comes first. What a device refuses outright has met none
+/// of them, and what was given up as its client has left tells of nothing.
 fn may_lose(command: &Command, error: &BlockError) -> bool {
     if error.errno == Errno::CANCELED {
         return false;

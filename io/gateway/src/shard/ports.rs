@@ -1,7 +1,8 @@
-//! The ports of a pool whose listeners are one each: what the engine knows as several volumes is one to everybody else.
+//! The ports of a pool whose listeners are one each: what the engine knows as several volumes is one to
+//! everybody else.
 //!
-//! To the engine each port of a volume is a volume of its own, with a bound of its own. The device, the counters and the
-//! client's view are the volume's, whatever listener a request came through.
+//! To the engine each port of a volume is a volume of its own, with a bound of its own. The device, the
+//! counters and the client's view are the volume's, whatever listener a request came through.
 
 use weir_engine::{VolumeConfig, WindowReport};
 use weir_model::{Instant, Offered, Span, VolumeId};
@@ -10,7 +11,8 @@ use super::{Pool, Volume};
 use crate::sharing::GrantStatus;
 
 impl Pool {
-    /// Adds to the engine what the volume is at the other ports; returns what it is at each, the first included.
+    /// Adds to the engine what the volume is at the other ports; returns what it is at each, the first
+    /// included.
     pub(super) fn add_ports(&mut self, now: Instant, first: VolumeId) -> Vec<VolumeId> {
         let other = VolumeConfig { port_of: Some(first), ..VolumeConfig::default() };
         let others = self.ports.iter().skip(1).map(|_| self.engine.add_volume(now, other.clone()));

@@ -20,13 +20,13 @@ use crate::reply;
 /// Reads of one connection before others have their turn.
 const READS_IN_A_ROW: usize = 8;
 
-/// A write at least so large is read into its own buffer, with only so many bytes more, so that the next large
-/// write is not copied either.
+/// A write at least so large is read into its own buffer, with only so many bytes more, so that the next
+/// large write is not copied either.
 const LARGE_WRITE: usize = 64 * 1024;
 const BEYOND_LARGE_WRITE: usize = 4 * 1024;
 
-/// Bytes read at a time while memory is used up: what cannot be let in has to be kept. So much each connection may keep
-/// beyond the budget.
+/// Bytes read at a time while memory is used up: what cannot be let in has to be kept. So much each
+/// connection may keep beyond the budget.
 const SCARCE_READ: usize = 4 * 1024;
 
 /// The longest reply to a block status, in bytes: of 512 extents, the most that a device tells at a time.
@@ -78,7 +78,8 @@ impl Shard {
         if !connection.wants_input(self.limits.requests_per_connection) {
             connection.held_back = true;
             // Nobody reads, and so nobody would learn that the client has gone: its place would stay taken.
-            // After a goodbye the end of its stream is no news; else it is the end, unless there is something before it.
+            // After a goodbye the end of its stream is no news; else it is the end, unless there is something
+            // before it.
             let ends = connection.phase != Phase::Disconnecting && connection.backlog.is_empty();
             if connection.stream.poll_gone(cx, ends).is_ready() {
                 return Input::Over("the client has gone");
@@ -298,7 +299,8 @@ impl Shard {
 
     fn refuse(&mut self, key: usize, cookie: u64, error: NbdError) {
         let connection = &mut self.connections[key];
-        // Counted like any other, so that a client that sends nonsense and reads no answers is pushed back too.
+        // Counted like any other, so that a client that sends nonsense and reads no answers is pushed back
+        // too.
         connection.requests += 1;
         reply::push_error(&mut connection.output, &connection.session, cookie, error, Reply::default());
         self.touch(key);
@@ -311,8 +313,8 @@ pub(super) fn beyond_scarce(bytes: usize) -> usize {
     if bytes > SCARCE_READ { bytes } else { 0 }
 }
 
-/// Reads from the socket: first what is missing of a large write, then into `scratch`. Returns how many bytes of
-/// `scratch` are to be parsed, `None` at the end of the stream.
+/// Reads from the socket: first what is missing of a large write, then into `scratch`. Returns how many bytes
+/// of `scratch` are to be parsed, `None` at the end of the stream.
 fn read(
     connection: &mut Connection,
     cx: &mut Context<'_>,

@@ -1,4 +1,5 @@
-//! The driver's turn: one event after another goes to the engines, and everything they have to say is drained.
+//! The driver's turn: one event after another goes to the engines, and everything they have to say is
+//! drained.
 
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -16,14 +17,15 @@ use crate::output::Reply;
 use crate::reply;
 use crate::stats::Answered;
 
-/// How often a turn looks for completions: once for what woke it, and once for what the kernel finished within the
-/// submission. While the device is busy more would always be found, and the sockets would wait for all of it.
+/// How often a turn looks for completions: once for what woke it, and once for what the kernel finished
+/// within the submission. While the device is busy more would always be found, and the sockets would wait for
+/// all of it.
 const PASSES: usize = 2;
 
-/// What a turn hands to the devices of one pool, in requests and in bytes; the rest waits for the next turn, before which
-/// sockets are looked at. A device that finishes at once, as memory does, would else work off all that waits in one turn:
-/// half a second for some thousand requests, or for a few of the largest, in which other pools of the thread get no answer.
-/// These take some 1 ms.
+/// What a turn hands to the devices of one pool, in requests and in bytes; the rest waits for the next turn,
+/// before which sockets are looked at. A device that finishes at once, as memory does, would else work off
+/// all that waits in one turn: half a second for some thousand requests, or for a few of the largest, in
+/// which other pools of the thread get no answer. These take some 1 ms.
 const REQUESTS_OF_A_TURN: u32 = 256;
 const BYTES_OF_A_TURN: u64 = 4 << 20;
 
@@ -52,8 +54,8 @@ impl Shard {
                 self.handle_finished(now);
                 self.dispatch(now);
             }
-            // A submission takes some microseconds for each request. Nobody's few replies wait for that; the most
-            // do, as the device would be idle while they are written.
+            // A submission takes some microseconds for each request. Nobody's few replies wait for that; the
+            // most do, as the device would be idle while they are written.
             self.send_replies(1);
             if !self.ring.submit() {
                 self.wake_driver(); // the kernel is short of memory: try again after the others
@@ -181,8 +183,8 @@ impl Shard {
         connection.touch(&mut self.touched);
     }
 
-    /// Hands the replies of this turn to their sockets, but for those of the `later` connections with the most: those
-    /// with few first, so that nobody waits for the bytes of somebody greedy.
+    /// Hands the replies of this turn to their sockets, but for those of the `later` connections with the
+    /// most: those with few first, so that nobody waits for the bytes of somebody greedy.
     fn send_replies(&mut self, later: usize) {
         let mut touched = std::mem::take(&mut self.touched);
         let waiting =

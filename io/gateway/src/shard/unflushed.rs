@@ -1,7 +1,8 @@
 //! Whether a volume's device may hold something that no flush has covered.
 //!
-//! A volume that ends is flushed, and a device that does not answer keeps it from ending. Where nothing was changed since a flush
-//! that covered everything, there is nothing to wait for. What is not known to be covered counts as not covered.
+//! A volume that ends is flushed, and a device that does not answer keeps it from ending. Where nothing was
+//! changed since a flush that covered everything, there is nothing to wait for. What is not known to be
+//! covered counts as not covered.
 
 /// What is known of one volume.
 #[derive(Default, Debug)]
@@ -10,7 +11,8 @@ pub(super) struct Unflushed {
     changes: u64,
     /// How many of them a flush has covered.
     flushed: u64,
-    /// The slot of a flush at the device before which all requests were answered, and how many changes those were.
+    /// The slot of a flush at the device before which all requests were answered, and how many changes those
+    /// were.
     covering: Option<(u32, u64)>,
 }
 
@@ -20,8 +22,8 @@ impl Unflushed {
         self.changes += 1;
     }
 
-    /// A flush is sent to the device. It covers what was answered before: everything, if nothing else of the volume is
-    /// outstanding.
+    /// A flush is sent to the device. It covers what was answered before: everything, if nothing else of the
+    /// volume is outstanding.
     pub(super) fn note_flush(&mut self, slot: u32, is_alone: bool) {
         self.covering = is_alone.then_some((slot, self.changes));
     }

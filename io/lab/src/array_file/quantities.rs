@@ -1,7 +1,7 @@
 //! Quantities of an array as text: sizes and rates of data.
 //!
-//! `bytesize` takes `"20G"` for 20,000,000,000 where disk tools mean 20 GiB, `"1Mb"` for a megabyte and a bare number for
-//! bytes; what two readers may understand in two ways is refused here before it gets to it.
+//! `bytesize` takes `"20G"` for 20,000,000,000 where disk tools mean 20 GiB, `"1Mb"` for a megabyte and a
+//! bare number for bytes; what two readers may understand in two ways is refused here before it gets to it.
 
 use bytesize::ByteSize;
 use weir_model::Bandwidth;

@@ -46,7 +46,8 @@ impl fmt::Display for ExperimentError {
     }
 }
 
-/// Serde says `invalid value: string "5x", expected a duration`, and `unknown field `x`, expected one of ...`.
+/// Serde says `invalid value: string "5x", expected a duration`, and `unknown field `x`, expected one of
+/// ...`.
 fn in_our_words(message: &str) -> String {
     let message = message.replace("invalid value: string ", "").replace("invalid type: ", "");
     match message.split_once(", expected ") {
@@ -87,7 +88,8 @@ fn descend_value(value: &Spanned<DeValue<'_>>, span: &Range<usize>, path: &mut V
     }
 }
 
-/// Whether the value, or anything below it, holds `span`. A table that is written under a header spans only that.
+/// Whether the value, or anything below it, holds `span`. A table that is written under a header spans only
+/// that.
 fn holds(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> bool {
     let own = value.span();
     let within = own.start <= span.start && span.end <= own.end;

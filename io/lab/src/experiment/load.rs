@@ -1,4 +1,5 @@
-//! What the clients of a volume do, in a few words: `"200iops"`, `"2000 threads"`, `"idle"`; or a list of that, by port.
+//! What the clients of a volume do, in a few words: `"200iops"`, `"2000 threads"`, `"idle"`; or a list of
+//! that, by port.
 
 use std::fmt;
 

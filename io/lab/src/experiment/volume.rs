@@ -35,8 +35,9 @@ pub struct VolumeSpec {
     pub steps: Option<StepsSpec>,
     /// Instead of phases: a recorded load.
     pub trace: Option<TraceSpec>,
-    /// From where to where on the array it lies, as shares of the whole; all of it, if it does not say. Volumes
-    /// may lie on top of each other: they store nothing, and the paper's loads are spread over the whole unit.
+    /// From where to where on the array it lies, as shares of the whole; all of it, if it does not say.
+    /// Volumes may lie on top of each other: they store nothing, and the paper's loads are spread over the
+    /// whole unit.
     pub region: Option<[f64; 2]>,
 }
 

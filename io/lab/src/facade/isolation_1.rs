@@ -1,7 +1,7 @@
 //! §4.2, figure 4: a bursty volume with a tight promise beside a steady one with a loose promise.
 //!
-//! Without control the tight one is let down by the other. With control it is not, and the loose one, which pays for it
-//! during the bursts, keeps its own promise and catches up between them.
+//! Without control the tight one is let down by the other. With control it is not, and the loose one, which
+//! pays for it during the bursts, keeps its own promise and catches up between them.
 
 use crate::study::{Figure, Records, View, percent, work_conservation};
 
@@ -25,8 +25,8 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     ]
 }
 
-/// Percent of the pauses between the bursts of `bursty` in which `steady` has at some time nothing left of what it
-/// had to wait with.
+/// Percent of the pauses between the bursts of `bursty` in which `steady` has at some time nothing left of
+/// what it had to wait with.
 fn caught_up(bursty: Option<View<'_>>, steady: Option<View<'_>>) -> Option<f64> {
     let bursts = bursty?.bursts();
     let backlogs: Vec<_> = steady?.backlogs().collect();

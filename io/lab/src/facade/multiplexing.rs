@@ -1,7 +1,7 @@
 //! §4.4, figure 7: two volumes that share two arrays get more than from one array each.
 //!
-//! What the bursty one leaves unused of its array the greedy one can have; the price is at most a late window at the
-//! beginning of each burst, until the queue that the greedy one had built up is drained.
+//! What the bursty one leaves unused of its array the greedy one can have; the price is at most a late window
+//! at the beginning of each burst, until the queue that the greedy one had built up is drained.
 
 use crate::run::{Verdict, Window};
 use crate::study::{Figure, Records, View, greatest};

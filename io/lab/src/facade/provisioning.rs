@@ -1,9 +1,10 @@
-//! §4.5, figure 8: how many disks it takes until the bursty volume of the first isolation experiment keeps its target.
+//! §4.5, figure 8: how many disks it takes until the bursty volume of the first isolation experiment keeps
+//! its target.
 
 use crate::study::{Figure, Records, View, attainment};
 
-/// It keeps it, if it does in so many percent of its on-windows, the first of each burst left out: in that the queue that
-/// was built up in the pause drains, which the paper counts apart, as a spike.
+/// It keeps it, if it does in so many percent of its on-windows, the first of each burst left out: in that
+/// the queue that was built up in the pause drains, which the paper counts apart, as a spike.
 const KEPT: f64 = 95.0;
 
 /// The figures of the claim.

@@ -1,8 +1,9 @@
-//! §4.1, figure 3: a volume with an SLO curve keeps it at every rate that its array can serve within it, beside a greedy
-//! background; and the device is kept busy, its latency a little below the promise and not far.
+//! §4.1, figure 3: a volume with an SLO curve keeps it at every rate that its array can serve within it,
+//! beside a greedy background; and the device is kept busy, its latency a little below the promise and not
+//! far.
 //!
-//! Which rates those are is measured on an array of its own (the curve `dedicated`): a rate counts if the mean latency
-//! there is within the promise for it.
+//! Which rates those are is measured on an array of its own (the curve `dedicated`): a rate counts if the
+//! mean latency there is within the promise for it.
 
 use crate::run::{CurvePoint, Window};
 use crate::study::{Figure, Records, View, attainment, greatest, least, mean_latency_ms, mean_target_ms};
@@ -30,8 +31,8 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     ]
 }
 
-/// The windows of each step of the rate that a dedicated array serves within the promise. A step's first window is
-/// left out: its promise is that of the rate before.
+/// The windows of each step of the rate that a dedicated array serves within the promise. A step's first
+/// window is left out: its promise is that of the rate before.
 fn reachable_steps<'r>(records: &'r Records, run: &str) -> Vec<Vec<&'r Window>> {
     let (Some(view), Some(curve)) = (records.view(run, "vsd"), records.curves.get("dedicated")) else {
         return Vec::new();

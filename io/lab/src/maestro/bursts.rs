@@ -1,7 +1,8 @@
 //! §5.2, figure 7: a workload of high priority beside one that has 50 clients and 200 by turns.
 //!
-//! The allocation *follows* a burst if within five intervals it has gone most of its way: from where it was before the
-//! burst to where it is at the end of it, as the mean over all bursts; and back. Which is only said where that is a way at all.
+//! The allocation *follows* a burst if within five intervals it has gone most of its way: from where it was
+//! before the burst to where it is at the end of it, as the mean over all bursts; and back. Which is only
+//! said where that is a way at all.
 
 use super::{application, between};
 use crate::study::application::{Interval, performance, share_at_least};
@@ -48,8 +49,8 @@ fn level(turn: &[Interval]) -> Option<f64> {
     mean(turn.iter().rev().take(LEVEL).map(|interval| interval.allocation))
 }
 
-/// What share of the way from one level to the other the allocation has gone after [`FOLLOWED`] intervals of every second turn
-/// from the `first` on, in percent; the least of all.
+/// What share of the way from one level to the other the allocation has gone after [`FOLLOWED`] intervals of
+/// every second turn from the `first` on, in percent; the least of all.
 fn followed(turns: &[Vec<Interval>], first: usize, from: f64, to: f64) -> Option<f64> {
     let reached = |turn: &Vec<Interval>| Some(turn.get(FOLLOWED)?.allocation);
     least(turns.iter().skip(first).step_by(2).filter_map(reached).map(|at| 100.0 * (at - from) / (to - from)))

@@ -1,4 +1,5 @@
-//! §5.2, figure 8: two workloads at four ports, which leave two of these one after the other, with all of their load.
+//! §5.2, figure 8: two workloads at four ports, which leave two of these one after the other, with all of
+//! their load.
 
 use super::{SETTLING, application, between};
 use crate::study::application::throughput;
@@ -26,7 +27,8 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     ]
 }
 
-/// By how much the share of any port in what is allotted to both workloads is ever off what their clients' is, in points.
+/// By how much the share of any port in what is allotted to both workloads is ever off what their clients'
+/// is, in points.
 fn off_by(records: &Records, from: f64, to: f64, shares: [f64; 4]) -> Option<f64> {
     let both = [application(records, "maestro", "light1")?, application(records, "maestro", "light2")?];
     let instants = std::iter::successors(Some(from), |at| Some(at + INTERVAL)).take_while(|at| *at < to);
@@ -39,7 +41,8 @@ fn off_by(records: &Records, from: f64, to: f64, shares: [f64; 4]) -> Option<f64
     greatest(off)
 }
 
-/// By how much the throughput of a workload in the second or the third part is off that in the first, in percent.
+/// By how much the throughput of a workload in the second or the third part is off that in the first, in
+/// percent.
 fn moved(records: &Records, volume: &str) -> Option<f64> {
     let of = |from, to| throughput(&between(records, "maestro", volume, from, to));
     let before = of(SETTLING, CHANGES[0])?;

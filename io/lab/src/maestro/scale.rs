@@ -5,7 +5,8 @@ use crate::study::application::{Application, Interval, performance};
 use crate::study::{Figure, Records, least, mean, percent};
 
 const END: f64 = 240.0;
-/// The figures of each number of workloads: `y` of the high ones, of the low ones, and the one less the other.
+/// The figures of each number of workloads: `y` of the high ones, of the low ones, and the one less the
+/// other.
 const COUNTS: [(usize, &str, [&str; 3]); 4] = [
     (2, "maestro-2", ["high-2", "low-2", "high-above-low-2"]),
     (4, "maestro-4", ["high-4", "low-4", "high-above-low-4"]),

@@ -44,7 +44,8 @@ fn a_change_is_judged_when_it_has_settled() {
 #[test]
 fn an_allocation_has_followed_when_it_is_most_of_its_way_in_the_sixth_interval() {
     let mut record = run(400, &[("light", &|_| 1_000), ("bursty", &|_| 1_000)]);
-    // 10 requests in quiet times, 30 in bursts, of which it gets 20 in the fifth interval and the rest in the eighth.
+    // 10 requests in quiet times, 30 in bursts, of which it gets 20 in the fifth interval and the rest in the
+    // eighth.
     let bound = |at: u64, requests| Bound { at_us: at * 1_000_000, requests };
     record.bounds[1] = (0..10)
         .flat_map(|turn| [bound(40 * turn, 10), bound(40 * turn + 29, 20), bound(40 * turn + 34, 30)])

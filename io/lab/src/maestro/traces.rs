@@ -1,4 +1,5 @@
-//! §5.3, figures 9 to 11: recorded loads with a latency, beside a background with a throughput, and beside each other.
+//! §5.3, figures 9 to 11: recorded loads with a latency, beside a background with a throughput, and beside
+//! each other.
 
 use super::application;
 use crate::study::application::{Interval, median, share_at_least, throughput};

@@ -1,7 +1,7 @@
 //! From a drawing to pixels and to SVG.
 //!
-//! Text is measured and, in the PNG, painted with a font that is part of the program: a server has none. The colours are
-//! those of Okabe and Ito, which stay apart for those who see few.
+//! Text is measured and, in the PNG, painted with a font that is part of the program: a server has none. The
+//! colours are those of Okabe and Ito, which stay apart for those who see few.
 
 use std::sync::Once;
 

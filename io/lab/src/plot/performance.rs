@@ -1,4 +1,5 @@
-//! Normalised performance and allocation of each volume over the time after the warm-up, a column for each run.
+//! Normalised performance and allocation of each volume over the time after the warm-up, a column for each
+//! run.
 
 use super::{Axis, Drawing, Key, Line, Panel, Stroke, drawn_volumes};
 use crate::experiment::Experiment;

@@ -1,7 +1,9 @@
-//! A picture as PNG (ISO/IEC 15948): 8 bits of red, green and blue for each pixel, no filter, one piece of data.
+//! A picture as PNG (ISO/IEC 15948): 8 bits of red, green and blue for each pixel, no filter, one piece of
+//! data.
 //!
-//! Written here and not by a crate: what encodes PNG brings a second implementation of deflate along, while the one that
-//! traces are unpacked with does all the work. A figure is white for the most part, and small without filters.
+//! Written here and not by a crate: what encodes PNG brings a second implementation of deflate along, while
+//! the one that traces are unpacked with does all the work. A figure is white for the most part, and small
+//! without filters.
 
 use std::io::Write;
 
@@ -13,7 +15,8 @@ const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// Bytes of a pixel.
 pub(super) const PIXEL: usize = 3;
 
-/// Eight bits a channel; truecolour; and the only methods of compression, filtering and (no) interlacing there are.
+/// Eight bits a channel; truecolour; and the only methods of compression, filtering and (no) interlacing
+/// there are.
 const FORM: [u8; 5] = [8, 2, 0, 0, 0];
 
 /// The picture of these rows of pixels, from the top.

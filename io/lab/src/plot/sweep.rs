@@ -1,4 +1,5 @@
-//! Latency over the value of a sweep: for each run a line, of what 95 in 100 of the volume's window means stay below.
+//! Latency over the value of a sweep: for each run a line, of what 95 in 100 of the volume's window means
+//! stay below.
 
 use super::{Axis, Drawing, Key, Line, Panel, Stroke, drawn_volumes, millis};
 use crate::experiment::Experiment;

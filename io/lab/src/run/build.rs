@@ -2,13 +2,14 @@
 
 use std::sync::LazyLock;
 
-/// The commit that the program was built from, as `git describe` says it; `unknown` if it was built without git.
+/// The commit that the program was built from, as `git describe` says it; `unknown` if it was built without
+/// git.
 pub const fn commit() -> &'static str {
     env!("WEIR_COMMIT")
 }
 
-/// A number for the program itself: another program may give another record for the same configuration, and two
-/// builds of a tree with changes in it have the same commit.
+/// A number for the program itself: another program may give another record for the same configuration, and
+/// two builds of a tree with changes in it have the same commit.
 pub(crate) fn fingerprint() -> &'static str {
     static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
         let bytes = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Latency against rate: what an array gives a load that has it to itself, and the promise that is made of it.
+//! Latency against rate: what an array gives a load that has it to itself, and the promise that is made of
+//! it.
 
 use std::path::Path;
 
@@ -70,8 +71,8 @@ impl Curve {
         self.points.iter().take_while(|point| point.reached())
     }
 
-    /// The promise of these latencies up to each rate, made to rise where chance let them fall; `None` if no rate is
-    /// reached.
+    /// The promise of these latencies up to each rate, made to rise where chance let them fall; `None` if no
+    /// rate is reached.
     pub fn slo(&self) -> Option<Slo> {
         let (mut read_us, mut write_us) = (0.0_f64, 0.0_f64);
         let mut points = Vec::new();

@@ -17,8 +17,8 @@ pub(crate) fn find(file: &str) -> PathBuf {
     elsewhere.filter(|path| path.exists()).unwrap_or_else(|| Path::new(FOLDER).join(file))
 }
 
-/// The recording that `spec` names: the beginning left out, faster, after a delay, and no longer than `lasting`. Read
-/// before the run begins, as a simulation has no way to stop at a line that cannot be read.
+/// The recording that `spec` names: the beginning left out, faster, after a delay, and no longer than
+/// `lasting`. Read before the run begins, as a simulation has no way to stop at a line that cannot be read.
 ///
 /// # Errors
 /// If it cannot be read.

@@ -1,7 +1,8 @@
 //! What a run leaves: a file of JSON lines, the first of which says what it is.
 //!
-//! Every SLO window of every volume, the queue depth a few times a second, what each volume was granted whenever that changed
-//! and why, and for each volume what has to be counted request by request. A line for each request would answer every later question, and be ten thousand times as long.
+//! Every SLO window of every volume, the queue depth a few times a second, what each volume was granted
+//! whenever that changed and why, and for each volume what has to be counted request by request. A line for
+//! each request would answer every later question, and be ten thousand times as long.
 
 use std::fmt::Write;
 use std::io::{BufRead, BufReader};

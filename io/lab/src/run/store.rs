@@ -1,5 +1,5 @@
-//! Where the results of each stage lie: `DIR/<experiment>/seed-<n>/<run>.jsonl`, and beside the folders of the seeds
-//! what was made of all of them.
+//! Where the results of each stage lie: `DIR/<experiment>/seed-<n>/<run>.jsonl`, and beside the folders of
+//! the seeds what was made of all of them.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,12 @@
-//! What an application got and was allowed under Maestro's law: a volume, seen through all of its ports as one.
+//! What an application got and was allowed under Maestro's law: a volume, seen through all of its ports as
+//! one.
 //!
-//! - An **interval** is an SLO window; experiments make it as long as the control interval, in runs without control too.
-//! - `y`, the **normalised performance** (Maestro §3.2.1), is what clients got of the target: throughput over target, or target over
-//!   mean latency. It is computed from their answers and not from what the law says of itself. An interval in which
-//!   nothing was answered though something waited has a `y` of zero; one in which nothing was asked for has none.
+//! - An **interval** is an SLO window; experiments make it as long as the control interval, in runs without
+//!   control too.
+//! - `y`, the **normalised performance** (Maestro §3.2.1), is what clients got of the target: throughput over
+//!   target, or target over mean latency. It is computed from their answers and not from what the law says of
+//!   itself. An interval in which nothing was answered though something waited has a `y` of zero; one in
+//!   which nothing was asked for has none.
 //! - The **shortfall** is `1 - y`.
 //! - The **allocation** is the sum of the bounds in force at the ports.
 

@@ -1,5 +1,5 @@
-//! What a reader has done so far, for whoever has given the reader away: a replay owns its trace, and its user
-//! wants to see how far it is.
+//! What a reader has done so far, for whoever has given the reader away: a replay owns its trace, and its
+//! user wants to see how far it is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,8 @@ pub struct Remarks {
     pub broken: u64,
     /// What was wrong with the first ten of them.
     pub first_broken: Vec<String>,
-    /// Requests that stood behind later ones, by at most a second; they come at the time of the latest before them.
+    /// Requests that stood behind later ones, by at most a second; they come at the time of the latest before
+    /// them.
     pub out_of_order: u64,
     /// Requests that are neither reads nor writes; they were left out.
     pub others: u64,

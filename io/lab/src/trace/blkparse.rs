@@ -1,11 +1,11 @@
-//! The text that `blkparse` prints by default: an event a line,
-//! `major,minor cpu sequence seconds pid action rwbs sector + sectors [process]` (blkparse(1), "Default output").
+//! The text that `blkparse` prints by default: an event a line, `major,minor cpu sequence seconds pid action
+//! rwbs sector + sectors [process]` (blkparse(1), "Default output").
 //!
-//! A request appears once for each step of its life. What is replayed is **`Q`**, the instant at which somebody
-//! handed it to the block layer: `D`, when it went to the device, comes after the kernel has merged, split and
-//! delayed it, and would replay what the traced device made of the load and not the load. Where a trace was recorded
-//! without `Q` (`blktrace -a issue`), `D` is all there is, and is taken. Sectors have 512 bytes, whatever the
-//! device's are. All devices of a trace are one address space.
+//! A request appears once for each step of its life. What is replayed is **`Q`**, the instant at which
+//! somebody handed it to the block layer: `D`, when it went to the device, comes after the kernel has merged,
+//! split and delayed it, and would replay what the traced device made of the load and not the load. Where a
+//! trace was recorded without `Q` (`blktrace -a issue`), `D` is all there is, and is taken. Sectors have 512
+//! bytes, whatever the device's are. All devices of a trace are one address space.
 //!
 //! The summary behind the events is passed over; discards, flushes and pass-through commands are requests of
 //! another kind.
@@ -97,8 +97,8 @@ fn is_device(text: &str) -> bool {
     text.split_once(',').is_some_and(|(major, minor)| is_number(major) && is_number(minor))
 }
 
-/// `R` or `W` stand for the data; before them may stand an `F` (flush first), after them modifiers. `D` is a discard,
-/// in which nothing is transferred although it counts as a write, and `N` neither.
+/// `R` or `W` stand for the data; before them may stand an `F` (flush first), after them modifiers. `D` is a
+/// discard, in which nothing is transferred although it counts as a write, and `N` neither.
 fn kind(rwbs: &str) -> Option<IoKind> {
     match rwbs.trim_start_matches('F').chars().next()? {
         'R' => Some(IoKind::Read),

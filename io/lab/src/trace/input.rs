@@ -1,7 +1,8 @@
-//! The bytes of a trace: counted, decompressed by what they begin with, and with a head that can be looked at first.
+//! The bytes of a trace: counted, decompressed by what they begin with, and with a head that can be looked at
+//! first.
 //!
-//! The name of a file does not say how it is compressed: traces come as `usr_0.csv.gz`, and as `usr_0.csv` from a
-//! browser that has unpacked nothing.
+//! The name of a file does not say how it is compressed: traces come as `usr_0.csv.gz`, and as `usr_0.csv`
+//! from a browser that has unpacked nothing.
 
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 

@@ -1,13 +1,14 @@
-//! fio's iolog, versions 2 and 3 (HOWTO of fio, "Trace file format"): after a first line that names the version,
-//! lines of `filename action [offset length]`, which in version 3 have a time before them.
+//! fio's iolog, versions 2 and 3 (HOWTO of fio, "Trace file format"): after a first line that names the
+//! version, lines of `filename action [offset length]`, which in version 3 have a time before them.
 //!
-//! **Times.** The documentation leaves the unit in version 3 open; fio writes microseconds since the start of the job
-//! and takes them as such (`iolog.c`, `log_io_u` and `iolog_delay`, as of version 3.42). In version 2 only `wait`
-//! lines tell time, and what their number means is told in two ways: the documentation has microseconds after the
-//! `wait` before, but fio has always slept until so many **milliseconds after the start** (`read_iolog_get`:
-//! `mtime_since_genesis`). What fio does is followed, since it is what a trace was tried with; in its own issues
-//! (756) it is explained like this, too. What stands between two `wait` lines comes at one instant, and all of a log
-//! without them, as fio writes them, at once: such a log says what was asked for, but not when.
+//! **Times.** The documentation leaves the unit in version 3 open; fio writes microseconds since the start of
+//! the job and takes them as such (`iolog.c`, `log_io_u` and `iolog_delay`, as of version 3.42). In version 2
+//! only `wait` lines tell time, and what their number means is told in two ways: the documentation has
+//! microseconds after the `wait` before, but fio has always slept until so many **milliseconds after the
+//! start** (`read_iolog_get`: `mtime_since_genesis`). What fio does is followed, since it is what a trace was
+//! tried with; in its own issues (756) it is explained like this, too. What stands between two `wait` lines
+//! comes at one instant, and all of a log without them, as fio writes them, at once: such a log says what was
+//! asked for, but not when.
 //!
 //! All files are one address space. `sync`, `datasync` and `trim` are requests of another kind.
 

@@ -18,7 +18,8 @@ pub(super) enum Line {
     Request(Recorded),
     /// A request that moves no data: a flush, a trim.
     Other,
-    /// No request: a header, a summary, a step in the life of a request that is not its arrival, an empty line.
+    /// No request: a header, a summary, a step in the life of a request that is not its arrival, an empty
+    /// line.
     Nothing,
 }
 
@@ -52,8 +53,8 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// The `N` fields of a line with commas between them, without the white space around them. `more`: whether fields may
-/// follow.
+/// The `N` fields of a line with commas between them, without the white space around them. `more`: whether
+/// fields may follow.
 pub(super) fn fields<'a, const N: usize>(
     line: &'a str,
     names: &str,

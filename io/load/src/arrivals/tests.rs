@@ -53,7 +53,8 @@ fn poisson_arrivals_have_the_mean_and_the_spread_of_the_distribution() {
     let mean = gaps.iter().sum::<f64>() / to_f64(count as u64);
     let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / to_f64(count as u64);
     let expected = 2.0 / 10_000.0; // half of the rate for each of two connections
-    // Five standard errors: sigma / sqrt(n) for the mean; sigma^2 sqrt(8 / n) for the variance of an exponential.
+    // Five standard errors: sigma / sqrt(n) for the mean; sigma^2 sqrt(8 / n) for the variance of an
+    // exponential.
     assert!((mean / expected - 1.0).abs() < 5.0 / to_f64(count as u64).sqrt(), "mean {mean}");
     assert!((variance / expected.powi(2) - 1.0).abs() < 5.0 * (8.0 / to_f64(count as u64)).sqrt());
 }

@@ -1,4 +1,5 @@
-//! The generator against servers: real ones, for what they all must do, and scripted ones, for what none should.
+//! The generator against servers: real ones, for what they all must do, and scripted ones, for what none
+//! should.
 
 mod real;
 mod recorded;

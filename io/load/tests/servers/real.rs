@@ -141,8 +141,8 @@ fn an_open_loop_sends_what_arrives() {
 #[test]
 fn the_time_that_requests_wait_for_a_slow_server_counts() {
     let server = Server::nbdkit(&["--filter=delay", "memory", "1M", "rdelay=5ms"]);
-    // One at a time, 5 ms each, arriving each millisecond: the 40th was meant to be sent at 39 ms and is answered at 200 ms
-    // or later.
+    // One at a time, 5 ms each, arriving each millisecond: the 40th was meant to be sent at 39 ms and is
+    // answered at 200 ms or later.
     let spec = LoadSpec {
         pace: open(1_000.0, Arrival::Constant),
         depth: 1,

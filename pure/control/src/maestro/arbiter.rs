@@ -1,37 +1,42 @@
 //! Who gets how much of the array: the arbiter of Maestro §3.2.2.
 //!
-//! **Underload**: all requirements fit. Each is met, and the excess goes by priority to all, beside what (3) says
-//! that each needs.
+//! **Underload**: all requirements fit. Each is met, and the excess goes by priority to all, beside what (3)
+//! says that each needs.
 //!
-//! **Overload**: they do not. A linear program finds the allocations in which the weighted errors `p_i (1 - f_i(u_i))` are as
-//! close together as possible, each within a step of what was there before, and with the sum of what there is (`program.rs`).
+//! **Overload**: they do not. A linear program finds the allocations in which the weighted errors `p_i (1 -
+//! f_i(u_i))` are as close together as possible, each within a step of what was there before, and with the
+//! sum of what there is (`program.rs`).
 //!
 //! # Where the paper is silent, or a real array differs
 //!
 //! - **The least of a range** is one request at each port, as what is below is never dealt to the ports. The
-//!   **most** of it is what the application can use, as far as the step limit lets it fall there, and its operator's limit.
-//!   Without the first, an application that cannot use more and misses its target all the same would be given more and more, since its
-//!   error does not fall, and starve others: it is the paper's rule of utilisation, which it applies to
-//!   requirements only.
-//! - **Who is hindered** has all that it can use and falls short (`hindered.rs`): that is an overload too, and its range has
-//!   no such end. What it is allotted beyond its use stays empty. So there is nothing to be careful with, and the step limit does not
-//!   hold it back either: it holds those whose requests are taken out. And nothing is left to be dealt.
-//! - **Without a performance** an application is not in the program: it has no error. In an overload it goes down to
-//!   its minimum by a step at a time, and what it leaves is in the program's sum.
-//! - **Who cannot use its part of the excess** keeps it empty, if it has a target: the array is quieter by so much, as in the paper. Given to
-//!   others instead it is what takes a recorded load, content at the time, below its target, and the two go up and down around that for ever.
-//!   The price is throughput that a volume without a target could have had; who thinks that too high gives it a higher priority.
-//! - **The excess is beside the need**, and not beside what the step limit let a requirement fall to. By the letter
-//!   of the paper, who is above its target requires a step less in each interval and gets by priority what all have
-//!   left so: the highest priority ends up with nearly
-//!   everything though nobody needs it, and the next burst of the others finds one request. The step limit holds for what comes out: nobody
-//!   falls by more, and those that rise go without it. What is not used at all is at once there for who falls short and
-//!   fills what it has, up to its need by (3).
-//! - **The sum is less than all the lower ends**, after the total fell or somebody came: the total wins over the step limit, and everybody is cut
-//!   to the same part of what it has above its minimum.
-//! - **What nobody can use or keep** is lent, in proportion to priority up to the limits: at the next burst it is there at once, and not
-//!   a step at a time. It is taken back at once, too: as long as it is not used it is no part of what an application had.
-//! - **Priorities** count relative to the highest; more than a million to one is no other than a million to one.
+//!   **most** of it is what the application can use, as far as the step limit lets it fall there, and its
+//!   operator's limit. Without the first, an application that cannot use more and misses its target all the
+//!   same would be given more and more, since its error does not fall, and starve others: it is the paper's
+//!   rule of utilisation, which it applies to requirements only.
+//! - **Who is hindered** has all that it can use and falls short (`hindered.rs`): that is an overload too,
+//!   and its range has no such end. What it is allotted beyond its use stays empty. So there is nothing to be
+//!   careful with, and the step limit does not hold it back either: it holds those whose requests are taken
+//!   out. And nothing is left to be dealt.
+//! - **Without a performance** an application is not in the program: it has no error. In an overload it goes
+//!   down to its minimum by a step at a time, and what it leaves is in the program's sum.
+//! - **Who cannot use its part of the excess** keeps it empty, if it has a target: the array is quieter by so
+//!   much, as in the paper. Given to others instead it is what takes a recorded load, content at the time,
+//!   below its target, and the two go up and down around that for ever. The price is throughput that a volume
+//!   without a target could have had; who thinks that too high gives it a higher priority.
+//! - **The excess is beside the need**, and not beside what the step limit let a requirement fall to. By the
+//!   letter of the paper, who is above its target requires a step less in each interval and gets by priority
+//!   what all have left so: the highest priority ends up with nearly everything though nobody needs it, and
+//!   the next burst of the others finds one request. The step limit holds for what comes out: nobody falls by
+//!   more, and those that rise go without it. What is not used at all is at once there for who falls short
+//!   and fills what it has, up to its need by (3).
+//! - **The sum is less than all the lower ends**, after the total fell or somebody came: the total wins over
+//!   the step limit, and everybody is cut to the same part of what it has above its minimum.
+//! - **What nobody can use or keep** is lent, in proportion to priority up to the limits: at the next burst
+//!   it is there at once, and not a step at a time. It is taken back at once, too: as long as it is not used
+//!   it is no part of what an application had.
+//! - **Priorities** count relative to the highest; more than a million to one is no other than a million to
+//!   one.
 
 use super::claim::{Claim, Model, Requirement, STEP};
 use super::program::{self, Range};
@@ -80,8 +85,8 @@ impl Claim {
     }
 }
 
-/// Decides about applications with these requirements, where `total` is `C`. The sum is at most the total, if the
-/// minima are.
+/// Decides about applications with these requirements, where `total` is `C`. The sum is at most the total, if
+/// the minima are.
 pub(crate) fn arbitrate(claims: &[Claim], required: &[Requirement], total: f64) -> Decision {
     let priorities = relative(claims);
     let amounts: Vec<f64> = required.iter().map(|required| required.amount).collect();
@@ -137,8 +142,9 @@ fn overload(claims: &[Claim], mut allotted: Vec<f64>, priorities: &[f64], total:
     allotted
 }
 
-/// Nobody falls by more than a step, and those that rise go without what that takes. But what somebody does not use is there at
-/// once for those that fall short and use all that they have, up to what (3) says that they need.
+/// Nobody falls by more than a step, and those that rise go without what that takes. But what somebody does
+/// not use is there at once for those that fall short and use all that they have, up to what (3) says that
+/// they need.
 fn step_down(claims: &[Claim], required: &[Requirement], given: &mut [f64], total: f64) {
     let aims = given.to_vec();
     for (claim, given) in claims.iter().zip(&mut *given) {

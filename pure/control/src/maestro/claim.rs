@@ -1,6 +1,7 @@
 //! An application before its share is decided: what it had, what it made of that, and what it requires.
 //!
-//! The requirement estimator reads the first two and makes the third; the arbiter reads all. Neither uses the other.
+//! The requirement estimator reads the first two and makes the third; the arbiter reads all. Neither uses the
+//! other.
 
 use super::setting::BoundBy;
 

@@ -1,28 +1,33 @@
-//! Who falls short though it has all the requests that it can use: what it lacks is not a larger allocation, but less beside it.
+//! Who falls short though it has all the requests that it can use: what it lacks is not a larger allocation,
+//! but less beside it.
 //!
-//! A workload of 25 threads has 25 requests outstanding, whatever it is granted. How fast they are served depends on how many
-//! of others are at the array with them. The 80 % rule finds rightly that such an application cannot use more, so that all
-//! requirements fit; and then the excess, given to the others, is what keeps it below its target. In the paper's figure 3 a
-//! workload like that meets its target beside one of 100 threads, which it could not if these were all let in.
+//! A workload of 25 threads has 25 requests outstanding, whatever it is granted. How fast they are served
+//! depends on how many of others are at the array with them. The 80 % rule finds rightly that such an
+//! application cannot use more, so that all requirements fit; and then the excess, given to the others, is
+//! what keeps it below its target. In the paper's figure 3 a workload like that meets its target beside one
+//! of 100 threads, which it could not if these were all let in.
 //!
-//! So an application that is **hindered** puts the array in overload, and its upper end in the program is not what it can use. What it is
-//! allotted beyond that stays empty, and the array is quieter by so much: the paper's program, which has no such end, does the
-//! same, and its slope "incorporates implicitly" what the others do. Nobody is quieted further than priorities say: as
-//! soon as the others' weighted errors are as large, the program gives them no less.
+//! So an application that is **hindered** puts the array in overload, and its upper end in the program is not
+//! what it can use. What it is allotted beyond that stays empty, and the array is quieter by so much: the
+//! paper's program, which has no such end, does the same, and its slope "incorporates implicitly" what the
+//! others do. Nobody is quieted further than priorities say: as soon as the others' weighted errors are as
+//! large, the program gives them no less.
 //!
-//! **A margin.** It is hindered until it is a little above its target. At the target itself it would be let go by every second
-//! interval's noise, and the excess that is then let in takes some steps to be taken out again.
+//! **A margin.** It is hindered until it is a little above its target. At the target itself it would be let
+//! go by every second interval's noise, and the excess that is then let in takes some steps to be taken out
+//! again.
 //!
-//! **What does not help.** Something else than the others may hold it back: its own threads, a network. Then its performance does not grow while
-//! the others have fewer and fewer requests at the array, and it is given up for a while: [`REST`] intervals, after which it is tried
-//! again. Its allocation would be the wrong measure: at first it grows by what nobody used. Others that have little at the array cannot
-//! have much less: there it is judged when they have half of that, or the least that everybody keeps. If only a large fall
-//! counted, they would be held back for good by one thread with a target that no array can meet.
+//! **What does not help.** Something else than the others may hold it back: its own threads, a network. Then
+//! its performance does not grow while the others have fewer and fewer requests at the array, and it is given
+//! up for a while: [`REST`] intervals, after which it is tried again. Its allocation would be the wrong
+//! measure: at first it grows by what nobody used. Others that have little at the array cannot have much
+//! less: there it is judged when they have half of that, or the least that everybody keeps. If only a large
+//! fall counted, they would be held back for good by one thread with a target that no array can meet.
 
 /// Up to which performance an application counts as hindered.
 const CONTENT: f64 = 1.05;
-/// By how much the others' use has to have fallen before it is judged whether that helps, as a share of the total; or, if that is
-/// less, as a share of what they had.
+/// By how much the others' use has to have fallen before it is judged whether that helps, as a share of the
+/// total; or, if that is less, as a share of what they had.
 const TRIED: f64 = 0.15;
 const TRIED_OF_FEW: f64 = 0.5;
 /// The least slope that is a help; see `slope.rs`.
@@ -52,8 +57,9 @@ struct Trial {
 }
 
 impl Hindered {
-    /// Takes in the interval that ended, in which so many requests of others were at the array, who keep `least` in any case, and an
-    /// application could use so many and performed so, if it did; whether the others are to be held back for it.
+    /// Takes in the interval that ended, in which so many requests of others were at the array, who keep
+    /// `least` in any case, and an application could use so many and performed so, if it did; whether the
+    /// others are to be held back for it.
     pub(crate) fn observe(
         &mut self,
         others: f64,

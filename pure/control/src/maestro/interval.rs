@@ -1,10 +1,12 @@
-//! What is known of an application when an interval has ended: what it had, what it made of it, and what was learnt before.
+//! What is known of an application when an interval has ended: what it had, what it made of it, and what was
+//! learnt before.
 //!
-//! **What it had** is what it was given, but for three cases. The bounds that its ports report are others than those that were granted:
-//! a lease ran out, a raise waited for a cut elsewhere, the law was started anew. Then it had what they report. It used what it
-//! was only lent: then that is its own from now on. And it is new, and nothing is reported: then it begins with the share of
-//! the total that its priority is among all, and the others, who had everything, are cut to make room; if it has asked for nothing it
-//! begins with its minimum, as if it had been idle before.
+//! **What it had** is what it was given, but for three cases. The bounds that its ports report are others
+//! than those that were granted: a lease ran out, a raise waited for a cut elsewhere, the law was started
+//! anew. Then it had what they report. It used what it was only lent: then that is its own from now on. And
+//! it is new, and nothing is reported: then it begins with the share of the total that its priority is among
+//! all, and the others, who had everything, are cut to make room; if it has asked for nothing it begins with
+//! its minimum, as if it had been idle before.
 //!
 //! **A total that fell** cuts everybody to the same part of what it had above its minimum.
 
@@ -101,8 +103,8 @@ impl Interval {
         }
     }
 
-    /// What is known before its share is decided, where `total` is `C`, and all applications had `used` requests at
-    /// the array together and keep at least `least`.
+    /// What is known before its share is decided, where `total` is `C`, and all applications had `used`
+    /// requests at the array together and keep at least `least`.
     pub(crate) fn claim(&mut self, used: f64, least: f64, total: f64) -> Claim {
         let (others, least) = (used - self.used, least - self.minimum);
         let slope = self.model.slope(total).0;

@@ -1,4 +1,5 @@
-//! An array that is a formula, and clients that keep a number of requests outstanding: something for the law to control.
+//! An array that is a formula, and clients that keep a number of requests outstanding: something for the law
+//! to control.
 
 use std::num::NonZeroU32;
 
@@ -54,8 +55,8 @@ impl Plant {
         Self { law, total, rate, servers: f64::from(total) / 4.0, noise: 0.02, clients, random, bounds }
     }
 
-    /// Lets intervals pass; the mean performance by client over the last half of them, where an interval without one counts
-    /// as nothing.
+    /// Lets intervals pass; the mean performance by client over the last half of them, where an interval
+    /// without one counts as nothing.
     pub(super) fn settle(&mut self, intervals: usize) -> Vec<f64> {
         let outcomes: Vec<Outcome> = (0..intervals).map(|_| self.interval()).collect();
         let last = &outcomes[intervals / 2..];

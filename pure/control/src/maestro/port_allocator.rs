@@ -4,19 +4,21 @@
 //! U_ij(t+1) = U_i(t+1) d_ij(t) / sum_k d_ik(t)    (4)
 //! ```
 //!
-//! The paper rounds up, and gives each application at least one at each port. With many of both that is far more than the total, which
-//! it calls a limit. Here the sum over all applications and ports is never more: first the applications' allocations are made whole, rounded up
-//! as long as there is room and by the largest remainder where it ends; then each is dealt to the application's ports, where those
-//! whose part would be less than one get one, at the cost of the others, and the largest remainder has what is left. In two
+//! The paper rounds up, and gives each application at least one at each port. With many of both that is far
+//! more than the total, which it calls a limit. Here the sum over all applications and ports is never more:
+//! first the applications' allocations are made whole, rounded up as long as there is room and by the largest
+//! remainder where it ends; then each is dealt to the application's ports, where those whose part would be
+//! less than one get one, at the cost of the others, and the largest remainder has what is left. In two
 //! steps, as over sixteen ports at once an application could lose sixteen requests to rounding.
 //!
-//! Both steps are continuous but for rounding: what changes a little moves a request, and not two. Of equal remainders the
-//! first in the observer's order wins, always the same.
+//! Both steps are continuous but for rounding: what changes a little moves a request, and not two. Of equal
+//! remainders the first in the observer's order wins, always the same.
 
 /// Less than this is rounding of floating-point numbers.
 const NOTHING: f64 = 1e-9;
 
-/// `amounts` as whole numbers, each rounded up or down, up as long as the sum is at most `total`; none less than its minimum.
+/// `amounts` as whole numbers, each rounded up or down, up as long as the sum is at most `total`; none less
+/// than its minimum.
 pub(crate) fn to_whole(amounts: &[f64], minima: &[u32], total: u32) -> Vec<u32> {
     let mut whole: Vec<u32> =
         amounts.iter().zip(minima).map(|(amount, minimum)| floor(amount + NOTHING).max(*minimum)).collect();
@@ -31,8 +33,8 @@ pub(crate) fn to_whole(amounts: &[f64], minima: &[u32], total: u32) -> Vec<u32> 
     whole
 }
 
-/// `amount` requests by port, in proportion to the demand there, and at least one each; in equal parts where there is none. The sum is
-/// `amount`, or the number of ports if that is more.
+/// `amount` requests by port, in proportion to the demand there, and at least one each; in equal parts where
+/// there is none. The sum is `amount`, or the number of ports if that is more.
 pub(crate) fn to_ports(amount: u32, demand: &[f64]) -> Vec<u32> {
     let minima = vec![1; demand.len()];
     let any = demand.iter().sum::<f64>() > 0.0;

@@ -1,10 +1,11 @@
 //! A volume's limits on rates, split over its ports.
 //!
-//! Each port enforces its part alone; the sum of the parts is the limit, so that many gateways do not give many times
-//! the limit. A part is in proportion to two things, with the same weight: what arrived at the port, and what is outstanding there.
-//! Arrivals alone would not do: at a client that waits for its answers, arrivals are what the limit lets through, so that
-//! a port that had little once would have little forever. What is outstanding alone would not do either: where nothing is held back
-//! it says how slow the port is, and not how much comes through it.
+//! Each port enforces its part alone; the sum of the parts is the limit, so that many gateways do not give
+//! many times the limit. A part is in proportion to two things, with the same weight: what arrived at the
+//! port, and what is outstanding there. Arrivals alone would not do: at a client that waits for its answers,
+//! arrivals are what the limit lets through, so that a port that had little once would have little forever.
+//! What is outstanding alone would not do either: where nothing is held back it says how slow the port is,
+//! and not how much comes through it.
 //!
 //! Each port has at least a twentieth of an equal share, so that one that was idle can begin.
 //!

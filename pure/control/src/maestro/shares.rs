@@ -1,7 +1,7 @@
 //! Sharing out by priority, and cutting to what there is: what the arbiter does around the program.
 
-/// Deals `amount` in proportion to `weights`, which are above zero, to nobody more than its `room`: who is full leaves its part to the others. What
-/// nobody has room for is left over.
+/// Deals `amount` in proportion to `weights`, which are above zero, to nobody more than its `room`: who is
+/// full leaves its part to the others. What nobody has room for is left over.
 pub(crate) fn deal(amount: f64, rooms: &[f64], weights: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..rooms.len()).collect();
     let filled_at = |i: &usize| rooms[*i].max(0.0) / weights[*i];
@@ -26,8 +26,8 @@ pub(crate) fn deal(amount: f64, rooms: &[f64], weights: &[f64]) -> Vec<f64> {
     dealt
 }
 
-/// Cuts `amounts` so that their sum is at most `sum`: what each has above its minimum, by the same part. If the minima alone are more,
-/// these.
+/// Cuts `amounts` so that their sum is at most `sum`: what each has above its minimum, by the same part. If
+/// the minima alone are more, these.
 pub(crate) fn cut_to(sum: f64, amounts: &mut [f64], minima: &[f64]) {
     let (wanted, least) = (amounts.iter().sum::<f64>(), minima.iter().sum::<f64>());
     if wanted <= sum {

@@ -5,26 +5,28 @@
 //! y(t + 1) = y(t)   + β (U(t+1) - U(t)) / C       (2)
 //! ```
 //!
-//! `β` is found by least squares over the changes of the past intervals. The line goes through the origin, as (1) has no
-//! constant: what moves `y` while nothing is moved is noise, or the others.
+//! `β` is found by least squares over the changes of the past intervals. The line goes through the origin, as
+//! (1) has no constant: what moves `y` while nothing is moved is noise, or the others.
 //!
-//! **What is no evidence.** An interval in which the application asked for nothing has no `y`; in one in which
-//! it did not use what it had, `y` would have been the same with less. Neither is a point, and no
+//! **What is no evidence.** An interval in which the application asked for nothing has no `y`; in one in
+//! which it did not use what it had, `y` would have been the same with less. Neither is a point, and no
 //! change is taken across them.
 //!
-//! **When the default holds** (a slope of 1, as in the paper, which is steeper than nothing and flatter than nearly
-//! everything: who is told that it helps little requires much, and the step limit cuts that):
+//! **When the default holds** (a slope of 1, as in the paper, which is steeper than nothing and flatter than
+//! nearly everything: who is told that it helps little requires much, and the step limit cuts that):
 //!
-//! - *No information*: fewer than [`FEWEST`] changes, or the allocation moved by less than a hundredth of the total over the whole
-//!   window. The quotient of two noises is any number.
-//! - *A poor fit*: the line explains less than half of the changes (R² below 0.5). Of [`WINDOW`] changes that have nothing to do
-//!   with the allocation a line explains an eighth, and more than half once in twenty times, half of them with the wrong sign.
-//! - *Out of bounds*: below [`FLATTEST`], where all of the array would change performance by less than a tenth, so that
-//!   something else holds it back; or more than [`STEEPEST`] times as steep as proportion. Throughput grows at most in
-//!   proportion, as its curve bends down; a latency close to saturation may grow faster, but not as fast as that.
+//! - *No information*: fewer than [`FEWEST`] changes, or the allocation moved by less than a hundredth of the
+//!   total over the whole window. The quotient of two noises is any number.
+//! - *A poor fit*: the line explains less than half of the changes (R² below 0.5). Of [`WINDOW`] changes that
+//!   have nothing to do with the allocation a line explains an eighth, and more than half once in twenty
+//!   times, half of them with the wrong sign.
+//! - *Out of bounds*: below [`FLATTEST`], where all of the array would change performance by less than a
+//!   tenth, so that something else holds it back; or more than [`STEEPEST`] times as steep as proportion.
+//!   Throughput grows at most in proportion, as its curve bends down; a latency close to saturation may grow
+//!   faster, but not as fast as that.
 //!
-//! **The window.** Eight changes are 16 s at the paper's interval: few enough that the load is still the same load, and
-//! enough that the noise of one does not decide.
+//! **The window.** Eight changes are 16 s at the paper's interval: few enough that the load is still the same
+//! load, and enough that the noise of one does not decide.
 
 use std::collections::VecDeque;
 
@@ -34,7 +36,8 @@ use super::setting::Fit;
 const WINDOW: usize = 8;
 /// Changes below which every line fits.
 const FEWEST: usize = 3;
-/// How far the allocation has to have moved in the window, as the root of the sum of squares: a share of the total.
+/// How far the allocation has to have moved in the window, as the root of the sum of squares: a share of the
+/// total.
 const MOVED: f64 = 0.01;
 /// R² below which a fit is poor.
 const GOOD: f64 = 0.5;

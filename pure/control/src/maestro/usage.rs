@@ -1,12 +1,13 @@
 //! How much of what it had an application used: the 80 % rule of Maestro §3.2.1.
 //!
-//! Who uses less than 80 % of its allocation cannot use more of it: its threads are too few, or wait for one another. It
-//! is to keep what it uses, divided by 0.8, and no more, so that the rest is of use to somebody.
+//! Who uses less than 80 % of its allocation cannot use more of it: its threads are too few, or wait for one
+//! another. It is to keep what it uses, divided by 0.8, and no more, so that the rest is of use to somebody.
 //!
-//! **Several ports.** Each port keeps one request for each application, whether anybody comes through it or not, and demand moves
-//! between ports. To the letter an application that comes through one port of four would be found to use a third of the little
-//! that it has, and would never get out of that. So it is each port that is asked: if one of them felt its bound, the application
-//! can use more, there; if none did, it can use what its ports can, in sum. With one port this is the paper's rule.
+//! **Several ports.** Each port keeps one request for each application, whether anybody comes through it or
+//! not, and demand moves between ports. To the letter an application that comes through one port of four
+//! would be found to use a third of the little that it has, and would never get out of that. So it is each
+//! port that is asked: if one of them felt its bound, the application can use more, there; if none did, it
+//! can use what its ports can, in sum. With one port this is the paper's rule.
 
 use super::observation::{PortObservation, amount};
 

@@ -57,7 +57,8 @@ impl Plant {
         self.probe.step(Instant::ORIGIN, &seen).get()
     }
 
-    /// Lets intervals pass; the least and the highest total of the second half of them, and that between tries at the end.
+    /// Lets intervals pass; the least and the highest total of the second half of them, and that between
+    /// tries at the end.
     fn settle(&mut self, intervals: u32) -> (f64, f64, f64) {
         let totals: Vec<u32> = (0..intervals).map(|_| self.interval()).collect();
         let last = &totals[totals.len() / 2..];

@@ -1,7 +1,7 @@
 //! A controller and its gateways in simulated time, on streams that keep order, take time, lose and break.
 //!
-//! Everybody has a clock of their own: all run at one rate, and none shows what another does. Time goes on in steps of
-//! [`STEP`]; after each, what the gateways hold is added up.
+//! Everybody has a clock of their own: all run at one rate, and none shows what another does. Time goes on in
+//! steps of [`STEP`]; after each, what the gateways hold is added up.
 
 #![allow(dead_code, unreachable_pub)] // each test uses a part of it, and no other crate any
 
@@ -103,8 +103,8 @@ pub fn volumes() -> BTreeMap<String, VolumeConfig> {
         .into()
 }
 
-/// The volumes of a gateway in a world of several: all of them, or one only at the first gateway, so that what it is
-/// granted is less than what is left for it when it is away.
+/// The volumes of a gateway in a world of several: all of them, or one only at the first gateway, so that
+/// what it is granted is less than what is left for it when it is away.
 pub fn served(uneven: bool, gateway: usize) -> Vec<String> {
     let all = volumes().into_keys();
     all.filter(|volume| !uneven || gateway > 0 || volume == "narrow").collect()
@@ -177,8 +177,8 @@ impl World {
         self.gateways[gateway].stop(self.now + down);
     }
 
-    /// A gateway sleeps: it hears nothing, does nothing, and remembers everything. Its clock goes on. Its connection is gone when
-    /// it wakes up.
+    /// A gateway sleeps: it hears nothing, does nothing, and remembers everything. Its clock goes on. Its
+    /// connection is gone when it wakes up.
     pub fn suspend_gateway(&mut self, gateway: usize, asleep: Span) {
         self.cut(gateway, asleep, INTERVAL);
         self.gateways[gateway].sleep(self.now + asleep);

@@ -1,9 +1,10 @@
-//! The loop of Maestro where all ports of the array are the engine's own: what each volume got goes to the law, the bounds that it
-//! decides to the scheduler.
+//! The loop of Maestro where all ports of the array are the engine's own: what each volume got goes to the
+//! law, the bounds that it decides to the scheduler.
 //!
-//! **Between two intervals** volumes come and go, and the sum of the bounds must stay within the total. Before the law has
-//! seen anything the total is dealt out by priority; later a newcomer gets one request at a time, taken from the volume with
-//! the highest bound if all is dealt out, until the law has its first look at it.
+//! **Between two intervals** volumes come and go, and the sum of the bounds must stay within the total.
+//! Before the law has seen anything the total is dealt out by priority; later a newcomer gets one request at
+//! a time, taken from the volume with the highest bound if all is dealt out, until the law has its first look
+//! at it.
 
 use std::num::NonZeroU32;
 
@@ -100,8 +101,8 @@ impl Pool<'_> {
         }
     }
 
-    /// Gives volumes that have no bound yet one request at a time, without the sum of all bounds growing beyond `total` if
-    /// somebody has more than one.
+    /// Gives volumes that have no bound yet one request at a time, without the sum of all bounds growing
+    /// beyond `total` if somebody has more than one.
     pub(super) fn admit(&mut self, now: Instant, total: NonZeroU32, by: GrantedBy) {
         for id in self.volumes.without_grant() {
             let bounds = || self.volumes.iter().filter_map(|(id, volume)| Some((id, volume.grant()?)));

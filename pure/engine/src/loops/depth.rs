@@ -1,4 +1,5 @@
-//! The loop of Façade: what the volumes got goes to the law, the depth and the deadlines that it decides to the scheduler.
+//! The loop of Façade: what the volumes got goes to the law, the depth and the deadlines that it decides to
+//! the scheduler.
 
 use weir_control::{DepthFeedback, DepthFeedbackConfig, Law, PoolObservation};
 use weir_model::{Instant, QueueDepth};

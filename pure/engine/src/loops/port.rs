@@ -1,7 +1,8 @@
 //! The loop of a port whose bounds a controller elsewhere decides: it measures, and obeys.
 //!
-//! Grants hold until an instant that comes with them. A port that gets no new ones until then has lost its controller, and
-//! falls back to what it was told to do without one: a part of the total that nobody else is ever given.
+//! Grants hold until an instant that comes with them. A port that gets no new ones until then has lost its
+//! controller, and falls back to what it was told to do without one: a part of the total that nobody else is
+//! ever given.
 
 use std::num::NonZeroU32;
 
@@ -51,8 +52,8 @@ impl PortLoop {
         }
     }
 
-    /// Falls back if the lease is over. Also asked before each request that goes to the device: a driver that was held up, and
-    /// finds much to do when it goes on, must not do it with what others have by then.
+    /// Falls back if the lease is over. Also asked before each request that goes to the device: a driver that
+    /// was held up, and finds much to do when it goes on, must not do it with what others have by then.
     pub(crate) fn end_lease(&mut self, now: Instant, pool: &mut Pool<'_>) {
         if self.until.is_some_and(|until| until <= now) {
             self.until = None;
@@ -61,7 +62,8 @@ impl PortLoop {
     }
 
     /// The controller has decided. Grants that come after their time end the lease before them, as they are
-    /// acknowledged all the same: what they cut is others' then. Those of volumes that have gone are not followed.
+    /// acknowledged all the same: what they cut is others' then. Those of volumes that have gone are not
+    /// followed.
     pub(crate) fn handle_grants(&mut self, now: Instant, grants: &Grants, pool: &mut Pool<'_>) {
         if grants.until <= now {
             if self.until.take().is_some() {
@@ -90,8 +92,8 @@ impl PortLoop {
         }
     }
 
-    /// A newcomer gets one request at a time, taken from another if there is one to spare, so that the sum that the
-    /// controller knows of holds.
+    /// A newcomer gets one request at a time, taken from another if there is one to spare, so that the sum
+    /// that the controller knows of holds.
     pub(super) fn on_volumes_changed(&mut self, now: Instant, pool: &mut Pool<'_>) {
         let by = if self.until.is_some() { GrantedBy::Controller } else { GrantedBy::Fallback };
         let dealt = pool.volumes.iter().filter_map(|(_, volume)| volume.grant());

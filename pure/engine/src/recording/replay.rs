@@ -1,7 +1,7 @@
 //! Lives a recording through once more, and compares.
 //!
-//! A recording comes from a file, which may be damaged or made up. What an engine would take for its driver's mistake,
-//! and stop at, is therefore looked for before it is told, and is a [`Deviation`] like any other.
+//! A recording comes from a file, which may be damaged or made up. What an engine would take for its driver's
+//! mistake, and stop at, is therefore looked for before it is told, and is a [`Deviation`] like any other.
 
 use std::fmt;
 
@@ -88,8 +88,8 @@ impl Replay {
         outcome.map_err(|how| self.deviation(how))
     }
 
-    /// The recording is at its end: nothing is left that the engine reports beyond it. Returns the number of entries.
-    /// Not to be asked of a recording that was cut off, which may lack the last events.
+    /// The recording is at its end: nothing is left that the engine reports beyond it. Returns the number of
+    /// entries. Not to be asked of a recording that was cut off, which may lack the last events.
     ///
     /// # Errors
     /// If something is left.

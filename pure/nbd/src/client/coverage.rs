@@ -1,14 +1,15 @@
 //! Which bytes of a read have come, when they come in several chunks.
 //!
-//! A sum of lengths is not enough: a server that sends one half of a read twice and the other never has sent as many bytes as
-//! were asked for, and the client would be given whatever its buffer held before. The chunks of one read must not overlap
-//! (NBD protocol, "Structured reply types"), in whatever order they come.
+//! A sum of lengths is not enough: a server that sends one half of a read twice and the other never has sent
+//! as many bytes as were asked for, and the client would be given whatever its buffer held before. The chunks
+//! of one read must not overlap (NBD protocol, "Structured reply types"), in whatever order they come.
 
-/// The most runs of bytes that are kept of a read. A server that sends 32 MiB in chunks of 64 KiB makes no more, whatever
-/// their order. Bounds what a server that sends every other byte first makes us remember.
+/// The most runs of bytes that are kept of a read. A server that sends 32 MiB in chunks of 64 KiB makes no
+/// more, whatever their order. Bounds what a server that sends every other byte first makes us remember.
 const MOST_RUNS: usize = 256;
 
-/// The bytes of one read that have come. Allocates nothing as long as each chunk begins where one before it ends.
+/// The bytes of one read that have come. Allocates nothing as long as each chunk begins where one before it
+/// ends.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     /// The run that the last chunk belongs to; empty before the first.

@@ -1,16 +1,17 @@
 //! The handshake, from the client's side: fixed newstyle, `GO`, and what older servers need instead.
 //!
-//! The order is: the greeting; `STRUCTURED_REPLY` if it is wanted; `GO`, which tells the block sizes and answers with an
-//! error that says something; `EXPORT_NAME` for a server that does not know `GO`. If there is no such export, the
-//! server is asked which there are before giving up, as that is what the person who mistyped the name wants to know.
+//! The order is: the greeting; `STRUCTURED_REPLY` if it is wanted; `GO`, which tells the block sizes and
+//! answers with an error that says something; `EXPORT_NAME` for a server that does not know `GO`. If there is
+//! no such export, the server is asked which there are before giving up, as that is what the person who
+//! mistyped the name wants to know.
 
 use thiserror::Error;
 
 use crate::BlockSizes;
 use crate::wire::{self, client_flag, handshake_flag, info, option, option_reply};
 
-/// The longest reply to an option that is accepted: an export's name and a text for people at their longest, with
-/// room for what a future reply may add.
+/// The longest reply to an option that is accepted: an export's name and a text for people at their longest,
+/// with room for what a future reply may add.
 const MAX_OPTION_REPLY: u32 = 64 * 1024;
 /// How many replies to one option are accepted.
 const MAX_REPLIES: u32 = 10_000;
@@ -19,8 +20,9 @@ const MAX_NAMES: usize = 4096;
 /// First eight bytes after the magic of a server that only speaks the old style, without options.
 const OLD_STYLE_MAGIC: u64 = 0x0000_4202_8186_1253;
 
-/// The client's side of a handshake. Sans-IO: bytes from the server go in by [`ClientHandshake::handle_input`], bytes
-/// to the server come out of [`ClientHandshake::take_output`], to be sent after each call, also after an error.
+/// The client's side of a handshake. Sans-IO: bytes from the server go in by
+/// [`ClientHandshake::handle_input`], bytes to the server come out of [`ClientHandshake::take_output`], to be
+/// sent after each call, also after an error.
 #[derive(Debug)]
 pub struct ClientHandshake {
     name: String,
@@ -118,14 +120,15 @@ pub enum HandshakeError {
     /// The connection ended too early.
     #[error("the server closed the connection during the handshake{}", if *.naming { ": there may be no export of this name" } else { "" })]
     Closed {
-        /// Whether it happened in answer to `EXPORT_NAME`, where closing is how a server says "no such export".
+        /// Whether it happened in answer to `EXPORT_NAME`, where closing is how a server says "no such
+        /// export".
         naming: bool,
     },
 }
 
 impl ClientHandshake {
-    /// A handshake for the export `name`; the empty name stands for the server's default. `structured_replies`:
-    /// whether to ask for structured replies.
+    /// A handshake for the export `name`; the empty name stands for the server's default.
+    /// `structured_replies`: whether to ask for structured replies.
     ///
     /// # Errors
     /// If the name is longer than the protocol allows.
@@ -346,7 +349,8 @@ impl ClientHandshake {
         }))
     }
 
-    /// NBD protocol, `NBD_OPT_GO`: the name, then which facts are wanted; those about size and flags always come.
+    /// NBD protocol, `NBD_OPT_GO`: the name, then which facts are wanted; those about size and flags always
+    /// come.
     fn ask_go(&mut self) {
         let mut data = Vec::with_capacity(8 + self.name.len());
         data.extend_from_slice(&length_of(self.name.as_bytes()).to_be_bytes());
@@ -428,8 +432,8 @@ fn existing(names: Option<&[String]>, more: u32) -> String {
     }
 }
 
-/// What a server says to people, as a part of a line: no longer than the protocol allows, and without what would make
-/// other lines of it.
+/// What a server says to people, as a part of a line: no longer than the protocol allows, and without what
+/// would make other lines of it.
 fn one_line(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text.get(..wire::MAX_STRING).unwrap_or(text));
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

@@ -1,24 +1,26 @@
 //! Replies: from whatever a read returned to "this request was answered, so".
 //!
-//! A simple reply does not say how much data follows: the decoder asks the caller, who knows what the request with
-//! that cookie was. The data itself is skipped where it lies, or left to a caller who is told where it belongs; only a header that
-//! the end of the input cuts in two is kept. A structured reply may come in many chunks, mixed with those of others: what has come of it is kept until the
-//! last chunk, in a list that nearly always is empty. It is in the order of the cookies, so that a server that leaves many
-//! replies half-said does not make each further chunk a long search.
+//! A simple reply does not say how much data follows: the decoder asks the caller, who knows what the request
+//! with that cookie was. The data itself is skipped where it lies, or left to a caller who is told where it
+//! belongs; only a header that the end of the input cuts in two is kept. A structured reply may come in many
+//! chunks, mixed with those of others: what has come of it is kept until the last chunk, in a list that
+//! nearly always is empty. It is in the order of the cookies, so that a server that leaves many replies
+//! half-said does not make each further chunk a long search.
 
 use thiserror::Error;
 
 use super::coverage::{Coverage, Misplaced};
 use crate::wire::{self, CHUNK_HEADER_LENGTH, SIMPLE_REPLY_LENGTH, chunk_flag, chunk_type};
 
-/// The longest part of a message that has to be understood: a chunk header, then an offset and the size of a hole.
+/// The longest part of a message that has to be understood: a chunk header, then an offset and the size of a
+/// hole.
 const LONGEST_HEAD: usize = CHUNK_HEADER_LENGTH + 12;
 /// Bounds on what an error chunk may carry: a text (NBD protocol, "Conventions"), and with it its own fields.
 const MAX_ERROR_TEXT: u32 = 4096;
 const MAX_ERROR_PAYLOAD: u32 = MAX_ERROR_TEXT + 14;
 
-/// The most error chunks of one reply. One says what there is to say, and a few where; a server that went on would make us
-/// read them for as long as it likes, and never answer.
+/// The most error chunks of one reply. One says what there is to say, and a few where; a server that went on
+/// would make us read them for as long as it likes, and never answer.
 const MAX_ERRORS: u32 = 64;
 
 /// What the reply to a request must carry.
@@ -42,8 +44,8 @@ pub struct Reply {
 /// The next thing in the stream, for a caller who wants the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
-    /// The next `length` bytes of the stream are data of a read, from byte `start` of it on. They are the caller's to
-    /// take off, before it goes on decoding.
+    /// The next `length` bytes of the stream are data of a read, from byte `start` of it on. They are the
+    /// caller's to take off, before it goes on decoding.
     Data {
         /// The cookie of the read.
         cookie: u64,
@@ -189,15 +191,16 @@ impl Content {
 }
 
 impl ReplyDecoder {
-    /// A decoder at the start of the transmission phase. `structured`: whether structured replies were negotiated.
+    /// A decoder at the start of the transmission phase. `structured`: whether structured replies were
+    /// negotiated.
     pub const fn new(structured: bool) -> Self {
         let head = [0; LONGEST_HEAD];
         Self { structured, head, have: 0, skip: 0, after_skip: None, partial: Vec::new() }
     }
 
-    /// Takes bytes off the front of `input` until a reply is complete, and returns it; `None` once the input is
-    /// used up. `awaited` says what the outstanding request with a cookie waits for, and `None` if there is no such
-    /// request: a caller must let go of a cookie before it goes on decoding.
+    /// Takes bytes off the front of `input` until a reply is complete, and returns it; `None` once the input
+    /// is used up. `awaited` says what the outstanding request with a cookie waits for, and `None` if there
+    /// is no such request: a caller must let go of a cookie before it goes on decoding.
     ///
     /// # Errors
     /// If the server violates the protocol; the decoder must not be used after that.
@@ -220,7 +223,8 @@ impl ReplyDecoder {
         }
     }
 
-    /// As [`ReplyDecoder::next_reply`], but tells of the data of reads too, and leaves their bytes to the caller.
+    /// As [`ReplyDecoder::next_reply`], but tells of the data of reads too, and leaves their bytes to the
+    /// caller.
     ///
     /// # Errors
     /// If the server violates the protocol; the decoder must not be used after that.

@@ -47,6 +47,7 @@ fn push_info(out: &mut Vec<u8>, option: u32, kind: u16, parts: &[&[u8]]) {
 }
 
 fn length_field(length: usize) -> [u8; 4] {
-    // Names and descriptions are short; one that is not is cut off by the reader, and not by an end of the program.
+    // Names and descriptions are short; one that is not is cut off by the reader, and not by an end of the
+    // program.
     u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()
 }

@@ -1,12 +1,12 @@
 //! The lane by which background requests pass the depth gate, one at a time and seldom.
 //!
-//! Promised work can keep a device full for ever, and background volumes would then get nothing. The lane gives them a
-//! stated share of the device's time: a request that took it and was at the device for `d` opens it again `d / share`
-//! after it was dispatched. The times at the device of all requests that took the lane so never add up to more than the
-//! share of the time that has passed, and the last of them.
+//! Promised work can keep a device full for ever, and background volumes would then get nothing. The lane
+//! gives them a stated share of the device's time: a request that took it and was at the device for `d` opens
+//! it again `d / share` after it was dispatched. The times at the device of all requests that took the lane
+//! so never add up to more than the share of the time that has passed, and the last of them.
 //!
-//! A share counted in requests would let one request of 32 MiB take as much as thousands of 4 KiB; one counted in bytes
-//! would say nothing about a seek.
+//! A share counted in requests would let one request of 32 MiB take as much as thousands of 4 KiB; one
+//! counted in bytes would say nothing about a seek.
 
 use weir_model::{Instant, IoId, TimeShare};
 

@@ -10,8 +10,8 @@ fn gate(requests: Option<f64>, bytes: Option<u64>) -> RateGate {
     gate
 }
 
-/// How many reads of `length` pass in `span` from `start` on, when there is always another and the driver wakes
-/// `late` after each opening.
+/// How many reads of `length` pass in `span` from `start` on, when there is always another and the driver
+/// wakes `late` after each opening.
 fn passed(gate: &mut RateGate, start: Instant, span: Span, length: u32, late: Span) -> u64 {
     let (mut now, mut count) = (start, 0);
     loop {

@@ -11,7 +11,8 @@ pub(crate) enum Event {
     Arrived(u32),
     /// The answer to a request has gone through its port.
     Answered(u32),
-    /// An operation on a member ends, unless the member has failed in between: then its generation is another.
+    /// An operation on a member ends, unless the member has failed in between: then its generation is
+    /// another.
     Operation { unit: u16, generation: u16, member: u32, operation: u32 },
     /// The oldest row of a unit's NVRAM may have become too old.
     FlushDue { unit: u16 },

@@ -39,7 +39,8 @@ impl Map {
         }
     }
 
-    /// Puts the parts of a range into `parts`, one for each unit: what is in turn on the units is adjacent on each.
+    /// Puts the parts of a range into `parts`, one for each unit: what is in turn on the units is adjacent on
+    /// each.
     pub(super) fn split(&self, offset: u64, length: u64, parts: &mut Vec<Part>) {
         parts.clear();
         let end = offset + length;

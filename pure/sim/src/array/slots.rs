@@ -1,7 +1,7 @@
 //! Numbered places for what is under way, used again and again: no allocation for a request.
 //!
-//! Unlike in the `slab` crate, a place keeps its value when it is given back, so that the vectors in it keep their
-//! memory; and places are known by 32 bits, as the tags of disks are.
+//! Unlike in the `slab` crate, a place keeps its value when it is given back, so that the vectors in it keep
+//! their memory; and places are known by 32 bits, as the tags of disks are.
 
 use std::ops::{Index, IndexMut};
 

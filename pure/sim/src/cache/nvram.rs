@@ -1,7 +1,8 @@
 //! What is written and not on disk yet, by rows.
 //!
-//! A row is what has one parity, so that what is destaged together shares the reading and writing of it. A block that
-//! is overwritten while it is destaged needs room twice, since what is on its way to the disk must not change.
+//! A row is what has one parity, so that what is destaged together shares the reading and writing of it. A
+//! block that is overwritten while it is destaged needs room twice, since what is on its way to the disk must
+//! not change.
 
 use std::collections::VecDeque;
 

@@ -73,8 +73,8 @@ impl ReadCache {
         self.link_newest(entry);
     }
 
-    /// `request` has read a block: it is here, unless it had to go already. If reading failed it is as good as any
-    /// other block of a unit that is lost.
+    /// `request` has read a block: it is here, unless it had to go already. If reading failed it is as good
+    /// as any other block of a unit that is lost.
     pub(crate) fn arrived(&mut self, block: u64, request: u32) {
         if let Some(entry) = self.index.find(block) {
             let entry = &mut self.entries[entry as usize];

@@ -26,7 +26,8 @@ impl Streams {
         Self { readers: [Reader { next: u64::MAX, reads: 0, ahead: 0 }; READERS], replace: 0, distance }
     }
 
-    /// So many blocks from `first` on are read; the blocks that are to be read ahead: the first, and how many.
+    /// So many blocks from `first` on are read; the blocks that are to be read ahead: the first, and how
+    /// many.
     pub(crate) fn read(&mut self, first: u64, count: u64) -> Option<(u64, u64)> {
         if self.distance == 0 {
             return None;

@@ -1,9 +1,10 @@
 //! From a number to a place: the index of the caches.
 //!
-//! A dense table has an entry for each block of the unit, and would be larger than the cache by the ratio of disks to
-//! memory; a `BTreeMap` costs several cache misses for each look-up; std's hash map has an order of its own in each
-//! process. This is the smallest thing that costs one miss: open addressing with linear probing (Knuth, volume 3,
-//! 6.4, algorithm L, with deletion by algorithm R), hashed by a multiplication, never iterated.
+//! A dense table has an entry for each block of the unit, and would be larger than the cache by the ratio of
+//! disks to memory; a `BTreeMap` costs several cache misses for each look-up; std's hash map has an order of
+//! its own in each process. This is the smallest thing that costs one miss: open addressing with linear
+//! probing (Knuth, volume 3, 6.4, algorithm L, with deletion by algorithm R), hashed by a multiplication,
+//! never iterated.
 
 /// No key is as large: keys are numbers of blocks or of rows.
 const EMPTY: u64 = u64::MAX;

@@ -1,4 +1,5 @@
-//! A second computation of what a volume was promised and got: its SLO windows, and the deadline of its requests.
+//! A second computation of what a volume was promised and got: its SLO windows, and the deadline of its
+//! requests.
 //!
 //! It counts requests as they pass and shares nothing with the engine but the curve of [`Slo`] itself.
 
@@ -69,8 +70,8 @@ impl Account {
         self.target = self.target_of_mix(recent.read_fraction());
     }
 
-    /// How long after its arrival a request is due at the array; `None`: it is background. Where no depth is bounded, each is
-    /// due when it arrives.
+    /// How long after its arrival a request is due at the array; `None`: it is background. Where no depth is
+    /// bounded, each is due when it arrives.
     pub(super) fn due_after(&self, config: &EngineConfig) -> Option<Span> {
         match config.control {
             Control::None | Control::Maestro(_) | Control::Port(_) => Some(Span::ZERO),

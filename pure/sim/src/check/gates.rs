@@ -1,8 +1,9 @@
-//! What is issued and what waits: the depth, a volume's own bound, the share of the background, and the longest that
-//! anybody may wait.
+//! What is issued and what waits: the depth, a volume's own bound, the share of the background, and the
+//! longest that anybody may wait.
 //!
-//! The rate limits of a volume are not recomputed here. A limit may hold a request back only until everything that
-//! was issued before is paid for ([`debt`]); a gate that is shut for longer starves its volume like any other.
+//! The rate limits of a volume are not recomputed here. A limit may hold a request back only until everything
+//! that was issued before is paid for ([`debt`]); a gate that is shut for longer starves its volume like any
+//! other.
 
 mod background;
 mod debt;
@@ -29,8 +30,8 @@ pub(super) struct Gates {
     in_flight: u32,
     background: Background,
     volumes: Vec<Volume>,
-    /// By volume: when its oldest waiting request is due, or for a background volume, when it arrived. Apart from the rest, as
-    /// it is read at every instant.
+    /// By volume: when its oldest waiting request is due, or for a background volume, when it arrived. Apart
+    /// from the rest, as it is read at every instant.
     due: Vec<Instant>,
 }
 
@@ -184,7 +185,8 @@ impl Gates {
         Ok(())
     }
 
-    /// Whether something of it is due, or without a promise has its turn, and nothing of its own holds it back.
+    /// Whether something of it is due, or without a promise has its turn, and nothing of its own holds it
+    /// back.
     fn is_starved(&self, now: Instant, volume: VolumeId) -> bool {
         let volume = &self.volumes[volume.0 as usize];
         match volume.due_after {

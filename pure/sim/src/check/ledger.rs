@@ -1,4 +1,5 @@
-//! Each request is answered exactly once, and reported exactly once with the times that were seen from outside.
+//! Each request is answered exactly once, and reported exactly once with the times that were seen from
+//! outside.
 
 use std::collections::VecDeque;
 

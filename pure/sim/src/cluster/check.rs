@@ -135,7 +135,8 @@ impl ClusterCheckers {
     }
 }
 
-/// Requests, thousandths of a request a second and bytes a second; the largest number where there is no limit.
+/// Requests, thousandths of a request a second and bytes a second; the largest number where there is no
+/// limit.
 fn amounts_of(limits: &Limits) -> [u64; 3] {
     [
         limits.concurrency.map_or(u64::MAX, |limit| limit.get().into()),

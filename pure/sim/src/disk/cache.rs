@@ -1,13 +1,14 @@
 //! The buffer of a disk: what it has read, and what it goes on to read while nobody wants anything else.
 //!
-//! **Modelled**: segments, each a run of sectors, the least recently used given up first; after a read the disk reads
-//! on until its segment is full or another command needs the heads; a read that follows is served from the buffer, or,
-//! if the heads have yet to come to it, as it passes under them. So a sequential stream gets the rate of the medium.
-//! **Not modelled**: a write cache (disks of arrays run with it off: the array has its own that survives a loss of
-//! power); reads from data just written; a partly buffered read, which is read as a whole; the switch of the arm to
-//! another track by reading on, for the seek after it.
+//! **Modelled**: segments, each a run of sectors, the least recently used given up first; after a read the
+//! disk reads on until its segment is full or another command needs the heads; a read that follows is served
+//! from the buffer, or, if the heads have yet to come to it, as it passes under them. So a sequential stream
+//! gets the rate of the medium. **Not modelled**: a write cache (disks of arrays run with it off: the array
+//! has its own that survives a loss of power); reads from data just written; a partly buffered read, which is
+//! read as a whole; the switch of the arm to another track by reading on, for the seek after it.
 //!
-//! Nothing here happens by an event of its own: how far the disk has read on follows from the time, when asked.
+//! Nothing here happens by an event of its own: how far the disk has read on follows from the time, when
+//! asked.
 
 use crate::disk::geometry::Geometry;
 
@@ -71,7 +72,8 @@ impl ReadCache {
             .map(|ahead| ahead.last + 1)
     }
 
-    /// When the sectors have passed under the heads, if the disk just reads on; `None` if it does not come to them so.
+    /// When the sectors have passed under the heads, if the disk just reads on; `None` if it does not come to
+    /// them so.
     pub(super) fn passes(&self, now: u64, first: u32, end: u32, geometry: &Geometry) -> Option<u64> {
         let ahead = self.ahead?;
         let start = self.segments[ahead.segment].start;
@@ -122,8 +124,9 @@ impl ReadCache {
     }
 }
 
-/// Up to before which sector a disk reads on after a read: what was asked for is kept beside it if there is room, but
-/// half of a segment is filled in any case, so that streams of large requests do not lose a turn between two of them.
+/// Up to before which sector a disk reads on after a read: what was asked for is kept beside it if there is
+/// room, but half of a segment is filled in any case, so that streams of large requests do not lose a turn
+/// between two of them.
 fn limit(first: u32, end: u32, size: u32, geometry: &Geometry) -> u32 {
     first.saturating_add(size).max(end.saturating_add(size / 2)).min(geometry.sectors())
 }

@@ -1,13 +1,12 @@
 //! Where a sector lies: zone, cylinder, head, and the angle at which it passes under the head.
 //!
-//! **Modelled**: zones of cylinders with the same number of sectors on a track, numbered cylinder by cylinder and in
-//! each head by head; track and cylinder skew, so that a transfer which crosses to the next track goes on without
-//! losing a turn.
-//! **Not modelled**: spare sectors, defects, serpentine layouts.
+//! **Modelled**: zones of cylinders with the same number of sectors on a track, numbered cylinder by cylinder
+//! and in each head by head; track and cylinder skew, so that a transfer which crosses to the next track goes
+//! on without losing a turn. **Not modelled**: spare sectors, defects, serpentine layouts.
 //!
-//! Angles are nanoseconds of rotation, from zero up to one turn: what passes and when then are the same number, and
-//! no angle is ever converted. Sectors begin at rounded nanoseconds, and lengths are differences of beginnings;
-//! lengths rounded one by one would add up to a missed turn at the end of a long run.
+//! Angles are nanoseconds of rotation, from zero up to one turn: what passes and when then are the same
+//! number, and no angle is ever converted. Sectors begin at rounded nanoseconds, and lengths are differences
+//! of beginnings; lengths rounded one by one would add up to a missed turn at the end of a long run.
 
 /// The size of a sector in bytes.
 pub(crate) const SECTOR: u64 = 512;
@@ -21,8 +20,8 @@ pub struct Zone {
     pub sectors_per_track: u32,
 }
 
-/// Zones of about the same width, of which the outermost holds `outer` sectors on a track and the innermost `inner`:
-/// the recording density along a track is the same everywhere, so the number falls with the radius.
+/// Zones of about the same width, of which the outermost holds `outer` sectors on a track and the innermost
+/// `inner`: the recording density along a track is the same everywhere, so the number falls with the radius.
 pub(crate) fn even_zones(zones: u32, cylinders: u32, outer: u32, inner: u32) -> Vec<Zone> {
     let begin = |zone: u32| cylinders * zone / zones;
     let sectors = |zone: u32| outer - (outer - inner) * zone / (zones - 1);
@@ -57,7 +56,8 @@ pub(crate) struct Geometry {
     zones: Box<[ZoneTable]>,
     heads: u32,
     period: u32,
-    /// Nanoseconds from the end of a track to the beginning of the next one of the same cylinder, and of the next.
+    /// Nanoseconds from the end of a track to the beginning of the next one of the same cylinder, and of the
+    /// next.
     track_skew: u32,
     cylinder_skew: u32,
     /// By how much the first track of a cylinder is turned against that of the one before.
@@ -153,7 +153,8 @@ impl Geometry {
         }
     }
 
-    /// How many whole sectors from `place` on pass within `nanos` of the beginning of the first, at most `limit`.
+    /// How many whole sectors from `place` on pass within `nanos` of the beginning of the first, at most
+    /// `limit`.
     pub(crate) fn passed(&self, place: Place, nanos: u64, limit: u32) -> u32 {
         let Place { cylinder, head, .. } = place;
         let mut walk =

@@ -1,11 +1,11 @@
 //! The moving parts: from where the heads are to where they must be, in time and angle.
 //!
-//! **Modelled**: the seek by its distance, the settling that a write needs in addition, the switch between heads of a
-//! cylinder, the wait until the sector comes round.
-//! **Not modelled**: positioning errors, and the variation from seek to seek that they cause.
+//! **Modelled**: the seek by its distance, the settling that a write needs in addition, the switch between
+//! heads of a cylinder, the wait until the sector comes round. **Not modelled**: positioning errors, and the
+//! variation from seek to seek that they cause.
 //!
-//! This is evaluated for each request that waits, each time that one ends; hence the table of moves is packed into 32
-//! bits per distance and shared by all disks of a kind, so that it stays in the processor's cache.
+//! This is evaluated for each request that waits, each time that one ends; hence the table of moves is packed
+//! into 32 bits per distance and shared by all disks of a kind, so that it stays in the processor's cache.
 
 use crate::disk::geometry::Geometry;
 use crate::disk::seek;
@@ -27,8 +27,8 @@ pub(crate) struct Mechanics {
     write_moves: Box<[Move]>,
 }
 
-/// A time to move: whole turns, and in the lower [`TURN_BITS`] the nanoseconds beyond them. With both at hand, the
-/// wait for the sector takes a comparison; from the sum alone it would take a division.
+/// A time to move: whole turns, and in the lower [`TURN_BITS`] the nanoseconds beyond them. With both at
+/// hand, the wait for the sector takes a comparison; from the sum alone it would take a division.
 #[derive(Clone, Copy, Debug)]
 struct Move(u32);
 
@@ -66,7 +66,8 @@ impl Mechanics {
         let cylinders = u32::try_from(cylinders).ok().filter(|&cylinders| cylinders <= MOST_CYLINDERS);
         let cylinders = cylinders.ok_or(DiskError::Geometry)?;
         let curve = seek::curve(options.seek, cylinders).ok_or(DiskError::Seek(options.seek))?;
-        // No way to another cylinder is shorter than that to another head: the servo has to settle either way.
+        // No way to another cylinder is shorter than that to another head: the servo has to settle either
+        // way.
         let moves = |settle: u64| -> Option<Box<[Move]>> {
             curve.iter().map(|&seek| Move::new(whole(seek).max(switch) + settle, period)).collect()
         };
@@ -80,8 +81,8 @@ impl Mechanics {
         Ok(Self { geometry, period, read_moves, write_moves })
     }
 
-    /// Nanoseconds until the heads are over the target and it begins to pass, if they are at `arm` now and the disk
-    /// at the angle `phase`.
+    /// Nanoseconds until the heads are over the target and it begins to pass, if they are at `arm` now and
+    /// the disk at the angle `phase`.
     pub(crate) fn positioning(&self, arm: Arm, phase: u32, target: Target) -> u64 {
         let moves = if target.write { &self.write_moves } else { &self.read_moves };
         let distance = target.cylinder.abs_diff(arm.cylinder);

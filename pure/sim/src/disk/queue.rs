@@ -1,19 +1,21 @@
 //! The commands that a disk has before it, and which of them it serves next.
 //!
-//! **Modelled**: the three orders that matter: of arrival, of an elevator, of the shortest positioning time; and what
-//! keeps each from starving anybody.
-//! **Not modelled**: SCSI's ordered and head-of-queue tags, priorities.
+//! **Modelled**: the three orders that matter: of arrival, of an elevator, of the shortest positioning time;
+//! and what keeps each from starving anybody. **Not modelled**: SCSI's ordered and head-of-queue tags,
+//! priorities.
 //!
-//! **Ageing.** Always the nearest means that a request far away may wait for ever. So positioning times are compared
-//! after 1/128 of the time that each request has waited is taken off: 7.8 ms a second, of the order of the 6 ms a second
-//! of Worthington, Ganger and Patt ("Scheduling algorithms for modern disk drives", SIGMETRICS 1994, there ASPTF(6)). A
-//! move and a turn take 19 ms at most, so that no request is passed by one that came 2.5 s later: who waits is passed by
-//! finitely many. Random reads of 4 KiB on a `cheetah-18lp`, 64 outstanding: without ageing 366 a second, of which one in
-//! a hundred waits 0.87 s and the last one 2.3 s; with 1/128, 345 a second, 0.45 s and 0.66 s; with 1/32, 264 a second.
-//! A limit after which the oldest goes first was not taken: under overload it makes the order one of arrival, just when
-//! the short ways are needed most.
+//! **Ageing.** Always the nearest means that a request far away may wait for ever. So positioning times are
+//! compared after 1/128 of the time that each request has waited is taken off: 7.8 ms a second, of the order
+//! of the 6 ms a second of Worthington, Ganger and Patt ("Scheduling algorithms for modern disk drives",
+//! SIGMETRICS 1994, there ASPTF(6)). A move and a turn take 19 ms at most, so that no request is passed by
+//! one that came 2.5 s later: who waits is passed by finitely many. Random reads of 4 KiB on a
+//! `cheetah-18lp`, 64 outstanding: without ageing 366 a second, of which one in a hundred waits 0.87 s and
+//! the last one 2.3 s; with 1/128, 345 a second, 0.45 s and 0.66 s; with 1/32, 264 a second. A limit after
+//! which the oldest goes first was not taken: under overload it makes the order one of arrival, just when the
+//! short ways are needed most.
 //!
-//! The elevator needs no ageing: who calls at the floor where it stands waits for its return, so that each ride ends.
+//! The elevator needs no ageing: who calls at the floor where it stands waits for its return, so that each
+//! ride ends.
 
 use crate::disk::mechanics::{Arm, Mechanics, Target};
 
@@ -53,7 +55,8 @@ pub(super) struct Position {
     pub(super) arm: Arm,
     /// The angle at which the disk is.
     pub(super) phase: u32,
-    /// The sector that is read next if nothing else is done: for a read that begins here there is nothing to wait for.
+    /// The sector that is read next if nothing else is done: for a read that begins here there is nothing to
+    /// wait for.
     pub(super) reading: Option<u32>,
 }
 
@@ -94,7 +97,8 @@ impl Queue {
         Some(self.waiting.swap_remove(chosen))
     }
 
-    /// This is called for each disk operation and looks at each one that waits: a plain loop over plain numbers.
+    /// This is called for each disk operation and looks at each one that waits: a plain loop over plain
+    /// numbers.
     fn nearest(&self, mechanics: &Mechanics, position: Position) -> usize {
         let reading = position.reading.unwrap_or(u32::MAX);
         let (mut lowest, mut chosen) = (u64::MAX, 0);

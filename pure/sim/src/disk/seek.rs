@@ -1,15 +1,15 @@
 //! How long the arm takes for a distance.
 //!
-//! **Modelled**: a short seek is spent speeding up and slowing down, so its time grows with the root of the distance;
-//! a long one coasts in between, so its time grows linearly (Ruemmler and Wilkes, "An introduction to disk drive
-//! modeling", IEEE Computer 27(3), 1994). The two parts meet with the same slope.
-//! **Not modelled**: a difference between inward and outward seeks, recalibration.
-//! **Calibrated** by the three figures of every data sheet. They are five conditions with those two of the meeting
-//! point, for a curve of five unknowns, so that there is exactly one. A polynomial through the three figures fits as
-//! well and is wrong in between, where most seeks of a queue in shortest-positioning order are.
+//! **Modelled**: a short seek is spent speeding up and slowing down, so its time grows with the root of the
+//! distance; a long one coasts in between, so its time grows linearly (Ruemmler and Wilkes, "An introduction
+//! to disk drive modeling", IEEE Computer 27(3), 1994). The two parts meet with the same slope. **Not
+//! modelled**: a difference between inward and outward seeks, recalibration. **Calibrated** by the three
+//! figures of every data sheet. They are five conditions with those two of the meeting point, for a curve of
+//! five unknowns, so that there is exactly one. A polynomial through the three figures fits as well and is
+//! wrong in between, where most seeks of a queue in shortest-positioning order are.
 //!
-//! The average of a data sheet is that over all pairs of different cylinders, as makers define it (for example
-//! Hitachi, Ultrastar 15K450 specification, table 7).
+//! The average of a data sheet is that over all pairs of different cylinders, as makers define it (for
+//! example Hitachi, Ultrastar 15K450 specification, table 7).
 
 use weir_model::Span;
 
@@ -24,9 +24,9 @@ pub struct SeekTimes {
     pub full_stroke: Span,
 }
 
-/// The curve through `times`: nanoseconds by distance in cylinders; zero for no distance. `None` if no curve of this
-/// form has these figures: then the average lies outside of about 1/3 to 8/15 of the way from the single-track time to
-/// that of the full stroke.
+/// The curve through `times`: nanoseconds by distance in cylinders; zero for no distance. `None` if no curve
+/// of this form has these figures: then the average lies outside of about 1/3 to 8/15 of the way from the
+/// single-track time to that of the full stroke.
 pub(crate) fn curve(times: SeekTimes, cylinders: u32) -> Option<Vec<f64>> {
     let farthest = f64::from(cylinders.checked_sub(1).filter(|&distance| distance > 1)?);
     let target = nanos(times.average);

@@ -1,4 +1,5 @@
-//! What a disk takes: sequential and random throughput, cache, queue, and how they follow from its data sheet.
+//! What a disk takes: sequential and random throughput, cache, queue, and how they follow from its data
+//! sheet.
 
 use super::*;
 use crate::event_queue::EventQueue;

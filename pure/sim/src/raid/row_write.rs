@@ -1,11 +1,11 @@
 //! What it takes to write parts of one row.
 //!
-//! RAID-5 has three ways to come to the new parity. *Read-modify-write* reads what is overwritten and the old parity;
-//! *reconstruct-write* reads what is not overwritten; a *full-stripe write* needs nothing. The one that reads from fewer
-//! members is taken, read-modify-write if they are equal. With a failed member there is no choice: what it has
-//! cannot be read, and what is written to it only goes into the parity. Parity is one range, from the first to the last
-//! byte that any column writes; where a failed column writes less than that, the old parity beyond it would have to be
-//! read as well, which is left out as rare.
+//! RAID-5 has three ways to come to the new parity. *Read-modify-write* reads what is overwritten and the old
+//! parity; *reconstruct-write* reads what is not overwritten; a *full-stripe write* needs nothing. The one
+//! that reads from fewer members is taken, read-modify-write if they are equal. With a failed member there is
+//! no choice: what it has cannot be read, and what is written to it only goes into the parity. Parity is one
+//! range, from the first to the last byte that any column writes; where a failed column writes less than
+//! that, the old parity beyond it would have to be read as well, which is left out as rare.
 
 use super::{Extent, Geometry, RaidLevel};
 
@@ -28,7 +28,8 @@ pub(crate) struct RowWrite {
 }
 
 impl RowWrite {
-    /// Plans to write `ranges` of `row`: not empty, of columns in rising order. `works` says which members work.
+    /// Plans to write `ranges` of `row`: not empty, of columns in rising order. `works` says which members
+    /// work.
     pub(crate) fn plan(
         &mut self,
         geometry: &Geometry,

@@ -1,15 +1,15 @@
 //! How much more is programmed than is written, because blocks are erased as a whole.
 //!
-//! **Modelled**: as long as there are blocks that were never used, nothing is copied. From then on, each block that is
-//! made free holds pages that are still valid, and these are copied. For writes spread evenly over what has been written
-//! and for the block with the fewest valid pages taken each time, as many bytes are programmed for each one written as
-//! `a / (a + W(-a exp(-a)))`, `a` being the flash by the bytes that are valid and W Lambert's function (Xiang and
-//! Kurkoski, "An improved analytical expression for write amplification in NAND flash", ICNC 2012: 2.36 at a = 1.3,
-//! 2.35 measured).
-//! **Not modelled**: hot and cold data, sequential overwriting; both copy less.
+//! **Modelled**: as long as there are blocks that were never used, nothing is copied. From then on, each
+//! block that is made free holds pages that are still valid, and these are copied. For writes spread evenly
+//! over what has been written and for the block with the fewest valid pages taken each time, as many bytes
+//! are programmed for each one written as `a / (a + W(-a exp(-a)))`, `a` being the flash by the bytes that
+//! are valid and W Lambert's function (Xiang and Kurkoski, "An improved analytical expression for write
+//! amplification in NAND flash", ICNC 2012: 2.36 at a = 1.3, 2.35 measured). **Not modelled**: hot and cold
+//! data, sequential overwriting; both copy less.
 //!
-//! The blocks themselves are not simulated: a table of where each of 10^8 pages is costs half a gigabyte per flash disk,
-//! for a result that the formula gives within a percent.
+//! The blocks themselves are not simulated: a table of where each of 10^8 pages is costs half a gigabyte per
+//! flash disk, for a result that the formula gives within a percent.
 
 use super::{MAPPED, SsdOptions};
 
@@ -87,8 +87,8 @@ fn copies(flash: u64, valid: u64) -> u64 {
 
 /// Bytes programmed for each byte written, for this ratio of the flash to the valid bytes, above 1.
 fn amplification(ratio: f64) -> f64 {
-    // W(-a exp(-a)) is the root above -1 of w exp(w) = -a exp(-a), other than -a. With w = -x: x = a exp(x - a), whose
-    // iteration from zero rises to the smaller root.
+    // W(-a exp(-a)) is the root above -1 of w exp(w) = -a exp(-a), other than -a. With w = -x: x = a exp(x -
+    // a), whose iteration from zero rises to the smaller root.
     let mut root = 0.0;
     for _ in 0..20_000 {
         let next = ratio * f64::exp(root - ratio);

@@ -16,7 +16,8 @@ pub(super) struct Times {
 pub(super) struct Die {
     /// When the operation ends that it has begun, or has ended, last.
     free: u64,
-    /// What it has to do beside reads: units to program that are in the cache, units to copy, blocks to erase.
+    /// What it has to do beside reads: units to program that are in the cache, units to copy, blocks to
+    /// erase.
     units: u64,
     copies: u64,
     erases: u64,
@@ -43,14 +44,16 @@ impl Die {
             self.erases += u64::from(collects);
         }
         let Some(over) = self.units.checked_sub(times.cached_units + 1) else { return now };
-        // Room comes when the unit that lies as many places ahead as the cache holds is programmed, with all that is
-        // to be done for it; reads that come until then push it back, which the one that waits does not see any more.
+        // Room comes when the unit that lies as many places ahead as the cache holds is programmed, with all
+        // that is to be done for it; reads that come until then push it back, which the one that waits does
+        // not see any more.
         let rest = self.copies * times.copy() + self.erases * times.erase;
         let share = u128::from(rest) * u128::from(over + 1) / u128::from(self.units);
         self.free.max(now) + (over + 1) * times.program + u64::try_from(share).unwrap_or(u64::MAX)
     }
 
-    /// Does what it had to do until `now`. Copies and erases take turns with what is in the cache, in proportion.
+    /// Does what it had to do until `now`. Copies and erases take turns with what is in the cache, in
+    /// proportion.
     fn catch_up(&mut self, now: u64, times: &Times) {
         while self.free < now {
             if self.erases > 0 {

@@ -1,7 +1,7 @@
 //! Random arrays: every kind of member under every layout, with and without caches and ports.
 //!
-//! Small ones. Their caches hold less than a run writes, so that they fill, and their flash disks are small enough
-//! to need garbage collection.
+//! Small ones. Their caches hold less than a run writes, so that they fill, and their flash disks are small
+//! enough to need garbage collection.
 
 use std::num::NonZeroU32;
 

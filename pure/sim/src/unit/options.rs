@@ -25,7 +25,8 @@ pub struct UnitOptions {
     pub size: Option<u64>,
     /// The memory of its controller.
     pub cache: CacheOptions,
-    /// How long its controller looks at each command before it does anything; commands do not wait for each other.
+    /// How long its controller looks at each command before it does anything; commands do not wait for each
+    /// other.
     pub overhead: Span,
     /// Bytes of a member that are rebuilt in a second, if its other work leaves the time.
     pub rebuild_rate: Bandwidth,

@@ -1,4 +1,5 @@
-//! Reads of a unit: from NVRAM, from the read cache, from members; past a failed member; and ahead of a reader.
+//! Reads of a unit: from NVRAM, from the read cache, from members; past a failed member; and ahead of a
+//! reader.
 
 use crate::array::event::{PartDone, Turn};
 use crate::cache::{BLOCK, Lookup, blocks_of};

@@ -9,8 +9,8 @@ use super::Unit;
 use super::job::{Kind, Phase, RebuildPart};
 use super::members::{Health, LostOperation};
 
-/// Bytes of a member that are rebuilt at a time: long enough that the arm's way to them matters little, short enough
-/// that a request does not wait for long behind it.
+/// Bytes of a member that are rebuilt at a time: long enough that the arm's way to them matters little, short
+/// enough that a request does not wait for long behind it.
 const PART: u64 = 256 * 1024;
 
 /// A member is being rebuilt.

@@ -1,7 +1,7 @@
 //! When the requests of one phase come.
 //!
-//! Open arrivals at equal distances are counted and not added up: a distance that is no whole number of nanoseconds
-//! would otherwise be a rate that is a little off, for ever.
+//! Open arrivals at equal distances are counted and not added up: a distance that is no whole number of
+//! nanoseconds would otherwise be a rate that is a little off, for ever.
 
 use std::collections::VecDeque;
 
@@ -11,8 +11,8 @@ use weir_model::{Instant, Iops, Span};
 use crate::random::Prng;
 use crate::scenario;
 
-/// How long a thread waits at least after an error. A failed array answers at once, and threads that do not think
-/// would ask it for ever in the same instant.
+/// How long a thread waits at least after an error. A failed array answers at once, and threads that do not
+/// think would ask it for ever in the same instant.
 const AFTER_ERROR: Span = Span::from_millis(10);
 
 /// The arrivals of a phase that has begun.

@@ -48,8 +48,8 @@ impl Streams {
 }
 
 impl Load {
-    /// `workload` begins on a volume of `size` bytes, while `busy` threads still wait for an answer. Its popular
-    /// places follow from `hot`.
+    /// `workload` begins on a volume of `size` bytes, while `busy` threads still wait for an answer. Its
+    /// popular places follow from `hot`.
     pub(super) fn begin(
         now: Instant,
         workload: &Workload,

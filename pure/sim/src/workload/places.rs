@@ -1,7 +1,7 @@
 //! Where requests go: anywhere, to popular places more often, or in runs.
 //!
-//! Places are numbered in units of the request's size, each size for itself: with a mix of sizes the popular places of
-//! one size are not those of another.
+//! Places are numbered in units of the request's size, each size for itself: with a mix of sizes the popular
+//! places of one size are not those of another.
 
 use rand::RngExt;
 use rand_distr::{Distribution, Zipf};

@@ -1,9 +1,10 @@
 //! A random order of the places of a volume, without a table of them.
 //!
-//! If popular places lay side by side, a disk would hardly have to seek between them, which no real load looks like.
-//! A table of all places in random order would be as large as the volume has places: 268 million for a terabyte.
-//! This is a Feistel network over the next power of four, walked until it lands within the range (Black and Rogaway,
-//! "Ciphers with arbitrary finite domains", 2002): a permutation by construction, whatever the function in its rounds.
+//! If popular places lay side by side, a disk would hardly have to seek between them, which no real load
+//! looks like. A table of all places in random order would be as large as the volume has places: 268 million
+//! for a terabyte. This is a Feistel network over the next power of four, walked until it lands within the
+//! range (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002): a permutation by construction,
+//! whatever the function in its rounds.
 
 use rand::RngExt;
 

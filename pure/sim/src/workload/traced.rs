@@ -1,8 +1,8 @@
 //! Clients that do what was recorded: each request at its time, whether those before it were answered or not.
 //!
-//! A recorded device is seldom as large as the volume: offsets are folded into it by modulo, which keeps neighbours
-//! neighbours, and what would reach over its end is clipped there. A request that is out of order comes as soon as
-//! the one before it.
+//! A recorded device is seldom as large as the volume: offsets are folded into it by modulo, which keeps
+//! neighbours neighbours, and what would reach over its end is clipped there. A request that is out of order
+//! comes as soon as the one before it.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The clients of all volumes, and which of them acts next.
 //!
-//! One instant for each volume in a flat array: with the few volumes of a pool, to look through it is cheaper than to
-//! keep a heap in order, and most turns touch only one of them.
+//! One instant for each volume in a flat array: with the few volumes of a pool, to look through it is cheaper
+//! than to keep a heap in order, and most turns touch only one of them.
 
 use weir_model::Instant;
 

@@ -1,12 +1,13 @@
-//! All that an engine reported in a run, as one number: two runs are the same if and only if, but for chance, it is.
+//! All that an engine reported in a run, as one number: two runs are the same if and only if, but for chance,
+//! it is.
 
 use weir_engine::{Event, Verdict, WindowReport};
 use weir_model::{Instant, Span};
 
 use super::Observer;
 
-/// An observer that hashes every event with its time. Cheaper than the text of the events, and the same on every
-/// machine and with every compiler, which a derived hash is not.
+/// An observer that hashes every event with its time. Cheaper than the text of the events, and the same on
+/// every machine and with every compiler, which a derived hash is not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fingerprint(u64);
 

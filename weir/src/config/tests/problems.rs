@@ -2,7 +2,8 @@
 
 use super::problems;
 
-/// `[listen]`, a pool with control, one without, a station: lines 1 to 9, so that what follows begins in line 10.
+/// `[listen]`, a pool with control, one without, a station: lines 1 to 9, so that what follows begins in line
+/// 10.
 const HEAD: &str = "[listen]
 nbd = [\"127.0.0.1:10809\"]
 [pool.a]

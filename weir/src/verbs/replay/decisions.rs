@@ -1,4 +1,5 @@
-//! `weir replay --decisions PATH`: lives recordings of `weir record` through again, and compares every decision.
+//! `weir replay --decisions PATH`: lives recordings of `weir record` through again, and compares every
+//! decision.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +12,15 @@ use weir_recording::{Ending, ReadError, Reader};
 use crate::failure::Failure;
 use crate::verbs::record::SUFFIX;
 
-/// Requests that an engine has at a time, and volumes: a file that says more was made up, and is not to take all memory.
+/// Requests that an engine has at a time, and volumes: a file that says more was made up, and is not to take
+/// all memory.
 const MOST: u64 = 1 << 22;
 
 /// Replays the recording at `path`, or all of a directory, and prints a line for each.
 ///
 /// # Errors
-/// If a file is no recording, or the engine decides otherwise than recorded; then the first difference is said.
+/// If a file is no recording, or the engine decides otherwise than recorded; then the first difference is
+/// said.
 pub(crate) fn replay_decisions(path: &Path) -> Result<(), Failure> {
     for file in recordings("--decisions", path)? {
         replay(&file)?;

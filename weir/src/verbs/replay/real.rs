@@ -1,4 +1,5 @@
-//! The replay in real time: through the NBD client of `weir load`, to a gateway of its own or to one that runs.
+//! The replay in real time: through the NBD client of `weir load`, to a gateway of its own or to one that
+//! runs.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -58,8 +59,8 @@ pub(super) async fn against_server(plan: &Plan, server: &Target, file: &Path) ->
     Ok(outcome(replayed, ask().await?, before))
 }
 
-/// The pool of the volume and nothing else, on a socket and on files in `directory`: what is replayed writes, and
-/// must not write over anything.
+/// The pool of the volume and nothing else, on a socket and on files in `directory`: what is replayed writes,
+/// and must not write over anything.
 fn own_config(plan: &Plan, directory: &Path) -> Config {
     let mut config = plan.config.clone();
     let pool = config.volumes[&plan.volume].pool.value.clone();

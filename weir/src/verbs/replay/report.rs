@@ -1,4 +1,5 @@
-//! What a replay showed, for machines (the unit is the last word of a name) and for people; the same in both times.
+//! What a replay showed, for machines (the unit is the last word of a name) and for people; the same in both
+//! times.
 
 use std::fmt;
 

@@ -26,7 +26,8 @@ pub(crate) use server::{Server, expect_refusal};
 pub(crate) use skipped::skipped;
 pub(crate) use transcript::Transcript;
 
-/// How long anything may take that is expected to happen: no measure of speed, but the end of a test that hangs.
+/// How long anything may take that is expected to happen: no measure of speed, but the end of a test that
+/// hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Waits for what nobody announces, such as a figure of the kernel or of the metrics.

@@ -1,5 +1,6 @@
-//! A client that speaks the bare protocol, written after the specification and not after weir's own codec, so that
-//! a mistake made in both would still be seen. Simple replies only; structured ones are libnbd's to check.
+//! A client that speaks the bare protocol, written after the specification and not after weir's own codec, so
+//! that a mistake made in both would still be seen. Simple replies only; structured ones are libnbd's to
+//! check.
 //!
 //! It counts what it is owed: a reply whose cookie is not outstanding, a second one included, is a failure.
 
@@ -160,7 +161,8 @@ impl RawClient {
         self.socket.write_all(&request).is_ok()
     }
 
-    /// Sends requests without data in one piece, so that the server reads them together. Returns their cookies.
+    /// Sends requests without data in one piece, so that the server reads them together. Returns their
+    /// cookies.
     pub(crate) fn send_together(&mut self, requests: &[(u16, u64, u32)]) -> Vec<u64> {
         self.send_together_with(requests, &[])
     }
@@ -176,8 +178,8 @@ impl RawClient {
         cookies
     }
 
-    /// Sends a request as far as the socket takes it without waiting. False if it took nothing more, or not all: the
-    /// rest goes first the next time.
+    /// Sends a request as far as the socket takes it without waiting. False if it took nothing more, or not
+    /// all: the rest goes first the next time.
     pub(crate) fn send_without_waiting(
         &mut self,
         command: u16,

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::Server;
 
-/// A directory that is removed at the end of the test. On the disk that holds the build, as `/tmp` may be memory,
-/// which has no direct I/O.
+/// A directory that is removed at the end of the test. On the disk that holds the build, as `/tmp` may be
+/// memory, which has no direct I/O.
 pub(crate) struct Scene {
     directory: tempfile::TempDir,
 }

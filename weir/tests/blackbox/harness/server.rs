@@ -104,8 +104,8 @@ impl Server {
         format!("nbd://{}/{name}", self.tcp)
     }
 
-    /// Replaces the configuration by `text` (without `[listen]`, which stays) and has it reloaded. Returns what the
-    /// server said: `Ok` if it reloaded, else the lines of its refusal.
+    /// Replaces the configuration by `text` (without `[listen]`, which stays) and has it reloaded. Returns
+    /// what the server said: `Ok` if it reloaded, else the lines of its refusal.
     pub(crate) fn reload(&self, text: &str) -> Result<(), String> {
         let before = std::fs::read_to_string(&self.config).expect("the configuration is there");
         let is_next_table = |(i, line): &(usize, &str)| *i > 0 && line.starts_with('[');

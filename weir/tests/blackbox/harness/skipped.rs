@@ -3,8 +3,8 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// Notes that `what` was not tested, and `why`: on standard error, past what the test runner keeps to itself, and in the file
-/// that `make test` counts at its end.
+/// Notes that `what` was not tested, and `why`: on standard error, past what the test runner keeps to itself,
+/// and in the file that `make test` counts at its end.
 ///
 /// # Panics
 /// If that file cannot be written.

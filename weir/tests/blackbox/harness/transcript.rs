@@ -37,7 +37,8 @@ impl Transcript {
         transcript
     }
 
-    /// Waits until a line from number `from` on contains `text`; returns the line. `None` if the stream ends first.
+    /// Waits until a line from number `from` on contains `text`; returns the line. `None` if the stream ends
+    /// first.
     ///
     /// # Panics
     /// If it takes too long.

@@ -1,5 +1,6 @@
-//! A server that does what a test tells it to: its abilities, and what becomes of each request, are the test's. Written
-//! after the specification and not with weir's own server side, so that a mistake made in both would still be seen.
+//! A server that does what a test tells it to: its abilities, and what becomes of each request, are the
+//! test's. Written after the specification and not with weir's own server side, so that a mistake made in
+//! both would still be seen.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

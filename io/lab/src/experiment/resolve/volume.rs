@@ -12,8 +12,8 @@ use crate::run::Curve;
 /// What is wrong with a volume: at which key, and how.
 type Wrong = (&'static str, String);
 
-/// The volume `name` on an array of so many bytes, whose first port is the volume of place `first`. A single port is called
-/// as the volume, several are `name/0`, `name/1` and so on.
+/// The volume `name` on an array of so many bytes, whose first port is the volume of place `first`. A single
+/// port is called as the volume, several are `name/0`, `name/1` and so on.
 pub(super) fn ports(
     experiment: &Experiment,
     name: &str,

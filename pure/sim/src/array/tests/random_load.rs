@@ -1,4 +1,5 @@
-//! Whatever is asked of it and whatever fails: each request is answered once, and all of it again in the same way.
+//! Whatever is asked of it and whatever fails: each request is answered once, and all of it again in the same
+//! way.
 
 use proptest::prelude::*;
 

@@ -8,7 +8,8 @@ pub(super) struct Background {
     share: TimeShare,
     in_flight: u32,
     passed: Option<(IoId, Instant)>,
-    /// From when on the next one may pass: all that passed before is no more than the share of the time until then.
+    /// From when on the next one may pass: all that passed before is no more than the share of the time until
+    /// then.
     opens: Instant,
 }
 
