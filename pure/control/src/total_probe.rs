@@ -14,9 +14,9 @@
 //!
 //! **Why a fifth of proportion.** An array of `k` disks, each of which is asked at random, answers
 //! `k n / (n + k - 1)` of what all of them could with `n` requests there. A quarter more is worth 5 % up to
-//! about `n = 3 k`, and the raise from there is the last: between three and four for each disk, where the paper
-//! arrived by experience. An array that is busy in full from `k` on (a flash disk, a limit in a cloud) is left
-//! at `k` to `1.2 k`.
+//! about `n = 3 k`, and the raise from there is the last: between three and four for each disk, where the
+//! paper arrived by experience. An array that is busy in full from `k` on (a flash disk, a limit in a cloud)
+//! is left at `k` to `1.2 k`.
 //!
 //! **What throughput is.** Requests and bytes: of an array that is limited by one of them, a change of the
 //! request size moves the other. A raise has to be worth it in both, and a cut must harm neither, so that a
