@@ -182,7 +182,7 @@ impl<'a> Run<'a> {
         let until = now + fault.lasts();
         match fault {
             ClusterFault::GatewayPauses(gateway, _) => {
-                self.gateways[gateway].pause(now, until);
+                self.gateways[gateway].pause(until);
                 self.net.paused(now, Some(gateway), until);
             }
             ClusterFault::GatewayCrashes(gateway, _) => {

@@ -65,10 +65,10 @@ impl Gateway {
         }
     }
 
-    pub(super) fn pause(&mut self, now: Instant, until: Instant) {
+    pub(super) fn pause(&mut self, until: Instant) {
         self.idle_until = self.idle_until.max(until);
         if let Some(process) = &mut self.process {
-            process.awake_since = self.clock.shows(now.max(until));
+            process.awake_since = self.clock.shows(self.idle_until);
         }
     }
 
