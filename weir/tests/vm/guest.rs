@@ -15,6 +15,8 @@ use super::in_guest;
 use super::kernel_client::{Disk, attempt, shell};
 use super::rounds::rounds;
 
+mod page;
+
 const EIO: u32 = 5;
 const CONNECTIONS: u32 = 4;
 
