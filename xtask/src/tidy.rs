@@ -55,7 +55,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
     findings.extend(rings::runtimes(&tree.members));
     findings.extend(documents::crates_are_listed(tree));
     findings.extend(documents::symbols_are_listed(tree));
-    findings.extend(documents::limits_have_tests(tree));
+    findings.extend(documents::rows_have_tests(tree));
     findings.extend(panics::listed(tree));
     for Member { name, manifest, .. } in &tree.members {
         findings.extend(names::crate_name(name, manifest));

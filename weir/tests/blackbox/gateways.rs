@@ -119,7 +119,12 @@ impl Gateway {
     fn showing(authority: &Authority, certified: &str, controller: &Controller<'_>, name: &str) -> Self {
         let scene = Scene::new();
         let tls = authority.issue(&scene, certified);
-        let file = scene.configure(&Self::text(&tls, controller, name));
+        Self::with(scene, &tls, controller, name)
+    }
+
+    /// One with these certificates, which are in its scene.
+    fn with(scene: Scene, tls: &str, controller: &Controller<'_>, name: &str) -> Self {
+        let file = scene.configure(&Self::text(tls, controller, name));
         Self { server: Server::start(&file), scene }
     }
 
@@ -312,4 +317,28 @@ fn who_is_not_known_or_not_trusted_is_refused_in_one_line_and_serves_with_the_le
     }
     assert!(controller.held("a").is_none() && controller.held("b").is_none());
     assert!(controller.server.logged_since(0).contains("refused: "));
+}
+
+#[test]
+fn a_certificate_that_has_expired_is_refused_in_one_line_and_its_gateway_serves_with_the_least() {
+    let array = Array::new("127.0.7.9");
+    let controller = array.controller();
+    let scene = Scene::new();
+    let tls = array.authority.issue_expired(&scene, "a");
+    let of_gateway = Gateway::with(scene, &tls, &controller, "a");
+    let accepted = Gateway::start(&controller, "b");
+    accepted.server.wait_for_log(0, "the controller has accepted this gateway");
+    controller.server.kill();
+    array.authority.issue_expired(&array.scene, array.host);
+    let controller = array.controller_again();
+    accepted.server.wait_for_log(0, "certificate expired");
+    let of_controller = Gateway::start(&controller, "a");
+    for (gateway, why) in
+        [(&of_gateway, "does not trust its certificate"), (&of_controller, "certificate expired")]
+    {
+        gateway.server.wait_for_log(0, why);
+        ["v", "w"].iter().for_each(|volume| gateway.serve(volume));
+        assert_eq!(gateway.bounds(), 2, "one for each volume");
+    }
+    assert!(controller.held("a").is_none() && controller.held("b").is_none());
 }

@@ -21,6 +21,7 @@ mod maestro;
 mod memory;
 mod metrics;
 mod odd_requests;
+mod pages;
 mod push_back;
 mod record;
 mod reload;

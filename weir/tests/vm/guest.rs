@@ -9,11 +9,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use crate::harness::{Flags, Program, RawClient, Scene, Server, block, command, wait_until};
+use crate::harness::{Flags, Program, RawClient, Scene, Server, block, command, status, wait_until};
 
 use super::in_guest;
 use super::kernel_client::{Disk, attempt, shell};
 use super::rounds::rounds;
+
+mod page;
 
 const EIO: u32 = 5;
 const CONNECTIONS: u32 = 4;
@@ -156,6 +158,62 @@ fn a_disk_that_loses_writes_is_told_to_every_client_and_stops_ext4() {
         mounted.unmount();
         disk.disconnect();
         drop(server);
+    });
+}
+
+#[test]
+fn a_write_for_which_the_disk_under_an_image_has_no_room_fails_and_works_when_there_is_room() {
+    const ENOSPC: u32 = 28;
+    in_guest(
+        "a_write_for_which_the_disk_under_an_image_has_no_room_fails_and_works_when_there_is_room",
+        || {
+            let scene = Scene::new();
+            let small = scene.file("small");
+            shell(&format!(
+                "mkdir {0}; mount -t tmpfs -o size=8m small {0}; truncate -s 512M {0}/v.img",
+                small.display()
+            ));
+            let server = Server::start(&configuration(&scene, &scene.backend("small/v.img")));
+            let mut client = RawClient::connect(&server, "v");
+            client.write(0, &block(0, 1));
+            shell(&format!("dd if=/dev/zero of={}/rest bs=64k 2>/dev/null || true", small.display()));
+            let data = [1; 1 << 16];
+            let mut write = |offset| client.ask(command::WRITE, Flags::NONE, offset, 1 << 16, &data).error;
+            assert_eq!(write(1 << 20), ENOSPC);
+            server.wait_for_log(0, "No space left on device");
+            shell(&format!("rm {}/rest", small.display()));
+            assert_eq!(write(1 << 20), 0);
+            assert_eq!(client.read(0, 4096), block(0, 1));
+            client.flush();
+            server.stop();
+            shell(&format!("umount {}", small.display()));
+        },
+    );
+}
+
+#[test]
+fn clients_and_promises_do_not_notice_that_the_time_of_day_jumps() {
+    in_guest("clients_and_promises_do_not_notice_that_the_time_of_day_jumps", || {
+        let scene = Scene::new();
+        let server = Server::start(&configuration(&scene, "memory\"\nsize = \"1MiB"));
+        let mut client = RawClient::connect(&server, "v");
+        let windows = || {
+            let windows = &status(&server)["pools"][0]["volumes"][1]["windows"];
+            ["met", "missed", "out_of_contract", "idle"]
+                .map(|verdict| windows[verdict].as_u64().unwrap())
+                .iter()
+                .sum::<u64>()
+        };
+        wait_until("a window has closed", || windows() > 0);
+        let before = windows();
+        for jump in ["+ 400 days", "- 800 days", "+ 400 days"] {
+            shell(&format!("date -s \"$(date) {jump}\""));
+            client.write(0, &block(0, 1));
+            assert_eq!(client.read(0, 4096), block(0, 1), "the connection is there");
+            client.flush();
+        }
+        assert!(windows() < before + 3600, "windows are of the time that goes by");
+        server.stop();
     });
 }
 

@@ -35,27 +35,40 @@ pub(super) fn symbols_are_listed(tree: &Tree) -> Option<Finding> {
     })
 }
 
-/// Each limit on what a peer can make grow names a test that is there, or says that it is open.
-pub(super) fn limits_have_tests(tree: &Tree) -> Vec<Finding> {
-    const PAGE: &str = "docs/limits.md";
+/// On the pages that promise so, each row of a table with a column of tests names one that is there, or says
+/// that it is open.
+pub(super) fn rows_have_tests(tree: &Tree) -> Vec<Finding> {
+    const PAGES: [&str; 2] = ["docs/limits.md", "docs/operating.md"];
+    const COLUMN: &str = "test that holds it";
     const INSTEAD: &str = "the names of test functions in backquotes, or \"open\" and what is missing";
-    let page = tree.text(PAGE).unwrap_or_default();
     let rust: Vec<_> = tree.files.iter().filter(|file| file.path.ends_with(".rs")).collect();
     let is_there = |name: &str| rust.iter().any(|file| file.text.contains(&format!("fn {name}(")));
     let mut findings = Vec::new();
-    for (number, line) in (1..).zip(page.lines()) {
-        let cells: Vec<_> = line.split('|').map(str::trim).collect();
-        let ["", what, .., tests, ""] = cells.as_slice() else { continue };
-        if *what == "what grows" || what.starts_with("---") || tests.starts_with("open") {
-            continue;
+    for path in PAGES {
+        let page = tree.text(path).unwrap_or_default();
+        if !page.contains(COLUMN) {
+            findings.push(Finding::new(path, 1, "no table with tests", format!("a column \"{COLUMN}\"")));
         }
-        // Every other piece is in backquotes.
-        let named: Vec<_> = tests.split('`').skip(1).step_by(2).collect();
-        if named.is_empty() {
-            findings.push(Finding::new(PAGE, number, format!("no test for: {what}"), INSTEAD));
-        }
-        for name in named.into_iter().filter(|name| !is_there(name)) {
-            findings.push(Finding::new(PAGE, number, format!("no test is called {name}"), INSTEAD));
+        let mut has_tests = false;
+        for (number, line) in (1..).zip(page.lines()) {
+            let cells: Vec<_> = line.split('|').map(str::trim).collect();
+            let ["", what, .., tests, ""] = cells.as_slice() else {
+                has_tests = false;
+                continue;
+            };
+            let is_header = *tests == COLUMN;
+            has_tests |= is_header;
+            if !has_tests || is_header || what.starts_with("---") || tests.starts_with("open") {
+                continue;
+            }
+            // Every other piece is in backquotes.
+            let named: Vec<_> = tests.split('`').skip(1).step_by(2).collect();
+            if named.is_empty() {
+                findings.push(Finding::new(path, number, format!("no test for: {what}"), INSTEAD));
+            }
+            for name in named.into_iter().filter(|name| !is_there(name)) {
+                findings.push(Finding::new(path, number, format!("no test is called {name}"), INSTEAD));
+            }
         }
     }
     findings
@@ -151,18 +164,19 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_without_a_test_that_is_there_is_found() {
-        let header =
-            "| what grows | what bounds it | whose share | test that holds it |\n|---|---|---|---|\n";
+    fn a_row_without_a_test_that_is_there_is_found() {
+        let header = "| what grows | what bounds it | test that holds it |\n|---|---|---|\n";
         let test = ("weir/tests/a.rs", "#[test]\nfn a_client_is_held_back() {}\n");
         let found = |tests: &str| {
-            let page = format!("{header}| memory | a limit | the client | {tests} |\n");
-            limits_have_tests(&tree(&[("docs/limits.md", &page), test])).len()
+            let other = "| what | why |\n|---|---|\n| a row | of another table |\n";
+            let page = format!("{header}| memory | a limit | {tests} |\n\n{other}");
+            rows_have_tests(&tree(&[("docs/limits.md", &page), ("docs/operating.md", header), test])).len()
         };
         assert_eq!(found("`a_client_is_held_back`, and more"), 0);
         assert_eq!(found("open: nobody has looked"), 0);
         assert_eq!(found("`a_client_is_let_in`"), 1);
         assert_eq!(found("it is so"), 1);
+        assert_eq!(rows_have_tests(&tree(&[("docs/limits.md", header)])).len(), 1);
     }
 
     #[test]

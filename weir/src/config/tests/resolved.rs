@@ -175,18 +175,6 @@ fn every_key_is_in_the_manual() {
 }
 
 #[test]
-fn the_example_of_the_manual_is_valid() {
-    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/config.md");
-    let manual = std::fs::read_to_string(manual).unwrap();
-    let mut examples = 0;
-    for block in manual.split("```toml\n").skip(1) {
-        parse(block.split("```").next().unwrap());
-        examples += 1;
-    }
-    assert!(examples > 0, "the manual has no example");
-}
-
-#[test]
 fn a_file_that_cannot_be_read_is_named() {
     let error = Config::load(Path::new("nowhere/weir.toml")).unwrap_err().to_string();
     assert!(error.starts_with("nowhere/weir.toml: found No such file or directory"), "{error}");

@@ -3,7 +3,7 @@
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 
 use super::Scene;
 
@@ -32,8 +32,18 @@ impl Authority {
     /// Writes what somebody needs who is known by `name`, a name or an address. Returns the keys
     /// of the configuration that say where it is.
     pub(crate) fn issue(&self, scene: &Scene, name: &str) -> String {
+        self.sign(scene, &CertificateParams::new(vec![name.to_owned()]).unwrap())
+    }
+
+    /// The same, and its time is over.
+    pub(crate) fn issue_expired(&self, scene: &Scene, name: &str) -> String {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.not_after = date_time_ymd(2001, 1, 1);
+        self.sign(scene, &params)
+    }
+
+    fn sign(&self, scene: &Scene, params: &CertificateParams) -> String {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let files =
             [("ca", self.trusted.clone()), ("certificate", certificate.pem()), ("key", key.serialize_pem())];

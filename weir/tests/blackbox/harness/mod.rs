@@ -2,6 +2,7 @@
 
 mod authority;
 mod http;
+mod page;
 mod pattern;
 mod program;
 mod raw;
@@ -18,6 +19,7 @@ use weir_model::Span;
 
 pub(crate) use authority::Authority;
 pub(crate) use http::{get, status};
+pub(crate) use page::{Block, blocks, page};
 pub(crate) use pattern::{block, bytes};
 pub(crate) use program::{Outcome, Program, Running, python};
 pub(crate) use raw::{Flags, RawClient, command, connect_silently, ends};

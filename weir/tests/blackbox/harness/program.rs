@@ -1,9 +1,9 @@
 //! Client programs, with a limit on their time and their output in the message of a failure.
 
 use std::fmt::Display;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 
@@ -27,6 +27,7 @@ pub(crate) struct Program {
 pub(crate) struct Running {
     name: String,
     child: Child,
+    typed: Option<ChildStdin>,
     out: Transcript,
     log: Transcript,
 }
@@ -72,6 +73,12 @@ impl Program {
         self
     }
 
+    /// Something will be typed into it.
+    pub(crate) fn typed_to(mut self) -> Self {
+        self.command.stdin(Stdio::piped());
+        self
+    }
+
     /// Starts it.
     ///
     /// # Panics
@@ -86,7 +93,7 @@ impl Program {
         };
         let out = Transcript::of(child.stdout.take().expect("piped"));
         let log = Transcript::of(child.stderr.take().expect("piped"));
-        Running { name: format!("{:?}", self.command), child, out, log }
+        Running { name: format!("{:?}", self.command), typed: child.stdin.take(), child, out, log }
     }
 
     /// Runs it to its end, however it ends.
@@ -126,6 +133,18 @@ impl Running {
         assert!(!log.contains("No module named 'nbd'"), "python3-libnbd: missing; install it: make setup");
         assert_eq!(code, Some(0), "{name}\n{out}\n{log}");
         out
+    }
+
+    /// Types a line into it.
+    pub(crate) fn type_line(&mut self, line: &str) {
+        let typed = self.typed.as_mut().expect("it was started to be typed to");
+        writeln!(typed, "{line}").expect("it reads what is typed");
+    }
+
+    /// Waits until it says something, in a line that it has finished.
+    pub(crate) fn wait_for(&self, text: &str) {
+        let found = self.out.wait_for(0, text);
+        assert!(found.is_some(), "{}: ended before it said {text:?}\n{}", self.name, self.log.text());
     }
 
     /// Sends it a signal.
