@@ -1,7 +1,7 @@
 //! Commands of the page of clients, run as they stand there. Only addresses and the folder are a test's own.
 //!
-//! A block of commands says by the word behind `sh` how it is run: `run` here, `qemu` here too, with a monitor
-//! instead of a screen, and `vm`, `vm-lost` and `vm-back` under a kernel of its own, in `vm`.
+//! A block of commands says by the word behind `sh` how it is run: `run` here, `qemu` here too, with a
+//! monitor instead of a screen, and `vm`, `vm-lost` and `vm-back` under a kernel of its own, in `vm`.
 
 use crate::harness::{Block, Program, Scene, Server, blocks, bytes, skipped, status, wait_until};
 
