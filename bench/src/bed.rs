@@ -51,7 +51,7 @@ impl TestBed {
                 .prefix("weir-bench.")
                 .tempdir()
                 .context("a directory for sockets")?,
-            weir: weir.map_or_else(build, named)?,
+            weir: weir.map_or_else(|| build(&["--package", "weir", "--bin", "weir"]), named)?,
             other_build: other_build.map(named).transpose()?,
             cores,
         })
@@ -115,18 +115,22 @@ pub(super) fn output_of(command: &mut Command, what: &str) -> anyhow::Result<Str
     String::from_utf8(output.stdout).with_context(|| format!("{what}: its output is no UTF-8"))
 }
 
-fn build() -> anyhow::Result<PathBuf> {
+/// Builds one program, the one that these arguments of cargo ask for; where it is.
+///
+/// # Errors
+/// If the build fails.
+pub(super) fn build(arguments: &[&str]) -> anyhow::Result<PathBuf> {
+    let line = format!("cargo build --release {}", arguments.join(" "));
     let mut command = cargo();
-    command.args(["build", "--release", "--package", "weir", "--message-format", "json-render-diagnostics"]);
-    let output = command.stderr(Stdio::inherit()).output().context("cargo build")?;
-    ensure!(output.status.success(), "cargo build --release --package weir: {}", output.status);
+    command.args(["build", "--release", "--message-format", "json-render-diagnostics"]).args(arguments);
+    let output = command.stderr(Stdio::inherit()).output().with_context(|| line.clone())?;
+    ensure!(output.status.success(), "{line}: {}", output.status);
     for message in Message::parse_stream(output.stdout.as_slice()) {
-        if let Message::CompilerArtifact(artifact) = message.context("cargo build: its messages")?
+        if let Message::CompilerArtifact(artifact) = message.with_context(|| line.clone())?
             && let Some(path) = artifact.executable
-            && artifact.target.name == "weir"
         {
             return Ok(path.into_std_path_buf());
         }
     }
-    bail!("cargo build --release --package weir: made no program")
+    bail!("{line}: made no program")
 }

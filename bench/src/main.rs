@@ -8,6 +8,7 @@
 
 mod bed;
 mod cases;
+mod certificates;
 mod clients;
 mod cores;
 mod cpu;

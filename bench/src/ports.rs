@@ -5,7 +5,6 @@
 //! every machine. Two results of Maestro must hold as they do in simulated time, and a third run breaks one
 //! part after the other.
 
-mod certificates;
 mod failures;
 mod limit;
 mod loads;

@@ -39,6 +39,7 @@ pub(super) struct Server {
     address: Address,
     export: &'static str,
     metrics: Option<SocketAddr>,
+    log: PathBuf,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -99,6 +100,31 @@ impl Server {
         export: &'static str,
     ) -> anyhow::Result<Self> {
         start_weir(bed, bed.weir(), name, pools, Transport::Unix, export)
+    }
+
+    /// A controller with the file `text`, which `command` gets as its last argument. It is ready when it
+    /// answers at `status`.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub(super) fn controller(
+        bed: &TestBed,
+        mut command: Command,
+        text: &str,
+        status: SocketAddr,
+    ) -> anyhow::Result<Self> {
+        let file = bed.scratch("controller.toml");
+        fs::write(&file, text).with_context(|| file.display().to_string())?;
+        command.arg(file);
+        start(bed, "controller", command, Address::Tcp(status), "")
+    }
+
+    /// What it has logged.
+    ///
+    /// # Errors
+    /// If its log cannot be read.
+    pub(super) fn logged(&self) -> anyhow::Result<String> {
+        fs::read_to_string(&self.log).with_context(|| self.log.display().to_string())
     }
 
     /// Where a client finds the export.
@@ -272,15 +298,15 @@ fn start(
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
     let line = format!("{command:?}");
     let child = command.spawn().with_context(|| format!("{line}: cannot be run"))?;
-    let mut server = Server { child, address, export, metrics: None };
+    let mut server = Server { child, address, export, metrics: None, log };
     let began = Instant::now();
-    let said = || fs::read_to_string(&log).unwrap_or_default();
+    let said = |server: &Server| server.logged().unwrap_or_default();
     while !answers(&server.address) {
         if let Some(status) = server.child.try_wait()? {
-            bail!("{line}: {status}: {}", said().trim());
+            bail!("{line}: {status}: {}", said(&server).trim());
         }
         if began.elapsed() > START_TIMEOUT {
-            bail!("{line}: does not answer after {} s: {}", START_TIMEOUT.as_secs(), said().trim());
+            bail!("{line}: does not answer after {} s: {}", START_TIMEOUT.as_secs(), said(&server).trim());
         }
         thread::sleep(Duration::from_millis(10));
     }
@@ -301,8 +327,9 @@ fn address(bed: &TestBed, name: &str, transport: Transport) -> anyhow::Result<Ad
     })
 }
 
-/// qemu-nbd does not tell which port it took, so that it has to be told one.
-fn free_port() -> anyhow::Result<SocketAddr> {
+/// An address with a port that nobody has now. qemu-nbd does not tell which port it took, so it has to be
+/// told.
+pub(super) fn free_port() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("a free port")?;
     listener.local_addr().context("a free port")
 }

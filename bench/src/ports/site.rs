@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 
 use super::super::bed::{TestBed, output_of};
+use super::super::certificates::Certificates;
 use super::super::status::Status;
-use super::certificates::Certificates;
 use super::network::{HOSTS, Network, array_address, host_address, on_host};
 
 /// How long a program may take until it answers.
@@ -66,7 +66,11 @@ impl<'a> Site<'a> {
         volumes: &[Volume],
         total: u32,
     ) -> anyhow::Result<Self> {
-        let certificates = Certificates::make(&bed.scratch(&format!("{name}-certificates")))?;
+        let gateways: Vec<_> = (0..HOSTS).map(gateway).collect();
+        let names: Vec<_> = gateways.iter().map(String::as_str).chain(["controller"]).collect();
+        let addresses: Vec<_> = (0..HOSTS).map(|host| array_address(host).to_string()).collect();
+        let directory = bed.scratch(&format!("{name}-certificates"));
+        let certificates = Certificates::make(&directory, &names, &addresses)?;
         let mut site = Self {
             bed,
             name,
