@@ -194,8 +194,8 @@ fn total(requests: Option<NonZeroU32>) -> TotalConcurrency {
 }
 
 /// What a controller is to share out.
-pub(crate) fn controller_config(config: &config::ControllerConfig) -> weir_controller::ControllerConfig {
-    weir_controller::ControllerConfig {
+pub(crate) fn controller_config(config: &config::ControllerConfig) -> weir_leases::ControllerConfig {
+    weir_leases::ControllerConfig {
         total: total(config.total_concurrency.value.requests()),
         interval: config.control_interval.value,
         gateways: config.gateways.clone(),
@@ -203,10 +203,8 @@ pub(crate) fn controller_config(config: &config::ControllerConfig) -> weir_contr
 }
 
 /// What its volumes are to get.
-pub(crate) fn volume_configs(
-    config: &config::ControllerConfig,
-) -> Vec<(String, weir_controller::VolumeConfig)> {
-    let volume = |volume: &config::ControlledVolume| weir_controller::VolumeConfig {
+pub(crate) fn volume_configs(config: &config::ControllerConfig) -> Vec<(String, weir_leases::VolumeConfig)> {
+    let volume = |volume: &config::ControlledVolume| weir_leases::VolumeConfig {
         objective: Objective { target: volume.target.value, priority: volume.priority.value },
         limits: weir_control::Limits {
             concurrency: volume.max_concurrency.value,

@@ -2,8 +2,8 @@
 
 use weir_clock::Clock;
 use weir_cluster::{CheckedSpec, Client, LinkState, Told};
-use weir_controller::Terms;
 use weir_gateway::{Port, PortTerms};
+use weir_leases::Terms;
 
 /// Begins to connect, and goes on for as long as the future that it returns is polled: what was seen goes up,
 /// what was decided comes down.

@@ -24,7 +24,7 @@ use tonic::transport::{Endpoint, Uri};
 use tonic::{Code, Status, Streaming};
 use weir_clock::Clock;
 use weir_control::PortObservation;
-use weir_controller::{Leaseholder, Report, Terms};
+use weir_leases::{Leaseholder, Report, Terms};
 use weir_model::{Instant, Span};
 
 use crate::error::{ClusterError, line};

@@ -1,6 +1,6 @@
 //! A controller and its gateways across hosts: their messages by gRPC, over mutual TLS.
 //!
-//! What is said is decided in `weir-controller`; here it is carried. The gateway opens one stream and keeps
+//! What is said is decided in `weir-leases`; here it is carried. The gateway opens one stream and keeps
 //! opening it: observations and acknowledgements go up, grants come down. Both sides show a certificate of
 //! the operator's own authority, and a gateway may only say that it is somebody whom its certificate names.
 //!
@@ -9,7 +9,7 @@
 //!
 //! ```no_run
 //! # use weir_cluster::{Client, ClientSpec, ClusterError, Server, Tls, Told};
-//! # use {tokio::net::TcpListener, weir_clock::Clock, weir_controller::{Controller, VolumeConfig}};
+//! # use {tokio::net::TcpListener, weir_clock::Clock, weir_leases::{Controller, VolumeConfig}};
 //! # async fn on_the_controllers_host(tls: Tls, controller: Controller) -> Result<(), ClusterError> {
 //! let listener = TcpListener::bind("0.0.0.0:10810").await?;
 //! let server = Server::start(listener, &tls, Clock::new(), controller)?;

@@ -4,7 +4,7 @@
 //! makes of it.
 
 use prost::Message;
-use weir_controller::{Grants, Hello, Report};
+use weir_leases::{Grants, Hello, Report};
 
 use crate::proto;
 use crate::proto::from_gateway::Message as Sent;

@@ -20,7 +20,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::{TcpConnectInfo, TlsConnectInfo};
 use tonic::{Request, Response, Status, Streaming};
 use weir_clock::Clock;
-use weir_controller::{Connection, Controller, Event, Hello, Refused, Report};
+use weir_leases::{Connection, Controller, Event, Hello, Refused, Report};
 use weir_model::Instant;
 
 use crate::error::ClusterError;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 use weir_control::{Grant, PortObservation};
-use weir_controller::{Grants, Held, Hello, Report, VolumeGrant};
+use weir_leases::{Grants, Held, Hello, Report, VolumeGrant};
 use weir_model::{Bandwidth, LatencyHistogram, MilliIops, Span};
 
 use crate::proto;

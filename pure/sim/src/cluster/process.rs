@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use rand::RngExt;
 use weir_control::{Grant, PortObservation};
-use weir_controller::{Terms, UNTOLD};
 use weir_engine::{Control, Dispatch, Engine, EngineConfig, Grants, PortConfig, Request, VolumeConfig};
+use weir_leases::{Terms, UNTOLD};
 use weir_model::{Instant, Io, IoKind, Span, TimeShare, VolumeId};
 
 use super::clock::Clock;

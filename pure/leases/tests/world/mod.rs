@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 
 use weir_control::{Grant, Limits, TotalConcurrency};
-use weir_controller::{Connection, Controller, ControllerConfig, Event, Grants, Hello, Report, VolumeConfig};
+use weir_leases::{Connection, Controller, ControllerConfig, Event, Grants, Hello, Report, VolumeConfig};
 use weir_model::{Bandwidth, Instant, Iops, MilliIops, Objective, Priority, Span};
 
 pub use gateway::Gateway;
