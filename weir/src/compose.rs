@@ -11,7 +11,7 @@ use weir_api::ApiLimits;
 use weir_backend::{BackendSpec, FaultEffect, FaultRule};
 use weir_cluster::{ClientSpec, ClusterError, Tls, TlsFiles};
 use weir_engine::{
-    Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, PortConfig, TotalConcurrency, VolumeConfig,
+    Control, DepthFeedbackConfig, EngineConfig, LeasedConfig, MaestroConfig, TotalConcurrency, VolumeConfig,
 };
 use weir_gateway::{Address, GatewaySpec, Limits, PoolSpec, VolumeSpec};
 use weir_model::Objective;
@@ -71,7 +71,7 @@ fn engine_config(pool: &config::Pool) -> EngineConfig {
     let (control, background_share) = match &pool.control.value {
         config::Control::None => (Control::None, unused),
         config::Control::Leased(leased) => {
-            (Control::Port(PortConfig { interval: leased.control_interval.value }), unused)
+            (Control::Leased(LeasedConfig { interval: leased.control_interval.value }), unused)
         }
         config::Control::Maestro(maestro) => {
             let total = total(maestro.total_concurrency.value.requests());
