@@ -1,14 +1,19 @@
-//! The controller of an array that several gateways serve, and its counterpart in each gateway.
+//! Leases: grants to several gateways of one array that never add up to more than the total.
 //!
-//! Each gateway bounds the requests that it has at the array; nobody sees all of them. The [`Controller`] is
-//! told by each gateway what its volumes got, applies Maestro's law to all of it, and grants each gateway its
-//! part for a time. Both sides are pure state machines: the `io/cluster` crate carries their messages, and a
-//! test carries them through simulated time, losing what it likes.
+//! Each gateway bounds the requests that it has at the array, and no gateway sees the requests of the others.
+//! So each gateway reports to the [`Controller`] what its volumes got. The controller applies Maestro's law
+//! to all reports, and grants each gateway its part for the time of a lease. A [`Leaseholder`] in each
+//! gateway knows what is granted, and for how long. Both are pure state machines: the crate `io/cluster`
+//! carries their messages, and tests carry them through simulated time, where messages may be lost at any
+//! point.
 //!
-//! What holds whatever is lost: the sum of what gateways hold does not exceed the total, nor the limits of
-//! any volume (`ledger.rs` says how); a gateway that is cut off falls back to its part of the array, and
-//! never takes more than was left for it ([`Leaseholder`]). What gateways say is believed as far as it can be
-//! true (`claims.rs`), and of two with one name only one is accepted (`arrivals.rs`).
+//! Whatever is lost:
+//!
+//! - The sum of what gateways hold exceeds neither the total nor the limits of any volume (`ledger.rs`).
+//! - A gateway that is cut off falls back to its static part of the array, and never takes more than was left
+//!   for it (`leaseholder.rs`).
+//! - The controller believes a gateway's claim only as far as it can be true (`claims.rs`).
+//! - Of two gateways with one name, the controller accepts only one (`arrivals.rs`).
 //!
 //! # Driving the controller
 //!
