@@ -13,7 +13,7 @@ use crate::check::Breach;
 pub(super) struct Promise {
     until: Instant,
     alone_at: Instant,
-    /// By volume: what is granted, and the part that is always left.
+    /// By volume: what is granted, and the static part.
     volumes: Vec<(String, Grant, Grant)>,
 }
 
