@@ -11,7 +11,7 @@ use weir_api::ApiLimits;
 use weir_backend::{BackendSpec, FaultEffect, FaultRule};
 use weir_cluster::{ClientSpec, ClusterError, Tls, TlsFiles};
 use weir_engine::{
-    Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, PortConfig, TotalConcurrency, VolumeConfig,
+    Control, DepthFeedbackConfig, EngineConfig, LeasedConfig, MaestroConfig, TotalConcurrency, VolumeConfig,
 };
 use weir_gateway::{Address, GatewaySpec, Limits, PoolSpec, VolumeSpec};
 use weir_model::Objective;
@@ -71,7 +71,7 @@ fn engine_config(pool: &config::Pool) -> EngineConfig {
     let (control, background_share) = match &pool.control.value {
         config::Control::None => (Control::None, unused),
         config::Control::Leased(leased) => {
-            (Control::Port(PortConfig { interval: leased.control_interval.value }), unused)
+            (Control::Leased(LeasedConfig { interval: leased.control_interval.value }), unused)
         }
         config::Control::Maestro(maestro) => {
             let total = total(maestro.total_concurrency.value.requests());
@@ -194,8 +194,8 @@ fn total(requests: Option<NonZeroU32>) -> TotalConcurrency {
 }
 
 /// What a controller is to share out.
-pub(crate) fn controller_config(config: &config::ControllerConfig) -> weir_controller::ControllerConfig {
-    weir_controller::ControllerConfig {
+pub(crate) fn controller_config(config: &config::ControllerConfig) -> weir_leases::ControllerConfig {
+    weir_leases::ControllerConfig {
         total: total(config.total_concurrency.value.requests()),
         interval: config.control_interval.value,
         gateways: config.gateways.clone(),
@@ -203,10 +203,8 @@ pub(crate) fn controller_config(config: &config::ControllerConfig) -> weir_contr
 }
 
 /// What its volumes are to get.
-pub(crate) fn volume_configs(
-    config: &config::ControllerConfig,
-) -> Vec<(String, weir_controller::VolumeConfig)> {
-    let volume = |volume: &config::ControlledVolume| weir_controller::VolumeConfig {
+pub(crate) fn volume_configs(config: &config::ControllerConfig) -> Vec<(String, weir_leases::VolumeConfig)> {
+    let volume = |volume: &config::ControlledVolume| weir_leases::VolumeConfig {
         objective: Objective { target: volume.target.value, priority: volume.priority.value },
         limits: weir_control::Limits {
             concurrency: volume.max_concurrency.value,

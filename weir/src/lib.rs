@@ -12,8 +12,8 @@ mod descriptors;
 mod failure;
 #[doc(hidden)]
 pub mod fuzzing;
+mod lease_link;
 mod log;
-mod port_link;
 mod recording;
 mod server;
 mod simulated_pool;

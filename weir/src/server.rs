@@ -15,7 +15,7 @@ use crate::config::{Config, ConfigError, Pool, Source};
 use crate::daemon::Daemon;
 use crate::descriptors;
 use crate::failure::Failure;
-use crate::port_link;
+use crate::lease_link;
 
 /// A server that serves.
 pub(crate) struct Server {
@@ -92,10 +92,10 @@ impl Server {
             stays
         });
         for (pool, spec) in links {
-            let Some(port) = self.gateway.port(&pool) else { continue };
+            let Some(leased) = self.gateway.leased_pool(&pool) else { continue };
             let volumes = self.config.volumes.iter().filter(|(_, volume)| volume.pool.value == pool);
             let volumes = volumes.map(|(name, _)| name.clone()).collect();
-            let link = port_link::link(pool.clone(), spec, volumes, port);
+            let link = lease_link::link(pool.clone(), spec, volumes, leased);
             self.links.insert(pool, spawn_local(link).abort_handle());
         }
     }

@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 
 use weir_cluster::messages::{FromGateway, controller_bytes, from_controller, from_gateway, gateway_bytes};
 use weir_control::{Grant, Limits, PortObservation, TotalConcurrency};
-use weir_controller::{
+use weir_leases::{
     Connection, Controller, ControllerConfig, Grants, Held, Hello, Leaseholder, Report, VolumeConfig,
     VolumeGrant,
 };

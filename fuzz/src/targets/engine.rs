@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_control::Grant;
 use weir_engine::{
-    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Entry, Event, Grants, MaestroConfig,
-    PortConfig, Recorder, Replay, Request, TotalConcurrency, VolumeConfig,
+    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Entry, Event, Grants, LeasedConfig,
+    MaestroConfig, Recorder, Replay, Request, TotalConcurrency, VolumeConfig,
 };
 use weir_model::{
     Bandwidth, Instant, IoId, IoKind, Iops, MilliIops, Objective, Percentile, Priority, QueueDepth, Slo,
@@ -40,7 +40,7 @@ pub(super) const TARGET: Target = Target {
         "no control",
         "facade",
         "maestro",
-        "port",
+        "leased",
         "removed",
         "port of a volume",
     ],
@@ -94,7 +94,7 @@ struct World {
     submitted: usize,
     ended: usize,
     usual: EngineConfig,
-    is_port: bool,
+    is_leased: bool,
 }
 
 fn run(script: &Script, seen: &mut Seen) {
@@ -132,7 +132,7 @@ impl World {
             submitted: 0,
             ended: 0,
             usual,
-            is_port: false,
+            is_leased: false,
         }
     }
 
@@ -167,12 +167,12 @@ impl World {
                 }
             }
             9 => self.remove(bytes.u8(), seen),
-            10 if self.is_port => {
+            10 if self.is_leased => {
                 let until = self.now + Span::from_millis(bytes.u16().into());
                 let volumes = self.volumes.iter().map(|volume| (*volume, grant(&mut bytes))).collect();
                 self.engine.handle_grants(self.now, Grants { until, volumes });
             }
-            11 if self.is_port => {
+            11 if self.is_leased => {
                 let volumes = self.volumes.iter().map(|volume| (*volume, grant(&mut bytes))).collect();
                 self.engine.set_fallback(self.now, volumes);
             }
@@ -215,8 +215,8 @@ impl World {
 
     fn set_config(&mut self, bytes: &mut Bytes<'_>, seen: &mut Seen) {
         let control = bytes.u8() % 4;
-        seen.reach(["no control", "facade", "maestro", "port"][usize::from(control)]);
-        self.is_port = control == 3;
+        seen.reach(["no control", "facade", "maestro", "leased"][usize::from(control)]);
+        self.is_leased = control == 3;
         let periods = [50_000_000, 1, 2_000_000_000, u64::MAX, 1_000_000];
         let period = Span::from_nanos(bytes.one_of(periods));
         let control = match control {
@@ -234,7 +234,7 @@ impl World {
                     total: fixed.unwrap_or(TotalConcurrency::Auto),
                 })
             }
-            _ => Control::Port(PortConfig { interval: period }),
+            _ => Control::Leased(LeasedConfig { interval: period }),
         };
         let mut config = self.usual;
         config.control = control;

@@ -75,7 +75,7 @@ impl Checkers {
         self.accounts.push(Some(account));
         match self.config.control {
             Control::None => self.gates.add(due_after, &VolumeConfig::default()),
-            Control::Facade(_) | Control::Maestro(_) | Control::Port(_) => {
+            Control::Facade(_) | Control::Maestro(_) | Control::Leased(_) => {
                 self.gates.add(due_after, config);
             }
         }

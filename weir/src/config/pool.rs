@@ -54,7 +54,7 @@ pub(crate) enum Control {
     Facade(Facade),
     /// A bound for each volume on its requests at the device, by target and priority (Maestro §3.2).
     Maestro(Maestro),
-    /// The same, but the array's controller sets the bounds, for all gateways before the array.
+    /// The same, but the array's controller grants the bounds, for all gateways before the array.
     Leased(Leased),
 }
 
@@ -84,10 +84,10 @@ pub(crate) struct Maestro {
     pub(crate) ports: Resolved<Ports>,
 }
 
-/// The settings of a pool whose bounds a controller sets.
+/// The settings of a pool whose bounds a controller grants.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Leased {
-    /// Where the controller listens, as a name or an address and a port.
+    /// Where the controller listens.
     pub(crate) controller: Resolved<TcpAddress>,
     /// How often the gateway tells it what it has seen.
     pub(crate) control_interval: Resolved<Span>,
@@ -279,7 +279,7 @@ fn resolve_facade(section: &Section<'_>) -> Facade {
     facade
 }
 
-/// Maestro's law, or bounds of a controller if the pool has one.
+/// Maestro's law, or bounds that a controller grants, if the pool has one.
 fn resolve_maestro(section: &Section<'_>) -> Control {
     let (total_concurrency, control_interval) = resolve_shares(section);
     let found = section.optional("controller", &controller(), "the gateway has the device for itself");

@@ -163,7 +163,7 @@ impl Rows {
 
     fn push_volume(&mut self, name: &str, volume: &Volume, pool: Option<&Pool>) {
         let control = pool.map(|pool| &pool.control.value);
-        let is_shared_elsewhere = matches!(control, Some(Control::Leased(_)));
+        let is_leased = matches!(control, Some(Control::Leased(_)));
         let table = join("volume", name);
         let key = |key| join(&table, key);
         self.push(&key("pool"), &volume.pool, Clone::clone);
@@ -173,7 +173,7 @@ impl Rows {
             self.push(&key("connections"), &volume.connections, ToString::to_string);
         }
         self.push_optional(&key("description"), &volume.description, Clone::clone);
-        if is_shared_elsewhere {
+        if is_leased {
             // All that is promised and limited stands in the controller's file.
         } else if let Some(Control::Maestro(_)) = control {
             self.push_optional(&key("target"), &volume.target, |target| show_target(*target));
@@ -181,7 +181,7 @@ impl Rows {
         } else {
             self.push_slo(&key("slo"), volume, control);
         }
-        if control != Some(&Control::None) && !is_shared_elsewhere {
+        if control != Some(&Control::None) && !is_leased {
             self.push_optional(&key("max_iops"), &volume.max_iops, ToString::to_string);
             self.push_optional(&key("max_bandwidth"), &volume.max_bandwidth, |rate| show_bandwidth(*rate));
             self.push_optional(&key("max_concurrency"), &volume.max_concurrency, ToString::to_string);

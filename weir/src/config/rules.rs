@@ -146,12 +146,12 @@ fn at_each(ports: usize) -> &'static str {
 
 /// How many volumes have a promise, or may have one that stands in the file of a controller.
 pub(super) fn promises(pools: &BTreeMap<String, Pool>, volumes: &BTreeMap<String, Volume>) -> u64 {
-    let elsewhere = |volume: &Volume| {
+    let is_leased = |volume: &Volume| {
         let control = pools.get(&volume.pool.value).map(|pool| &pool.control.value);
         matches!(control, Some(Control::Leased(_)))
     };
     let is_promised =
-        |volume: &&Volume| volume.slo.value.is_some() || volume.target.value.is_some() || elsewhere(volume);
+        |volume: &&Volume| volume.slo.value.is_some() || volume.target.value.is_some() || is_leased(volume);
     volumes.values().filter(is_promised).count() as u64
 }
 

@@ -9,7 +9,7 @@ use tokio::task::spawn_local;
 use weir_api::{ApiListener, ArrayProbe, Asked, Change, ControlListener, STATUS_PATH};
 use weir_clock::Clock;
 use weir_cluster::{Server, Tls};
-use weir_controller::Controller;
+use weir_leases::Controller;
 use weir_model::Span;
 
 use crate::compose::{controller_config, socket_address, tls_files, volume_configs};

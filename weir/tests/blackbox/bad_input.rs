@@ -216,7 +216,7 @@ fn a_size_smaller_than_the_file_is_refused_and_the_file_is_not_cut() {
 }
 
 #[test]
-fn a_port_in_use_is_refused() {
+fn an_address_in_use_is_refused() {
     let scene = Scene::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

@@ -30,7 +30,7 @@ const WATCHED: &[&str] = &[
     "pure/sched/src/",
     "pure/control/src/",
     "pure/engine/src/",
-    "pure/controller/src/",
+    "pure/leases/src/",
     "io/clock/src/",
     "io/backend/src/",
     "io/gateway/src/",

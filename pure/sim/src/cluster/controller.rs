@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_controller::{Connection, Controller, ControllerConfig, VolumeConfig};
+use weir_leases::{Connection, Controller, ControllerConfig, VolumeConfig};
 use weir_model::Instant;
 
 use super::clock::Clock;

@@ -7,7 +7,7 @@
 //! come after a new one's.
 
 use rand::RngExt;
-use weir_controller::{Connection, Grants, Hello, Report};
+use weir_leases::{Connection, Grants, Hello, Report};
 use weir_model::{Instant, Span};
 
 use crate::event_queue::EventQueue;

@@ -1,10 +1,10 @@
 //! The process of a gateway, with the parts of the real one, joined as they are there:
 //!
 //! - the client of the controller (`io/cluster/src/client.rs`), in [`Uplink`];
-//! - what carries between that and the pool (`weir/src/port_link.rs`): it is told only the newest terms, puts
-//!   them in force, waits until they are, and then acknowledges; what the pool saw meanwhile waits, and what
-//!   it saw after that is lost;
-//! - the pool's thread (`io/gateway/src/shard/turn.rs`, `port.rs`): the engine, told of the time before
+//! - the link between that client and the pool (`weir/src/lease_link.rs`): it is told only the newest terms,
+//!   puts them in force, waits until they are, and then acknowledges; what the pool saw meanwhile waits, and
+//!   what it saw after that is lost;
+//! - the pool's thread (`io/gateway/src/shard/turn.rs`, `leased.rs`): the engine, told of the time before
 //!   anything else.
 //!
 //! **Not modelled**: that a process is stopped between its look at the clock and the request that it sends to
@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use rand::RngExt;
 use weir_control::{Grant, PortObservation};
-use weir_controller::{Terms, UNTOLD};
-use weir_engine::{Control, Dispatch, Engine, EngineConfig, Grants, PortConfig, Request, VolumeConfig};
+use weir_engine::{Control, Dispatch, Engine, EngineConfig, Grants, LeasedConfig, Request, VolumeConfig};
+use weir_leases::{Terms, UNTOLD};
 use weir_model::{Instant, Io, IoKind, Span, TimeShare, VolumeId};
 
 use super::clock::Clock;
@@ -67,7 +67,7 @@ impl Process {
         volumes: &[(String, u32)],
     ) -> Self {
         let config = EngineConfig {
-            control: Control::Port(PortConfig { interval }),
+            control: Control::Leased(LeasedConfig { interval }),
             // Never: a window that is closed late by a process that slept is no mistake.
             slo_window: Span::from_secs(1_000_000),
             background_share: TimeShare::PERCENT,
@@ -112,7 +112,7 @@ impl Process {
         let grant = if is_over {
             self.after.get(name).copied().unwrap_or(UNTOLD)
         } else {
-            self.engine.grant(number(volume)).expect("a port shares out concurrency")
+            self.engine.grant(number(volume)).expect("a leased pool shares out concurrency")
         };
         let has_rates = self.after.contains_key(name) && shown >= self.settled_at;
         let outstanding = self.engine.outstanding(number(volume));
@@ -144,7 +144,8 @@ impl Process {
         self.carry(shown, volumes, around);
         self.serve(shown, volumes, around)?;
         self.carry(shown, volumes, around);
-        let granted = |volume| self.engine.grant(number(volume)).expect("a port shares out concurrency");
+        let granted =
+            |volume| self.engine.grant(number(volume)).expect("a leased pool shares out concurrency");
         let by_name = volumes.iter().enumerate().map(|(volume, (name, _))| (name.as_str(), granted(volume)));
         self.promises.check(shown, self.awake_since, by_name)
     }

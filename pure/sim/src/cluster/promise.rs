@@ -2,7 +2,7 @@
 //! it may do what was granted, and what it does after that. What its engine does is held against it.
 
 use weir_control::Grant;
-use weir_controller::Grants;
+use weir_leases::Grants;
 use weir_model::{Bandwidth, Instant, MilliIops, Span};
 
 use super::gateway::Going;
@@ -13,7 +13,7 @@ use crate::check::Breach;
 pub(super) struct Promise {
     until: Instant,
     alone_at: Instant,
-    /// By volume: what is granted, and the part that is always left.
+    /// By volume: what is granted, and the static part.
     volumes: Vec<(String, Grant, Grant)>,
 }
 
@@ -49,7 +49,7 @@ impl Promises {
     pub(super) fn on_received(&mut self, shown: Instant, grants: &Grants) -> Promise {
         let asked = usize::try_from(grants.answers).ok().and_then(|number| self.sent.get(number));
         let volume =
-            |volume: &weir_controller::VolumeGrant| (volume.volume.clone(), volume.grant, volume.fallback);
+            |volume: &weir_leases::VolumeGrant| (volume.volume.clone(), volume.grant, volume.fallback);
         let promise = Promise {
             until: *asked.unwrap_or(&shown) + grants.lease,
             alone_at: shown + grants.alone_after,

@@ -1,6 +1,6 @@
 //! Where a test may break a rule of the cluster, to see that a checker finds it. A run breaks none.
 
-use weir_controller::Terms;
+use weir_leases::Terms;
 use weir_model::Instant;
 
 /// How the parts of a cluster are joined.

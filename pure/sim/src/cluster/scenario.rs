@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use rand::RngExt;
 use weir_control::Limits;
 use weir_control::TotalConcurrency;
-use weir_controller::{ControllerConfig, VolumeConfig};
+use weir_leases::{ControllerConfig, VolumeConfig};
 use weir_model::{Bandwidth, Iops, Objective, Priority, Span, Target};
 
 use super::clock::{Clock, MOST_DRIFT};

@@ -1,6 +1,6 @@
 //! That clusters keep their rules, and that the checkers find each rule that is broken.
 
-use weir_controller::Terms;
+use weir_leases::Terms;
 
 use super::*;
 use crate::check::Breach;

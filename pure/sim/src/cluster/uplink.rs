@@ -2,7 +2,7 @@
 //! again whenever it ends, at growing intervals.
 
 use weir_control::PortObservation;
-use weir_controller::{Leaseholder, Report, Terms};
+use weir_leases::{Leaseholder, Report, Terms};
 use weir_model::{Instant, Span};
 
 use super::clock::Clock;

@@ -174,7 +174,7 @@ fn check_pool(config: &EngineConfig) -> Result<(), Problem> {
         Control::None => Span::MAX,
         Control::Facade(law) => law.period,
         Control::Maestro(law) => law.interval,
-        Control::Port(port) => port.interval,
+        Control::Leased(leased) => leased.interval,
     };
     if period.is_zero() {
         return Err(Problem::NoLength { what: "the control period" });
