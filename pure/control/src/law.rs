@@ -4,9 +4,9 @@ use weir_model::Instant;
 
 /// A law: one step for each control period.
 pub trait Law {
-    /// What it has to know about the last period.
+    /// What the law has to know about the last period.
     type Observation;
-    /// What it decides for the next.
+    /// What the law decides for the next period.
     type Setting;
 
     /// The setting after `seen`. `now` does not go back from one call to the next.

@@ -1,7 +1,8 @@
-//! An application before its share is decided: what it had, what it made of that, and what it requires.
+//! An application before its share is decided: its claim (what it had, and what it made of that) and its
+//! requirement.
 //!
-//! The requirement estimator reads the first two and makes the third; the arbiter reads all. Neither uses the
-//! other.
+//! The requirement estimator makes the requirement from the claim. The arbiter reads both. Estimator and
+//! arbiter do not use each other.
 
 use super::setting::BoundBy;
 
@@ -17,7 +18,7 @@ pub(crate) struct Claim {
     pub(crate) model: Option<Model>,
     /// `U(t)`.
     pub(crate) had: f64,
-    /// What it can use; `None`: more than it had.
+    /// How many requests it can use; `None`: more than it had.
     pub(crate) usable: Option<f64>,
     /// Whether it falls short though it cannot use more.
     pub(crate) is_hindered: bool,
@@ -41,7 +42,7 @@ pub(crate) struct Model {
 pub(crate) struct Requirement {
     /// `Û`, in requests.
     pub(crate) amount: f64,
-    /// The same without the step limit.
+    /// `Û` without the step limit.
     pub(crate) unhurried: f64,
     /// What cut it, if anything did.
     pub(crate) bound_by: BoundBy,

@@ -1,4 +1,4 @@
-//! What Maestro's law decides, and how it came to that.
+//! What Maestro's law decides, and why.
 
 use std::num::NonZeroU32;
 
@@ -15,9 +15,9 @@ pub struct ArraySetting {
 /// What an application gets.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ApplicationSetting {
-    /// By port, in the order of the observation.
+    /// The grant at each port, in the order of the observation.
     pub ports: Vec<Grant>,
-    /// How it came to that.
+    /// How the law came to that.
     pub reasoning: Reasoning,
 }
 
@@ -36,13 +36,14 @@ pub struct Grant {
 /// How the law came to what an application gets.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Reasoning {
-    /// `y`: what it got of its target in the interval that ended; `None`: no target, or it asked for nothing.
+    /// `y`: how much of its target it got in the interval that ended; `None`: no target, or it asked for
+    /// nothing.
     pub performance: Option<f64>,
     /// The slope of its model: by how much `y` would grow with all of the total.
     pub slope: f64,
     /// Whether the slope was found in the data.
     pub fit: Fit,
-    /// `U`: what it had, in requests; what it was only lent, if it used that.
+    /// `U`: what it had, in requests, with what it was only lent if it used that.
     pub had: f64,
     /// `Û`: what it requires of the arbiter, in requests.
     pub required: f64,
@@ -63,7 +64,7 @@ pub enum Fit {
     NoInformation,
     /// The default: the data do not lie on a line; its R².
     Poor(f64),
-    /// The default: the slope found, which no device has.
+    /// The default: no device has the slope that was found, which is given here.
     OutOfBounds(f64),
 }
 
@@ -72,7 +73,7 @@ pub enum Fit {
 pub enum Case {
     /// All requirements fit.
     Underload,
-    /// They do not.
+    /// Not all requirements fit, or an application is hindered.
     Overload,
 }
 
