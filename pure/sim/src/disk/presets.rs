@@ -1,14 +1,18 @@
 //! Disks of the papers' arrays.
 //!
-//! **Published**, and taken as it stands: rotation, capacity, average seeks for reading and for writing, size
-//! of the buffer, and the media rate where a source is named. The write settling is the difference between
-//! the two averages. **Assumed**, and named as such with each disk: cylinders, single-track and full-stroke
-//! times, of the order that is usual for disks of that class; the full stroke hardly matters, as the average
-//! fixes the middle of the seek curve. **Derived**: zones of equal width, on whose tracks the sectors fall
-//! evenly from the outermost to the innermost such that capacity and media rate come out right. **Measured**
-//! on a Cheetah 9LP, the model before the 18LP, for the disk simulator DiskSim 4.0 (`cheetah9LP.diskspecs`):
-//! 0.28 ms of overhead for a read after a read, and a buffer in 3 segments of 561 sectors; the others follow
-//! in proportion.
+//! Where the figures come from:
+//!
+//! - **Published**, and taken as they are: rotation, capacity, average seeks for reading and for writing,
+//!   size of the buffer, and the media rate where a source is named. The write settling is the difference
+//!   between the two averages.
+//! - **Assumed**, and named so with each disk: cylinders, single-track and full-stroke times, of the order
+//!   that is usual for disks of that class. The full stroke hardly matters, because the average fixes the
+//!   middle of the seek curve.
+//! - **Derived**: zones of equal width. The sectors on their tracks fall evenly from the outermost to the
+//!   innermost zone, such that capacity and media rate come out right.
+//! - **Measured** on a Cheetah 9LP, the model before the 18LP, for the disk simulator DiskSim 4.0
+//!   (`cheetah9LP.diskspecs`): 0.28 ms of overhead for a read after a read, and a buffer in 3 segments of 561
+//!   sectors. The figures of the other disks follow in proportion.
 
 use std::num::NonZeroU32;
 
@@ -17,7 +21,7 @@ use weir_model::Span;
 use crate::disk::geometry::even_zones;
 use crate::disk::{DiskOptions, DiskOrder, SeekTimes};
 
-/// What they are called.
+/// The names of the disks.
 pub(super) const NAMES: [&str; 3] = ["cheetah-18lp", "cheetah-x15", "cheetah-15k.3"];
 
 pub(super) fn preset(name: &str) -> Option<DiskOptions> {
