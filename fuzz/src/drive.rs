@@ -1,9 +1,9 @@
 //! Runs a target on mutated scripts. The same seed gives the same scripts.
 //!
-//! `cargo test` runs this driver, because it needs only the stable compiler, and is bounded by a count and
-//! not by a clock. libFuzzer finds more in ten minutes, because it sees which branches a script takes. But
-//! this driver is not blind: it keeps a script that reaches another set of states than those before it, and
-//! mutates it further.
+//! `cargo test` runs this driver: it needs only the stable compiler, and is bounded by a count and not by a
+//! clock. libFuzzer, which sees the branches that a script takes, finds more in ten minutes. But this driver
+//! is not blind: it keeps a script that reaches another set of states than those before it, and mutates it
+//! further.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -29,11 +29,11 @@
 //!   for the first answers would leave that queue in place for as long as they take. A volume with nothing
 //!   outstanding takes no part.
 //! - **A wait that no cut can shorten.** The law's assumption is about the time at the device, and `L` also
-//!   contains the wait before it. If that wait is the larger part, the volume waits for its own rate or
+//!   contains the wait before it. The larger part may be that wait. Then the volume waits for its own rate or
 //!   concurrency, for a client that does not take its replies, or for a depth that is too small for the load.
-//!   A cut shortens none of these, and lengthens the last. Such a volume takes no part. Taken literally, the
-//!   paper's rule would let one volume that is held by its own limits take the depth down to 1 for all, and
-//!   keep it there.
+//!   A cut shortens none of these waits, and lengthens the last. Such a volume takes no part. Taken
+//!   literally, the paper's rule would let one volume that is held by its own limits take the depth down to 1
+//!   for all, and keep it there.
 //! - **A volume that is alone** asks for no cut either. A cut would hold back only this volume, and the
 //!   device could no longer choose what to do first. Requests that no SLO speaks of are company too: a
 //!   neighbour with a thousand flushes at the device makes a volume's reads wait as well as one with a
@@ -41,12 +41,12 @@
 //! - **A latency has its own depth.** A request that is answered in a period was given to the device one
 //!   latency ago. While a queue builds up, such latencies tell of a shorter queue than there is now; while it
 //!   drains, of a longer one. Taken literally, the paper's first cut is then too small, and each period until
-//!   the queue has drained cuts anew, far below what is needed. And if nobody felt the depth, it is far above
-//!   what is at the device, and cuts of it do nothing. So the first case is read as `E Q`, at most `Q_old`.
-//!   `Q` is how many requests were at the device together with those that took `L`. By Little's law, `Q` is
-//!   the time that the requests finished in the period spent there, in sum, divided by the time in which the
-//!   device had any. At rest, `Q` is `Q_old`. A `Q` of 1 means that requests waited for nobody; then the law
-//!   does not cut.
+//!   the queue has drained cuts anew, far below what is needed. A depth that was not felt may be far above
+//!   what is at the device, and then cuts of it do nothing. So the first case is read as `E Q`, at most
+//!   `Q_old`. `Q` is how many requests were at the device together with those that took `L`. By Little's law,
+//!   `Q` is the time that the requests finished in the period spent there, in sum, divided by the time in
+//!   which the device had any. At rest, `Q` is `Q_old`. A `Q` of 1 means that requests waited for nobody;
+//!   then the law does not cut.
 //! - **At rest above the target.** Requests that are past due pass the depth, so `Q` may be far above `Q_old`
 //!   for as long as a promise is missed. Example: a flash disk that was allowed 5 has 5 reads of 32 MiB and
 //!   25 requests of the promise. `E Q` is then no cut at all, and the promise would be missed for ever. So
@@ -57,17 +57,17 @@
 //!   one tells. So before the depth grows again, it waits for the longest time that a volume's requests spend
 //!   at the device now.
 //! - **Room for what cannot be foreseen.** Taken literally, the law balances around the target: it grows
-//!   whenever the last period was below it, by however little. Where arrivals or the device are random,
-//!   windows that average over this hunt miss the target about as often as not. So the law aims below the
+//!   whenever the last period was below it, by however little. If arrivals or the device are random, SLO
+//!   windows average over this hunt, and miss the target about as often as not. So the law aims below the
 //!   target by its own step, at an `L` of `latencyTarget / (1 + e)`. It grows only if it may expect to stay
 //!   below that afterwards, by its own assumption that latency rises at most in proportion. In between it
 //!   rests. Cost: a device settles between `e` and `2 e` below the target.
 //! - **The device's share of the target.** The paper's deadline says when a request should be answered, and a
-//!   request passes the depth gate once its deadline is past. If the target is only a few times what the
-//!   device needs, as on a flash disk, a request that waits that long is late for certain: its time at the
-//!   device is still to come. So a request is due at the device earlier: its arrival plus the target, less
-//!   twice the mean time at the device. Twice, because many requests take longer than the mean. If nothing is
-//!   left, the request is due at once. If the target is long, this changes little.
+//!   request passes the depth gate once its deadline is past. On a flash disk, the target may be only a few
+//!   times what the device needs. A request that waits until its deadline is then late for certain, because
+//!   its time at the device is still to come. So a request is due at the device earlier: its arrival plus the
+//!   target, less twice the mean time at the device. Twice, because many requests take longer than the mean.
+//!   If nothing is left, the request is due at once. If the target is long, this changes little.
 //! - **Beyond the promise.** A volume that offered more than its SLO covers has no target until a window has
 //!   ended in which it did not. A volume without an SLO never has a target (the paper's infinite latency).
 //!   Neither has a deadline: the scheduler sends their requests behind all others, and gives them a small
@@ -125,7 +125,7 @@ impl Default for DepthFeedbackConfig {
     }
 }
 
-/// What was seen of a pool in the last period.
+/// The observation of a pool in the last period.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct PoolObservation {
     /// `Q_max`: the highest number of requests at the device.
@@ -138,12 +138,12 @@ pub struct PoolObservation {
     pub volumes: Vec<VolumeObservation>,
 }
 
-/// What was seen of a volume.
+/// The observation of a volume in the last period.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct VolumeObservation {
-    /// What it was promised, if anything.
+    /// Its promise, if it has one.
     pub slo: Option<Arc<Slo>>,
-    /// What arrived in the SLO window before the one that is open.
+    /// The reads and writes that arrived in the SLO window before the one that is open.
     pub offered: Offered,
     /// The share of reads, from 0 to 1, in the SLO window before and the open one; `None` if nothing arrived.
     pub read_fraction: Option<f64>,
@@ -166,7 +166,7 @@ pub struct Latency {
     pub at_device: Span,
 }
 
-/// What the law decides for the next period.
+/// The law's decision for the next period.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DepthSetting {
     /// How many requests the pool may have at its device.

@@ -2,7 +2,7 @@
 //!
 //! **Problem.** Maestro shares out a total that somebody has to know. With too few requests at a time, the
 //! array is idle in part; with too many, they queue where no priority reaches them. The paper has four
-//! requests for each disk. An operator who serves an array through NBD, or a cloud's volume, knows of no
+//! requests for each disk. But the operator of an array behind NBD, or of a cloud's volume, cannot count
 //! disks.
 //!
 //! **The law.** Throughput rises with the number of requests until all of the array is busy, and then stays.
@@ -58,7 +58,7 @@ const WORTHWHILE: f64 = 0.2;
 /// A cut is harmless if throughput fell by at most this part of a proportional fall.
 const HARMLESS: f64 = 0.1;
 
-/// What was seen of the array in the last control interval.
+/// The observation of the array in the last control interval.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub(crate) struct ProbeObservation {
     /// The length of the interval.

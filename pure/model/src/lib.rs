@@ -4,8 +4,8 @@
 //! and neither is a number. The crate decides nothing and reads nothing; time and randomness always come in
 //! as arguments.
 //!
-//! All types can be written down and read back (serde). What is read obeys the same rules as what is made: a
-//! rate of zero is an error in a file too.
+//! All types can be written down and read back (serde). A value that is read obeys the same rules as a value
+//! that is made: a rate of zero is an error in a file too.
 
 mod depth;
 mod histogram;

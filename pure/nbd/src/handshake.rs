@@ -31,9 +31,12 @@ pub struct HandshakeLimits {
     pub max_output_length: usize,
 }
 
-/// The defaults: 4,096 options, because `qemu-nbd --list` asks twice about each export; 8 KiB of stored data,
-/// for the longest name and 2,000 information requests or a few hundred queries; 64 KiB of skipped data; 64
-/// KiB of answers.
+/// The defaults:
+///
+/// - 4,096 options, because `qemu-nbd --list` asks twice about each export;
+/// - 8 KiB of stored data, for the longest name and 2,000 information requests or a few hundred queries;
+/// - 64 KiB of skipped data;
+/// - 64 KiB of answers.
 impl Default for HandshakeLimits {
     fn default() -> Self {
         Self {

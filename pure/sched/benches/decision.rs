@@ -23,7 +23,7 @@ struct Pool {
     now: Instant,
     turn: usize,
     volumes: Vec<VolumeId>,
-    /// What is at the device, to be finished in turn.
+    /// The requests at the device, which finish in turn.
     at_device: Vec<Io>,
 }
 

@@ -21,11 +21,11 @@
 //! it goes at once, before every promise.
 //!
 //! **Flushes** have a queue of their own in each volume, and leave before the volume's data. NBD asks for no
-//! more than that: a flush covers the writes that were *answered* before it was sent, so it waits for no
-//! queued write, while the client may be waiting for it with everything else. The rate of requests may hold a
-//! flush, like any other request; bandwidth does not. A flush that overtakes older data leaves at that data's
-//! deadline. No second flush overtakes the same data: otherwise a volume's own flushes could starve its data.
-//! Data that the rate gate holds gives a flush no earlier deadline.
+//! more than that: a flush covers the writes that were *answered* before it was sent. So it waits for no
+//! queued write, and the client may be waiting for it with all its other work. The rate of requests may hold
+//! a flush, like any other request; bandwidth does not. A flush that overtakes older data leaves at that
+//! data's deadline. No second flush overtakes the same data: otherwise a volume's own flushes could starve
+//! its data. Data that the rate gate holds gives a flush no earlier deadline.
 //!
 //! **Structure.** Each volume is in at most two heaps. If its first request has only the depth gate before
 //! it, the volume is in `ready`, by deadline, or in `background`, by turn. If its rate holds something back,

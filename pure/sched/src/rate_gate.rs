@@ -3,8 +3,8 @@
 //! The generic cell rate algorithm (ITU-T I.371, Annex A: "virtual scheduling"). A bucket is one instant, up
 //! to which the volume has used its rate. A request may pass while that instant lies at most [`BURST`] ahead
 //! of now; then the instant moves on by the cost of the request. So the instant at which the gate opens is
-//! exact. With a bucket of tokens that a timer refills, it is not: a timer that is to give 10 tokens every 10
-//! ms, and fires every 100 ms, lets 100 requests pass a second instead of 1,000.
+//! exact. With a bucket of tokens that a timer refills, it is not. Example: a timer that is to give 10 tokens
+//! every 10 ms, but fires every 100 ms, lets 100 requests pass a second instead of 1,000.
 //!
 //! **The envelope.** Over any span `t`, at most `rate * (t + BURST)` passes, plus one request. A request may
 //! be larger than the burst. It passes when the bucket is open, and its cost is a debt that keeps the bucket
@@ -46,8 +46,8 @@ pub struct RateGate {
 }
 
 impl RateGate {
-    /// Sets the limits. What the volume has used beyond its rate stays used: its debt of requests or bytes is
-    /// paid off at the new rate.
+    /// Sets the limits. A volume that has used more than its rate keeps its debt of requests or bytes, and
+    /// pays it off at the new rate.
     pub fn set_limits(&mut self, now: Instant, requests: Option<Iops>, bytes: Option<Bandwidth>) {
         set_cost(&mut self.requests, now, requests.map(ticks_per_request));
         set_cost(&mut self.bytes, now, bytes.map(ticks_per_byte));

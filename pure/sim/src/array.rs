@@ -20,8 +20,8 @@
 //! a second; a limit on outstanding commands.
 //!
 //! **Calibration**: the arrays of the Façade paper, HP's `FC60` (6 disks of 10,000 rpm in RAID-5, 256 MB) and
-//! VA-7100 (10 disks of 15,000 rpm, 256 MB), behind Fibre Channel of 100 MB/s; see [`crate::raid`] and
-//! [`crate::cache`] for what their manuals say.
+//! VA-7100 (10 disks of 15,000 rpm, 256 MB), behind Fibre Channel of 100 MB/s. [`crate::raid`] and
+//! [`crate::cache`] have the figures of their manuals.
 
 pub(crate) mod event;
 mod flushes;

@@ -12,10 +12,13 @@
 //! Each die is an instant up to which it is busy, and a count of what it still has to program. So no die
 //! needs events of its own, and a request costs a few operations, whatever its length.
 //!
-//! **Not modelled**: where the translation layer has put a page (the page's number decides its die, as if at
-//! random); a single-level-cell cache before the rest; suspension of programs; wear; trims (a member has
-//! reads and writes only); reads from the write cache; sequential overwriting, which leaves whole blocks
-//! empty and so needs no copies.
+//! **Not modelled**:
+//!
+//! - the place where the translation layer has put a page: the page's number decides its die, as if at
+//!   random;
+//! - a single-level-cell cache before the rest, suspension of programs, wear, reads from the write cache;
+//! - trims: a member has reads and writes only;
+//! - sequential overwriting, which leaves whole blocks empty and so needs no copies.
 //!
 //! **Calibrated** by data sheets: see [`SsdOptions::preset`].
 //!

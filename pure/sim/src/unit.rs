@@ -6,10 +6,13 @@
 //! it, if the layout survives that; otherwise the whole unit is lost. A failed member is replaced, and
 //! rebuilt part after part, at a given pace. Rebuilt parts are healthy.
 //!
-//! **Not modelled**: locks between writes to one row that do not come from NVRAM, or between a write and the
-//! rebuilding of its row; the time until a storage controller notices that a disk has failed; checksums,
-//! retries, sectors that cannot be read; time on the links between storage controller and members, which is
-//! part of the members' own figures.
+//! **Not modelled**:
+//!
+//! - locks between writes to one row that do not come from NVRAM, or between a write and the rebuilding of
+//!   its row;
+//! - the time until a storage controller notices that a disk has failed;
+//! - checksums, retries, and sectors that cannot be read;
+//! - time on the links between storage controller and members, which is part of the members' own figures.
 //!
 //! **Calibration**: see [`crate::raid`] and [`crate::cache`] for the arrays of the papers.
 

@@ -4,9 +4,12 @@
 //! its request, and later tells it of the answer. It keeps its next instant, and no queue of arrivals. So a
 //! run is as cheap at the hundred millionth request as at the first.
 //!
-//! **Modelled**: open arrivals (Poisson, constant), whether earlier requests were answered or not; closed
-//! threads that ask, wait and think; phases that change all of the load at a set time; recorded requests,
-//! open loop, at the instants at which they came.
+//! **Modelled**:
+//!
+//! - open arrivals (Poisson, constant), whether earlier requests were answered or not;
+//! - closed threads that ask, wait and think;
+//! - phases that change all of the load at a set time;
+//! - recorded requests, open loop, at the instants at which they came.
 //!
 //! **Not modelled**: dependencies between requests other than a thread's own order, and clients that give up.
 //!

@@ -21,12 +21,12 @@ pub struct Rig {
     reports: Vec<(Instant, Event)>,
 }
 
-/// What a client does.
+/// The load of a client.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Load {
     /// The volume that its requests are for.
     pub volume: VolumeId,
-    /// What its requests do.
+    /// The kind of its requests.
     pub kind: IoKind,
     /// Their length in bytes.
     pub length: u32,

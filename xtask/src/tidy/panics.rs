@@ -5,8 +5,8 @@
 //! Clippy's `indexing_slicing` and `expect_used` know such places exactly. But several hundred places would
 //! need an attribute with a reason each, and these would bury the code, in most of which no panic can happen.
 //! `pure/nbd`, where every byte comes from a peer, has these lints on. For the other crates, a count is
-//! enough to make somebody look: it must not rise, and if it falls, the list must follow. `unwrap()` is
-//! forbidden, because it does not say why it cannot fail. An `expect` must say it.
+//! enough. It must not rise, so a new place gets a second look. If it falls, the list must follow. `unwrap()`
+//! is forbidden, because it does not say why it cannot fail. An `expect` must say it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

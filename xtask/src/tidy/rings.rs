@@ -8,8 +8,8 @@
 use super::finding::Finding;
 use super::tree::Member;
 
-/// The crates under `pure/`, and which of them each may link. A new crate needs a line here, so that somebody
-/// decides.
+/// The crates under `pure/`, and which of them each may link. A new crate needs a line here, as a decision on
+/// purpose.
 const PURE: &[(&str, &[&str])] = &[
     ("weir-model", &[]),
     ("weir-sched", &["weir-model"]),

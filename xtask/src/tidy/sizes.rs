@@ -24,7 +24,7 @@ pub(super) fn lines(file: &RustFile<'_>) -> Option<Finding> {
 }
 
 /// Checks that lines of text and comments are no wider than lines of code. Tables, quoted output and links
-/// are not checked, because their lines cannot be broken; nor are the benchmarks' reports.
+/// are not checked, because their lines cannot be broken. The benchmarks' reports are not checked either.
 pub(super) fn columns(file: &File) -> Vec<Finding> {
     let is_rust = file.path.ends_with(".rs");
     if !is_rust && (!file.path.ends_with(".md") || file.path.starts_with("bench/results/")) {

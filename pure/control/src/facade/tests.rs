@@ -260,7 +260,7 @@ fn the_trace_of_a_cut_and_a_recovery_reads_as_the_equations_say() {
 }
 
 mod conformance {
-    //! What every law must obey.
+    //! The properties that every law must have.
 
     use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Who gets how much of the array: the arbiter of Maestro §3.2.2.
+//! The arbiter of Maestro §3.2.2: it decides how many requests each application may have at the array.
 //!
 //! **Underload**: all requirements fit. Each is met, and the excess goes to all by priority, on top of what
 //! (3) says that each needs.
@@ -15,16 +15,17 @@
 //!   requirements only. Without it, an application that cannot use more and misses its target all the same
 //!   would get more and more, because its error does not fall, and would starve others.
 //! - **A hindered application** has all that it can use and falls short (`hindered.rs`). That is an overload
-//!   too, and its range does not end at what it can use. What it is allotted beyond its use stays empty, so
-//!   that the array is quieter. No step limit holds it back on its way up: the limit protects applications
-//!   from which requests are taken. While an application is hindered, no excess is dealt.
+//!   too, and its range does not end at what it can use. The part of its allotment that it cannot use stays
+//!   empty, so that the array is quieter. No step limit holds it back on its way up: the limit protects
+//!   applications from which requests are taken. While an application is hindered, no excess is dealt.
 //! - **An application without a performance** has no error, so it is not in the program. In an overload, it
-//!   goes down to its minimum by a step at a time. What it leaves is added to the program's sum.
+//!   goes down to its minimum by a step at a time. The requests that it gives up are added to the program's
+//!   sum.
 //! - **A volume with a target** keeps its part of the excess even if it cannot use it. The array then carries
 //!   fewer requests, as in the paper. If others got that part, they would push a load that is content, such
 //!   as a recorded one, below its target, and the two would go up and down around that for ever. Cost:
-//!   throughput that a volume without a target could have had. An operator who finds that too high gives that
-//!   volume a higher priority.
+//!   throughput that a volume without a target could have had. If that is too high, the operator can give
+//!   that volume a higher priority.
 //! - **The excess comes on top of the need**, and not on top of what the step limit let a requirement fall
 //!   to. Taken literally, the paper's rule drifts. A volume above its target requires a step less in each
 //!   interval, and what all volumes leave is dealt by priority. After some intervals the volume of the
@@ -34,9 +35,9 @@
 //!   falls short and fills what it has, up to its need by (3).
 //! - **The sum is less than all the lower ends** after the total fell or an application came. Then the total
 //!   wins over the step limit: each application is cut to the same part of what it has above its minimum.
-//! - **What nobody can use or keep** is lent, in proportion to priority and up to the limits. So it is there
-//!   at once at the next burst, and not a step at a time. It is taken back at once, too: while a loan is not
-//!   used, it is no part of what an application had.
+//! - **Requests that no application can use or keep** are lent, in proportion to priority and up to the
+//!   limits. So they are there at once at the next burst, and not a step at a time. They are taken back at
+//!   once, too: while a loan is not used, it is no part of what an application had.
 //! - **Priorities** count relative to the highest, and at least as a millionth of it.
 
 use super::claim::{Claim, Model, Requirement, STEP};
@@ -44,7 +45,7 @@ use super::program::{self, Range};
 use super::setting::{BoundBy, Case};
 use super::shares::{cut_to, deal};
 
-/// What the arbiter decided.
+/// The arbiter's decision.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Decision {
     /// How the arbiter found the array.
@@ -53,7 +54,7 @@ pub(crate) struct Decision {
     pub(crate) allotments: Vec<Allotment>,
 }
 
-/// What an application gets, in requests.
+/// The allotment of an application, in requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Allotment {
     /// `U(t+1)`.

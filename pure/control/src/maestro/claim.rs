@@ -9,7 +9,7 @@ use super::setting::BoundBy;
 /// `l`: how far an allocation may move in an interval, as a share of the total (§3.2.1).
 pub(crate) const STEP: f64 = 0.05;
 
-/// What is known of an application, in requests.
+/// The claim of an application; allocations are in requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Claim {
     /// `p`.
@@ -37,7 +37,7 @@ pub(crate) struct Model {
     pub(crate) slope: f64,
 }
 
-/// What an application requires.
+/// The requirement of an application.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Requirement {
     /// `Û`, in requests.

@@ -8,10 +8,10 @@
 //! beside one of 100 threads. It could not, if all of these were let in.
 //!
 //! So a **hindered** application puts the array in overload, and its upper end in the program is not what it
-//! can use. What it is allotted beyond that stays empty, and the array is quieter. The paper's program has no
-//! such upper end, so it does the same; its slope "incorporates implicitly" what the others do. The others
-//! are held back no further than priorities say: as soon as their weighted errors are as large, the program
-//! gives them no less.
+//! can use. The part of its allotment that it cannot use stays empty, and the array is quieter. The paper's
+//! program has no such upper end, so it does the same; its slope "incorporates implicitly" what the others
+//! do. The others are held back no further than priorities say: as soon as their weighted errors are as
+//! large, the program gives them no less.
 //!
 //! **A margin.** An application counts as hindered until it is a little above its target. If it were let go
 //! at the target itself, the noise of every second interval would do so, and the excess that is then let in
@@ -22,10 +22,10 @@
 //! array. After a trial without success, the law gives it up for [`REST`] intervals, and then tries again.
 //!
 //! **When a trial is judged.** The measure is how far the others' requests at the array have fallen. The
-//! application's own allocation would be the wrong measure, because at first it grows by what nobody used.
-//! Others that have few requests at the array cannot have much fewer. There the trial is judged when they
-//! have half of what they had, or only the least that everybody keeps. If only a large fall counted, one
-//! thread with a target that no array can meet would hold them back for good.
+//! application's own allocation would be the wrong measure, because at first it grows by requests that were
+//! not used. Others that have few requests at the array cannot have much fewer. There the trial is judged
+//! when they have half of what they had, or only the least that everybody keeps. If only a large fall
+//! counted, one thread with a target that no array can meet would hold them back for good.
 
 /// Up to which performance an application counts as hindered.
 const CONTENT: f64 = 1.05;

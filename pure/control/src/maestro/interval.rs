@@ -20,10 +20,11 @@ use super::shares::cut_to;
 use super::slope::{Point, SlopeModel};
 use super::usage::Usage;
 
-/// What is kept of an application from one interval to the next.
+/// The facts that are kept of an application from one interval to the next.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Known {
-    /// The target by which performance was measured. What was learnt is dropped when the target changes.
+    /// The target by which performance was measured. When the target changes, the law drops what it has
+    /// learnt.
     pub(crate) target: Option<Target>,
     pub(crate) model: SlopeModel,
     pub(crate) hindered: Hindered,

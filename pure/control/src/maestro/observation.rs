@@ -1,4 +1,4 @@
-//! What the laws that share out an array are told of each application: what it was to get, and what it got at
+//! The observation for the laws that share out an array: what each application was to get, and what it got at
 //! each port.
 
 use std::num::NonZeroU32;
@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 use weir_model::{Bandwidth, Iops, LatencyHistogram, Objective, Percentile, Span, Target};
 
-/// What was seen of an array in the control interval that ended.
+/// The observation of an array in the control interval that ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArrayObservation {
     /// `C`: how many requests may be at the array at a time, from all ports together. The law shares it out.
@@ -16,7 +16,7 @@ pub struct ArrayObservation {
     pub applications: Vec<ApplicationObservation>,
 }
 
-/// What was seen of an application: a volume, whatever ports its requests come through.
+/// The observation of an application: a volume, with all the ports that its requests come through.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ApplicationObservation {
     /// The name by which the law remembers it. No two applications have the same, and it is never used again
@@ -30,7 +30,7 @@ pub struct ApplicationObservation {
     pub ports: Vec<PortObservation>,
 }
 
-/// What a volume is never to exceed, over all ports together.
+/// The limits that a volume must never exceed, over all ports together.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Limits {
     /// Requests at the device at a time; at least the number of ports.
@@ -41,7 +41,7 @@ pub struct Limits {
     pub max_bandwidth: Option<Bandwidth>,
 }
 
-/// What was seen of an application at one port in a control interval.
+/// The observation of an application at one port in a control interval.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct PortObservation {
     /// How long the interval was.

@@ -43,9 +43,9 @@ pub(super) struct Plant {
 /// The outcome of an interval, by client.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
-    /// What the law saw and decided.
+    /// The law's reasoning.
     pub(super) reasoning: Vec<Reasoning>,
-    /// What was granted for the next.
+    /// The grants for the next interval.
     pub(super) granted: Vec<Vec<u32>>,
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Arrivals alone would not do. From a client that waits for its answers, only what the limit lets through
 //! arrives, so a port that had little once would have little for ever. Outstanding requests alone would not
-//! do either. Where nothing is held back, they say how slow the port is, and not how much comes through it.
+//! do either. If nothing is held back, they say how slow the port is, and not how much comes through it.
 //!
 //! Each port has at least a twentieth of an equal share, so that an idle port can begin.
 //!

@@ -5,14 +5,14 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 use weir_model::{Bandwidth, MilliIops};
 
-/// What the law decides for the next control interval, in the order of the observation's applications.
+/// The law's decision for the next control interval, in the order of the observation's applications.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArraySetting {
     /// One for each application.
     pub applications: Vec<ApplicationSetting>,
 }
 
-/// What an application gets.
+/// The setting of an application.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ApplicationSetting {
     /// The grant at each port, in the order of the observation.

@@ -2,7 +2,7 @@
 //! program.
 
 /// Deals `amount` in proportion to `weights`, which are above zero. Nobody gets more than its `room`: the
-/// others get what it leaves. What nobody has room for is left over.
+/// others get what it leaves. If all are full, the rest is left over.
 pub(crate) fn deal(amount: f64, rooms: &[f64], weights: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..rooms.len()).collect();
     let filled_at = |i: &usize| rooms[*i].max(0.0) / weights[*i];

@@ -50,7 +50,7 @@ const FLATTEST: f64 = 0.1;
 /// The greatest, as a multiple of `y C / U`, the slope of proportion, for a `y` of at least 1.
 const STEEPEST: f64 = 10.0;
 
-/// What is known of an application's slope.
+/// The model of an application's slope.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(crate) struct SlopeModel {
     /// The last interval, if it is evidence.

@@ -146,7 +146,7 @@ pub struct ReplyDecoder {
     partial: Vec<Partial>,
 }
 
-/// What has come of a structured reply so far.
+/// The part of a structured reply that has come so far.
 #[derive(Debug)]
 struct Partial {
     cookie: u64,

@@ -25,7 +25,7 @@ pub enum Breach {
     OutOfTurn {
         /// The request.
         id: IoId,
-        /// What happened to it.
+        /// The event.
         happened: &'static str,
         /// The state of the request.
         found: &'static str,
@@ -163,7 +163,7 @@ pub enum Breach {
     AtGateway {
         /// The gateway.
         gateway: usize,
-        /// What was found there.
+        /// The rule that was broken there.
         what: Box<Self>,
     },
     /// The bounds of a volume at all gateways are more than its limits.

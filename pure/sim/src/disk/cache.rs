@@ -6,9 +6,13 @@
 //! is served from the buffer, or as its sectors pass under the heads. So a sequential stream gets the rate of
 //! the medium.
 //!
-//! **Not modelled**: a write cache (disks of arrays run with it off, because the array has its own, which
-//! survives a loss of power); reads from data just written; a partly buffered read, which is read as a whole;
-//! the arm's move to another track while it reads on, for the seek after it.
+//! **Not modelled**:
+//!
+//! - a write cache: disks of arrays run with it off, because the array has its own, which survives a loss of
+//!   power;
+//! - reads from data just written;
+//! - partly buffered reads: such a read is read as a whole;
+//! - the arm's move to another track while it reads on, for the seek after it.
 //!
 //! Reading on needs no events of its own: how far the disk has come is computed from the time, when it is
 //! needed.

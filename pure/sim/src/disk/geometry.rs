@@ -1,7 +1,7 @@
 //! Where a sector lies: zone, cylinder, head, and the angle at which it passes under the head.
 //!
-//! **Modelled**: zones of cylinders with the same number of sectors on a track; sectors numbered cylinder by
-//! cylinder, and in each cylinder head by head; track and cylinder skew, so that a transfer which crosses to
+//! **Modelled**: zones of cylinders with the same number of sectors on a track. Sectors are numbered cylinder
+//! by cylinder, and in each cylinder head by head. With track and cylinder skew, a transfer that crosses to
 //! the next track does not lose a turn.
 //!
 //! **Not modelled**: spare sectors, defects, serpentine layouts.
