@@ -5,14 +5,14 @@
 //! the code that it drives panics, takes too much memory, or accepts what the specification forbids. It also
 //! panics if that code answers the same input differently when it comes in other portions.
 //!
-//! There are two drivers. [`drive()`] mutates seeds on the stable compiler, for a number of messages; `cargo
-//! test` runs it. The program `weir-fuzz`, which `make fuzz` builds with the feature `libfuzzer`, lets
+//! There are two drivers. [`drive()`], which `cargo test` runs, mutates seeds on the stable compiler, for a
+//! number of messages. The program `weir-fuzz`, which `make fuzz` builds with the feature `libfuzzer`, lets
 //! libFuzzer mutate seeds by the branches that they take.
 //!
 //! **Why no framework.** Bolero joins both drivers under one macro. But it would bring thirteen crates, and
 //! six of these are second versions of crates that weir has. Its driver under `cargo test` does not see
-//! branches either. libFuzzer needs one crate and no nightly compiler: the flag that it needs, `-C
-//! passes=sancov-module`, is stable.
+//! branches either. libFuzzer needs one crate and no nightly compiler. Its flag, `-C passes=sancov-module`,
+//! is stable.
 //!
 //! `found/` keeps the scripts that broke a target, in a folder for each target. They are tried first.
 

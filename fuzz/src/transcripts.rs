@@ -144,9 +144,9 @@ pub fn chunk(flags: u16, kind: u16, cookie: u64, payload: &[u8]) -> Vec<u8> {
     [&magic[..], &flags.to_be_bytes(), &kind.to_be_bytes(), &cookie.to_be_bytes(), &counted(payload)].concat()
 }
 
-/// The bytes that servers send to a client with the requests of [`awaited`]. The servers are: one with
-/// structured replies, one without, one of the old kind, one without GO, one without the export, one that
-/// refuses it, one that falls silent, and one that is out of step.
+/// The bytes that servers send to a client with the requests of [`awaited`]. There is a server with
+/// structured replies, one without, one of the old kind, and one without GO. The others do not have the
+/// export, refuse it, fall silent, or are out of step.
 pub fn of_servers() -> Vec<Script> {
     let at = |offset: u64, rest: &[u8]| [&offset.to_be_bytes()[..], rest].concat();
     let failed = |error: u32| [&error.to_be_bytes()[..], &2_u16.to_be_bytes(), b"no"].concat();

@@ -25,9 +25,9 @@
 //! - **No samples.** A volume whose requests all hang completes none, and would fall silent just when it is
 //!   served worst. Without a sample, the age of its oldest outstanding request stands in for `L`, because its
 //!   latency is at least that. If other volumes' requests spend a longer time at the device now, that time
-//!   stands in: the first requests of a burst queue behind what other volumes sent during the pause. Waiting
-//!   for the first answers would leave that queue in place for as long as they take. A volume with nothing
-//!   outstanding takes no part.
+//!   stands in. The reason: the first requests of a burst queue behind what other volumes sent during the
+//!   pause. Waiting for the first answers would leave that queue in place for as long as they take. A volume
+//!   with nothing outstanding takes no part.
 //! - **A wait that no cut can shorten.** The law's assumption is about the time at the device, and `L` also
 //!   contains the wait before it. The larger part may be that wait. Then the volume waits for its own rate or
 //!   concurrency, for a client that does not take its replies, or for a depth that is too small for the load.
@@ -35,9 +35,8 @@
 //!   literally, the paper's rule would let one volume that is held by its own limits take the depth down to 1
 //!   for all, and keep it there.
 //! - **A volume that is alone** asks for no cut either. A cut would hold back only this volume, and the
-//!   device could no longer choose what to do first. Requests that no SLO speaks of are company too: a
-//!   neighbour with a thousand flushes at the device makes a volume's reads wait as well as one with a
-//!   thousand reads.
+//!   device could no longer choose what to do first. Requests that no SLO speaks of are company too. Example:
+//!   a neighbour's thousand flushes at the device make a volume's reads wait, just as a thousand reads do.
 //! - **A latency has its own depth.** A request that is answered in a period was given to the device one
 //!   latency ago. While a queue builds up, such latencies tell of a shorter queue than there is now; while it
 //!   drains, of a longer one. Taken literally, the paper's first cut is then too small, and each period until
@@ -50,8 +49,8 @@
 //! - **At rest above the target.** Requests that are past due pass the depth, so `Q` may be far above `Q_old`
 //!   for as long as a promise is missed. Example: a flash disk that was allowed 5 has 5 reads of 32 MiB and
 //!   25 requests of the promise. `E Q` is then no cut at all, and the promise would be missed for ever. So
-//!   the paper's `E Q_old` holds once two conditions are met: the depth is older than `L`, so that all that
-//!   was answered met it; and the device does not drain.
+//!   the paper's `E Q_old` holds once two conditions are met. The depth is older than `L` and a period, so
+//!   that all answered requests met it. And the device does not drain.
 //! - **Growth shows late.** The requests that a growth lets in show in no latency before they are answered.
 //!   Example: if a request is at the device for 130 ms, two more periods of growth follow before the first
 //!   one tells. So before the depth grows again, it waits for the longest time that a volume's requests spend

@@ -16,11 +16,11 @@
 //!
 //! A total at which neither try succeeds stays, so that noise does not move it.
 //!
-//! **Why a fifth of proportion.** An array of `k` disks, each of which is asked at random, gives with `n`
-//! requests the part `n / (n + k - 1)` of its full throughput. A quarter more requests are worth 5 % up to
-//! about `n = 3 k`, and the raise from there is the last. So the law ends between three and four requests for
-//! each disk, where the paper arrived by experience. An array that is fully busy from `k` requests on, such
-//! as a flash disk or a limit in a cloud, is left at `k` to `1.2 k`.
+//! **Why a fifth of proportion.** Take an array of `k` disks, with `n` requests at random disks. Its
+//! throughput is `n / (n + k - 1)` of the full throughput. A quarter more requests are worth 5 % up to about
+//! `n = 3 k`, and the raise from there is the last. So the law ends between three and four requests for each
+//! disk, where the paper arrived by experience. An array that is fully busy from `k` requests on, such as a
+//! flash disk or a limit in a cloud, is left at `k` to `1.2 k`.
 //!
 //! **What throughput is.** Requests and bytes. An array is limited by one of them, and a change of the
 //! request size moves the other. So a raise has to be worth it in both, and a cut must harm neither. A change

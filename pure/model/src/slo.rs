@@ -1,9 +1,9 @@
 //! The service-level objective of a volume: a latency for a request rate.
 //!
 //! Façade §3: an SLO is a pair of curves, read and write latency as functions of the offered rate. It is held
-//! as triples `((r_1, tr_1, tw_1), ... (r_n, tr_n, tw_n))` with `0 < r_1 < ... < r_n`. A workload whose reads
-//! are the fraction `f_r` is promised a mean latency over a window: `f_r tr_i + (1 - f_r) tw_i`, if its rate
-//! over the window before was below `r_i`. Above `r_n`, it is promised nothing.
+//! as triples `((r_1, tr_1, tw_1), ... (r_n, tr_n, tw_n))` with `0 < r_1 < ... < r_n`. The promise is a mean
+//! latency over a window. If a workload's rate over the window before was below `r_i`, and its reads are the
+//! fraction `f_r`, it is promised `f_r tr_i + (1 - f_r) tw_i`. Above `r_n`, it is promised nothing.
 //!
 //! **The edge of a segment.** The paper's own example offers 200 IO/s to an SLO that ends at 200 IO/s. Taken
 //! literally, and with the counting noise of real arrivals, such a workload would lose its promise in every

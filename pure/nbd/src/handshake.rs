@@ -50,9 +50,9 @@ impl Default for HandshakeLimits {
 
 /// The handshake of one connection.
 ///
-/// It stores at most: one option's data; the input that waits until the driver takes the output; and
-/// [`HandshakeLimits::max_output_length`] bytes of output plus one answer (the longest is the list of all
-/// exports).
+/// It stores at most one option's data, and the input that waits until the driver takes the output. Its
+/// output is at most [`HandshakeLimits::max_output_length`] bytes plus one answer; the longest answer is the
+/// list of all exports.
 #[derive(Debug)]
 pub struct ServerHandshake {
     limits: HandshakeLimits,

@@ -7,10 +7,10 @@
 //!
 //! 1. **Each request is answered exactly once**, and reported exactly once, with the times that were seen
 //!    from outside the engine ([`ledger`]).
-//! 2. **The depth is never exceeded**, with two exceptions ([`gates`]): a volume whose oldest waiting request
-//!    is due, and one background request at a time, within the background share of the array's time. If a law
-//!    gives every volume a bound, no volume issues above its own, and the sum of all bounds is within the
-//!    total.
+//! 2. **The depth is never exceeded** ([`gates`]), with two exceptions. A volume passes it while its oldest
+//!    waiting request is due. One background request at a time passes it, within the background share of the
+//!    array's time. If a law gives every volume a bound, no volume issues above its own, and the sum of all
+//!    bounds is within the total.
 //! 3. **No request waits beyond its bound** ([`gates`]). After each instant, no request waits that is due,
 //!    unless its own volume's concurrency or rate holds it back. Façade §3 gives that bound: a request past
 //!    its deadline passes the depth gate. A request of a volume with a target is due after its arrival plus

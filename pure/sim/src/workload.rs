@@ -16,9 +16,9 @@
 //! Each purpose draws from a random stream of its own, named after the volume. So another mix of reads leaves
 //! the arrivals as they were.
 //!
-//! **Threads over a change of phase.** A thread whose request is outstanding when the phase changes goes on
-//! as a thread of the new phase, if that phase has a place left for it. So there are never more requests
-//! outstanding than the larger of the two phases allows.
+//! **Threads over a change of phase.** A thread may have a request outstanding when the phase changes. It
+//! goes on as a thread of the new phase, if that phase has a place left for it. So there are never more
+//! requests outstanding than the larger of the two phases allows.
 
 mod arrivals;
 mod load;

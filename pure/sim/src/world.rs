@@ -4,7 +4,7 @@
 //! configuration, then the clients' requests, then the engine's timers. Then all that the engine issues goes
 //! to the array. Any order would do, but it must be fixed, or the same seed would not give the same run.
 //!
-//! **The end.** A run ends when its duration is over, and not when its last request is answered, because a
+//! **The end.** A run ends when its duration is over, and not when its last request is answered. Otherwise a
 //! load that an array cannot serve would have no end. Requests that are outstanding then are counted
 //! ([`Outcome::outstanding`]), and have no latency. At the last instant there are no new requests, but
 //! everything else happens, so that the last SLO window is closed.

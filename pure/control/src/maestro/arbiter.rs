@@ -12,8 +12,8 @@
 //! - **The least of a range** is one request at each port, because every port gets at least one. The **most**
 //!   of it is what the application can use, and at most its operator's limit; but the step limit bounds how
 //!   far the most falls in an interval. This is the paper's rule of utilisation, which the paper applies to
-//!   requirements only. Without it, an application that cannot use more and misses its target all the same
-//!   would get more and more, because its error does not fall, and would starve others.
+//!   requirements only. Without it, an application that cannot use more, but misses its target, would get
+//!   more and more, because its error does not fall. It would starve others.
 //! - **A hindered application** has all that it can use and falls short (`hindered.rs`). That is an overload
 //!   too, and its range does not end at what it can use. The part of its allotment that it cannot use stays
 //!   empty, so that the array is quieter. No step limit holds it back on its way up: the limit protects
@@ -22,8 +22,8 @@
 //!   goes down to its minimum by a step at a time. The requests that it gives up are added to the program's
 //!   sum.
 //! - **A volume with a target** keeps its part of the excess even if it cannot use it. The array then carries
-//!   fewer requests, as in the paper. If others got that part, they would push a load that is content, such
-//!   as a recorded one, below its target, and the two would go up and down around that for ever. Cost:
+//!   fewer requests, as in the paper. If others got that part, they would push a load that was content, such
+//!   as a recorded one, below its target. The two would then go up and down around that for ever. Cost:
 //!   throughput that a volume without a target could have had. If that is too high, the operator can give
 //!   that volume a higher priority.
 //! - **The excess comes on top of the need**, and not on top of what the step limit let a requirement fall

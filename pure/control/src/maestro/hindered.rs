@@ -13,9 +13,9 @@
 //! do. The others are held back no further than priorities say: as soon as their weighted errors are as
 //! large, the program gives them no less.
 //!
-//! **A margin.** An application counts as hindered until it is a little above its target. If it were let go
-//! at the target itself, the noise of every second interval would do so, and the excess that is then let in
-//! takes some steps to be taken out again.
+//! **A margin.** An application counts as hindered until it is a little above its target. If the target
+//! itself were the limit, the noise of every second interval would end the state. The excess that is then let
+//! in takes some steps to be taken out again.
 //!
 //! **When it does not help.** Something other than the other applications may hold it back: its own threads,
 //! or a network. Then its performance does not grow while the others have fewer and fewer requests at the

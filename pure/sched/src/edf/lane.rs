@@ -4,10 +4,10 @@
 //! gives them a stated share of the device's time. After a request that was at the device for `d`, the lane
 //! opens again `d / share` after that request's dispatch. Example: at a share of 1 %, a request of 4 ms is
 //! followed by the next one 400 ms after it was dispatched. So the times at the device of all requests that
-//! took the lane never add up to more than the share of the time that has passed, plus the last of them.
+//! took the lane, except the last, never add up to more than the share of the time that has passed.
 //!
-//! A share counted in requests would let one request of 32 MiB take as much as thousands of 4 KiB; one
-//! counted in bytes would say nothing about a seek.
+//! Why a share of time: if requests were counted, one request of 32 MiB would take as much as thousands of 4
+//! KiB. If bytes were counted, seeks would cost nothing.
 
 use weir_model::{Instant, IoId, TimeShare};
 

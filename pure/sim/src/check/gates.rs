@@ -186,8 +186,8 @@ impl Gates {
         Ok(())
     }
 
-    /// Whether the volume has a request that should have been issued: it is due, or it is background and has
-    /// its turn; and no limit of the volume holds it back.
+    /// Whether a request of the volume should have been issued. It must be due, or be background and have its
+    /// turn, and no limit of the volume may hold it back.
     fn is_starved(&self, now: Instant, volume: VolumeId) -> bool {
         let volume = &self.volumes[volume.0 as usize];
         match volume.due_after {

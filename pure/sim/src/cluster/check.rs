@@ -2,8 +2,8 @@
 //!
 //! 1. **The bounds in force at all gateways are within the total**, and those of each volume within its
 //!    limits.
-//! 2. **The requests at the array are within the total**, except those that were there when a bound last fell
-//!    or a process died, because a cut does not call back issued requests. The array needs a known time for
+//! 2. **The requests at the array are within the total**, except for those that were there when a bound last
+//!    fell or a process died. A cut does not call back issued requests. The array needs a known time for
 //!    these; after that, none is left.
 //! 3. **No volume is starved**: a volume with outstanding requests gets an answer within [`PATIENCE`] control
 //!    intervals, once there has been no fault for that long.
@@ -22,9 +22,9 @@ use crate::check::Breach;
 
 /// Within how many control intervals a volume with outstanding requests gets an answer.
 const PATIENCE: u64 = 10;
-/// Within how many control intervals all gateways have grants again. Two until a side notices that the other
-/// is gone, one until the next attempt, three until the grants of another run are over; and as many again for
-/// trouble on the way.
+/// Within how many control intervals all gateways have grants again. It takes two until a side notices that
+/// the other is gone, one until the next attempt, and three until the grants of another run are over. It may
+/// take as many again for trouble on the way.
 const RECOVERY: u64 = 12;
 
 /// The checkers.

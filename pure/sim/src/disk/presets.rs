@@ -35,9 +35,9 @@ pub(super) fn preset(name: &str) -> Option<DiskOptions> {
 
 /// 10,000 rpm, 18 GB, as in the FC-60: Seagate Cheetah 18LP, ST318203, of 1998: 18.2 GB, seeks 5.2 ms reading
 /// and 6.0 ms writing on average, buffer 1 MB. Assumed: 9,801 cylinders, 12 heads, 0.7 ms to the next track,
-/// 12.2 ms full stroke. Its media rate of 20.7 to 30.9 MB/s encloses the 24 MB/s of the model before
-/// (ST39102; Hennessy and Patterson, "Computer Architecture", 6th ed., figure 1.10, which also has its access
-/// time as 8.8 ms: 8.5 ms here).
+/// 12.2 ms full stroke. Check: its media rate is 20.7 to 30.9 MB/s, and its access time is 8.5 ms. The model
+/// before it, ST39102, has 24 MB/s and 8.8 ms (Hennessy and Patterson, "Computer Architecture", 6th ed.,
+/// figure 1.10).
 fn cheetah_18lp() -> DiskOptions {
     DiskOptions {
         rpm: 10_000,

@@ -9,8 +9,8 @@ use super::Unit;
 use super::job::{Kind, Phase, RebuildPart};
 use super::members::{Health, LostOperation};
 
-/// Bytes of a member that are rebuilt at a time: enough that the arm's way to them matters little, and so few
-/// that a request does not wait for long behind them.
+/// Bytes of a member that are rebuilt at a time. They are enough that the arm's way to them matters little,
+/// and few enough that no request waits for long behind them.
 const PART: u64 = 256 * 1024;
 
 /// The rebuilding of a member.
