@@ -10,9 +10,9 @@
 //! a solver still needs milliseconds for a thousand applications. But the program has a structure: each `e_i`
 //! falls in `u_i`, so the two ends decouple:
 //!
-//! - `H`, the upper end, is feasible if all errors can get below it with what there is. That is: `H >=
-//!   e_i(hi_i)` for all, and `sum a_i(H) <= S`, where `a_i(H)` is the least allocation in the range with `e_i
-//!   <= H`. So the smallest is `H* = max(max e_i(hi_i), root of sum a_i(H) = S)`.
+//! - `H`, the upper end, is feasible if all errors can get below it with what there is. That is:
+//!   `H >= e_i(hi_i)` for all, and `sum a_i(H) <= S`, where `a_i(H)` is the least allocation in the range
+//!   with `e_i <= H`. So the smallest is `H* = max(max e_i(hi_i), root of sum a_i(H) = S)`.
 //! - `L`, the lower end, likewise: `L* = min(min e_i(lo_i), root of sum b_i(L) = S)`, where `b_i(L)` is the
 //!   largest allocation with `e_i >= L`.
 //!

@@ -1,12 +1,12 @@
 //! Write amplification: how much more is programmed than is written, because blocks are erased as a whole.
 //!
 //! **Modelled**: nothing is copied as long as there are blocks that were never used. From then on, each block
-//! that is made free holds pages that are still valid, and these are copied. For each byte written, `a / (a +
-//! W(-a exp(-a)))` bytes are programmed. Here `a` is the flash over the valid bytes, and W is Lambert's
-//! function. The formula holds if writes are spread evenly over what has been written, and if garbage
-//! collection always takes the block with the fewest valid pages. Source: Xiang and Kurkoski, "An improved
-//! analytical expression for write amplification in NAND flash", ICNC 2012. Example: 2.36 at a = 1.3, where
-//! 2.35 was measured.
+//! that is made free holds pages that are still valid, and these are copied. For each byte written,
+//! `a / (a + W(-a exp(-a)))` bytes are programmed. Here `a` is the flash over the valid bytes, and W is
+//! Lambert's function. The formula holds if writes are spread evenly over what has been written, and if
+//! garbage collection always takes the block with the fewest valid pages. Source: Xiang and Kurkoski, "An
+//! improved analytical expression for write amplification in NAND flash", ICNC 2012. Example: 2.36 at a =
+//! 1.3, where 2.35 was measured.
 //!
 //! **Not modelled**: hot and cold data, and sequential overwriting; both copy less.
 //!
