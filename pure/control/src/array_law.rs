@@ -1,4 +1,4 @@
-//! The allocator of an array: what Maestro's law shares out, and how many requests that is.
+//! The allocator of an array: Maestro's law, together with the total that it shares out.
 //!
 //! An array has one allocator. It runs in the engine if one engine serves all ports of the array, and in the
 //! controller if several gateways do. Both use this code, so both come to the same grants from the same

@@ -55,7 +55,7 @@ impl Slo {
     /// The SLO with these segments.
     ///
     /// # Errors
-    /// If there is none, a rate does not increase, or a latency is zero or decreases.
+    /// If there are no points, a rate does not increase, or a latency is zero or decreases.
     pub fn new(points: Vec<SloPoint>) -> Result<Self, SloError> {
         if points.is_empty() {
             return Err(SloError::Empty);

@@ -75,7 +75,7 @@ pub trait Scheduler: std::fmt::Debug {
     /// If its volume was not added.
     fn adopt_in_flight(&mut self, now: Instant, volume: VolumeId);
 
-    /// How much waits, and how much is at the device.
+    /// How many requests wait, and how many are at the device.
     fn snapshot(&self) -> SchedSnapshot;
 }
 

@@ -107,7 +107,7 @@ impl<T> SlotChains<T> {
         self.values.get(slot as usize)?.as_ref()
     }
 
-    /// The entry of `slot`, to change it where it stands.
+    /// The entry of `slot`, to change it in place.
     pub fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
         self.values.get_mut(slot as usize)?.as_mut()
     }

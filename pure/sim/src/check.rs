@@ -178,7 +178,7 @@ impl Checkers {
         }
     }
 
-    /// Everything that happens now was done, and every event was taken.
+    /// The driver has done everything of this instant, and has taken every event.
     pub(crate) fn at_rest(&mut self, now: Instant) -> Verified {
         self.ledger.at_rest()?;
         self.gates.at_rest(now)

@@ -1,7 +1,7 @@
 //! Maps the bytes of a logical unit to its members, and plans which members' bytes a write has to read and
 //! write.
 //!
-//! **Modelled**: three layouts.
+//! **Modelled**: a single member, and three layouts.
 //!
 //! - RAID-0: striping.
 //! - RAID-1: mirrored pairs, with striping over the pairs; with more than two members also called RAID-0/1 or

@@ -81,7 +81,7 @@ impl Claim {
         self.usable.is_none() && self.model.is_some_and(|model| model.performance < 1.0)
     }
 
-    /// Up to where it takes part in the excess.
+    /// The most that it may have when the excess is dealt.
     fn most_of_excess(&self) -> f64 {
         if self.model.is_some() { self.limit } else { self.can_use().min(self.limit) }
     }

@@ -127,7 +127,7 @@ fn port(rate: f64, threads: u32, at_device: f64, bound: u32) -> PortObservation 
     let answered = (rate * INTERVAL) as u64;
     let latency = if rate > 0.0 { f64::from(threads) / rate } else { 0.0 };
     let mut latencies = LatencyHistogram::new();
-    // Nineteen of twenty are as fast as the mean, the rest take twice as long.
+    // Eighteen of twenty are as fast as the mean, and the other two take twice as long.
     for i in 0..answered.min(1000) {
         latencies.record(Span::from_secs_f64(if i % 20 < 18 { latency } else { 2.0 * latency }));
     }

@@ -62,7 +62,7 @@ pub enum Fit {
     Regression(f64),
     /// The default: the allocation did not change enough to learn from.
     NoInformation,
-    /// The default: the data do not lie on a line; its R².
+    /// The default: the data do not lie on a line. The number is the R² of the fit, 0 to 1.
     Poor(f64),
     /// The default: no device has the slope that was found, which is given here.
     OutOfBounds(f64),
@@ -82,7 +82,7 @@ pub enum Case {
 pub enum BoundBy {
     /// Its own requirement was met, and what was left was shared out by priority.
     Requirement,
-    /// The overload: its priority against those of the others.
+    /// The program in overload: its priority against those of the others.
     Priority,
     /// The step limit: no more than 5 % of the total is moved at a time.
     StepLimit,

@@ -56,8 +56,8 @@ fn cheetah_18lp() -> DiskOptions {
 }
 
 /// 15,000 rpm, 18 GB: Seagate Cheetah X15, ST318451, of 2000: 18.35 GB on five platters, seeks 3.9 ms reading
-/// and 4.5 ms writing on average, buffer 4 MB, almost 40 MB/s sustained in the outer zone (c't 16/2000; 38.5
-/// MB/s here). Assumed: 10,377 cylinders, 0.7 ms to the next track, 8.0 ms full stroke.
+/// and 4.5 ms writing on average, buffer 4 MB, almost 40 MB/s sustained in the outer zone (c't 16/2000). The
+/// sustained rate here is 38.5 MB/s. Assumed: 10,377 cylinders, 0.7 ms to the next track, 8.0 ms full stroke.
 fn cheetah_x15() -> DiskOptions {
     DiskOptions {
         rpm: 15_000,
