@@ -31,8 +31,8 @@ use weir_model::{Completion, Instant, Io, IoId, QueueDepth, VolumeId};
 
 /// Decides which of the requests that wait in a pool the device gets next.
 ///
-/// `now` never goes back from one call to the next. Requests are known by their [`IoId`]. No two requests
-/// that wait at the same time share a slot.
+/// `now` never goes back from one call to the next. Requests are known by their [`IoId`]. Its slots are
+/// dense, and no two requests that wait at the same time share one.
 pub trait Scheduler: std::fmt::Debug {
     /// Takes in a request.
     ///
