@@ -1,8 +1,7 @@
-//! An engine, told anything that a driver may tell it: calls that are legal, in any order, with any
-//! configuration.
+//! An engine, with legal calls in any order, and with any configuration.
 //!
-//! Checked after each call: every request is known, at the stage at which it should be, and counted once. At
-//! the end everything must leave, and what a recorder was told must be decided again.
+//! After each call the target checks that every request is known, at the right stage, and counted once. At
+//! the end, all requests must leave, and a replay of the recording must come to the same decisions.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -88,7 +87,7 @@ struct World {
     told: Told,
     now: Instant,
     volumes: Vec<VolumeId>,
-    /// Those that another is a port of; they stay.
+    /// Volumes that have other volumes as ports. They are not removed.
     first_ports: Vec<VolumeId>,
     requests: BTreeMap<IoId, (VolumeId, Stage)>,
     submitted: usize,
@@ -298,7 +297,7 @@ impl World {
         assert!(self.engine.poll_timeout().is_some());
     }
 
-    /// Without limits and without a law everything leaves at once; what was recorded on the way.
+    /// Checks that all requests leave at once without a law. Returns the recording.
     fn finish(mut self, seen: &mut Seen) -> Vec<(Instant, Entry)> {
         let none = EngineConfig { control: Control::None, ..EngineConfig::default() };
         self.engine.set_config(self.now, none);
