@@ -42,12 +42,12 @@ pub struct Experiment {
     pub id: String,
     /// Where the paper makes the claim.
     pub paper: PaperSpec,
-    /// The claim, in a sentence.
+    /// The claim, in words.
     pub claim: String,
-    /// What must hold for the claim to be reproduced, in a sentence; [`Experiment::expect`] is the same in
+    /// What must hold for the claim to be reproduced, in words; [`Experiment::expect`] is the same in
     /// numbers.
     pub must: String,
-    /// How the set-up differs from the paper's, and what the paper leaves open: a sentence for each.
+    /// How the set-up differs from the paper's, and what the paper leaves open: a text for each.
     #[serde(default)]
     pub deviations: Vec<String>,
     /// The settings of the law in runs with control.
