@@ -1,4 +1,5 @@
-//! Certificates for the controller and the gateways of a run, by openssl: as an operator would make them.
+//! Certificates for the controller and the gateways of a run, made by openssl, as an operator would make
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use anyhow::Context;
 
 use super::bed::output_of;
 
-/// A directory with an authority, and a certificate and key for whoever asks.
+/// A directory with an authority, and with a certificate and key for each name.
 #[derive(Debug)]
 pub(super) struct Certificates {
     directory: PathBuf,
@@ -29,7 +30,7 @@ impl Certificates {
         Ok(certificates)
     }
 
-    /// The lines of a configuration for whoever has this name.
+    /// The lines of a configuration for the process of this name.
     pub(super) fn keys(&self, name: &str) -> String {
         let [authority, certificate, key] = self.files(name).map(|path| path.display().to_string());
         format!("ca = \"{authority}\"\ncertificate = \"{certificate}\"\nkey = \"{key}\"\n")

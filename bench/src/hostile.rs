@@ -1,10 +1,9 @@
-//! What a good client of another volume in the same pool notices while somebody attacks: its p99 with the
-//! attack, as a ratio to that without, in one run and against one server.
+//! The effect of an attack on a good client of another volume in the same pool: the client's p99 with the
+//! attack, as a ratio to its p99 without, in one run and against one server.
 //!
-//! Each round of an attack has a server of its own. The client first works alone, then beside the attack,
-//! connecting anew, so that an attack that keeps new clients out is noticed too. A client that fails, or does
-//! not end in time, is a figure and no error: on a server that does not protect it that is what there is to
-//! see.
+//! Each round of an attack has a server of its own. The client first works alone, then beside the attack. It
+//! connects anew for that, so that an attack shows that keeps new clients out. A client that fails, or does
+//! not end in time, is a figure and no error: on a server without protection, that is the result.
 
 mod attacks;
 mod controller;
@@ -28,20 +27,20 @@ use super::report::{Bar, Figure, Row, Unit};
 use super::servers::Server;
 use super::statistics::median;
 
-/// What the p99 may grow by.
+/// The most that the p99 may grow.
 const MOST_RATIO: Bar = Bar::AtMost(3.0);
 
 /// What must hold before anything can be said about an attack.
 const SERVED_ALONE: &str = "without an attack the client is served";
 
-/// Until an attack is under way.
+/// The time until an attack is under way.
 const ONSET: Duration = Duration::from_millis(1500);
 
-/// A client that takes this much longer than it was told to has no answer to some request.
+/// If a client takes this much longer than it was told to, it has got no answer to some request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A good client and three for those who are not; one of them is held to a low rate, so that its requests
-/// queue.
+/// One volume for a good client, and three for attackers. One of these three has a low rate limit, so that
+/// its requests queue.
 const POOL: &str = r#"[pool.p]
 [volume.good]
 pool = "p"
@@ -59,7 +58,7 @@ size = "64MiB"
 max_iops = "100iops"
 "#;
 
-/// An attack, by the name that `--only` finds it by.
+/// An attack, by its name for `--only`.
 pub(super) struct Attack {
     pub(super) name: &'static str,
     on: Victim,
@@ -68,7 +67,7 @@ pub(super) struct Attack {
 /// The process that is attacked.
 #[derive(Clone, Copy)]
 enum Victim {
-    /// The gateway. The attack goes on until it is told to stop.
+    /// The gateway. The attack runs until it is told to stop.
     Gateway(fn(&Front, &AtomicBool)),
     /// The controller of the gateway.
     Controller,
@@ -84,13 +83,13 @@ pub(super) const ATTACKS: [Attack; 6] = [
     Attack { name: "hostile-controller", on: Victim::Controller },
 ];
 
-/// Where the server is found.
+/// The server's addresses.
 struct Front {
     socket: PathBuf,
     metrics: SocketAddr,
 }
 
-/// What one round showed: the client's p99, or nothing if it failed.
+/// One round: the client's p99, or `None` if the client failed.
 struct Round {
     alone_us: f64,
     beside_us: Option<f64>,
@@ -98,12 +97,12 @@ struct Round {
     controller_lost: Option<u32>,
 }
 
-/// How many measurements there are of an attack.
+/// The number of measurements of an attack.
 pub(super) fn measurements(effort: Effort) -> u32 {
     2 * effort.rounds
 }
 
-/// Measures it.
+/// Measures an attack.
 ///
 /// # Errors
 /// If the server does not start, or the client fails without the attack.
@@ -166,7 +165,8 @@ fn measure_once(bed: &TestBed, go_on: fn(&Front, &AtomicBool), seconds: u32) -> 
     Ok(Round { alone_us, beside_us, controller_lost: None })
 }
 
-/// The p99 of a paced client in microseconds; nothing if a request of it fails, or is not answered in time.
+/// The p99 of a paced client in microseconds; `None` if one of its requests fails, or is not answered in
+/// time.
 fn good_client(bed: &TestBed, server: &Server, seconds: u32) -> anyhow::Result<Option<f64>> {
     let mut command = bed.cores().command(End::Client, bed.weir());
     command.args(["load", &server.uri(), "--json", "--rate=500iops", "--reads=70", "--warm-up=300ms"]);
@@ -200,7 +200,7 @@ impl Drop for Siege {
     }
 }
 
-/// As many descriptors as this process may have.
+/// Raises the limit on descriptors as far as this process may.
 fn raise_descriptors() -> anyhow::Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).context("the limit on open files")

@@ -1,4 +1,4 @@
-//! What `weir check` prints: every value in force, with its unit, and where it comes from.
+//! The output of `weir check`: every value in force, with its unit and its origin.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -23,12 +23,12 @@ struct Row {
     origin: Origin,
 }
 
-/// A table of every value in force, a line each: key, value, origin.
+/// A table of every value in force, one on each line: key, value, origin.
 pub(crate) fn check_report(config: &Config) -> String {
     table(&rows(config))
 }
 
-/// The same, of the file of a controller.
+/// The same for the file of a controller.
 pub(crate) fn controller_report(config: &ControllerConfig) -> String {
     let mut rows = Rows(Vec::new());
     rows.push("controller.listen", &config.listen, ToString::to_string);
@@ -174,7 +174,7 @@ impl Rows {
         }
         self.push_optional(&key("description"), &volume.description, Clone::clone);
         if is_leased {
-            // All that is promised and limited stands in the controller's file.
+            // The controller's file has all targets and limits.
         } else if let Some(Control::Maestro(_)) = control {
             self.push_optional(&key("target"), &volume.target, |target| show_target(*target));
             self.push(&key("priority"), &volume.priority, |priority| priority.get().to_string());
@@ -191,7 +191,7 @@ impl Rows {
         }
     }
 
-    /// A line for each point of the curve, and what becomes of it where nobody enforces it.
+    /// A line for each point of the curve. Without control, the line says that the point is only measured.
     fn push_slo(&mut self, key: &str, volume: &Volume, control: Option<&Control>) {
         let Some(slo) = &volume.slo.value else {
             self.push_optional(key, &volume.slo, |_| String::new());
