@@ -4,8 +4,8 @@
 //! - the link between that client and the pool (`weir/src/lease_link.rs`). It takes only the newest terms,
 //!   puts them in force, waits until they are, and then acknowledges them. One observation of the pool waits
 //!   meanwhile, and later ones are lost;
-//! - the pool's thread (`io/gateway/src/shard/turn.rs`, `leased.rs`): the engine, which is told the time before
-//!   anything else.
+//! - the pool's thread (`io/gateway/src/shard/turn.rs`, `leased.rs`): the engine, which is told the time
+//!   before anything else.
 //!
 //! **Not modelled**: a process that is stopped after it has looked at the clock, and before it sends the
 //! array a request.
