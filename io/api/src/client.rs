@@ -49,8 +49,8 @@ pub enum AskError {
     /// The server does not do what it is asked for, in its words.
     #[error("{0}")]
     Refused(String),
-    /// The answer is not one of weir.
-    #[error("{0}: the answer is none of weir: {1}")]
+    /// The answer is not one of weir, or one of another version of weir.
+    #[error("{0}: the answer is not one of this version of weir: {1}")]
     NotWeir(Server, String),
 }
 

@@ -9,7 +9,7 @@
 //!
 //! The first three are served at the metrics address, which asks nobody who they are. The control socket, a
 //! Unix socket that only the gateway's user can open, has the last three. All that is told is made on request
-//! from one [`GatewayStatus`](weir_gateway::GatewayStatus), so that it can never disagree, and nothing is
+//! from one [`GatewayStatus`](weir_status::GatewayStatus), so that it can never disagree, and nothing is
 //! collected that nobody asked for.
 
 mod array;
@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use weir_gateway::StatusProbe;
 
-pub use array::{ArrayGateway, ArrayProbe, ArrayStatus, ArrayVolume};
+pub use array::ArrayProbe;
 pub use client::{AskError, Server};
 pub use control::{Asked, Change, ControlListener};
 pub use serve::ApiLimits;

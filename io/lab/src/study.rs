@@ -20,10 +20,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::Context;
+use weir_model::Verdict;
 
 use crate::claims;
 use crate::experiment::Experiment;
-use crate::run::{Curve, Record, Store, Verdict, Window, read_curves};
+use crate::run::{Curve, Record, Store, Window, read_curves};
 
 /// From how many answers on a mean says something.
 pub const ACTIVE: u64 = 20;

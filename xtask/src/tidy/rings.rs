@@ -15,6 +15,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("weir-control", &["weir-model"]),
     ("weir-engine", &["weir-model", "weir-sched", "weir-control"]),
     ("weir-controller", &["weir-model", "weir-control"]),
+    ("weir-status", &["weir-model", "weir-control"]),
     ("weir-sim", &["weir-model", "weir-sched", "weir-control", "weir-engine", "weir-controller"]),
     ("weir-nbd", &["weir-model"]),
     ("weir-iscsi", &["weir-model"]),

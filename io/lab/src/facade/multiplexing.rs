@@ -3,7 +3,9 @@
 //! What the bursty one leaves unused of its array the greedy one can have; the price is at most a late window
 //! at the beginning of each burst, until the queue that the greedy one had built up is drained.
 
-use crate::run::{Verdict, Window};
+use weir_model::Verdict;
+
+use crate::run::Window;
 use crate::study::{Figure, Records, View, greatest};
 
 /// The figures of the claim.

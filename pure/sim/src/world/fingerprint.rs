@@ -1,8 +1,8 @@
 //! All that an engine reported in a run, as one number: two runs are the same if and only if, but for chance,
 //! it is.
 
-use weir_engine::{Event, Verdict, WindowReport};
-use weir_model::{Instant, Span};
+use weir_engine::{Event, WindowReport};
+use weir_model::{Instant, Span, Verdict};
 
 use super::Observer;
 
