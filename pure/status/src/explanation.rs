@@ -73,3 +73,28 @@ impl IntervalStatus {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_model::{Iops, Target};
+
+    use super::*;
+    use crate::reason::tests::{got, objective};
+
+    #[test]
+    fn an_interval_is_written_in_the_words_and_the_order_that_scripts_know() {
+        let then = objective(Target::Rate(Iops::new(900.0).unwrap()));
+        let grant = GrantStatus { port: None, concurrency: 5, max_iops: None, max_bytes_per_s: Some(1) };
+        let intervals = vec![IntervalStatus::new(2.5, then, &got(Some(0.5)), vec![grant])];
+        let (volume, pool) = ("v".to_owned(), "p".to_owned());
+        let explanation = Explanation { volume, pool, control: ControlKind::Maestro, intervals };
+        let json = r#"{"volume":"v","pool":"p","control":"maestro","intervals":[{"age_s":2.5,
+            "target":{"metric":"iops","value":900.0,"unit":"iops"},"priority":1.0,
+            "achieved":{"value":450.0,"percent":50.0},"slope":1.0,"fit":"no_information","fit_value":null,
+            "had":4.0,"requested":8.0,"case":"overload","allotted":5.0,"bound_by":"priority",
+            "grants":[{"port":null,"concurrency":5,"max_iops":null,"max_bytes_per_s":1}]}]}"#;
+        let json = json.split_whitespace().collect::<String>();
+        assert_eq!(serde_json::to_string(&explanation).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Explanation>(&json).unwrap(), explanation);
+    }
+}
