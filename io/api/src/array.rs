@@ -9,7 +9,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use weir_cluster::Server;
 use weir_control::TotalConcurrency;
-use weir_controller::{Allocated, Controller, Record};
+use weir_leases::{Allocated, Controller, Record};
 use weir_model::{Instant, Span};
 use weir_status::{
     ArrayGateway, ArrayStatus, ArrayVolume, ControlKind, Explanation, GrantStatus, IntervalStatus,

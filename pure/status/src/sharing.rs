@@ -13,8 +13,8 @@ use crate::words::{Case, Metric, Unit};
 /// How a pool shares out the requests that its array takes at a time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PoolSharing {
-    /// How many requests all volumes may have at the device together; `None`: only the pool's controller
-    /// knows.
+    /// How many requests all volumes may have at the device together; `None`: the pool is leased, so only its
+    /// controller knows.
     pub total_concurrency: Option<u32>,
     /// Whether the law finds that number by probing.
     pub is_probed: bool,

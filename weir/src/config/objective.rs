@@ -1,5 +1,5 @@
-//! `target` and `priority` of a volume: what it is to get under Maestro's law, and how much it counts that it
-//! does.
+//! `target` and `priority` of a volume: its objective under Maestro's law, and how much that objective
+//! counts.
 
 use weir_model::{Priority, Span, Target};
 use weir_status::Metric;
@@ -12,7 +12,7 @@ use super::units;
 const TARGETS: &str = "a table with one metric: { latency = \"10ms\" }, { p95 = \"20ms\" } or another percentile, \
                        { throughput = \"20MiB/s\" } or { iops = 900 }";
 
-/// What it is to get: one metric, and its value.
+/// The target: one metric, and its value.
 pub(super) fn resolve_target(section: &Section<'_>) -> Resolved<Option<Target>> {
     let none = Resolved {
         value: None,
@@ -31,12 +31,13 @@ pub(super) fn resolve_target(section: &Section<'_>) -> Resolved<Option<Target>> 
     }
 }
 
-/// How much it counts that it gets it.
+/// The priority: how much the target counts.
 pub(super) fn resolve_priority(section: &Section<'_>) -> Resolved<Priority> {
     section.or_default("priority", &accepts::priority(), Priority::default(), "as everybody")
 }
 
-/// To TOML, `p99.9 = "20ms"` without quotes around the key is a table `p99` with a key `9`.
+/// Joins the key of a percentile again: in TOML, `p99.9 = "20ms"` without quotes is a table `p99` with a key
+/// `9`.
 fn unfold((name, element): (String, Element<'_>)) -> (String, Element<'_>) {
     let mut inner = element.entries().unwrap_or_default();
     match inner.pop() {
@@ -63,7 +64,7 @@ fn resolve_metric(name: &str, element: &Element<'_>) -> Option<Resolved<Option<T
     Some(Resolved { value: Some(value), origin })
 }
 
-/// As it is written in the file.
+/// The target in the form of the file.
 pub(super) fn show_target(target: Target) -> String {
     let value = match target {
         Target::Latency(span) | Target::Percentile(_, span) => units::show_span(span),
