@@ -7,6 +7,7 @@ use weir_engine::{Control, Engine, EngineConfig, Recorder, VolumeConfig};
 use weir_model::VolumeId;
 use weir_nbd::Session;
 use weir_sched::{Chain, SlotChains};
+use weir_status::{Explanation, PoolStatus, VolumeSharing, VolumeStatus};
 
 use super::{Intervals, Pool, Quota, Shard, Unflushed, Volume};
 use crate::budget::Part;
@@ -14,10 +15,8 @@ use crate::connection::ConnectionId;
 use crate::front::Permit;
 use crate::leased::{LeaseTerms, Observations};
 use crate::memory::is_promised;
-use crate::sharing::{Explanation, VolumeSharing};
 use crate::spec::Limits;
 use crate::stats::VolumeStats;
-use crate::status::{PoolStatus, VolumeStatus};
 use crate::stream::Socket;
 
 /// A connection whose negotiation is done.
@@ -265,7 +264,7 @@ fn pool_status(pool: &Pool) -> PoolStatus {
     volumes.sort_by(|a, b| a.name.cmp(&b.name));
     PoolStatus {
         name: pool.name.clone(),
-        control: pool.control_name().to_owned(),
+        control: pool.control_kind(),
         depth_target: seen.depth_target.map(weir_model::QueueDepth::get),
         in_flight: seen.in_flight,
         in_flight_peak: pool.in_flight_peak,
