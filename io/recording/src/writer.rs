@@ -219,6 +219,8 @@ fn write_length(stream: &mut impl Write, bytes: usize) -> io::Result<()> {
 mod tests {
     use std::sync::mpsc::sync_channel;
 
+    use weir_engine::{Input, Outcome};
+
     use super::*;
 
     #[test]
@@ -226,7 +228,8 @@ mod tests {
         let (sender, blocks) = sync_channel(1);
         let shared = Arc::new(Shared::default());
         let mut recorder = FileRecorder::new(sender, Arc::clone(&shared));
-        let entry = Entry::TimedOut { timeout: Some(Instant::FAR_FUTURE) };
+        let outcome = Outcome::Timeout(Some(Instant::FAR_FUTURE));
+        let entry = Entry::Applied { input: Input::Timeout, outcome };
         for _ in 0..BLOCK {
             recorder.record(Instant::ORIGIN, &entry); // each takes more than three bytes: three blocks
         }

@@ -56,6 +56,7 @@
 mod config;
 mod engine;
 mod event;
+mod input;
 mod loops;
 mod occupancy;
 mod recording;
@@ -67,8 +68,9 @@ mod usage;
 mod volume;
 
 pub use config::{Control, EngineConfig, Grants, MaestroConfig, PortConfig, VolumeConfig};
-pub use engine::{Engine, EngineSnapshot, Request};
+pub use engine::{Engine, EngineSnapshot};
 pub use event::{Event, GrantedBy, Verdict, WindowReport};
-pub use recording::{Answer, Deviation, Entry, How, Recorder, Replay};
+pub use input::{Answer, Input, Outcome, Request};
+pub use recording::{Deviation, Entry, How, Recorder, Replay};
 pub use weir_control::{DepthFeedbackConfig, Grant, PortObservation, Reasoning, TotalConcurrency};
 pub use weir_sched::Dispatch;
