@@ -1,6 +1,6 @@
 //! A recording that an earlier version of weir wrote is read, and decided again to its last entry.
 //!
-//! The code wrote `earlier.decisions` before an engine's inputs and outcomes were types of their own. The file
+//! weir wrote `earlier.decisions` when an engine's inputs and outcomes were not yet types of their own. The file
 //! has every kind of entry. If a law decides otherwise on purpose, these tests fail; the second one says where
 //! the new file lies. Such a change needs no new format, but a change of the stored bytes does.
 

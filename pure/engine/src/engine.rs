@@ -181,7 +181,9 @@ impl Engine {
     ///
     /// An instant in the answer needs no timer of its own: [`Engine::poll_timeout`] knows it.
     pub fn poll_dispatch(&mut self, now: Instant) -> Dispatch {
-        self.tell(now, Input::Dispatch).dispatched()
+        let mut answer = Dispatch::Idle;
+        self.tell_and_ask(now, Input::Dispatch, &mut answer);
+        answer
     }
 
     /// When to call [`Engine::handle_timeout`] if nothing happens before: at the end of the control period or

@@ -12,7 +12,7 @@ use weir_sched::Dispatch;
 use crate::config::{EngineConfig, Grants, VolumeConfig};
 
 /// One call of an engine. The time of the call stands beside it.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(PartialEq, Debug)]
 pub enum Input {
     /// [`set_config`](crate::Engine::set_config).
     SetConfig(EngineConfig),
@@ -59,6 +59,28 @@ pub enum Input {
     Timeout,
 }
 
+/// Written out, because a derived `clone` is not inlined. The compiler would then not know which input goes to a
+/// recorder.
+impl Clone for Input {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        match self {
+            Self::SetConfig(config) => Self::SetConfig(*config),
+            Self::AddVolume(config) => Self::AddVolume(config.clone()),
+            Self::SetVolume { id, config } => Self::SetVolume { id: *id, config: config.clone() },
+            Self::RemoveVolume { id } => Self::RemoveVolume { id: *id },
+            Self::Grants(grants) => Self::Grants(grants.clone()),
+            Self::SetFallback(volumes) => Self::SetFallback(volumes.clone()),
+            Self::Submit(request) => Self::Submit(*request),
+            Self::Dispatch => Self::Dispatch,
+            Self::Complete { id, ok } => Self::Complete { id: *id, ok: *ok },
+            Self::Reply { id } => Self::Reply { id: *id },
+            Self::Abort { id } => Self::Abort { id: *id },
+            Self::Timeout => Self::Timeout,
+        }
+    }
+}
+
 /// What a client asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Request {
@@ -73,12 +95,9 @@ pub struct Request {
 }
 
 /// What an engine decided about an [`Input`]. Each input has an outcome of one kind.
-///
-/// `D` is the answer to [`Input::Dispatch`]. A driver gets the whole request, a [`Dispatch`]. A recording keeps
-/// an [`Answer`], which names the request by its id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)] // the input says which outcome follows it
-pub enum Outcome<D = Answer> {
+pub enum Outcome {
     /// To [`Input::SetVolume`], [`Input::RemoveVolume`], [`Input::SetFallback`], [`Input::Complete`] and
     /// [`Input::Reply`]: the engine decided nothing but the events that it reports.
     Done,
@@ -87,7 +106,7 @@ pub enum Outcome<D = Answer> {
     /// To [`Input::Submit`]: the id of the request.
     Submitted(IoId),
     /// To [`Input::Dispatch`]: the next request for the device, or why there is none.
-    Dispatched(D),
+    Dispatched(Answer),
     /// To [`Input::Abort`]: whether the request was queued and is gone.
     Aborted(bool),
     /// To [`Input::SetConfig`], [`Input::Grants`] and [`Input::Timeout`]: what
@@ -122,19 +141,7 @@ impl From<Dispatch> for Answer {
     }
 }
 
-impl Outcome<Dispatch> {
-    /// As a recording keeps it.
-    pub(crate) fn recorded(self) -> Outcome {
-        match self {
-            Self::Done => Outcome::Done,
-            Self::Added(id) => Outcome::Added(id),
-            Self::Submitted(id) => Outcome::Submitted(id),
-            Self::Dispatched(dispatch) => Outcome::Dispatched(dispatch.into()),
-            Self::Aborted(gone) => Outcome::Aborted(gone),
-            Self::Timeout(at) => Outcome::Timeout(at),
-        }
-    }
-
+impl Outcome {
     /// The number that a new volume got.
     pub(crate) fn added(self) -> VolumeId {
         if let Self::Added(id) = self { id } else { other() }
@@ -143,11 +150,6 @@ impl Outcome<Dispatch> {
     /// The id that a new request got.
     pub(crate) fn submitted(self) -> IoId {
         if let Self::Submitted(id) = self { id } else { other() }
-    }
-
-    /// What the scheduler decided.
-    pub(crate) fn dispatched(self) -> Dispatch {
-        if let Self::Dispatched(dispatch) = self { dispatch } else { other() }
     }
 
     /// Whether the request is gone.

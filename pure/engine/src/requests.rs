@@ -41,6 +41,7 @@ impl Stamped {
 
 impl RequestTable {
     /// Takes in a request, at the end of `chain`.
+    #[inline(always)]
     pub(crate) fn insert(&mut self, chain: &mut Chain, request: Stamped) -> IoId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.generations.push(0);
@@ -51,6 +52,7 @@ impl RequestTable {
     }
 
     /// Lets a request go. `id` must be of one that is in `chain`.
+    #[inline(always)]
     pub(crate) fn remove(&mut self, chain: &mut Chain, id: IoId) -> Stamped {
         let gone = self.requests.remove(chain, id.slot);
         let generation = &mut self.generations[id.slot as usize];

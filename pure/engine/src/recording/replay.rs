@@ -7,6 +7,7 @@ use std::fmt;
 
 use thiserror::Error;
 use weir_model::{Instant, IoId, Span};
+use weir_sched::Dispatch;
 
 use super::Entry;
 use crate::config::{Control, EngineConfig};
@@ -86,7 +87,7 @@ impl Replay {
             (Some(engine), Entry::Applied { input, .. }) => match refusal(engine, input) {
                 Some(why) => impossible(why),
                 None => {
-                    let outcome = engine.apply(now, input.clone()).recorded();
+                    let outcome = engine.apply(now, input.clone(), &mut Dispatch::Idle);
                     compare(recorded, Some(Entry::Applied { input: input.clone(), outcome }))
                 }
             },
