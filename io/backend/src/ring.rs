@@ -1,21 +1,21 @@
-//! One io_uring for each thread, through which all files of the thread are read and written; and with it the
-//! sockets of other servers, so that a driver submits and looks for completions in one place.
+//! One io_uring for each thread. All files of the thread are read and written through it. It also polls the
+//! sockets to other servers, so that a driver submits and looks for completions in one place.
 //!
-//! The kernel's own asynchronous interface, in the thread that parses the requests: a thread of its own for
-//! the ring costs two wake-ups a request, a pool of threads more than that. The ring's descriptor is polled
-//! through tokio like any socket, so that one wait covers both.
+//! The ring is the kernel's own asynchronous interface, and it runs in the thread that parses the requests. A
+//! thread of its own for the ring would cost two wake-ups a request, and a pool of threads even more. tokio
+//! polls the ring's descriptor like any socket, so that one wait covers both.
 //!
 //! **Cost.** A request takes a slot from a slab and an entry in the ring; nothing is allocated once the slab
-//! has grown. All requests of a turn are submitted with one system call, completions are read from shared
-//! memory without one, and the files are registered, which saves the kernel the look-up.
+//! has grown. One system call submits all requests of a turn. Completions are read from shared memory without
+//! a system call. The files are registered, which saves the kernel the look-up.
 //!
 //! **Set-up.** *Single issuer* and *cooperative task running*: the kernel need not interrupt this thread to
-//! post a completion, as the thread enters it often enough. Not *deferred* task running: it saves a little
-//! more, but a ring with deferred work does not wake those who poll its descriptor.
+//! post a completion, because the thread enters the kernel often enough. *Deferred* task running would save a
+//! little more, but a ring with deferred work does not wake a task that polls its descriptor.
 //!
 //! **Ownership.** A slot owns its request, buffer included, from [`start`](RingFile::start) until the kernel
-//! is done with it; nothing cancels or frees it in between, whoever loses interest. A request that is several
-//! steps to the kernel may end between two of them.
+//! is done with it. Nothing cancels or frees it in between, even if nobody waits for it any more. A request
+//! that takes several steps in the kernel may end between two of them.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -36,16 +36,17 @@ use inner::Inner;
 
 /// A handle to the io_uring of this thread; clones share the ring.
 ///
-/// Dropping the last handle waits for the kernel to be done with what is in flight, as closing a file would.
+/// Dropping the last handle waits until the kernel is done with the requests in flight, as closing a file
+/// would.
 #[derive(Clone)]
 pub struct Ring(Rc<RefCell<Inner>>, Rc<RefCell<Links>>);
 
-/// The servers that the thread has connections to. They are polled like the ring itself, and not by tasks of
-/// their own: a task would have to be woken for each turn and to wake the driver in turn.
+/// The thread's connections to other servers. They are polled together with the ring, not by tasks of their
+/// own: a task would have to be woken for each turn, and then wake the driver.
 #[derive(Default)]
 struct Links {
     links: Vec<Weak<RefCell<Link>>>,
-    /// What is read from any socket; empty if there is none.
+    /// The buffer for reads from any socket; empty if there is no socket.
     scratch: Vec<u8>,
 }
 
@@ -53,7 +54,7 @@ struct Links {
 /// a core.
 const SCRATCH: usize = 128 << 10;
 
-/// Where requests that have finished go instead of to the ring's driver, until they are taken from there.
+/// Finished requests that do not go to the ring's driver, until their owner takes them.
 pub(crate) type Kept = Rc<RefCell<Vec<Finished>>>;
 
 /// A file that the ring serves. On drop it is closed once its last request has finished.
@@ -76,16 +77,16 @@ impl Ring {
         Ok(Self(Rc::new(RefCell::new(inner)), Rc::default()))
     }
 
-    /// Hands all that was started to the kernel: one system call for all files and one for each connection to
-    /// a server, none where nothing was. False if the kernel has no memory for it now: call it, or
-    /// [`Ring::poll_finished`], again soon.
+    /// Hands all started requests to the kernel. This takes one system call for all files, one for each
+    /// connection to a server, and none where nothing was started. Returns false if the kernel has no memory
+    /// for it now; then call it, or [`Ring::poll_finished`], again soon.
     pub fn submit(&self) -> bool {
         self.1.borrow_mut().for_each(|link, _| link.send());
         self.0.borrow_mut().enter()
     }
 
-    /// Pushes the requests to any file or server of this ring that have finished, and has the task woken when
-    /// more do. Belongs to one task at a time: of several that poll it only the last is woken.
+    /// Pushes the finished requests to any file or server of this ring, and has the task woken when more
+    /// finish. Only one task may poll at a time: of several, only the last is woken.
     pub fn poll_finished(&self, cx: &mut Context<'_>, finished: &mut Vec<Finished>) {
         self.1.borrow_mut().for_each(|link, scratch| link.poll(cx, scratch, finished));
         let inner = &mut *self.0.borrow_mut();
@@ -96,8 +97,8 @@ impl Ring {
                 cx.waker().wake_by_ref(); // the kernel is short of memory; let others run, and try again
                 return;
             }
-            // `enter` may have finished some already. Only if there are none is the readiness cleared, and
-            // looked for again after that, so that none can slip in between.
+            // `enter` may have finished some requests already. Only if there are none, the readiness is
+            // cleared, and completions are looked for once more. So none can slip in between.
             if inner.has_completions() {
                 continue;
             }
@@ -108,22 +109,22 @@ impl Ring {
         }
     }
 
-    /// Takes in the way to a server, until it is dropped.
+    /// Adds the link to a server, until the link is dropped.
     pub(crate) fn add_link(&self, link: &Rc<RefCell<Link>>) {
         let links = &mut *self.1.borrow_mut();
         links.scratch.resize(SCRATCH, 0);
         links.links.push(Rc::downgrade(link));
     }
 
-    /// Takes a file in.
+    /// Adds a file.
     pub(crate) fn add(&self, descriptors: Descriptors, abilities: Abilities) -> RingFile {
         let key = self.0.borrow_mut().add(descriptors, abilities, None);
         RingFile { ring: self.clone(), key }
     }
 
-    /// Takes in a file whose finished requests are kept for somebody who has more to do for them, and who
-    /// gives them tokens of its own: [`Ring::poll_finished`] does not tell of them, but wakes its task for
-    /// them.
+    /// Adds a file whose finished requests are kept for an owner with more to do for them. The owner gives
+    /// the requests tokens of its own. [`Ring::poll_finished`] does not push these requests, but wakes its
+    /// task for them.
     pub(crate) fn add_kept(&self, descriptors: Descriptors, abilities: Abilities) -> (RingFile, Kept) {
         let kept = Kept::default();
         let key = self.0.borrow_mut().add(descriptors, abilities, Some(Rc::clone(&kept)));
@@ -145,19 +146,19 @@ impl Links {
 
 #[cfg(test)]
 impl Ring {
-    /// Changes what all files so far can do.
+    /// Changes the abilities of all files so far.
     pub(crate) fn change_abilities(&self, change: impl Fn(&mut Abilities)) {
         self.0.borrow_mut().change_abilities(change);
     }
 }
 
 impl RingFile {
-    /// Starts a request that lies inside of the file.
+    /// Starts a request that lies inside the file.
     pub(crate) fn start(&self, request: DeviceRequest, finished: &mut Vec<Finished>) {
         self.ring.0.borrow_mut().start(self.key, request, finished);
     }
 
-    /// Nobody waits for this request: see [`BlockDevice::abandon`](crate::BlockDevice::abandon).
+    /// Says that nobody waits for this request: see [`BlockDevice::abandon`](crate::BlockDevice::abandon).
     pub(crate) fn abandon(&self, token: Token) {
         self.ring.0.borrow_mut().abandon(self.key, token);
     }

@@ -38,10 +38,10 @@ use crate::stats::VolumeStats;
 
 mod command;
 mod explain;
+mod leased;
 mod lifecycle;
 mod loss;
 mod pieces;
-mod port;
 mod ports;
 mod receive;
 mod thread;
@@ -105,8 +105,8 @@ struct Pool {
     name: String,
     control: Control,
     engine: Engine,
-    /// Who is told what was seen, if it is a port of an array.
-    observer: Option<tokio::sync::mpsc::Sender<crate::port::Observations>>,
+    /// Is told what was seen, if the pool is leased.
+    observer: Option<tokio::sync::mpsc::Sender<crate::leased::Observations>>,
     /// The names of its ports, one for each listener; none if all listeners are one port.
     ports: Vec<String>,
     /// By `VolumeId`; a volume of the engine that is one more port of another is part of that one.

@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use weir_engine::{
-    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Entry, Grant, Grants, MaestroConfig,
-    PortConfig, Replay, Request, TotalConcurrency, VolumeConfig,
+    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Entry, Grant, Grants, LeasedConfig,
+    MaestroConfig, Replay, Request, TotalConcurrency, VolumeConfig,
 };
 use weir_model::{
     Bandwidth, Instant, IoId, IoKind, Iops, MilliIops, Objective, Percentile, Priority, QueueDepth, Slo,
@@ -117,7 +117,7 @@ fn record(path: &Path) {
     let port = VolumeConfig { port_of: Some(volumes[0]), ..VolumeConfig::default() };
     let port = pool.engine.add_volume(pool.now, port);
     pool.live(50, &[volumes[0], volumes[1], port]);
-    pool.engine.set_config(pool.now, config(Control::Port(PortConfig { interval })));
+    pool.engine.set_config(pool.now, config(Control::Leased(LeasedConfig { interval })));
     pool.engine.set_fallback(pool.now, grants(&volumes, 2));
     pool.live(20, &volumes);
     let until = pool.now + Span::from_millis(30);

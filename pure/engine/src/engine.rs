@@ -42,7 +42,7 @@ pub struct EngineSnapshot {
     pub depth_target: Option<QueueDepth>,
     /// Under Maestro's law: how many requests all volumes may have at the device together.
     pub total_concurrency: Option<NonZeroU32>,
-    /// At a port: until when the grants of its controller hold; `None`: it has no controller.
+    /// Of a leased pool: until when the controller's grants hold; `None`: the lease is over.
     pub granted_until: Option<Instant>,
     /// How many requests wait.
     pub queued: u32,
@@ -109,7 +109,7 @@ impl Engine {
         self.tell(now, Input::SetVolume { id: volume, config });
     }
 
-    /// Under [`Control::Port`](crate::Control::Port): a controller has decided.
+    /// Under [`Control::Leased`](crate::Control::Leased): a controller has granted this.
     ///
     /// # Panics
     /// If the pool is not under that control.
@@ -117,7 +117,7 @@ impl Engine {
         self.tell(now, Input::Grants(grants));
     }
 
-    /// Under [`Control::Port`](crate::Control::Port): what each volume may do while there is no controller. A
+    /// Under [`Control::Leased`](crate::Control::Leased): what each volume may do while there is no lease. A
     /// volume that `volumes` does not name gets one request at a time.
     ///
     /// # Panics
@@ -192,10 +192,10 @@ impl Engine {
         [Some(self.window.due()), self.control.due(), self.wake].into_iter().flatten().min()
     }
 
-    /// Under [`Control::Port`](crate::Control::Port): what the engine saw of each volume in the interval that
-    /// ended last. `None` once it was asked, until the next interval ends.
+    /// Under [`Control::Leased`](crate::Control::Leased): what the engine saw of each volume in the interval
+    /// that ended last. The engine says it once for each interval.
     pub fn poll_observation(&mut self) -> Option<Vec<(VolumeId, PortObservation)>> {
-        if let ControlLoop::Port(port) = &mut self.control { port.poll_observation() } else { None }
+        if let ControlLoop::Leased(leased) = &mut self.control { leased.poll_observation() } else { None }
     }
 
     /// The next report.
@@ -255,9 +255,9 @@ impl Engine {
         self.has_volume(volume) && self.volumes.get(volume).port_of().is_none()
     }
 
-    /// Whether the pool is under [`Control::Port`](crate::Control::Port).
-    pub(crate) const fn is_port(&self) -> bool {
-        self.control.is_port()
+    /// Whether the pool is under [`Control::Leased`](crate::Control::Leased).
+    pub(crate) const fn is_leased(&self) -> bool {
+        self.control.is_leased()
     }
 
     /// How far a request has come; `None` if it is gone or never was.

@@ -67,7 +67,7 @@ mod tick;
 mod usage;
 mod volume;
 
-pub use config::{Control, EngineConfig, Grants, MaestroConfig, PortConfig, VolumeConfig};
+pub use config::{Control, EngineConfig, Grants, LeasedConfig, MaestroConfig, VolumeConfig};
 pub use engine::{Engine, EngineSnapshot};
 pub use event::{Event, GrantedBy, Verdict, WindowReport};
 pub use input::{Answer, Input, Outcome, Request};

@@ -12,8 +12,8 @@ use super::{Intervals, Pool, Quota, Shard, Unflushed, Volume};
 use crate::budget::Part;
 use crate::connection::ConnectionId;
 use crate::front::Permit;
+use crate::leased::{LeaseTerms, Observations};
 use crate::memory::is_promised;
-use crate::port::{Observations, PortTerms};
 use crate::sharing::{Explanation, VolumeSharing};
 use crate::spec::Limits;
 use crate::stats::VolumeStats;
@@ -88,15 +88,15 @@ pub(crate) enum Command {
         volume: VolumeId,
         answer: oneshot::Sender<Option<Explanation>>,
     },
-    /// What is seen of a pool that is a port goes there from now on.
+    /// What a leased pool sees goes there from now on.
     Observe {
         pool: usize,
         observations: Sender<Observations>,
     },
-    /// `done` is sent when they are in force, and dropped if there is no such port.
+    /// `done` is sent when they are in force, and dropped if there is no such leased pool.
     ApplyTerms {
         pool: usize,
-        terms: PortTerms,
+        terms: LeaseTerms,
         done: oneshot::Sender<()>,
     },
     /// The time for finishing what is queued is up.

@@ -115,7 +115,7 @@ impl Engine {
     #[inline(always)]
     fn dispatch(&mut self, now: Instant) -> Dispatch {
         if self.control.granted_until().is_some_and(|until| until <= now) {
-            self.with_loop(|control, pool| control.port().end_lease(now, pool));
+            self.with_loop(|control, pool| control.leased().end_lease(now, pool));
         }
         let dispatch = self.scheduler.poll_dispatch(now);
         match dispatch {
@@ -204,12 +204,12 @@ impl Engine {
         self.config = config;
         let queued = self.scheduler.take_queued(now);
         (self.control, self.scheduler) = ControlLoop::new(now, config.control, config.background_share);
-        let (shared, by_others) = (self.control.shares_concurrency(), self.control.is_port());
+        let (shared, leased) = (self.control.shares_concurrency(), self.control.is_leased());
         for (id, volume) in self.volumes.iter_mut() {
             let at_device = self.requests.iter().filter(|r| r.volume == id && r.is_at_device()).count();
             volume.restart_period();
             let at_device = u32::try_from(at_device).expect("requests are numbered by u32");
-            volume.set_shared(now, shared, by_others, at_device);
+            volume.set_shared(now, shared, leased, at_device);
             self.scheduler.set_volume(now, id, &volume.knobs());
         }
         for request in self.requests.iter().filter(|request| request.is_at_device()) {
@@ -229,7 +229,7 @@ impl Engine {
         assert!(first.is_none_or(|of| of.is_none()), "a port of a port");
         let id = self.volumes.insert(Volume::new(now, config));
         let added = self.volumes.get_mut(id);
-        added.set_shared(now, self.control.shares_concurrency(), self.control.is_port(), 0);
+        added.set_shared(now, self.control.shares_concurrency(), self.control.is_leased(), 0);
         let knobs = added.knobs();
         self.scheduler.set_volume(now, id, &knobs);
         self.with_loop(|control, pool| control.on_volumes_changed(now, pool));
@@ -250,11 +250,11 @@ impl Engine {
     }
 
     fn grant_volumes(&mut self, now: Instant, grants: &Grants) {
-        self.with_loop(|control, pool| control.port().handle_grants(now, grants, pool));
+        self.with_loop(|control, pool| control.leased().handle_grants(now, grants, pool));
     }
 
     fn change_fallback(&mut self, now: Instant, volumes: Vec<(VolumeId, Grant)>) {
-        self.with_loop(|control, pool| control.port().set_fallback(now, volumes, pool));
+        self.with_loop(|control, pool| control.leased().set_fallback(now, volumes, pool));
     }
 }
 

@@ -150,7 +150,7 @@ fn refusal(engine: &mut Engine, input: &Input) -> Option<&'static str> {
         Input::AddVolume(config) if !config.port_of.is_none_or(|of| engine.has_first_port(of)) => {
             Some("there is no such volume to be a port of")
         }
-        Input::Grants(_) | Input::SetFallback(_) if !engine.is_port() => Some("the pool is not a port"),
+        Input::Grants(_) | Input::SetFallback(_) if !engine.is_leased() => Some("the pool is not leased"),
         Input::RemoveVolume { id } if engine.outstanding(*id) > 0 => {
             Some("the volume has requests outstanding")
         }
@@ -164,7 +164,7 @@ fn broken(config: &EngineConfig) -> Option<&'static str> {
         Control::None => (Span::MAX, 1.0),
         Control::Facade(law) => (law.period, law.growth),
         Control::Maestro(law) => (law.interval, 1.0),
-        Control::Port(port) => (port.interval, 1.0),
+        Control::Leased(leased) => (leased.interval, 1.0),
     };
     if config.slo_window.is_zero() || period.is_zero() {
         Some("a period or the SLO window has no length")

@@ -1,4 +1,4 @@
-//! A pool that is one port of an array, on its shard.
+//! A leased pool, on its shard.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use weir_engine::Grants;
 use weir_model::VolumeId;
 
 use super::{Pool, Shard};
-use crate::port::{Observations, PortTerms};
+use crate::leased::{LeaseTerms, Observations};
 
 impl Shard {
     pub(super) fn observe(&mut self, pool: usize, observations: Sender<Observations>) {
@@ -18,9 +18,9 @@ impl Shard {
         }
     }
 
-    pub(super) fn apply_terms(&mut self, pool: usize, terms: &PortTerms, done: oneshot::Sender<()>) {
+    pub(super) fn apply_terms(&mut self, pool: usize, terms: &LeaseTerms, done: oneshot::Sender<()>) {
         let now = self.clock.now();
-        let Some(pool) = self.pools.get_mut(pool).filter(|pool| pool.is_port()) else { return };
+        let Some(pool) = self.pools.get_mut(pool).filter(|pool| pool.is_leased()) else { return };
         pool.engine.set_fallback(now, pool.by_number(&terms.after));
         let volumes = pool.by_number(&terms.volumes);
         pool.engine.handle_grants(now, Grants { until: terms.until, volumes });
@@ -30,7 +30,7 @@ impl Shard {
 }
 
 impl Pool {
-    /// Tells whoever controls the array what was seen, if an interval has ended.
+    /// Tells the observer, by whom the controller is told, what was seen, if an interval has ended.
     pub(super) fn tell_observer(&mut self) {
         let Some(seen) = self.engine.poll_observation() else { return };
         let named = |(id, seen): (VolumeId, PortObservation)| {
