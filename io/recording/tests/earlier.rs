@@ -1,8 +1,8 @@
 //! A recording that an earlier version of weir wrote is read, and decided again to its last entry.
 //!
-//! weir wrote `earlier.decisions` when an engine's inputs and outcomes were not yet types of their own. The file
-//! has every kind of entry. If a law decides otherwise on purpose, these tests fail; the second one says where
-//! the new file lies. Such a change needs no new format, but a change of the stored bytes does.
+//! weir wrote `earlier.decisions` when an engine's inputs and outcomes were not yet types of their own. The
+//! file has every kind of entry. If a law decides otherwise on purpose, these tests fail; the second one says
+//! where the new file lies. Such a change needs no new format, but a change of the stored bytes does.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -72,7 +72,7 @@ impl Pool {
         for _ in 0..millis {
             self.now = self.now + Span::from_millis(1);
             while let Some((_, id)) = self.at_device.pop_if(|(at, _)| *at <= self.now) {
-                self.engine.handle_complete(self.now, id, self.submitted % 13 != 0);
+                self.engine.handle_complete(self.now, id, !self.submitted.is_multiple_of(13));
                 self.engine.handle_reply(self.now, id);
             }
             let volume = volumes[usize::try_from(self.submitted).unwrap() % volumes.len()];

@@ -163,8 +163,8 @@ impl Engine {
         self.tell(now, Input::Reply { id });
     }
 
-    /// The client does not want a request any more. True: the request was queued, and is gone. False: it is at
-    /// the device and will complete, or the engine does not know it.
+    /// The client does not want a request any more. True: the request was queued, and is gone. False: it is
+    /// at the device and will complete, or the engine does not know it.
     pub fn handle_abort(&mut self, now: Instant, id: IoId) -> bool {
         self.tell(now, Input::Abort { id }).aborted()
     }
@@ -226,9 +226,9 @@ impl Engine {
         }
     }
 
-    /// The latency that a volume is promised now. Façade's law holds the volume to it; without that law, it is
-    /// what the open SLO window will be judged by. `None`: the volume is promised nothing, or offers more than
-    /// its SLO covers.
+    /// The latency that a volume is promised now. Façade's law holds the volume to it; without that law, it
+    /// is what the open SLO window will be judged by. `None`: the volume is promised nothing, or offers more
+    /// than its SLO covers.
     ///
     /// # Panics
     /// If there is no such volume.

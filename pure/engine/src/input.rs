@@ -59,8 +59,8 @@ pub enum Input {
     Timeout,
 }
 
-/// Written out, because a derived `clone` is not inlined. The compiler would then not know which input goes to a
-/// recorder.
+/// Written out, because a derived `clone` is not inlined. The compiler would then not know which input goes
+/// to a recorder.
 impl Clone for Input {
     #[inline(always)]
     fn clone(&self) -> Self {
@@ -158,6 +158,7 @@ impl Outcome {
     }
 }
 
+/// Not reached: each method takes the outcome of the input that it made.
 fn other() -> ! {
     unreachable!("this outcome is of another input")
 }

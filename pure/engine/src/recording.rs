@@ -1,14 +1,14 @@
 //! A recording: what an engine was told, when, and what it decided. It is enough to live the engine through
 //! once more.
 //!
-//! An engine that has a [`Recorder`] gives it an [`Entry`] for each input with its outcome, and for each event.
-//! The engine reads no clock and draws no random numbers. So a [`Replay`] of the entries through another engine
-//! of the same code must decide the same, to the last entry. A problem in the field becomes a test, and a
-//! change of the code shows where it changes a decision.
+//! An engine that has a [`Recorder`] gives it an [`Entry`] for each input with its outcome, and for each
+//! event. The engine reads no clock and draws no random numbers. So a [`Replay`] of the entries through
+//! another engine of the same code must decide the same, to the last entry. A problem in the field becomes a
+//! test, and a change of the code shows where it changes a decision.
 //!
 //! **A recording begins with its engine** ([`Engine::with_recorder`](crate::Engine::with_recorder)). To begin
-//! later, the recorder would have to write down the engine's state, with every heap and window in it. Then each
-//! change of that state would change the format. Entries speak only of the interface.
+//! later, the recorder would have to write down the engine's state, with every heap and window in it. Then
+//! each change of that state would change the format. Entries speak only of the interface.
 //!
 //! **Outcomes stand beside the inputs.** With the inputs alone, a replay would show what the engine does now.
 //! Nobody could say whether it did the same then.
@@ -26,8 +26,8 @@ use crate::input::{Input, Outcome};
 
 pub use replay::{Deviation, How, Replay};
 
-/// Takes what an engine is told and decides. The engine calls it on the path of every request: a recorder must
-/// not wait.
+/// Takes what an engine is told and decides. The engine calls it on the path of every request: a recorder
+/// must not wait.
 pub trait Recorder: fmt::Debug {
     /// Takes an entry. `now` never goes back. The first entry is [`Entry::Made`].
     fn record(&mut self, now: Instant, entry: &Entry);

@@ -1,11 +1,12 @@
-//! What each input does: the only code that changes an engine.
+//! What each input does: the only code that changes what an engine decides.
 //!
-//! [`Engine::apply`] leads an [`Input`] to its code. [`Engine::tell`] calls it for a driver, and is the one place
-//! that records. A replay calls `apply` with a recorded input.
+//! [`Engine::apply`] leads an [`Input`] to its code. [`Engine::tell`] calls it for a driver, and is the one
+//! place that records. A replay calls `apply` with a recorded input.
 //!
-//! **The path of a request pays nothing for the enums.** `tell`, `apply` and the steps of a request are inlined
-//! into each method of the interface (`inline(always)`). There the compiler knows the input and its outcome, and
-//! removes both. Without this, a call made and matched some hundred bytes: a request took 8 % more instructions.
+//! **The path of a request pays nothing for the enums.** `tell`, `apply` and the steps of a request are
+//! inlined into each method of the interface (`inline(always)`), and so are the tables that they use. There
+//! the compiler knows the input and its outcome, and removes both. Otherwise each call would copy an enum of
+//! some hundred bytes, and a request would take 8 % more instructions.
 
 use weir_control::{Grant, Latency};
 use weir_model::{Completion, Instant, Io, IoId, VolumeId};
@@ -22,8 +23,8 @@ use crate::tick::Tick;
 use crate::volume::Volume;
 
 impl Engine {
-    /// Applies an input. Tells the recorder, if there is one, of the input, its outcome and the events that it
-    /// caused.
+    /// Applies an input. Tells the recorder, if there is one, of the input, its outcome and the events that
+    /// it caused.
     #[inline(always)]
     pub(super) fn tell(&mut self, now: Instant, input: Input) -> Outcome {
         self.tell_and_ask(now, input, &mut Dispatch::Idle)

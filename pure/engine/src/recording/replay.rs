@@ -1,7 +1,8 @@
-//! Lives a recording through once more, and compares.
+//! Applies the inputs of a recording to another engine, and compares what it decides.
 //!
-//! A recording comes from a file, which may be damaged or made up. What an engine would take for its driver's
-//! mistake, and stop at, is therefore looked for before it is told, and is a [`Deviation`] like any other.
+//! A recording comes from a file, which may be damaged or made up. An engine panics at an input that its
+//! driver must not give it. So the replay looks for such an input first ([`refusal`]), and reports it as a
+//! [`Deviation`].
 
 use std::fmt;
 
@@ -15,7 +16,7 @@ use crate::engine::Engine;
 use crate::input::Input;
 use crate::requests::Stage;
 
-/// An engine that is told what another was told.
+/// An engine that gets the inputs of another.
 #[derive(Default, Debug)]
 pub struct Replay {
     engine: Option<Engine>,
@@ -23,19 +24,19 @@ pub struct Replay {
     now: Instant,
 }
 
-/// Where a recording and the engine part.
+/// Where a recording and the engine differ.
 #[derive(Clone, PartialEq, Debug, Error)]
 #[error("entry {entry}, {} ns after the origin of the clock: {what}", at.as_nanos())]
 pub struct Deviation {
-    /// Which entry, counted from one.
+    /// The number of the entry, counted from one.
     pub entry: u64,
     /// Its time.
     pub at: Instant,
-    /// How they part.
+    /// How they differ.
     pub what: Box<How>,
 }
 
-/// How a recording and the engine part.
+/// How a recording and the engine differ.
 #[derive(Clone, PartialEq, Debug)]
 pub enum How {
     /// The engine decided otherwise than recorded.
@@ -45,7 +46,7 @@ pub enum How {
         /// What the engine did now; `None`: nothing.
         replayed: Option<Entry>,
     },
-    /// The entry could not happen where it stands: the recording is damaged, or was not written by an engine.
+    /// The entry cannot stand here: the recording is damaged, or no engine wrote it.
     Impossible {
         /// What the recording says.
         recorded: Entry,
@@ -63,7 +64,7 @@ impl Replay {
     /// Tells the engine what it was told then, and compares what it decides now.
     ///
     /// # Errors
-    /// If it decides otherwise, or the entry cannot be. Nothing after that means anything.
+    /// If the engine decides otherwise, or the entry cannot stand here. The entries after that mean nothing.
     pub fn step(&mut self, now: Instant, recorded: &Entry) -> Result<(), Deviation> {
         self.entries += 1;
         let impossible = |why| Err(Box::new(How::Impossible { recorded: recorded.clone(), why }));
@@ -95,11 +96,11 @@ impl Replay {
         compared.map_err(|how| self.deviation(how))
     }
 
-    /// The recording is at its end: nothing is left that the engine reports beyond it. Returns the number of
-    /// entries. Not to be asked of a recording that was cut off, which may lack the last events.
+    /// Ends the replay: the engine must have no event left that the recording lacks. Returns the number of
+    /// entries. Do not call it for a recording that was cut off, which may lack the last events.
     ///
     /// # Errors
-    /// If something is left.
+    /// If the engine has an event left.
     pub fn finish(mut self) -> Result<u64, Deviation> {
         match self.engine.as_mut().and_then(Engine::poll_event) {
             None => Ok(self.entries),
@@ -110,7 +111,7 @@ impl Replay {
         }
     }
 
-    /// How many entries it was told.
+    /// How many entries were replayed.
     pub const fn entries(&self) -> u64 {
         self.entries
     }
@@ -132,7 +133,7 @@ fn compare(recorded: &Entry, replayed: Option<Entry>) -> Result<(), Box<How>> {
     Err(Box::new(How::Decided { recorded: Some(recorded.clone()), replayed }))
 }
 
-/// Why the engine must not be told this, if so.
+/// Why the engine must not get this input, if it must not.
 fn refusal(engine: &mut Engine, input: &Input) -> Option<&'static str> {
     let mut stage = |id: IoId| engine.stage(id);
     match input {
@@ -158,7 +159,7 @@ fn refusal(engine: &mut Engine, input: &Input) -> Option<&'static str> {
     }
 }
 
-/// What is wrong with a configuration, if anything is: the panics of [`Engine::new`].
+/// What is wrong with a configuration, if [`Engine::new`] would panic at it.
 fn broken(config: &EngineConfig) -> Option<&'static str> {
     let (period, growth) = match config.control {
         Control::None => (Span::MAX, 1.0),

@@ -1,7 +1,7 @@
 //! How an [`Entry`] is stored: a number, then the fields of the input, then its outcome.
 //!
-//! The numbers stand here and not in the order of the variants, because recordings outlive versions of weir: a
-//! variant that moves must not change what a file means. A number is never used for anything else.
+//! The numbers stand here and not in the order of the variants, because recordings outlive versions of weir:
+//! a variant that moves must not change what a file means. A number is never used for anything else.
 //!
 //! An outcome needs no number of its own, because the input says which kind of outcome follows it.
 
