@@ -1,4 +1,4 @@
-//! What stands where in a file.
+//! The layout of a file.
 //!
 //! ```text
 //! "weir decisions 4\n"                  in clear, so that a file says what it is; 4 is the version of all that follows
@@ -11,33 +11,35 @@
 //!         entry
 //! ```
 //!
-//! Header and records are in the encoding of `postcard`: numbers as long as they need to be, enums as the
-//! number of their variant. JSON would say more to a reader with a text editor, but takes some hundred
-//! nanoseconds and bytes for an entry where this takes some ten of each. The price is that the file is read
-//! only by who knows [`Entry`](weir_engine::Entry) as it was written: **a change of `Entry`, or of anything
-//! in it, is a new [`VERSION`]**.
+//! Header and records are in the encoding of `postcard`: a number is as long as it needs to be, and an enum
+//! is the number of its variant. An entry takes some ten nanoseconds and some ten bytes. As JSON, which a
+//! person could read, it would take some hundred of each.
 //!
-//! Blocks are what is handed from one thread to another, and a bound on what a damaged file can ask to be
-//! read at once.
+//! The cost is that only a program that knows the stored form of an [`Entry`](weir_engine::Entry) can read
+//! the file. **A change of that form, or of a type in it, is a new [`VERSION`].** `recording/stored.rs` of
+//! the engine has the form, and `tests/earlier.rs` reads a file of an earlier version.
+//!
+//! A block is what the engine's thread hands to the writing thread. Its length also bounds what a damaged
+//! file can make a reader read at once.
 
 use serde::{Deserialize, Serialize};
 
-/// With what a file begins, before the version.
+/// The beginning of a file, before the version.
 pub(crate) const MAGIC: &str = "weir decisions ";
 
 /// The version of the format.
 pub const VERSION: u32 = 4;
 
-/// Bytes in a block, unless a single record is longer: some thousand records.
+/// Bytes in a block, some thousand records. A single record that is longer has a block of its own.
 pub(crate) const BLOCK: usize = 64 * 1024;
 
-/// The longest block that a reader takes.
+/// The longest block that a reader accepts.
 pub(crate) const LONGEST_BLOCK: usize = 16 * 1024 * 1024;
 
-/// Who wrote the file, of what.
+/// What a file says of itself.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 pub(crate) struct Header {
-    /// The version of weir that decided.
+    /// The version of weir that recorded.
     pub(crate) weir: String,
     /// The pool.
     pub(crate) pool: String,
@@ -46,16 +48,16 @@ pub(crate) struct Header {
 /// How a recording ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// With its engine: nothing is missing.
+    /// The recording ended with its engine: nothing is missing.
     Complete,
-    /// The disk could not keep up, and what came after was not recorded.
+    /// The disk could not keep up. What came after is not recorded.
     Overrun,
-    /// In the middle: the process was killed, or the file was cut off.
+    /// The file ends in the middle: the process was killed, or the file was cut off.
     CutOff,
 }
 
 impl Ending {
-    /// As it is written; a file that is cut off says nothing.
+    /// The code in the file. A file that is cut off has none.
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Complete => 0,
@@ -64,7 +66,7 @@ impl Ending {
         }
     }
 
-    /// What was written.
+    /// The ending of a code in a file.
     pub(crate) const fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::Complete),

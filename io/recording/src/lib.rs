@@ -1,17 +1,17 @@
-//! Files of recorded engine decisions: written beside an engine that serves, read to live it through again.
+//! Files of recorded engine decisions: written beside an engine that serves, and read to replay it.
 //!
-//! A recorder is called some five times for each request, on the thread that serves it, so that the format is
-//! one that can be written in some ten nanoseconds and the file is written by somebody else.
+//! An engine calls its recorder some five times for each request, on the thread that serves the request. So
+//! the format takes some ten nanoseconds an entry, and another thread writes the file.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `format` | what stands where in a file |
+//! | `format` | the layout of a file |
 //! | `writer` | [`FileRecorder`], which packs entries into blocks, and the thread that writes them |
 //! | `reader` | [`Reader`], from a file to entries |
 //!
-//! **If the disk cannot keep up** the recording ends there, and says so in the log, in the file and at the
-//! end. To wait would make clients wait; to leave something out would leave the rest without meaning, since
-//! each decision hangs on all before it.
+//! **If the disk cannot keep up**, the recording ends there. The log, the file and the result of the
+//! recording say so. If the recorder waited, clients would wait. If it left entries out, the rest would mean
+//! nothing, because each decision depends on all before it.
 
 mod format;
 mod reader;

@@ -1,8 +1,8 @@
 //! From a file to entries.
 //!
-//! Nothing in a file is trusted: its length, its numbers and what it claims to be are looked at, and a
-//! damaged one is an error that says so. A file that ends in the middle is not damaged but cut off, and is
-//! good up to there.
+//! The reader trusts nothing in a file. It checks the lengths, the numbers and what the file claims to be,
+//! and reports a damaged file as an error. A file that ends in the middle is not damaged but cut off: its
+//! entries up to there are good.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -18,8 +18,8 @@ use crate::format::{Ending, Header, LONGEST_BLOCK, MAGIC, VERSION};
 /// The longest name of a pool or a version, in bytes.
 const LONGEST_NAME: usize = 255;
 
-/// The most memory that a file can ask for to be decompressed, as a power of two: 16 MiB, and the writer
-/// takes less.
+/// The most memory that a file can ask for to be decompressed, as a power of two: 16 MiB. The writer takes
+/// less.
 const LARGEST_WINDOW: u32 = 24;
 
 /// Reads a recording, entry by entry, with one block of it in memory.
@@ -27,7 +27,7 @@ pub struct Reader {
     path: PathBuf,
     stream: Decoder<'static, Box<dyn BufRead + Send>>,
     header: Header,
-    /// What was read and not yet handed out begins at `taken`.
+    /// The current block. The reader has handed out its first `taken` bytes.
     block: Vec<u8>,
     taken: usize,
     now: Instant,
@@ -45,7 +45,7 @@ pub enum ReadError {
         /// The system's reason.
         source: io::Error,
     },
-    /// It is something else.
+    /// The file is something else.
     #[error("{}: found {found}; accepted: a file that `weir record` wrote", path.display())]
     NoRecording {
         /// The file.
@@ -53,7 +53,7 @@ pub enum ReadError {
         /// What stands where a recording says what it is.
         found: String,
     },
-    /// It is of another version of weir.
+    /// The file has another version of the format.
     #[error("{}: found a recording in format {found}; accepted: format {VERSION}, of this version of weir", path.display())]
     Version {
         /// The file.
@@ -61,7 +61,7 @@ pub enum ReadError {
         /// Its version.
         found: String,
     },
-    /// It is not as it was written.
+    /// The file is not as weir wrote it.
     #[error("{}: the file is damaged: {what}", path.display())]
     Damaged {
         /// The file.
@@ -81,7 +81,7 @@ impl Reader {
         Self::of(path, BufReader::new(file))
     }
 
-    /// The same of what `file` holds, which is called `path` in errors.
+    /// Reads the recording in `file`, which errors call `path`.
     ///
     /// # Errors
     /// If it cannot be read, or is no recording of this version.
@@ -119,7 +119,7 @@ impl Reader {
         &self.header.pool
     }
 
-    /// The version of weir that decided.
+    /// The version of weir that recorded.
     pub fn weir(&self) -> &str {
         &self.header.weir
     }
@@ -151,12 +151,12 @@ impl Reader {
         }
     }
 
-    /// How the recording ends, once [`Reader::next_entry`] has said that it does.
+    /// How the recording ends, once [`Reader::next_entry`] has returned `None`.
     pub fn ending(&self) -> Option<Ending> {
         self.ending
     }
 
-    /// Reads what is left and throws it away, for the checksum that stands at the end.
+    /// Reads the rest of the file and throws it away, to check the checksum at its end.
     ///
     /// # Errors
     /// If the file is damaged anywhere.
@@ -193,7 +193,7 @@ impl Reader {
         Ok(())
     }
 
-    /// So many bytes; `None`, and the end, if the file has fewer.
+    /// Reads `N` bytes. `None` if the file has fewer: the recording ends there.
     fn read_exactly<const N: usize>(&mut self) -> Result<Option<[u8; N]>, ReadError> {
         self.read_some(N)?;
         let found = <[u8; N]>::try_from(self.block.as_slice()).ok();
@@ -204,10 +204,10 @@ impl Reader {
         Ok(found)
     }
 
-    /// Reads up to `length` bytes into the block; how many there were.
+    /// Reads up to `length` bytes into the block. Returns how many the block has.
     fn read_some(&mut self, length: usize) -> Result<usize, ReadError> {
         match (&mut self.stream).take(length as u64).read_to_end(&mut self.block) {
-            // The stream ends before its time; what it had is in the block.
+            // The stream ends too early. What it had is in the block.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(self.block.len()),
             Err(error) => Err(self.damaged(&error.to_string())),
             Ok(_) => Ok(self.block.len()),

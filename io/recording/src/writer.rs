@@ -1,8 +1,8 @@
 //! From an engine to a file, without making the engine wait.
 //!
-//! The recorder packs entries into a block in memory. A full one, or one a second old, goes over a channel to
-//! a thread that compresses and writes it. The channel holds [`BACKLOG`] blocks, some seconds of a busy
-//! engine; when it is full the recording is over.
+//! The recorder packs entries into a block in memory. A block that is full, or a second old, goes over a
+//! channel to a thread that compresses and writes it. The channel holds [`BACKLOG`] blocks, some seconds of a
+//! busy engine. When the channel is full, the recording is over.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,19 +18,19 @@ use zstd::stream::write::Encoder;
 
 use crate::format::{BLOCK, Ending, Header, MAGIC, VERSION};
 
-/// Blocks that may wait for the disk: 64 MiB.
+/// How many blocks may wait for the disk: 64 MiB.
 const BACKLOG: usize = 1024;
 
-/// How long an entry stays in memory at most while others come: what a crash may cost.
+/// The longest time that an entry stays in memory while others come. A crash loses no more than that.
 const LONGEST_IN_MEMORY: Span = Span::from_secs(1);
 
-/// The fastest of zstd: to a fifth of the bytes, at some hundred MB/s.
+/// The fastest level of zstd: it makes a fifth of the bytes, at some hundred MB/s.
 const LEVEL: i32 = 1;
 
-/// Takes what an engine tells, for a file. When it is dropped, with its engine, the recording is complete.
+/// Records an engine to a file. When the engine drops it, the recording is complete.
 #[derive(Debug)]
 pub struct FileRecorder {
-    /// Records, up to `filled`.
+    /// The first `filled` bytes are records.
     block: Vec<u8>,
     filled: usize,
     /// The time of the last record.
@@ -43,7 +43,7 @@ pub struct FileRecorder {
     shared: Arc<Shared>,
 }
 
-/// What the recorder tells the writer beside the blocks.
+/// What the recorder tells the writing thread beside the blocks.
 #[derive(Default, Debug)]
 struct Shared {
     entries: AtomicU64,
@@ -64,11 +64,11 @@ pub struct Written {
     pub entries: u64,
     /// Its length in bytes.
     pub bytes: u64,
-    /// How it ends: complete, or for lack of speed of the disk not.
+    /// How it ends: complete, or early because the disk could not keep up.
     pub ending: Ending,
 }
 
-/// Makes the file at `path`, which must not exist, for the recording of the engine of a `pool`.
+/// Makes the file at `path` for a recording of the engine of `pool`. The file must not exist.
 ///
 /// # Errors
 /// If the file or a thread cannot be made.
@@ -100,10 +100,10 @@ impl Writing {
         &self.path
     }
 
-    /// Waits until the recorder is gone and all that it said is on the disk.
+    /// Waits until the recorder is gone and everything that it recorded is on the disk.
     ///
     /// # Errors
-    /// If the disk refused it.
+    /// If the file cannot be written.
     pub fn finish(self) -> io::Result<Written> {
         self.thread.join().map_err(|_| io::Error::other("the thread that writes it has ended"))?
     }
@@ -122,18 +122,18 @@ impl FileRecorder {
         }
     }
 
-    /// Packs a record into the block; whether it had room for it.
+    /// Packs a record into the block. False: the block has no room for it.
     fn pack(&mut self, record: &(u64, &Entry)) -> bool {
         match postcard::to_slice(record, &mut self.block[self.filled..]) {
             Ok(packed) => {
                 self.filled += packed.len();
                 true
             }
-            Err(_) => false, // the only thing that can be wrong with memory is its size
+            Err(_) => false, // packing into memory fails only if the memory is too small
         }
     }
 
-    /// Gives the block to the writer, and takes a new one.
+    /// Gives the block to the writing thread, and begins a new one.
     fn hand_over(&mut self) {
         if self.filled > 0 {
             let mut full = std::mem::replace(&mut self.block, vec![0; BLOCK]);
@@ -219,6 +219,8 @@ fn write_length(stream: &mut impl Write, bytes: usize) -> io::Result<()> {
 mod tests {
     use std::sync::mpsc::sync_channel;
 
+    use weir_engine::{Input, Outcome};
+
     use super::*;
 
     #[test]
@@ -226,7 +228,8 @@ mod tests {
         let (sender, blocks) = sync_channel(1);
         let shared = Arc::new(Shared::default());
         let mut recorder = FileRecorder::new(sender, Arc::clone(&shared));
-        let entry = Entry::TimedOut { timeout: Some(Instant::FAR_FUTURE) };
+        let outcome = Outcome::Timeout(Some(Instant::FAR_FUTURE));
+        let entry = Entry::Applied { input: Input::Timeout, outcome };
         for _ in 0..BLOCK {
             recorder.record(Instant::ORIGIN, &entry); // each takes more than three bytes: three blocks
         }

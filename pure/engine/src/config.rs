@@ -1,4 +1,4 @@
-//! How a pool and its volumes are to be treated.
+//! The configuration of a pool and of its volumes.
 
 use std::num::NonZeroU32;
 
@@ -9,14 +9,14 @@ use weir_model::{Bandwidth, Instant, Iops, Objective, Slo, Span, TimeShare, Volu
 /// Which law rules a pool.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Control {
-    /// None: requests pass in the order in which they come, without gates. SLO windows are still judged: this
-    /// is the baseline that a law is measured against.
+    /// No law: requests pass without gates, in the order in which they come. The engine still judges SLO
+    /// windows, because this is the baseline that a law is measured against.
     None,
     /// Deadlines and queue depth by feedback (Façade §3).
     Facade(DepthFeedbackConfig),
     /// Every volume's bound on its requests at the device, by target and priority (Maestro §3.2).
     Maestro(MaestroConfig),
-    /// The same, granted by a controller for the time of a lease: several gateways share the array.
+    /// The same bounds, which a controller grants for the time of a lease: several gateways share the array.
     Leased(LeasedConfig),
 }
 
@@ -25,8 +25,8 @@ pub enum Control {
 pub struct MaestroConfig {
     /// The control interval. 2 s, as in the paper (§3.2.1): it "did not see any gain" from shorter ones.
     pub interval: Span,
-    /// `C`: how many requests may be at the device at a time. A number below that of the volumes counts as
-    /// that.
+    /// `C`: how many requests may be at the device at a time. A number below the number of
+    /// volumes counts as the number of volumes.
     pub total: TotalConcurrency,
 }
 
@@ -51,16 +51,17 @@ pub struct Grants {
     pub volumes: Vec<(VolumeId, Grant)>,
 }
 
-/// How a pool is to be treated.
+/// The configuration of a pool.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EngineConfig {
     /// The law.
     pub control: Control,
     /// The window over which a mean latency must not exceed its SLO. 1 s, as in Façade §4.
     pub slo_window: Span,
-    /// The share of the device's time that volumes get which have no target, or offer more than their SLO
-    /// covers, while those with a target keep it full. 1 %: a promised volume cannot tell it from the
-    /// device's own noise, and a request of 5 ms goes twice a second.
+    /// The share of the device's time for background volumes, while volumes with a target keep the device
+    /// full. A volume is in the background if it has no target or offers more than its SLO covers. With 1 %,
+    /// a promised volume cannot tell the background from the device's own noise, and a request of 5 ms still
+    /// goes twice a second.
     pub background_share: TimeShare,
 }
 
@@ -74,16 +75,16 @@ impl Default for EngineConfig {
     }
 }
 
-/// How a volume is to be treated. The default promises nothing and limits nothing.
+/// The configuration of a volume. The default promises nothing and limits nothing.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct VolumeConfig {
-    /// The latency that it is promised, under Façade's law.
+    /// The latency that the volume is promised, under Façade's law.
     pub slo: Option<Slo>,
-    /// What it is to get, and its priority, under Maestro's law.
+    /// What the volume should get, and its priority, under Maestro's law.
     pub objective: Objective,
-    /// It is one more port of this volume: Maestro's law sees both as one, with the objective and the limits
-    /// of that one; limits of its own bound this port alone. Requests, latencies and SLO windows are counted
-    /// apart.
+    /// The volume of which this one is one more port. Maestro's law sees both as one volume, with the
+    /// objective and the limits of the first. Limits of this volume's own bound this port alone. Requests,
+    /// latencies and SLO windows are counted for each port.
     pub port_of: Option<VolumeId>,
     /// The highest number of its requests at the device.
     pub concurrency: Option<NonZeroU32>,
@@ -94,7 +95,7 @@ pub struct VolumeConfig {
 }
 
 impl VolumeConfig {
-    /// What the volume is never to exceed, over all its ports.
+    /// The limits of the volume, over all its ports.
     pub fn limits(&self) -> Limits {
         Limits { concurrency: self.concurrency, max_iops: self.max_iops, max_bandwidth: self.max_bandwidth }
     }

@@ -1,24 +1,25 @@
-//! The state machine itself. What it is made of lies beside it, a file each; here is what happens to a
-//! request.
+//! One pool's state machine: its interface and its state. `apply` has what each call does.
+
+mod apply;
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-use serde::{Deserialize, Serialize};
-use weir_control::{Grant, Latency, PortObservation};
-use weir_model::{Completion, Instant, Io, IoId, IoKind, QueueDepth, Span, VolumeId};
+use weir_control::{Grant, PortObservation};
+use weir_model::{Instant, IoId, QueueDepth, Span, VolumeId};
 use weir_sched::{Dispatch, Scheduler};
 
 use crate::config::{EngineConfig, Grants, VolumeConfig};
 use crate::event::Event;
-use crate::loops::{ControlLoop, Pool, close_windows};
+use crate::input::{Input, Request};
+use crate::loops::ControlLoop;
 use crate::occupancy::Occupancy;
-use crate::recording::{Answer, Entry, Recorder};
-use crate::requests::{RequestTable, Stage, Stamped};
+use crate::recording::{Entry, Recorder};
+use crate::requests::{RequestTable, Stage};
 use crate::tick::Tick;
-use crate::volume::{Volume, VolumeTable};
+use crate::volume::VolumeTable;
 
-/// One pool. See the crate's text for the families of its methods and the order in which to call them.
+/// One pool. The crate's text says in which order to call its methods.
 #[derive(Debug)]
 pub struct Engine {
     config: EngineConfig,
@@ -28,23 +29,10 @@ pub struct Engine {
     occupancy: Occupancy,
     control: ControlLoop,
     window: Tick,
-    /// When the scheduler, asked last, wanted to be asked again.
+    /// The instant at which the scheduler, in its last answer, wanted to be asked again.
     wake: Option<Instant>,
     events: VecDeque<Event>,
     recorder: Option<Box<dyn Recorder + Send>>,
-}
-
-/// What a client asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Request {
-    /// Of which volume.
-    pub volume: VolumeId,
-    /// What to do.
-    pub kind: IoKind,
-    /// First byte.
-    pub offset: u64,
-    /// Number of bytes; zero for a flush.
-    pub length: u32,
 }
 
 /// An engine at a glance.
@@ -56,9 +44,9 @@ pub struct EngineSnapshot {
     pub total_concurrency: Option<NonZeroU32>,
     /// Of a leased pool: until when the controller's grants hold; `None`: the lease is over.
     pub granted_until: Option<Instant>,
-    /// How many wait.
+    /// How many requests wait.
     pub queued: u32,
-    /// How many are at the device.
+    /// How many requests are at the device.
     pub in_flight: u32,
 }
 
@@ -84,91 +72,41 @@ impl Engine {
         }
     }
 
-    /// The same, with somebody who is told of every call from this one on and of what it decided.
+    /// A pool without volumes, whose recorder gets an [`Entry`] for each call and each event.
     ///
     /// # Panics
     /// As [`Engine::new`].
-    pub fn with_recorder(now: Instant, config: EngineConfig, recorder: Box<dyn Recorder + Send>) -> Self {
-        let mut engine = Self { recorder: Some(recorder), ..Self::new(now, config) };
-        engine.record(now, 0, |engine| Entry::Made { config, timeout: engine.poll_timeout() });
-        engine
+    pub fn with_recorder(now: Instant, config: EngineConfig, mut recorder: Box<dyn Recorder + Send>) -> Self {
+        let engine = Self::new(now, config);
+        recorder.record(now, &Entry::Made { config, timeout: engine.poll_timeout() });
+        Self { recorder: Some(recorder), ..engine }
     }
 
-    /// Changes the law or its tuning while requests are queued and at the device: none is lost, none is
+    /// Changes the law or its tuning while requests are queued and at the device. No request is lost, none is
     /// issued twice, and those that wait keep their order of arrival. The law starts anew. A configuration
     /// that is the same changes nothing.
     ///
     /// # Panics
     /// As [`Engine::new`].
     pub fn set_config(&mut self, now: Instant, config: EngineConfig) {
-        let reported = self.events.len();
-        if config != self.config {
-            self.change_config(now, config);
-        }
-        let caused = self.events.len() - reported;
-        self.record(now, caused, |engine| Entry::ConfigSet { config, timeout: engine.poll_timeout() });
-    }
-
-    fn change_config(&mut self, now: Instant, config: EngineConfig) {
-        if config.slo_window != self.config.slo_window {
-            self.window = Tick::new(now, config.slo_window);
-            self.volumes.iter_mut().for_each(|(_, volume)| volume.restart_window(now));
-        }
-        self.config = config;
-        let queued = self.scheduler.take_queued(now);
-        (self.control, self.scheduler) = ControlLoop::new(now, config.control, config.background_share);
-        let (shared, leased) = (self.control.shares_concurrency(), self.control.is_leased());
-        for (id, volume) in self.volumes.iter_mut() {
-            let at_device = self.requests.iter().filter(|r| r.volume == id && r.is_at_device()).count();
-            volume.restart_period();
-            let at_device = u32::try_from(at_device).expect("requests are numbered by u32");
-            volume.set_shared(now, shared, leased, at_device);
-            self.scheduler.set_volume(now, id, &volume.knobs());
-        }
-        for request in self.requests.iter().filter(|request| request.is_at_device()) {
-            self.scheduler.adopt_in_flight(now, request.volume);
-        }
-        for io in queued {
-            self.scheduler.submit(now, io);
-        }
-        self.occupancy.take(now);
-        self.wake = None;
-        self.with_loop(|control, pool| control.on_volumes_changed(now, pool));
-        self.debug_assert_invariants();
+        self.tell(now, Input::SetConfig(config));
     }
 
     /// Adds a volume. Its number is its own until it is removed.
     ///
     /// # Panics
-    /// If it is to be a port of a volume that there is not, or that is one more port itself.
+    /// If `config.port_of` is no volume, or is itself one more port of a volume.
     pub fn add_volume(&mut self, now: Instant, config: VolumeConfig) -> VolumeId {
-        let reported = self.events.len();
-        let first = config.port_of.map(|of| self.volumes.get(of).port_of());
-        assert!(first.is_none_or(|of| of.is_none()), "a port of a port");
-        let recorded = self.recorder.is_some().then(|| config.clone());
-        let id = self.volumes.insert(Volume::new(now, config));
-        let added = self.volumes.get_mut(id);
-        added.set_shared(now, self.control.shares_concurrency(), self.control.is_leased(), 0);
-        let knobs = added.knobs();
-        self.scheduler.set_volume(now, id, &knobs);
-        self.with_loop(|control, pool| control.on_volumes_changed(now, pool));
-        if let Some(config) = recorded {
-            let caused = self.events.len() - reported;
-            self.record(now, caused, |_| Entry::VolumeAdded { config, id });
-        }
-        id
+        self.tell(now, Input::AddVolume(config)).added()
     }
 
-    /// Changes a volume. Its limits hold at once, for what waits too; its promise from the next control tick
-    /// on.
+    /// Changes a volume. Its new limits hold at once, also for requests that wait. Its new promise holds from
+    /// the next control tick on.
     ///
     /// # Panics
     /// If there is no such volume.
     pub fn set_volume(&mut self, now: Instant, volume: VolumeId, config: VolumeConfig) {
-        self.record(now, 0, |_| Entry::VolumeSet { id: volume, config: config.clone() });
-        let changed = self.volumes.get_mut(volume);
-        changed.set_config(config);
-        self.scheduler.set_volume(now, volume, &changed.knobs());
+        self.tell(now, Input::SetVolume { id: volume, config });
     }
 
     /// Under [`Control::Leased`](crate::Control::Leased): a controller has granted this.
@@ -176,22 +114,16 @@ impl Engine {
     /// # Panics
     /// If the pool is not under that control.
     pub fn handle_grants(&mut self, now: Instant, grants: Grants) {
-        let reported = self.events.len();
-        self.with_loop(|control, pool| control.leased().handle_grants(now, &grants, pool));
-        let caused = self.events.len() - reported;
-        self.record(now, caused, |engine| Entry::Granted { grants, timeout: engine.poll_timeout() });
+        self.tell(now, Input::Grants(grants));
     }
 
     /// Under [`Control::Leased`](crate::Control::Leased): what each volume may do while there is no lease. A
-    /// volume that it does not name gets one request at a time.
+    /// volume that `volumes` does not name gets one request at a time.
     ///
     /// # Panics
     /// If the pool is not under that control.
     pub fn set_fallback(&mut self, now: Instant, volumes: Vec<(VolumeId, Grant)>) {
-        let reported = self.events.len();
-        self.with_loop(|control, pool| control.leased().set_fallback(now, volumes.clone(), pool));
-        let caused = self.events.len() - reported;
-        self.record(now, caused, |_| Entry::FallbackSet { volumes });
+        self.tell(now, Input::SetFallback(volumes));
     }
 
     /// Removes a volume.
@@ -199,11 +131,7 @@ impl Engine {
     /// # Panics
     /// If there is no such volume, or it has requests outstanding.
     pub fn remove_volume(&mut self, now: Instant, volume: VolumeId) {
-        let outstanding = self.outstanding(volume);
-        assert!(outstanding == 0, "{volume:?} has {outstanding} requests outstanding");
-        self.scheduler.remove_volume(now, volume);
-        self.volumes.remove(volume);
-        self.record(now, 0, |_| Entry::VolumeRemoved { id: volume });
+        self.tell(now, Input::RemoveVolume { id: volume });
     }
 }
 
@@ -214,86 +142,36 @@ impl Engine {
     /// # Panics
     /// If there is no such volume.
     pub fn handle_submit(&mut self, now: Instant, request: Request) -> IoId {
-        let Request { volume, kind, offset, length } = request;
-        let owner = self.volumes.get_mut(volume);
-        owner.on_arrival(now, kind, length);
-        let stamped = Stamped { volume, kind, length, arrived: now, stage: Stage::Queued };
-        let id = self.requests.insert(owner.chain(kind), stamped);
-        self.scheduler.submit(now, Io { id, volume, kind, offset, length, arrived: now });
-        self.record(now, 0, |_| Entry::Submitted { request, id });
-        id
+        self.tell(now, Input::Submit(request)).submitted()
     }
 
-    /// The device has finished a request, with success or not: its place there is free.
+    /// The device has finished a request, with success (`ok`) or not. The request's place at the device is
+    /// free.
     ///
     /// # Panics
     /// If that request is not at the device.
     pub fn handle_complete(&mut self, now: Instant, id: IoId, ok: bool) {
-        let request = self.requests.get_mut(id).expect("only what was issued completes");
-        let Stage::AtDevice { issued } = request.stage else { panic!("{id:?} is not at the device") };
-        request.stage = Stage::Done { issued, completed: now, ok };
-        self.occupancy.on_complete(now, issued);
-        self.volumes.get_mut(request.volume).on_complete(now);
-        self.scheduler.on_complete(now, &Completion { id, volume: request.volume, ok });
-        self.record(now, 0, |_| Entry::Completed { id, ok });
-        self.debug_assert_invariants();
+        self.tell(now, Input::Complete { id, ok });
     }
 
-    /// The reply to a finished request is out of our hands. This ends the request: its slot is free again,
-    /// and its latency counts until here.
+    /// The driver has handed over the reply to a finished request. This ends the request: its slot is free
+    /// again, and its latency counts until here.
     ///
     /// # Panics
     /// If the device has not finished that request.
     pub fn handle_reply(&mut self, now: Instant, id: IoId) {
-        let Stamped { volume, kind, length, arrived, stage } =
-            *self.requests.get_mut(id).expect("only what was submitted is answered");
-        let Stage::Done { issued, completed, ok } = stage else { panic!("{id:?} is not finished") };
-        let total = now.since(arrived);
-        let owner = self.volumes.get_mut(volume);
-        self.requests.remove(owner.chain(kind), id);
-        owner.on_end(now);
-        let (queued, device) = (issued.since(arrived), completed.since(issued));
-        if ok {
-            owner.on_answer(kind, length, Latency { total, at_device: device });
-        }
-        self.events.push_back(Event::Finished { volume, kind, length, ok, queued, device, total });
-        self.record(now, 1, |_| Entry::Replied { id });
+        self.tell(now, Input::Reply { id });
     }
 
-    /// The client does not want a request any more. True: it was queued, and is gone. False: it is at the
-    /// device and will complete, or it is unknown.
+    /// The client does not want a request any more. True: the request was queued, and is gone. False: it is
+    /// at the device and will complete, or the engine does not know it.
     pub fn handle_abort(&mut self, now: Instant, id: IoId) -> bool {
-        let gone = self.abort(now, id);
-        self.record(now, usize::from(gone), |_| Entry::Aborted { id, gone });
-        gone
+        self.tell(now, Input::Abort { id }).aborted()
     }
 
-    fn abort(&mut self, now: Instant, id: IoId) -> bool {
-        let Some(Stamped { volume, kind, stage: Stage::Queued, .. }) = self.requests.get_mut(id).copied()
-        else {
-            return false;
-        };
-        let aborted = self.scheduler.abort(now, id);
-        assert!(aborted.is_some(), "{id:?} is queued, but the scheduler has lost it");
-        let owner = self.volumes.get_mut(volume);
-        self.requests.remove(owner.chain(kind), id);
-        owner.on_end(now);
-        self.events.push_back(Event::Aborted { volume, kind });
-        true
-    }
-
-    /// Time has passed: runs what is due.
+    /// Time has passed: the engine runs what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let reported = self.events.len();
-        if self.wake.is_some_and(|wake| wake <= now) {
-            self.wake = None;
-        }
-        self.with_loop(|control, pool| control.handle_timeout(now, pool));
-        if self.window.serve(now) {
-            self.events.extend(close_windows(now, &mut self.volumes, &self.requests));
-        }
-        let caused = self.events.len() - reported;
-        self.record(now, caused, |engine| Entry::TimedOut { timeout: engine.poll_timeout() });
+        self.tell(now, Input::Timeout);
     }
 }
 
@@ -303,36 +181,19 @@ impl Engine {
     ///
     /// An instant in the answer needs no timer of its own: [`Engine::poll_timeout`] knows it.
     pub fn poll_dispatch(&mut self, now: Instant) -> Dispatch {
-        let reported = self.events.len();
-        if self.control.granted_until().is_some_and(|until| until <= now) {
-            self.with_loop(|control, pool| control.leased().end_lease(now, pool));
-        }
-        let dispatch = self.scheduler.poll_dispatch(now);
-        match dispatch {
-            Dispatch::Issue(io) => {
-                let request = self.requests.get_mut(io.id).expect("what is queued is known");
-                request.stage = Stage::AtDevice { issued: now };
-                self.occupancy.on_issue(now);
-                self.volumes.get_mut(io.volume).on_issue(now);
-                self.debug_assert_invariants();
-            }
-            Dispatch::WaitUntil(instant) => self.wake = Some(instant),
-            Dispatch::AtDepth { recheck } => self.wake = recheck,
-            Dispatch::Idle => self.wake = None,
-        }
-        let caused = self.events.len() - reported;
-        self.record(now, caused, |_| Entry::Dispatched(Answer::from(dispatch)));
-        dispatch
+        let mut answer = Dispatch::Idle;
+        self.tell_and_ask(now, Input::Dispatch, &mut answer);
+        answer
     }
 
-    /// When [`Engine::handle_timeout`] is to be called, if nothing happens before: the end of the control
-    /// period or of the SLO window, or the scheduler's wake-up.
+    /// When to call [`Engine::handle_timeout`] if nothing happens before: at the end of the control period or
+    /// of the SLO window, or at the scheduler's wake-up.
     pub fn poll_timeout(&self) -> Option<Instant> {
         [Some(self.window.due()), self.control.due(), self.wake].into_iter().flatten().min()
     }
 
-    /// Under [`Control::Leased`](crate::Control::Leased): what was seen of each volume in the interval that
-    /// ended last, once for each interval.
+    /// Under [`Control::Leased`](crate::Control::Leased): what the engine saw of each volume in the interval
+    /// that ended last. The engine says it once for each interval.
     pub fn poll_observation(&mut self) -> Option<Vec<(VolumeId, PortObservation)>> {
         if let ControlLoop::Leased(leased) = &mut self.control { leased.poll_observation() } else { None }
     }
@@ -365,8 +226,9 @@ impl Engine {
         }
     }
 
-    /// The latency that a volume is promised now: what the law holds it to, or without a law, what its open
-    /// SLO window will be judged by. `None`: nothing, or it offers more than its SLO covers.
+    /// The latency that a volume is promised now. Façade's law holds the volume to it; without that law, it
+    /// is what the open SLO window will be judged by. `None`: the volume is promised nothing, or offers more
+    /// than its SLO covers.
     ///
     /// # Panics
     /// If there is no such volume.
@@ -388,7 +250,7 @@ impl Engine {
         self.volumes.contains(volume)
     }
 
-    /// Whether there is such a volume, which is no port of another.
+    /// Whether there is such a volume, and it is not one more port of another.
     pub(crate) fn has_first_port(&self, volume: VolumeId) -> bool {
         self.has_volume(volume) && self.volumes.get(volume).port_of().is_none()
     }
@@ -401,32 +263,5 @@ impl Engine {
     /// How far a request has come; `None` if it is gone or never was.
     pub(crate) fn stage(&mut self, id: IoId) -> Option<Stage> {
         self.requests.get_mut(id).map(|request| request.stage)
-    }
-
-    /// Lets the control loop at what it reads and turns.
-    fn with_loop(&mut self, act: impl FnOnce(&mut ControlLoop, &mut Pool<'_>)) {
-        let mut pool = Pool {
-            volumes: &mut self.volumes,
-            requests: &self.requests,
-            occupancy: &mut self.occupancy,
-            scheduler: &mut *self.scheduler,
-            events: &mut self.events,
-        };
-        act(&mut self.control, &mut pool);
-    }
-
-    /// Tells the recorder, if there is one, of a call and of the events that it has `caused`, which are the
-    /// last.
-    fn record(&mut self, now: Instant, caused: usize, entry: impl FnOnce(&Self) -> Entry) {
-        let Some(mut recorder) = self.recorder.take() else { return };
-        recorder.record(now, &entry(self));
-        for event in self.events.range(self.events.len() - caused..) {
-            recorder.record(now, &Entry::Reported(*event));
-        }
-        self.recorder = Some(recorder);
-    }
-
-    fn debug_assert_invariants(&self) {
-        debug_assert_eq!(self.occupancy.count(), self.scheduler.snapshot().in_flight);
     }
 }

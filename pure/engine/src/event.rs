@@ -19,12 +19,12 @@ pub enum Event {
         ok: bool,
         /// From its submission until it was issued.
         queued: Span,
-        /// From there until the device had finished it.
+        /// From then until the device had finished it.
         device: Span,
-        /// From its submission until its reply was handed over: the latency that an SLO speaks of.
+        /// From its submission until its reply was handed over. An SLO speaks of this latency.
         total: Span,
     },
-    /// A request was taken back while it was queued.
+    /// A client took a request back while it was queued.
     Aborted {
         /// Its volume.
         volume: VolumeId,
@@ -33,9 +33,9 @@ pub enum Event {
     },
     /// A control period has ended.
     Controlled {
-        /// The depth for the next.
+        /// The depth for the next period.
         depth: QueueDepth,
-        /// The highest number of requests at the device in the one that ended.
+        /// The highest number of requests at the device in the period that ended.
         peak: u32,
     },
     /// What a volume may do has changed.
@@ -44,47 +44,47 @@ pub enum Event {
         volume: VolumeId,
         /// What it may do from now on.
         grant: Grant,
-        /// Who decided it.
+        /// Where the decision comes from.
         by: GrantedBy,
     },
     /// Maestro's law has decided about a volume and its ports.
     Allocated {
         /// The volume.
         volume: VolumeId,
-        /// How it came to that.
+        /// How the law came to its decision.
         reasoning: Reasoning,
     },
     /// An SLO window of a volume has ended.
     WindowClosed {
         /// The volume.
         volume: VolumeId,
-        /// What it was like.
+        /// What happened in the window.
         window: WindowReport,
     },
 }
 
-/// Who decides what a volume may do.
+/// Where the bound of a volume comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum GrantedBy {
     /// The law of this pool.
     Law,
     /// The controller, for the time of a lease.
     Controller,
-    /// Nobody: there is no lease, and a fixed part of the total holds.
+    /// There is no lease: a fixed part of the total holds.
     Fallback,
 }
 
 /// One SLO window of one volume. All numbers are of reads and writes; other requests have no SLO.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WindowReport {
-    /// What arrived in it, and how long it was.
+    /// What arrived in the window, and the length of the window.
     pub offered: Offered,
-    /// How many were answered with success.
+    /// How many requests were answered with success.
     pub completed: u64,
     /// Their mean latency.
     pub mean_latency: Option<Span>,
-    /// What was promised: by the rate in the window *before* and the mix in this one (Façade §3).
+    /// The promised latency: by the rate in the window *before* and the mix in this one (Façade §3).
     pub target: Option<Span>,
-    /// The one against the other.
+    /// The mean latency held against the target.
     pub verdict: Verdict,
 }

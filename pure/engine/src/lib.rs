@@ -1,29 +1,30 @@
 //! One pool's state machine: its volumes, its scheduler, its sensors, its control loop and its timers.
 //!
-//! [`Engine`] decides everything about a request but does nothing to it: it knows no socket, no device and no
-//! clock. A gateway drives it with real disks, a simulation with made-up ones; both see the same decisions
-//! for the same input, so that a recorded field problem is a unit test.
+//! [`Engine`] decides everything about a request and does nothing to it: it knows no socket, no device and no
+//! clock. A gateway drives it with real disks, and a simulation with simulated ones. Both get the same
+//! decisions for the same [`Input`], so a recorded problem of the field is a unit test.
 //!
 //! # The methods
 //!
-//! - `handle_*`: what happened in the world. The life of a request is [`Engine::handle_submit`], an answer
-//!   [`Dispatch::Issue`] of `poll_dispatch`, [`Engine::handle_complete`], [`Engine::handle_reply`];
-//!   or, while it is queued, [`Engine::handle_abort`]. [`Engine::handle_timeout`] says that the time of
+//! - `handle_*`: what happened in the world. The life of a request is [`Engine::handle_submit`], the answer
+//!   [`Dispatch::Issue`] of `poll_dispatch`, [`Engine::handle_complete`], [`Engine::handle_reply`]. While it
+//!   is queued, [`Engine::handle_abort`] ends it. [`Engine::handle_timeout`] says that the time of
 //!   `poll_timeout` has come.
 //! - `poll_*`: what to do. **After every `handle_*` and `set_*`**, or a batch of them at one instant, drain
 //!   in this order:
-//!   1. [`Engine::poll_dispatch`] until it is not `Issue`: give each request to the device;
-//!   2. [`Engine::poll_event`] until `None`: metrics, tables, logs. Events that nobody takes pile up;
-//!   3. [`Engine::poll_timeout`]: set the one timer; its answer is good until the next call of anything.
+//!   1. [`Engine::poll_dispatch`] until it is not `Issue`: give each request to the device.
+//!   2. [`Engine::poll_event`] until `None`: metrics, tables, logs. Events that a driver does not take pile
+//!      up.
+//!   3. [`Engine::poll_timeout`]: set the one timer. Any later call may change the answer.
 //! - `add_*`, `set_*`, `remove_*`: configuration, at any time, with requests queued and at the device.
 //! - The rest reads the state and changes nothing.
 //!
-//! [`Engine::with_recorder`] makes one that tells a [`Recorder`] of all of this, and [`Replay`] lives it
-//! through again.
+//! Each method that changes the engine makes an [`Input`]; one private method applies it. An engine of
+//! [`Engine::with_recorder`] tells a [`Recorder`] of each input and of what it decided. A [`Replay`] applies
+//! the recorded inputs again, and compares.
 //!
-//! **Time.** `now` is the first argument of everything that can depend on it, and never goes back. One
-//! reading of the clock may serve a whole batch. To call `handle_timeout` late is allowed: what was missed
-//! runs once.
+//! **Time.** `now` is the first argument of each method that depends on it, and never goes back. One reading
+//! of the clock may serve a whole batch. A driver may call `handle_timeout` late: what was missed runs once.
 //!
 //! # A driver
 //!
@@ -56,6 +57,7 @@
 mod config;
 mod engine;
 mod event;
+mod input;
 mod loops;
 mod occupancy;
 mod recording;
@@ -67,8 +69,9 @@ mod usage;
 mod volume;
 
 pub use config::{Control, EngineConfig, Grants, LeasedConfig, MaestroConfig, VolumeConfig};
-pub use engine::{Engine, EngineSnapshot, Request};
+pub use engine::{Engine, EngineSnapshot};
 pub use event::{Event, GrantedBy, WindowReport};
-pub use recording::{Answer, Deviation, Entry, How, Recorder, Replay};
+pub use input::{Answer, Input, Outcome, Request};
+pub use recording::{Deviation, Entry, How, Recorder, Replay};
 pub use weir_control::{DepthFeedbackConfig, Grant, PortObservation, Reasoning, TotalConcurrency};
 pub use weir_sched::Dispatch;

@@ -1,4 +1,4 @@
-//! What an engine does because time has passed: the control loop and the end of SLO windows.
+//! What an engine does when time has passed: the control loop and the end of SLO windows.
 
 mod array;
 mod depth;
@@ -23,11 +23,11 @@ pub(crate) use leased::LeasedLoop;
 /// The control loop of a pool: sensors, law, knobs, once each period.
 #[derive(Debug)]
 pub(crate) enum ControlLoop {
-    /// Nobody decides.
+    /// There is no law.
     None,
-    /// Façade's: the depth of the device's queue.
+    /// The loop of Façade: it decides the depth of the device's queue.
     Depth(DepthLoop),
-    /// Maestro's: every volume's bound.
+    /// The loop of Maestro: it decides every volume's bound.
     Array(Box<ArrayLoop>),
     /// Every volume's bound, which a controller grants.
     Leased(Box<LeasedLoop>),
@@ -66,7 +66,7 @@ impl ControlLoop {
         }
     }
 
-    /// When it is to run next; `None`: never.
+    /// When the loop runs next; `None`: never.
     pub(crate) fn due(&self) -> Option<Instant> {
         match self {
             Self::None => None,
@@ -76,7 +76,7 @@ impl ControlLoop {
         }
     }
 
-    /// Runs what is due of it.
+    /// Runs the loop, if it is due.
     pub(crate) fn handle_timeout(&mut self, now: Instant, pool: &mut Pool<'_>) {
         match self {
             Self::None => {}
@@ -86,7 +86,7 @@ impl ControlLoop {
         }
     }
 
-    /// Volumes came, went or are ruled by this loop from now on.
+    /// A volume came, or this loop has replaced another.
     pub(crate) fn on_volumes_changed(&mut self, now: Instant, pool: &mut Pool<'_>) {
         match self {
             Self::None | Self::Depth(_) => {}
@@ -95,12 +95,12 @@ impl ControlLoop {
         }
     }
 
-    /// Whether it shares out concurrency, and needs to know what each volume uses of it.
+    /// Whether the loop shares out concurrency, and needs to know what each volume uses.
     pub(crate) const fn shares_concurrency(&self) -> bool {
         matches!(self, Self::Array(_) | Self::Leased(_))
     }
 
-    /// How many requests all volumes may have at the device, if it decides about that.
+    /// How many requests all volumes may have at the device, if the loop decides that.
     pub(crate) fn total(&self) -> Option<NonZeroU32> {
         if let Self::Array(control) = self { Some(control.total()) } else { None }
     }
@@ -113,12 +113,12 @@ impl ControlLoop {
     /// The loop of a leased pool.
     ///
     /// # Panics
-    /// If it is another.
+    /// If the pool is not leased.
     pub(crate) fn leased(&mut self) -> &mut LeasedLoop {
         if let Self::Leased(control) = self { control } else { panic!("the pool is not leased") }
     }
 
-    /// Whether it is that of a leased pool.
+    /// Whether the pool is leased.
     pub(crate) const fn is_leased(&self) -> bool {
         matches!(self, Self::Leased(_))
     }

@@ -1,11 +1,14 @@
-//! How many requests are at the device: how many there were at most in a control period, and how many beside
-//! those that were finished in it.
+//! How many requests are at the device: the highest number in a control period, and the number beside the
+//! requests that the device finished in the period.
 //!
-//! The second number is what a latency is to be held against. Latency follows occupancy by itself: those that
-//! are answered now were given to the device a latency ago, and what is there now, more or less, says nothing
-//! about them. By Little's law the time that all of them spent there, over the time in which the device had
-//! anything to do, is how many there were with them. Over the whole period it would be fewer by as much as
-//! the device was idle, and a burst would look like a trickle.
+//! The law holds a latency against the second number. A request that is finished now came to the device a
+//! latency ago, so the number of requests there now says nothing about it. By Little's law, the number beside
+//! the finished requests is the time that all of them spent at the device, divided by the time in which the
+//! device was busy.
+//!
+//! The idle time does not count, because a burst would look like a trickle. Example: 40 requests come at once
+//! and finish one after the other within 10 ms of a period of 50 ms. Over the busy time there were 20 on
+//! average; over the whole period, 4.
 
 use weir_model::{Instant, Span};
 
@@ -14,15 +17,15 @@ use weir_model::{Instant, Span};
 pub(crate) struct Occupancy {
     now: u32,
     peak: u32,
-    /// Of those finished in this period, in sum.
+    /// The time that the requests finished in this period spent at the device, in sum.
     spent: Span,
-    /// The time in this period in which there were any, up to `busy_since`.
+    /// The time in this period in which the device had requests, up to `busy_since`.
     busy: Span,
-    /// Since when there have been some without a break, in this period.
+    /// Since when, in this period, the device has had requests without a break.
     busy_since: Option<Instant>,
 }
 
-/// What a period was like.
+/// What the sensor saw in a period.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub(crate) struct Occupied {
     pub(crate) peak: u32,
@@ -46,7 +49,7 @@ impl Occupancy {
         self.peak = self.peak.max(self.now);
     }
 
-    /// One that was there since `issued` is finished.
+    /// The device has finished a request that it had since `issued`.
     pub(crate) fn on_complete(&mut self, now: Instant, issued: Instant) {
         self.now -= 1;
         self.spent += now.since(issued);

@@ -3,11 +3,11 @@
 use weir_model::{Instant, IoId, IoKind, VolumeId};
 use weir_sched::{Chain, SlotChains};
 
-/// The requests by slot. A slot that was freed last is used first: it is still in the cache.
+/// The requests by slot. The slot that was freed last is used first, because it is still in the cache.
 #[derive(Default, Debug)]
 pub(crate) struct RequestTable {
     requests: SlotChains<Stamped>,
-    /// By slot: how often it was used before.
+    /// For each slot: how often it was used before.
     generations: Vec<u32>,
     free: Vec<u32>,
 }
@@ -29,7 +29,7 @@ pub(crate) enum Stage {
     Queued,
     /// The device has it.
     AtDevice { issued: Instant },
-    /// The device has finished it; its reply is on the way.
+    /// The device has finished it, and its reply is on the way.
     Done { issued: Instant, completed: Instant, ok: bool },
 }
 
@@ -41,6 +41,7 @@ impl Stamped {
 
 impl RequestTable {
     /// Takes in a request, at the end of `chain`.
+    #[inline(always)]
     pub(crate) fn insert(&mut self, chain: &mut Chain, request: Stamped) -> IoId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.generations.push(0);
@@ -50,7 +51,8 @@ impl RequestTable {
         IoId { slot, generation: self.generations[slot as usize] }
     }
 
-    /// Lets a request go. `id` must be of one that is in `chain`.
+    /// Lets a request of `chain` go.
+    #[inline(always)]
     pub(crate) fn remove(&mut self, chain: &mut Chain, id: IoId) -> Stamped {
         let gone = self.requests.remove(chain, id.slot);
         let generation = &mut self.generations[id.slot as usize];

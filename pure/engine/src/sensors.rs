@@ -1,9 +1,9 @@
-//! What a volume gets and what it asks for. Sensors count; they decide nothing.
+//! Sensors for what a volume gets and what it asks for. A sensor counts, and decides nothing.
 
 use weir_control::Latency;
 use weir_model::{Direction, Offered, Span};
 
-/// The mean latency since it was last taken.
+/// The mean latency since it was taken last.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct LatencySensor {
     sum: Latency,
@@ -27,7 +27,7 @@ impl LatencySensor {
         Some(Latency { total: mean(self.sum.total)?, at_device: mean(self.sum.at_device)? })
     }
 
-    /// The mean until now, from which on it starts anew.
+    /// The mean until now. The sensor starts anew.
     pub(crate) fn take_mean(&mut self) -> Option<Latency> {
         std::mem::take(self).mean()
     }
@@ -48,7 +48,7 @@ impl RateSensor {
         }
     }
 
-    /// What was counted, over a span.
+    /// What the sensor has counted, as a load over a span.
     pub(crate) const fn over(&self, over: Span) -> Offered {
         Offered { reads: self.reads, writes: self.writes, over }
     }

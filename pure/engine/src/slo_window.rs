@@ -1,9 +1,9 @@
 //! The windows over which an SLO is judged (Façade §3).
 //!
 //! "The average latency over any time window should not exceed `f_r tr_i + (1 - f_r) tw_i` if the offered
-//! request rate over the previous window is less than `r_i`." The rate is that of the previous window so that
-//! the promise is known before the window begins. The mix is taken from what was answered, which is what the
-//! mean is of.
+//! request rate over the previous window is less than `r_i`." The rate is the rate of the previous window, so
+//! that the promise is known before the window begins. The mix is the mix of the answered requests, because
+//! the mean latency is theirs.
 
 use weir_control::Latency;
 use weir_model::{Direction, Instant, Offered, Slo, Span, Verdict};
@@ -23,7 +23,7 @@ pub(crate) struct SloWindow {
 }
 
 impl SloWindow {
-    /// The first window of a volume, after nothing.
+    /// The first window of a volume.
     pub(crate) fn new(now: Instant) -> Self {
         Self::after(Offered::default(), now)
     }
@@ -52,8 +52,8 @@ impl SloWindow {
         self.previous
     }
 
-    /// The share of reads in what arrived in this window and the one before: one that has just begun has no
-    /// mix yet that could be relied on.
+    /// The share of reads in what arrived in this window and the one before. A window that has just begun has
+    /// too few requests for a mix of its own.
     pub(crate) fn recent_mix(&self) -> Option<f64> {
         let now = self.arrived.over(Span::ZERO);
         let reads = self.previous.reads + now.reads;
@@ -69,8 +69,8 @@ impl SloWindow {
         }
     }
 
-    /// Ends the window and begins the next. `oldest` is the arrival of the volume's oldest read or write that
-    /// is not answered.
+    /// Ends the window and begins the next. `oldest` is when the volume's oldest read or write without an
+    /// answer arrived.
     pub(crate) fn close(&mut self, now: Instant, slo: Option<&Slo>, oldest: Option<Instant>) -> WindowReport {
         let offered = self.arrived.over(now.since(self.since));
         let mean_latency = self.latency.mean().map(|mean| mean.total);
@@ -88,7 +88,7 @@ impl SloWindow {
     }
 }
 
-/// A mean latency against a target; without one, the age of what is still waiting.
+/// Holds the mean latency against the target. If nothing was answered, the age of the oldest request counts.
 fn judge(mean_latency: Option<Span>, oldest_age: Option<Span>, target: Span) -> Verdict {
     match (mean_latency, oldest_age) {
         (Some(mean), _) if mean <= target => Verdict::Met,

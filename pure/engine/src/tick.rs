@@ -1,10 +1,10 @@
-//! A timer that comes again and again.
+//! A timer that is due once each period.
 
 use weir_model::{Instant, Span};
 
-/// Due every period. It is set from the instant at which it was due, not from when it was served, so that a
-/// driver that is always a little late does not stretch the period; one that is late by several periods is
-/// served once.
+/// Due once each period, counted from the instant at which it was due and not from when it was served. So a
+/// driver that is always a little late does not stretch the period. A driver that is late by several periods
+/// is served once.
 #[derive(Clone, Debug)]
 pub(crate) struct Tick {
     due: Instant,
@@ -12,7 +12,7 @@ pub(crate) struct Tick {
 }
 
 impl Tick {
-    /// Due first a period from now.
+    /// A timer that is due first a period from now.
     ///
     /// # Panics
     /// If the period has no length.
@@ -25,7 +25,7 @@ impl Tick {
         self.due
     }
 
-    /// Whether it is due; if so, it is set to the first of its instants that lies ahead.
+    /// Whether the timer is due. If so, it is set to the first of its instants that lies ahead.
     pub(crate) fn serve(&mut self, now: Instant) -> bool {
         if now < self.due {
             return false;

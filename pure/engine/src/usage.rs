@@ -1,5 +1,5 @@
-//! What a volume uses of its port: how much it asks for and gets, and how many of its requests wait and are
-//! at the device.
+//! A sensor for what a volume uses of its port: how much it asks for and gets, and how many of its requests
+//! wait and are at the device.
 
 use weir_control::{Grant, PortObservation};
 use weir_model::{Instant, Span};
@@ -10,12 +10,12 @@ pub(crate) struct UsageSensor {
     since: Instant,
     at_device: MeanNumber,
     outstanding: MeanNumber,
-    /// Latencies are kept one by one: the target is a percentile.
+    /// Whether latencies are kept one by one, because the target is a percentile.
     keeps_latencies: bool,
     seen: PortObservation,
 }
 
-/// A number that changes, as the mean over time.
+/// The mean over time of a number that changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct MeanNumber {
     now: u32,
@@ -25,7 +25,7 @@ struct MeanNumber {
 }
 
 impl UsageSensor {
-    /// Of a volume that has so many requests submitted and not answered, and so many of them at the device.
+    /// The sensor of a volume with so many requests outstanding, and so many of them at the device.
     pub(crate) fn new(now: Instant, outstanding: u32, at_device: u32) -> Self {
         Self {
             since: now,
@@ -36,7 +36,7 @@ impl UsageSensor {
         }
     }
 
-    /// Whether latencies are to be kept one by one.
+    /// Sets whether latencies are kept one by one.
     pub(crate) const fn keep_latencies(&mut self, keep: bool) {
         self.keeps_latencies = keep;
     }
@@ -73,7 +73,7 @@ impl UsageSensor {
         }
     }
 
-    /// What was seen until now, from which on it starts anew.
+    /// What the sensor saw until now. It starts anew.
     pub(crate) fn take(
         &mut self,
         now: Instant,

@@ -16,7 +16,7 @@ use crate::usage::UsageSensor;
 
 #[derive(Debug)]
 pub(crate) struct Volume {
-    /// Its own of all volumes that there ever were.
+    /// A number that no other volume of the engine ever has.
     serial: u64,
     slo: Option<Arc<Slo>>,
     objective: Objective,
@@ -26,21 +26,22 @@ pub(crate) struct Volume {
     grant: Option<Grant>,
     /// Such a law rules, and its controller grants the bounds: the pool is leased.
     is_leased: bool,
-    /// What such a law has to know.
+    /// What a law that shares out concurrency has to know.
     usage: Option<Box<UsageSensor>>,
-    /// The latency that the law gives it; `None`: nothing is promised.
+    /// The latency that the law holds the volume to; `None`: nothing is promised.
     latency_target: Option<Span>,
-    /// How long after its arrival a request has to be at the device for that; `None`: it is background.
+    /// How long after its arrival a request must be at the device to keep that latency; `None`: the volume is
+    /// in the background.
     due_at_device: Option<Span>,
     /// The mean time at the device in the last period with an answer.
     at_device: Option<Span>,
     pub(crate) outstanding: u32,
-    /// Its reads and writes that are not answered, the oldest first: what an SLO speaks of.
+    /// Its reads and writes without an answer, the oldest first. An SLO speaks only of these.
     transfers: Chain,
-    /// Everything else that is not answered.
+    /// Its other requests without an answer.
     others: Chain,
     latency: LatencySensor,
-    /// It had a request in the control period that has not ended.
+    /// Whether it had a request in the current control period.
     was_active: bool,
     window: SloWindow,
 }
@@ -79,7 +80,7 @@ impl Volume {
         self.keep_latencies();
     }
 
-    /// From now on a law rules that shares out concurrency, or one that does not.
+    /// From now on a law rules that shares out concurrency, or a law that does not.
     /// `leased`: a controller has that law, and the objective.
     pub(crate) fn set_shared(&mut self, now: Instant, shared: bool, leased: bool, at_device: u32) {
         self.grant = None;
@@ -91,17 +92,17 @@ impl Volume {
     fn keep_latencies(&mut self) {
         let is_percentile = matches!(self.objective.target, Some(Target::Percentile(..)));
         if let Some(usage) = &mut self.usage {
-            // Another port's objective is that of the volume which it is a port of; the law reads it there.
+            // One more port has the objective of its first port, where the law reads it.
             usage.keep_latencies(is_percentile || self.port_of.is_some() || self.is_leased);
         }
     }
 
-    /// The SLO's window has another length: what was observed over the old one is void.
+    /// The SLO window has a new length: what was observed over the old length no longer counts.
     pub(crate) fn restart_window(&mut self, now: Instant) {
         self.window = SloWindow::new(now);
     }
 
-    /// A law takes over: what was measured until now was under another.
+    /// Another law takes over: what was measured under the old law no longer counts.
     pub(crate) fn restart_period(&mut self) {
         self.latency = LatencySensor::default();
     }
@@ -127,7 +128,7 @@ impl Volume {
         self.serial
     }
 
-    /// The volume that it is one more port of.
+    /// The volume of which this one is one more port.
     pub(crate) const fn port_of(&self) -> Option<VolumeId> {
         self.port_of
     }
@@ -144,19 +145,19 @@ impl Volume {
         self.grant
     }
 
-    /// Puts a grant in force; whether that is a change.
+    /// Puts a grant in force. True: that is a change.
     pub(crate) fn set_grant(&mut self, grant: Option<Grant>) -> bool {
         std::mem::replace(&mut self.grant, grant) != grant
     }
 
-    /// What a law that shares out concurrency is to know of the interval that ends now.
+    /// What a law that shares out concurrency has to know of the interval that ends now.
     pub(crate) fn take_usage(&mut self, now: Instant, requests: &RequestTable) -> PortObservation {
         let oldest = requests.oldest(&self.transfers).map(|oldest| now.since(oldest.arrived));
         let usage = self.usage.as_mut().expect("a law that shares out concurrency rules");
         usage.take(now, oldest, self.grant)
     }
 
-    /// The chain of its outstanding requests of this kind.
+    /// The chain of its outstanding requests of a kind.
     pub(crate) fn chain(&mut self, kind: IoKind) -> &mut Chain {
         if kind.direction().is_some() { &mut self.transfers } else { &mut self.others }
     }
@@ -203,11 +204,11 @@ impl Volume {
         }
     }
 
-    /// What the control law is to know of the period that ends now.
+    /// What the control law has to know of the period that ends now.
     pub(crate) fn observe(&mut self, now: Instant, requests: &RequestTable) -> VolumeObservation {
         let answered = self.latency.take_mean();
         self.at_device = answered.map(|answered| answered.at_device).or(self.at_device);
-        // What is outstanding now is a request of the next period, too.
+        // A request that is outstanding now also belongs to the next period.
         let is_active = std::mem::replace(&mut self.was_active, self.outstanding > 0);
         VolumeObservation {
             slo: self.slo.clone(),
@@ -220,18 +221,18 @@ impl Volume {
         }
     }
 
-    /// Sets what the law has decided; whether the scheduler is to be told.
+    /// Sets what the law has decided. True: the scheduler has to know.
     pub(crate) fn set_targets(&mut self, latency: Option<Span>, due_at_device: Option<Span>) -> bool {
         self.latency_target = latency;
         std::mem::replace(&mut self.due_at_device, due_at_device) != due_at_device
     }
 
-    /// What the law holds it to.
+    /// The latency that the law holds the volume to.
     pub(crate) const fn latency_target(&self) -> Option<Span> {
         self.latency_target
     }
 
-    /// What its open SLO window will be judged by.
+    /// The latency by which its open SLO window will be judged.
     pub(crate) fn window_target(&self) -> Option<Span> {
         self.window.target(self.slo.as_ref()?)
     }
@@ -312,13 +313,13 @@ impl VolumeTable {
         self.iter().map(|(id, _)| id).collect()
     }
 
-    /// Those that a law which shares out concurrency has not seen yet.
+    /// The volumes without a grant.
     pub(crate) fn without_grant(&self) -> Vec<VolumeId> {
         self.iter().filter(|(_, volume)| volume.grant.is_none()).map(|(id, _)| id).collect()
     }
 
-    /// The ports of each volume, itself first, in the order of their numbers. A port whose volume has gone is
-    /// on its own.
+    /// The ports of each volume: the volume itself, then its other ports in the order of their numbers. A
+    /// port whose volume has gone counts as a volume.
     pub(crate) fn applications(&self) -> Vec<Vec<VolumeId>> {
         let mut of = vec![Vec::new(); self.volumes.len()];
         let first =
@@ -331,8 +332,8 @@ impl VolumeTable {
         of
     }
 
-    /// The grant of so much concurrency with an equal part of the rates that its volume may have over all its
-    /// ports, rounded down.
+    /// A grant of so much concurrency. Its rates are an equal part of the volume's limits over all its ports,
+    /// rounded down.
     pub(crate) fn part_of_limits(&self, id: VolumeId, concurrency: NonZeroU32) -> Grant {
         let first = self.get(id).port_of.filter(|of| self.contains(*of)).unwrap_or(id);
         let limits = self.get(first).limits;

@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use proptest::prelude::*;
 use weir_engine::{
-    Control, DepthFeedbackConfig, Deviation, Engine, EngineConfig, Entry, Event, How, Recorder, Replay,
-    Request, VolumeConfig,
+    Control, DepthFeedbackConfig, Deviation, Engine, EngineConfig, Entry, Event, How, Input, Outcome,
+    Recorder, Replay, Request, VolumeConfig,
 };
 use weir_model::{Instant, IoId, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, VolumeId};
 use weir_testkit::{Arrivals, Load, Rig, Station};
@@ -33,6 +33,16 @@ fn replay(recording: &Recording) -> Result<u64, Deviation> {
         replay.step(*now, entry)?;
     }
     replay.finish()
+}
+
+/// An input about which nothing was decided.
+fn done(input: Input) -> Entry {
+    Entry::Applied { input, outcome: Outcome::Done }
+}
+
+/// The request that an entry is the reply to.
+fn replied(entry: &Entry) -> Option<IoId> {
+    if let Entry::Applied { input: Input::Reply { id }, .. } = entry { Some(*id) } else { None }
 }
 
 /// What happens to a pool beside its load.
@@ -128,19 +138,19 @@ proptest! {
     ) {
         let mut recording = run(seed, Some(200), &changes);
         let answered: Vec<usize> = (0..recording.len())
-            .filter(|i| matches!(recording[*i].1, Entry::Replied { .. }))
+            .filter(|i| replied(&recording[*i].1).is_some())
             .collect();
-        let replied = answered[nth.index(answered.len())];
-        let Entry::Replied { id: of } = recording[replied].1 else { unreachable!() };
-        let (_, completed) = recording[..replied]
+        let reply = answered[nth.index(answered.len())];
+        let of = replied(&recording[reply].1).expect("it is a reply");
+        let (_, completed) = recording[..reply]
             .iter_mut()
-            .rfind(|(_, entry)| matches!(entry, Entry::Completed { id, .. } if *id == of))
+            .rfind(|(_, entry)| *entry == done(Input::Complete { id: of, ok: true }))
             .expect("what is answered was completed");
-        *completed = Entry::Completed { id: of, ok: false };
+        *completed = done(Input::Complete { id: of, ok: false });
         // The device's answer changes nothing but what is reported of it, right after the reply.
         let found = replay(&recording).unwrap_err();
-        prop_assert_eq!(found.entry, replied as u64 + 2);
-        prop_assert_eq!(found.at, recording[replied].0);
+        prop_assert_eq!(found.entry, reply as u64 + 2);
+        prop_assert_eq!(found.at, recording[reply].0);
         let is_report = matches!(
             *found.what,
             How::Decided { recorded: Some(Entry::Reported(Event::Finished { ok: true, .. })),
@@ -155,7 +165,9 @@ proptest! {
         // A poll that had nothing to say may be missing: nothing depends on it.
         let told = |entry: &Entry| matches!(
             entry,
-            Entry::Made { .. } | Entry::Submitted { .. } | Entry::Completed { .. } | Entry::Reported(_)
+            Entry::Made { .. }
+                | Entry::Applied { input: Input::Submit(_) | Input::Complete { .. }, .. }
+                | Entry::Reported(_)
         );
         let candidates: Vec<usize> =
             (0..recording.len() * 9 / 10).filter(|i| told(&recording[*i].1)).collect();
@@ -175,10 +187,10 @@ fn a_deviation_says_which_entry_when_and_what() {
     drop(engine);
     let mut recording: Recording = recording.iter().collect();
     let id = IoId { slot: 3, generation: 0 };
-    recording[2].1 = Entry::Submitted { request, id };
+    recording[2].1 = Entry::Applied { input: Input::Submit(request), outcome: Outcome::Submitted(id) };
     let said = replay(&recording).unwrap_err().to_string();
-    assert!(said.starts_with("entry 3, 9 ns after the origin of the clock: recorded Submitted"), "{said}");
-    assert!(said.contains("slot: 3") && said.contains("decided now Submitted") && said.contains("slot: 0"));
+    assert!(said.starts_with("entry 3, 9 ns after the origin of the clock: recorded Applied"), "{said}");
+    assert!(said.contains("slot: 3") && said.contains("decided now Applied") && said.contains("slot: 0"));
 }
 
 #[test]
@@ -191,21 +203,21 @@ fn what_no_engine_could_have_been_told_is_a_deviation_and_no_panic() {
     let no_growth = Control::Facade(DepthFeedbackConfig { growth: f64::NAN, ..Default::default() });
     for (entry, why) in [
         (made.clone(), "made before"),
-        (Entry::ConfigSet { config: no_window, timeout: None }, "no length"),
-        (Entry::ConfigSet { config: EngineConfig { control: no_growth, ..config }, timeout: None }, "growth"),
-        (Entry::VolumeSet { id: volume, config: VolumeConfig::default() }, "no such volume"),
-        (Entry::VolumeRemoved { id: volume }, "no such volume"),
-        (Entry::Submitted { request, id }, "no such volume"),
-        (Entry::Completed { id, ok: true }, "not at the device"),
-        (Entry::Replied { id }, "not finished"),
+        (done(Input::SetConfig(no_window)), "no length"),
+        (done(Input::SetConfig(EngineConfig { control: no_growth, ..config })), "growth"),
+        (done(Input::SetVolume { id: volume, config: VolumeConfig::default() }), "no such volume"),
+        (done(Input::RemoveVolume { id: volume }), "no such volume"),
+        (done(Input::Submit(request)), "no such volume"),
+        (done(Input::Complete { id, ok: true }), "not at the device"),
+        (done(Input::Reply { id }), "not finished"),
     ] {
         let found = replay(&vec![(Instant::ORIGIN, made.clone()), (Instant::ORIGIN, entry)]).unwrap_err();
         assert_eq!(found.entry, 2);
         assert!(found.to_string().contains(why), "{found}");
     }
-    let first = replay(&vec![(Instant::ORIGIN, Entry::Replied { id })]).unwrap_err();
+    let first = replay(&vec![(Instant::ORIGIN, done(Input::Reply { id }))]).unwrap_err();
     assert!(first.to_string().contains("not the making of an engine"), "{first}");
     let later = Entry::Made { config, timeout: Some(Instant::from_nanos(50_000_009)) };
-    let back = vec![(Instant::from_nanos(9), later), (Instant::ORIGIN, Entry::TimedOut { timeout: None })];
+    let back = vec![(Instant::from_nanos(9), later), (Instant::ORIGIN, done(Input::Timeout))];
     assert!(replay(&back).unwrap_err().to_string().contains("time goes back"));
 }

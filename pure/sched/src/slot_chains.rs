@@ -49,6 +49,7 @@ impl<T> SlotChains<T> {
     ///
     /// # Panics
     /// If the slot is taken.
+    #[inline]
     pub fn push_back(&mut self, chain: &mut Chain, slot: u32, value: T) {
         let index = slot as usize;
         if index >= self.values.len() {
@@ -71,6 +72,7 @@ impl<T> SlotChains<T> {
     ///
     /// # Panics
     /// If the slot is empty.
+    #[inline]
     pub fn remove(&mut self, chain: &mut Chain, slot: u32) -> T {
         let value = self.values[slot as usize].take().expect("only a slot in use is removed");
         let Link { previous, next } = self.links[slot as usize];

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
-use weir_engine::{Entry, Event, Grant, GrantedBy};
+use weir_engine::{Entry, Event, Grant, GrantedBy, Input};
 use weir_model::{Instant, Iops, VolumeId};
 use weir_recording::{ReadError, Reader};
 
@@ -153,17 +153,24 @@ impl Recorded {
             self.push(over, What::Lapsed(self.fallback.clone()));
         }
         match entry {
-            Entry::Granted { grants, .. } => {
-                self.until = Some(grants.until).filter(|until| *until > at).or(self.until);
-            }
-            Entry::FallbackSet { volumes } => {
-                self.fallback =
-                    volumes.into_iter().map(|(id, grant)| (id, grant.concurrency.get())).collect();
-            }
+            Entry::Applied { input, .. } => self.take_input(at, input),
             Entry::Reported(Event::Granted { volume, grant, by }) => {
                 self.push(at, What::Granted(volume, grant, by));
             }
-            Entry::VolumeRemoved { id } => self.push(at, What::Removed(id)),
+            _ => {}
+        }
+    }
+
+    fn take_input(&mut self, at: Instant, input: Input) {
+        match input {
+            Input::Grants(grants) => {
+                self.until = Some(grants.until).filter(|until| *until > at).or(self.until);
+            }
+            Input::SetFallback(volumes) => {
+                self.fallback =
+                    volumes.into_iter().map(|(id, grant)| (id, grant.concurrency.get())).collect();
+            }
+            Input::RemoveVolume { id } => self.push(at, What::Removed(id)),
             _ => {}
         }
     }

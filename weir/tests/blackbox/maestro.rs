@@ -7,7 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::Value;
-use weir_engine::{Answer, Entry, Event};
+use weir_engine::Outcome as Decided;
+use weir_engine::{Answer, Entry, Event, Input};
 use weir_model::{IoId, VolumeId};
 use weir_recording::Reader;
 
@@ -74,24 +75,29 @@ fn check_bounds(path: &Path) -> BTreeMap<VolumeId, Seen> {
     let mut volumes: BTreeMap<VolumeId, Seen> = BTreeMap::new();
     let mut owners: BTreeMap<IoId, VolumeId> = BTreeMap::new();
     while let Some((_, entry)) = reader.next_entry().unwrap() {
-        match entry {
-            Entry::VolumeAdded { config, id } | Entry::VolumeSet { config, id } => {
+        let (input, decided) = match entry {
+            Entry::Applied { input, outcome } => (input, outcome),
+            Entry::Reported(Event::Granted { volume, grant, .. }) => {
+                let seen = volumes.entry(volume).or_default();
+                seen.grant = Some(grant.concurrency.get());
+                seen.bounds.push(grant.concurrency.get());
+                continue;
+            }
+            _ => continue,
+        };
+        match (input, decided) {
+            (Input::AddVolume(config), Decided::Added(id)) | (Input::SetVolume { id, config }, _) => {
                 volumes.entry(id).or_default().limit = config.concurrency.map(u32::from);
             }
-            Entry::Submitted { request, id } => drop(owners.insert(id, request.volume)),
-            Entry::Dispatched(Answer::Issue(id)) => {
+            (Input::Submit(request), Decided::Submitted(id)) => drop(owners.insert(id, request.volume)),
+            (Input::Dispatch, Decided::Dispatched(Answer::Issue(id))) => {
                 let seen = volumes.get_mut(&owners[&id]).unwrap();
                 seen.issued += 1;
                 seen.at_device += 1;
                 let bound = seen.grant.into_iter().chain(seen.limit).min().expect("every volume has a bound");
                 assert!(seen.at_device <= bound, "{} at the device where {bound} may be", seen.at_device);
             }
-            Entry::Completed { id, .. } => volumes.get_mut(&owners[&id]).unwrap().at_device -= 1,
-            Entry::Reported(Event::Granted { volume, grant, .. }) => {
-                let seen = volumes.entry(volume).or_default();
-                seen.grant = Some(grant.concurrency.get());
-                seen.bounds.push(grant.concurrency.get());
-            }
+            (Input::Complete { id, .. }, _) => volumes.get_mut(&owners[&id]).unwrap().at_device -= 1,
             _ => {}
         }
     }

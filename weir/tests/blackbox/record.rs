@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use weir_engine::{Entry, Recorder};
+use weir_engine::{Entry, Input, Recorder};
+use weir_model::IoId;
 use weir_recording::{Ending, Reader, create};
 
 use crate::harness::{Outcome, Program, Scene, Server, expect_refusal};
@@ -81,19 +82,28 @@ fn rewrite(from: &Path, to: &Path, after: usize) -> usize {
         entries.push(entry);
     }
     assert_eq!(reader.ending(), Some(Ending::Complete));
-    let replied = |(_, entry): &(_, Entry)| matches!(entry, Entry::Replied { .. });
-    let reply = after + entries[after..].iter().position(replied).expect("a request is answered");
-    let Entry::Replied { id: answered } = entries[reply].1 else { unreachable!() };
-    let completed = entries[..reply]
+    let is_reply = |(_, entry): &(_, Entry)| replied(entry).is_some();
+    let reply = after + entries[after..].iter().position(is_reply).expect("a request is answered");
+    let answered = replied(&entries[reply].1).expect("it is a reply");
+    let completed = |ok| Entry::Applied {
+        input: Input::Complete { id: answered, ok },
+        outcome: weir_engine::Outcome::Done,
+    };
+    let completion = entries[..reply]
         .iter_mut()
-        .rfind(|(_, entry)| matches!(entry, Entry::Completed { id, .. } if *id == answered))
+        .rfind(|(_, entry)| *entry == completed(true))
         .expect("what is answered was completed");
-    completed.1 = Entry::Completed { id: answered, ok: false };
+    completion.1 = completed(false);
     let (mut recorder, writing) = create(to, reader.pool()).unwrap();
     entries.iter().for_each(|(now, entry)| recorder.record(*now, entry));
     drop(recorder);
     writing.finish().unwrap();
     reply + 2 // counted from one, and the report follows the reply
+}
+
+/// The request that an entry is the reply to.
+fn replied(entry: &Entry) -> Option<IoId> {
+    if let Entry::Applied { input: Input::Reply { id }, .. } = entry { Some(*id) } else { None }
 }
 
 #[test]

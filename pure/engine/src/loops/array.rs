@@ -1,10 +1,10 @@
-//! The loop of Maestro where all ports of the array are the engine's own: what each volume got goes to the
-//! law, the bounds that it decides to the scheduler.
+//! The loop of Maestro where all ports of the array are the engine's own. It gives the law what each volume
+//! got, and gives the scheduler the bounds that the law decides.
 //!
 //! **Between two intervals** volumes come and go, and the sum of the bounds must stay within the total.
-//! Before the law has seen anything the total is dealt out by priority; later a newcomer gets one request at
-//! a time, taken from the volume with the highest bound if all is dealt out, until the law has its first look
-//! at it.
+//! Before the first interval ends, the loop deals the total out by priority. Later a newcomer gets one
+//! request at a time, until the law has seen it for an interval. If all is dealt out, the volume with the
+//! highest bound gives that request up.
 
 use std::num::NonZeroU32;
 
@@ -35,7 +35,7 @@ impl ArrayLoop {
         self.law.total()
     }
 
-    /// Ends an interval, if it is over: reads the sensors, and turns the knobs.
+    /// Ends an interval that is over: reads the sensors, and turns the knobs.
     pub(super) fn handle_timeout(&mut self, now: Instant, pool: &mut Pool<'_>) {
         if !self.tick.serve(now) || pool.volumes.is_empty() {
             return;
@@ -64,7 +64,7 @@ impl ArrayLoop {
 /// All ports of the array are the engine's.
 const NONE_RESERVED: u32 = 0;
 
-/// What was seen of the volumes that are the ports of one.
+/// What the sensors saw of a volume with these ports.
 fn observe(now: Instant, ports: &[VolumeId], pool: &mut Pool<'_>) -> ApplicationObservation {
     let requests = pool.requests;
     let first = pool.volumes.get(ports[0]);
@@ -73,7 +73,8 @@ fn observe(now: Instant, ports: &[VolumeId], pool: &mut Pool<'_>) -> Application
     ApplicationObservation { id, objective, limits, ports }
 }
 
-/// Whole parts of `total` in proportion to `weights`, one at least for each as long as the total has so many.
+/// Whole parts of `total` in proportion to `weights`. Each part is at least one, as long as the total has so
+/// many.
 fn parts(total: u32, weights: &[f64]) -> impl Iterator<Item = NonZeroU32> {
     let count = u32::try_from(weights.len()).unwrap_or(u32::MAX);
     let spare = f64::from(total.saturating_sub(count));
@@ -101,8 +102,8 @@ impl Pool<'_> {
         }
     }
 
-    /// Gives volumes that have no bound yet one request at a time, without the sum of all bounds growing
-    /// beyond `total` if somebody has more than one.
+    /// Gives each volume without a bound one request at a time. The sum of all bounds stays within `total`,
+    /// as long as another volume has more than one request to give up.
     pub(super) fn admit(&mut self, now: Instant, total: NonZeroU32, by: GrantedBy) {
         for id in self.volumes.without_grant() {
             let bounds = || self.volumes.iter().filter_map(|(id, volume)| Some((id, volume.grant()?)));

@@ -1,5 +1,5 @@
-//! The loop of Façade: what the volumes got goes to the law, the depth and the deadlines that it decides to
-//! the scheduler.
+//! The loop of Façade. It gives the law what the volumes got, and gives the scheduler the depth and the
+//! deadlines that the law decides.
 
 use weir_control::{DepthFeedback, DepthFeedbackConfig, Law, PoolObservation};
 use weir_model::{Instant, QueueDepth};
@@ -13,7 +13,7 @@ use crate::tick::Tick;
 pub(crate) struct DepthLoop {
     law: DepthFeedback,
     pub(super) tick: Tick,
-    /// Kept from period to period for its memory.
+    /// Kept from period to period, so that no period allocates.
     seen: PoolObservation,
 }
 
@@ -30,7 +30,7 @@ impl DepthLoop {
         self.law.depth()
     }
 
-    /// Ends a period, if it is over: reads the sensors, and turns the knobs.
+    /// Ends a period that is over: reads the sensors, and turns the knobs.
     pub(super) fn handle_timeout(&mut self, now: Instant, pool: &mut Pool<'_>) {
         if !self.tick.serve(now) {
             return;

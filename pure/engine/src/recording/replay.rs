@@ -1,19 +1,22 @@
-//! Lives a recording through once more, and compares.
+//! Applies the inputs of a recording to another engine, and compares what it decides.
 //!
-//! A recording comes from a file, which may be damaged or made up. What an engine would take for its driver's
-//! mistake, and stop at, is therefore looked for before it is told, and is a [`Deviation`] like any other.
+//! A recording comes from a file, which may be damaged or made up. An engine panics at an input that its
+//! driver must not give it. So the replay looks for such an input first ([`refusal`]), and reports it as a
+//! [`Deviation`].
 
 use std::fmt;
 
 use thiserror::Error;
 use weir_model::{Instant, IoId, Span};
+use weir_sched::Dispatch;
 
-use super::{Answer, Entry};
+use super::Entry;
 use crate::config::{Control, EngineConfig};
 use crate::engine::Engine;
+use crate::input::Input;
 use crate::requests::Stage;
 
-/// An engine that is told what another was told.
+/// An engine that gets the inputs of another.
 #[derive(Default, Debug)]
 pub struct Replay {
     engine: Option<Engine>,
@@ -21,19 +24,19 @@ pub struct Replay {
     now: Instant,
 }
 
-/// Where a recording and the engine part.
+/// Where a recording and the engine differ.
 #[derive(Clone, PartialEq, Debug, Error)]
 #[error("entry {entry}, {} ns after the origin of the clock: {what}", at.as_nanos())]
 pub struct Deviation {
-    /// Which entry, counted from one.
+    /// The number of the entry, counted from one.
     pub entry: u64,
     /// Its time.
     pub at: Instant,
-    /// How they part.
+    /// How they differ.
     pub what: Box<How>,
 }
 
-/// How a recording and the engine part.
+/// How a recording and the engine differ.
 #[derive(Clone, PartialEq, Debug)]
 pub enum How {
     /// The engine decided otherwise than recorded.
@@ -43,7 +46,7 @@ pub enum How {
         /// What the engine did now; `None`: nothing.
         replayed: Option<Entry>,
     },
-    /// The entry could not happen where it stands: the recording is damaged, or was not written by an engine.
+    /// The entry cannot stand here: the recording is damaged, or no engine wrote it.
     Impossible {
         /// What the recording says.
         recorded: Entry,
@@ -58,41 +61,46 @@ impl Replay {
         Self::default()
     }
 
-    /// Tells the engine what it was told then, and compares what it makes of it.
+    /// Tells the engine what it was told then, and compares what it decides now.
     ///
     /// # Errors
-    /// If it decides otherwise, or the entry cannot be. Nothing after that means anything.
+    /// If the engine decides otherwise, or the entry cannot stand here. The entries after that mean nothing.
     pub fn step(&mut self, now: Instant, recorded: &Entry) -> Result<(), Deviation> {
         self.entries += 1;
-        let impossible = |why| Box::new(How::Impossible { recorded: recorded.clone(), why });
+        let impossible = |why| Err(Box::new(How::Impossible { recorded: recorded.clone(), why }));
         if now < self.now {
-            return Err(self.deviation(impossible("time goes back")));
+            return impossible("time goes back").map_err(|how| self.deviation(how));
         }
         self.now = now;
-        let outcome = match (&mut self.engine, recorded) {
+        let event = self.engine.as_mut().and_then(Engine::poll_event).map(Entry::Reported);
+        let compared = match (&mut self.engine, recorded) {
             (None, Entry::Made { config, .. }) => match broken(config) {
-                Some(why) => Err(impossible(why)),
+                Some(why) => impossible(why),
                 None => {
                     let engine = self.engine.insert(Engine::new(now, *config));
                     compare(recorded, Some(Entry::Made { config: *config, timeout: engine.poll_timeout() }))
                 }
             },
-            (None, _) => Err(impossible("it is not the making of an engine")),
-            (Some(engine), Entry::Reported(_)) => compare(recorded, engine.poll_event().map(Entry::Reported)),
-            (Some(engine), _) => match (engine.poll_event(), refusal(engine, recorded)) {
-                (Some(event), _) => compare(recorded, Some(Entry::Reported(event))),
-                (None, Some(why)) => Err(impossible(why)),
-                (None, None) => compare(recorded, Some(tell(engine, now, recorded))),
+            (None, _) => impossible("it is not the making of an engine"),
+            (Some(_), Entry::Reported(_)) => compare(recorded, event),
+            (Some(_), _) if event.is_some() => compare(recorded, event),
+            (Some(_), Entry::Made { .. }) => impossible("the engine was made before"),
+            (Some(engine), Entry::Applied { input, .. }) => match refusal(engine, input) {
+                Some(why) => impossible(why),
+                None => {
+                    let outcome = engine.apply(now, input.clone(), &mut Dispatch::Idle);
+                    compare(recorded, Some(Entry::Applied { input: input.clone(), outcome }))
+                }
             },
         };
-        outcome.map_err(|how| self.deviation(how))
+        compared.map_err(|how| self.deviation(how))
     }
 
-    /// The recording is at its end: nothing is left that the engine reports beyond it. Returns the number of
-    /// entries. Not to be asked of a recording that was cut off, which may lack the last events.
+    /// Ends the replay: the engine must have no event left that the recording lacks. Returns the number of
+    /// entries. Do not call it for a recording that was cut off, which may lack the last events.
     ///
     /// # Errors
-    /// If something is left.
+    /// If the engine has an event left.
     pub fn finish(mut self) -> Result<u64, Deviation> {
         match self.engine.as_mut().and_then(Engine::poll_event) {
             None => Ok(self.entries),
@@ -103,7 +111,7 @@ impl Replay {
         }
     }
 
-    /// How many entries it was told.
+    /// How many entries were replayed.
     pub const fn entries(&self) -> u64 {
         self.entries
     }
@@ -125,85 +133,33 @@ fn compare(recorded: &Entry, replayed: Option<Entry>) -> Result<(), Box<How>> {
     Err(Box::new(How::Decided { recorded: Some(recorded.clone()), replayed }))
 }
 
-/// Tells the engine what the entry says; the entry that it would write now.
-fn tell(engine: &mut Engine, now: Instant, recorded: &Entry) -> Entry {
-    match recorded {
-        Entry::Made { .. } | Entry::Reported(_) => unreachable!("taken care of before"),
-        Entry::ConfigSet { config, .. } => {
-            engine.set_config(now, *config);
-            Entry::ConfigSet { config: *config, timeout: engine.poll_timeout() }
-        }
-        Entry::VolumeAdded { config, .. } => {
-            Entry::VolumeAdded { config: config.clone(), id: engine.add_volume(now, config.clone()) }
-        }
-        Entry::VolumeSet { id, config } => {
-            engine.set_volume(now, *id, config.clone());
-            recorded.clone()
-        }
-        Entry::VolumeRemoved { id } => {
-            engine.remove_volume(now, *id);
-            recorded.clone()
-        }
-        Entry::Granted { grants, .. } => {
-            engine.handle_grants(now, grants.clone());
-            Entry::Granted { grants: grants.clone(), timeout: engine.poll_timeout() }
-        }
-        Entry::FallbackSet { volumes } => {
-            engine.set_fallback(now, volumes.clone());
-            recorded.clone()
-        }
-        Entry::Submitted { request, .. } => {
-            Entry::Submitted { request: *request, id: engine.handle_submit(now, *request) }
-        }
-        Entry::Dispatched(_) => Entry::Dispatched(Answer::from(engine.poll_dispatch(now))),
-        Entry::Completed { id, ok } => {
-            engine.handle_complete(now, *id, *ok);
-            recorded.clone()
-        }
-        Entry::Replied { id } => {
-            engine.handle_reply(now, *id);
-            recorded.clone()
-        }
-        Entry::Aborted { id, .. } => Entry::Aborted { id: *id, gone: engine.handle_abort(now, *id) },
-        Entry::TimedOut { .. } => {
-            engine.handle_timeout(now);
-            Entry::TimedOut { timeout: engine.poll_timeout() }
-        }
-    }
-}
-
-/// Why the engine must not be told this, if so.
-fn refusal(engine: &mut Engine, entry: &Entry) -> Option<&'static str> {
+/// Why the engine must not get this input, if it must not.
+fn refusal(engine: &mut Engine, input: &Input) -> Option<&'static str> {
     let mut stage = |id: IoId| engine.stage(id);
-    match entry {
-        Entry::Made { .. } => Some("the engine was made before"),
-        Entry::ConfigSet { config, .. } => broken(config),
-        Entry::Completed { id, .. } if !matches!(stage(*id), Some(Stage::AtDevice { .. })) => {
+    match input {
+        Input::SetConfig(config) => broken(config),
+        Input::Complete { id, .. } if !matches!(stage(*id), Some(Stage::AtDevice { .. })) => {
             Some("the request is not at the device")
         }
-        Entry::Replied { id } if !matches!(stage(*id), Some(Stage::Done { .. })) => {
+        Input::Reply { id } if !matches!(stage(*id), Some(Stage::Done { .. })) => {
             Some("the device has not finished the request")
         }
-        Entry::VolumeSet { id, .. } | Entry::VolumeRemoved { id } if !engine.has_volume(*id) => {
+        Input::SetVolume { id, .. } | Input::RemoveVolume { id } if !engine.has_volume(*id) => {
             Some("there is no such volume")
         }
-        Entry::Submitted { request, .. } if !engine.has_volume(request.volume) => {
-            Some("there is no such volume")
-        }
-        Entry::VolumeAdded { config, .. } if !config.port_of.is_none_or(|of| engine.has_first_port(of)) => {
+        Input::Submit(request) if !engine.has_volume(request.volume) => Some("there is no such volume"),
+        Input::AddVolume(config) if !config.port_of.is_none_or(|of| engine.has_first_port(of)) => {
             Some("there is no such volume to be a port of")
         }
-        Entry::Granted { .. } | Entry::FallbackSet { .. } if !engine.is_leased() => {
-            Some("the pool is not leased")
-        }
-        Entry::VolumeRemoved { id } if engine.outstanding(*id) > 0 => {
+        Input::Grants(_) | Input::SetFallback(_) if !engine.is_leased() => Some("the pool is not leased"),
+        Input::RemoveVolume { id } if engine.outstanding(*id) > 0 => {
             Some("the volume has requests outstanding")
         }
         _ => None,
     }
 }
 
-/// What is wrong with a configuration, if anything is: the panics of [`Engine::new`].
+/// What is wrong with a configuration, if [`Engine::new`] would panic at it.
 fn broken(config: &EngineConfig) -> Option<&'static str> {
     let (period, growth) = match config.control {
         Control::None => (Span::MAX, 1.0),

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use weir_engine::{Deviation, Entry, Replay};
+use weir_engine::{Deviation, Entry, Input, Outcome, Replay};
 use weir_model::{Instant, Span};
 use weir_recording::{Ending, ReadError, Reader};
 
@@ -58,13 +58,15 @@ fn replay(path: &Path) -> Result<(), Failure> {
     let (mut first, mut alive) = (None, 0_u64);
     while let Some((now, entry)) = reader.next_entry().map_err(unreadable)? {
         first.get_or_insert(now);
-        alive = match entry {
-            Entry::Submitted { .. } | Entry::VolumeAdded { .. } => alive + 1,
-            Entry::Replied { .. } | Entry::Aborted { gone: true, .. } | Entry::VolumeRemoved { .. } => {
-                alive.saturating_sub(1)
-            }
-            _ => alive,
-        };
+        if let Entry::Applied { input, outcome } = &entry {
+            alive = match (input, outcome) {
+                (Input::Submit(_) | Input::AddVolume(_), _) => alive + 1,
+                (Input::Reply { .. } | Input::RemoveVolume { .. }, _) | (_, Outcome::Aborted(true)) => {
+                    alive.saturating_sub(1)
+                }
+                _ => alive,
+            };
+        }
         if alive > MOST {
             return Err(Failure::Runtime(anyhow!(
                 "{}: the recording makes no sense: found more than {MOST} requests and volumes at a time; accepted: no more",
