@@ -3,14 +3,20 @@
 use std::process::Command;
 
 fn main() {
-    // Cargo runs this script after a commit, not after each change of a file outside this crate.
-    println!("cargo:rerun-if-changed=../../.git/logs/HEAD");
+    // Cargo runs this script after a commit, not after each change of a file outside this crate. Git says
+    // where the file is: a work tree beside the first has it elsewhere. Cargo takes a file that is missing for
+    // a change, so each build would compile this crate anew.
+    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo:rerun-if-changed={log}");
+    }
     println!("cargo:rerun-if-changed=build.rs");
-    let described = Command::new("git").args(["describe", "--always", "--dirty", "--tags"]).output();
-    let commit = described
-        .ok()
-        .filter(|output| output.status.success())
-        .and_then(|output| String::from_utf8(output.stdout).ok())
-        .map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned());
+    let commit = git(&["describe", "--always", "--dirty", "--tags"]).unwrap_or_else(|| "unknown".to_owned());
     println!("cargo:rustc-env=WEIR_COMMIT={commit}");
+}
+
+/// What git prints; nothing without git, or outside a repository.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
 }
