@@ -4,8 +4,8 @@ use std::process::Command;
 
 fn main() {
     // Cargo runs this script after a commit, not after each change of a file outside this crate. Git says
-    // where the file is: a work tree beside the first has it elsewhere. Cargo takes a file that is missing for
-    // a change, so each build would compile this crate anew.
+    // where the file is: a work tree beside the first has it elsewhere. Cargo takes a missing file for a
+    // change, so each build would compile this crate anew.
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
         println!("cargo:rerun-if-changed={log}");
     }

@@ -14,10 +14,10 @@ mod failure;
 pub mod fuzzing;
 mod lease_link;
 mod log;
-mod recording;
 mod server;
 mod simulated_pool;
 mod table;
+mod traces;
 mod verbs;
 
 use std::process::ExitCode;

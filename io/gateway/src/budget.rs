@@ -21,6 +21,9 @@
 //! The sum of what is handed out and held never exceeds the total. After a reload has made the total or a
 //! part smaller, what was handed out before stays so; nothing more is handed out until the sum fits again.
 
+//!
+//! What *one connection* may have in flight is bounded where a request is let in: `Memory::admit`.
+
 use slab::Slab;
 use weir_sched::{Chain, SlotChains};
 

@@ -1,4 +1,13 @@
 //! A law is a step from an observation to a setting.
+//!
+//! A new law is a file or a room of this crate. These places connect it:
+//!
+//! | place | what is added |
+//! |---|---|
+//! | `pure/engine/src/config.rs` | a variant of `Control`, with the law's configuration |
+//! | `pure/engine/src/loops.rs` and `loops/` | a loop that makes the observation and puts the setting in force |
+//! | `pure/status/src/words.rs` | its word, `ControlKind` |
+//! | `weir/src/config/pool.rs`, `weir/src/compose.rs` | its keys, and how they become the configuration |
 
 use weir_model::Instant;
 

@@ -8,19 +8,21 @@
 //! **The law** is a chain of steps, once in each control interval. For each application, it finds:
 //!
 //! - `y`, how much of its target the application got (`observation.rs`);
-//! - by how much `y` grows with its allocation (`slope.rs`, equations 1 and 2), and how much of that the
-//!   application used (`usage.rs`);
+//! - by how much `y` grows with its allocation (`slope.rs`, equations 1 and 2);
+//! - how much of its allocation the application used (`usage.rs`);
 //! - whether the application falls short though it cannot use more (`hindered.rs`);
 //! - how much it requires (`requirement.rs`, equation 3);
 //! - what it gets beside the others (`arbiter.rs`, and the linear program in `program.rs`);
-//! - at which ports (`port_allocator.rs`, equation 4).
+//! - at which ports (`port_allocator.rs`, equation 4; `rate_split.rs` does the same for an operator's
+//!   limits).
 //!
 //! Each of these files says where it differs from the paper. `interval.rs` says what is known of an
 //! application from one interval to the next, and how a new one begins.
 //!
 //! **Whole and not.** Allocations are held as fractions, and granted as whole numbers that are at most one
-//! request away. As a whole number, an allocation in a small array could not move by 5 %. How an application
-//! used its allocation is judged by the whole number that it was granted.
+//! request away. A step is at most 5 % of the total, which in a small array is less than one request: a
+//! whole number could not move. How an application used its allocation is judged by the whole number that it
+//! was granted.
 
 mod arbiter;
 mod claim;

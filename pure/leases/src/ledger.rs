@@ -5,7 +5,8 @@
 //! and every grant sent since. Example: 10 was acknowledged, then 6 and 8 were sent: the ledger counts 10
 //! until 6 or 8 is acknowledged. So a cut makes room only when it is acknowledged, or when the lease of the
 //! larger grant is over. A raise is sent only as far as there is room. If the ledger counted the last grant
-//! sent, two gateways could hold the same place: the raise of one may overtake the cut of the other.
+//! sent, two gateways could hold the same request of the total: the raise of one may overtake the cut of the
+//! other.
 //!
 //! The ledger does this for the total and for the limits of each volume. Against the total, it counts the
 //! most that any *one* message grants to all volumes of a gateway together.

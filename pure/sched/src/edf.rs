@@ -10,10 +10,12 @@
 //!    volume that is past due does not pass its own two gates: they are limits set for it, and not means to
 //!    protect it.
 //!
-//! **Background** volumes have no `due_after`: nothing is promised to them, or they offer more than was. They
-//! are never past due. A background request goes when the depth gate is open and no promised request could go
-//! instead. Background volumes take turns. In the order of arrival, a volume that always has a thousand
-//! requests waiting would keep another from the device for as long as these take.
+//! **Background** volumes have no `due_after`: nothing is promised to them, or they offer more than their
+//! SLO covers. Under Maestro's law all volumes are background, because that law sets no deadlines; there the
+//! depth gate never shuts. Background volumes are never past due. A background request goes when the depth
+//! gate is open and no promised request could go instead. Background volumes take turns. In the order of
+//! arrival, a volume that always has a thousand requests waiting would keep another from the device for as
+//! long as these take.
 //!
 //! **The lane.** Promised work can keep the depth gate shut for ever. So there is one exception: while no
 //! background request is at the device, one may pass the shut gate, as often as their share of the device's

@@ -17,8 +17,8 @@ use weir_model::Span;
 
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::recording::{self, print_remarks, replay_bar};
 use crate::simulated_pool::{SimulatedPool, simulated_pool};
+use crate::traces::{self, print_remarks, replay_bar};
 
 pub(crate) mod decisions;
 mod real;
@@ -40,7 +40,7 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "NAME")]
     volume: Option<String>,
     /// How many times faster than recorded
-    #[arg(long, default_value = "1x", value_parser = recording::speed)]
+    #[arg(long, default_value = "1x", value_parser = traces::speed)]
     speed: f64,
     /// In simulated time, or in real time through a gateway of its own. That gateway's volumes are empty at
     /// first, and gone afterwards
@@ -51,10 +51,10 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "URI", conflicts_with = "volume")]
     server: Option<Target>,
     /// The format of the trace: csv, msr, spc, blkparse, iolog [default: recognised]
-    #[arg(long, value_parser = recording::format)]
+    #[arg(long, value_parser = traces::format)]
     format: Option<Format>,
     /// End the replay after this time [default: with the trace]
-    #[arg(long, value_parser = recording::duration)]
+    #[arg(long, value_parser = traces::duration)]
     duration: Option<Span>,
     /// Count and list lines that cannot be read, instead of ending at the first
     #[arg(long)]
@@ -125,7 +125,7 @@ fn plan(arguments: &ReplayArguments) -> Result<Plan, Failure> {
         speed: arguments.speed,
         duration: arguments.duration,
     };
-    let survey = recording::survey(&recording)?;
+    let survey = traces::survey(&recording)?;
     Ok(Plan { recording, survey, config, volume, size })
 }
 

@@ -18,8 +18,8 @@ use weir_model::Span;
 
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::recording::{self, print_remarks, replay_bar};
 use crate::simulated_pool::{SimulatedPool, simulated_pool};
+use crate::traces::{self, print_remarks, replay_bar};
 
 mod report;
 
@@ -42,10 +42,10 @@ pub(crate) struct WhatIfArguments {
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
     /// How many times faster than recorded, for traces without an @SPEED of their own
-    #[arg(long, default_value = "1x", value_parser = recording::speed)]
+    #[arg(long, default_value = "1x", value_parser = traces::speed)]
     speed: f64,
     /// End after this time [default: with the longest trace]
-    #[arg(long, value_parser = recording::duration)]
+    #[arg(long, value_parser = traces::duration)]
     duration: Option<Span>,
     /// Count and list lines of traces that cannot be read, instead of ending at the first
     #[arg(long)]
@@ -140,7 +140,7 @@ impl Loads {
                 speed: speed.unwrap_or(arguments.speed),
                 duration: arguments.duration,
             };
-            let survey = recording::survey(&recording)?;
+            let survey = traces::survey(&recording)?;
             print_remarks(path, &survey.remarks)?;
             duration = duration.max(survey.duration);
             recordings.insert(volume.clone(), recording);
@@ -200,7 +200,7 @@ impl FromStr for TraceArgument {
             return Err(accepted());
         }
         // A path may contain an @. Only a text that is a speed counts as one.
-        let (path, speed) = match path.rsplit_once('@').map(|(path, text)| (path, recording::speed(text))) {
+        let (path, speed) = match path.rsplit_once('@').map(|(path, text)| (path, traces::speed(text))) {
             Some((path, Ok(speed))) if !path.is_empty() => (path, Some(speed)),
             _ => (path, None),
         };
