@@ -14,7 +14,7 @@ use crate::{BlockError, Buffer};
 /// ends.
 pub(crate) const MAX_EXTENTS: usize = 512;
 
-/// The driver's own name for a request; unique among the requests at one [`Ring`](crate::Ring).
+/// The driver's own name for a request; unique among the requests at one [`Reactor`](crate::Reactor).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Token(pub u64);
 
@@ -90,9 +90,9 @@ pub trait BlockDevice: fmt::Debug {
     /// Pushes what is done by `now`; a call that comes late catches up.
     fn poll_finished(&mut self, now: Instant, finished: &mut Vec<Finished>);
 
-    /// When [`poll_finished`](Self::poll_finished) is to be called next; `None` if it need not be (and the
-    /// [`Ring`](crate::Ring) tells of the rest). To be asked again after each call of the device and of the
-    /// ring. [`Instant::FAR_FUTURE`] for a device that waits for the ring.
+    /// When [`poll_finished`](Self::poll_finished) is to be called next; `None` if it need not be, because
+    /// the [`Reactor`](crate::Reactor) tells of all that finishes. To be asked again after each call of the
+    /// device and of the reactor. [`Instant::FAR_FUTURE`] for a device that waits for the reactor.
     fn poll_timeout(&self) -> Option<Instant>;
 
     /// Whether changes that were answered, and that no flush has made durable, may be lost since this was

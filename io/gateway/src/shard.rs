@@ -1,9 +1,9 @@
-//! A shard: one thread with its runtime, its ring, its pools and the connections to their volumes.
+//! A shard: one thread with its runtime, its reactor, its pools and the connections to their volumes.
 //!
 //! Everything of a pool lives on one thread, so that nothing on the path of a request is shared, locked or
 //! sent over a channel. One task for each connection reads and parses; one task, the driver, does the rest in
 //! turns: wait for one event, hand it to the engines, drain everything that they have to say, repeat. What a
-//! turn makes possible is done once for all of it: one submission to the ring, one `writev` for each
+//! turn makes possible is done once for all of it: one submission to the reactor, one `writev` for each
 //! connection.
 //!
 //! | file | what it does |
@@ -22,7 +22,7 @@
 use std::task::Waker;
 
 use slab::Slab;
-use weir_backend::{Attach, BlockDevice, BufferPool, Device, Finished, Ring, Token};
+use weir_backend::{Attach, BlockDevice, BufferPool, Device, Finished, Reactor, Token};
 use weir_clock::{Alarm, Clock};
 use weir_engine::{Control, Engine, VolumeConfig, WindowReport};
 use weir_model::{Instant, IoId, Span, VolumeId};
@@ -71,7 +71,7 @@ const LINGER: Span = Span::from_secs(2);
 pub(crate) struct Shard {
     clock: Clock,
     alarm: Alarm,
-    ring: Ring,
+    reactor: Reactor,
     attach: Attach,
     buffers: BufferPool,
     budget: Budget,
@@ -181,7 +181,7 @@ struct Pending {
     charge: Charge,
 }
 
-/// A request's name at the ring and the devices: its pool and its slot.
+/// A request's name at the reactor and the devices: its pool and its slot.
 fn request_token(pool: usize, slot: u32) -> Token {
     Token((pool as u64) << 32 | u64::from(slot))
 }
@@ -210,12 +210,19 @@ fn named(token: Token) -> Named {
 }
 
 impl Shard {
-    fn new(clock: Clock, alarm: Alarm, ring: Ring, limits: Limits, budget: u64, estate: Estate) -> Self {
+    fn new(
+        clock: Clock,
+        alarm: Alarm,
+        reactor: Reactor,
+        limits: Limits,
+        budget: u64,
+        estate: Estate,
+    ) -> Self {
         Self {
             clock,
             alarm,
-            attach: Attach::new(ring.clone()),
-            ring,
+            attach: Attach::new(reactor.clone()),
+            reactor,
             buffers: BufferPool::new(),
             budget: Budget::new(budget),
             limits,

@@ -45,7 +45,7 @@ impl Shard {
         self.begin_next_pieces(self.clock.now());
         self.handle_timeouts(self.clock.now());
         for _ in 0..PASSES {
-            self.ring.poll_finished(cx, &mut self.finished);
+            self.reactor.poll_finished(cx, &mut self.finished);
             let now = self.clock.now();
             self.handle_finished(now);
             self.dispatch(now);
@@ -57,7 +57,7 @@ impl Shard {
             // A submission takes some microseconds for each request. Nobody's few replies wait for that; the
             // most do, as the device would be idle while they are written.
             self.send_replies(1);
-            if !self.ring.submit() {
+            if !self.reactor.submit() {
                 self.wake_driver(); // the kernel is short of memory: try again after the others
             }
         }
