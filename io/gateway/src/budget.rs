@@ -26,6 +26,10 @@ use weir_sched::{Chain, SlotChains};
 
 use crate::exports::LARGEST_REQUEST;
 
+mod debt;
+
+use debt::{Debt, Lender};
+
 /// Bytes charged for a request on top of its data: its entries in the tables of gateway and engine.
 pub(crate) const REQUEST_OVERHEAD: u64 = 512;
 
@@ -54,30 +58,30 @@ pub(crate) enum Part {
     Nothing,
 }
 
-/// What a request holds, and of what.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What a request holds: bytes of the budget, or of its connection's reserve.
+///
+/// A charge is handed on by value, from the request to its reply, and ends in [`Budget::give_back`]. So it
+/// cannot be given back twice, and a debug build panics where a charge is lost.
+#[must_use = "a charge is given back to its budget"]
+#[derive(Debug)]
 pub(crate) struct Charge {
     /// No more than [`LARGEST`]; small, as it is in tables that each request goes through.
     bytes: u32,
     owner: OwnerId,
     /// It is of the connection's reserve, and not of the budget.
     is_reserve: bool,
+    debt: Debt,
 }
 
 impl Charge {
     /// The part taken from the reserve of the connection.
-    pub(crate) fn reserve(self) -> u64 {
+    pub(crate) fn reserve(&self) -> u64 {
         if self.is_reserve { self.bytes() } else { 0 }
     }
 
     /// The bytes held.
-    pub(crate) fn bytes(self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes.into()
-    }
-
-    fn new(bytes: u64, owner: OwnerId, is_reserve: bool) -> Self {
-        let bytes = u32::try_from(bytes).expect("no request is charged more than the largest, of 32 MiB");
-        Self { bytes, owner, is_reserve }
     }
 }
 
@@ -103,6 +107,7 @@ pub(crate) struct Budget {
     line: Chain,
     /// Volumes with requests that wait, of whose part something was given back.
     eased: Vec<OwnerId>,
+    lender: Lender,
 }
 
 #[derive(Debug)]
@@ -154,6 +159,7 @@ impl Budget {
             places: SlotChains::new(),
             line: Chain::EMPTY,
             eased: Vec::new(),
+            lender: Lender::default(),
         }
     }
 
@@ -272,7 +278,7 @@ impl Budget {
         }
         if reserve_used + bytes <= RESERVE {
             self.forget(connection);
-            return Some(Charge::new(bytes, owner, true));
+            return Some(self.charge(owner, bytes, true));
         }
         self.wait(Waiter { connection, owner, bytes });
         None
@@ -303,17 +309,20 @@ impl Budget {
 
     /// Gives back what a request held; returns how much of it belongs to the connection's reserve.
     pub(crate) fn give_back(&mut self, charge: Charge) -> u64 {
-        if charge.is_reserve || charge.bytes == 0 {
-            return charge.reserve();
+        let Charge { bytes, owner: id, is_reserve, debt } = charge;
+        debt.pay();
+        let bytes = u64::from(bytes);
+        if is_reserve {
+            return bytes;
         }
-        let owner = self.owners.get_mut(charge.owner.0 as usize).expect(STAYS);
-        let left = owner.used.checked_sub(charge.bytes()).expect("nobody gives back more than was taken");
+        let owner = self.owners.get_mut(id.0 as usize).expect(STAYS);
+        let left = owner.used.checked_sub(bytes).expect("nobody gives back more than was taken");
         self.shared_used -= owner.beyond(owner.used) - owner.beyond(left);
-        self.used -= charge.bytes();
+        self.used -= bytes;
         owner.used = left;
         if !owner.waiting.is_empty() && !owner.is_eased {
             owner.is_eased = true;
-            self.eased.push(charge.owner);
+            self.eased.push(id);
         }
         0
     }
@@ -351,12 +360,17 @@ impl Budget {
             && self.used + self.held + bytes <= self.total
     }
 
+    fn charge(&self, owner: OwnerId, bytes: u64, is_reserve: bool) -> Charge {
+        let bytes = u32::try_from(bytes).expect("no request is charged more than the largest, of 32 MiB");
+        Charge { bytes, owner, is_reserve, debt: self.lender.lend() }
+    }
+
     fn hand_out(&mut self, id: OwnerId, bytes: u64) -> Charge {
         let owner = self.owners.get_mut(id.0 as usize).expect(STAYS);
         self.shared_used += owner.beyond(owner.used + bytes) - owner.beyond(owner.used);
         owner.used += bytes;
         self.used += bytes;
-        Charge::new(bytes, id, false)
+        self.charge(id, bytes, false)
     }
 }
 

@@ -94,7 +94,9 @@ impl Shard {
             pool.volume(connection.volume).losses.leave(witness);
         }
         connection.output.abandon(&mut self.buffers, |Reply { request, charge, .. }| {
-            budget.give_back(charge);
+            if let Some(charge) = charge {
+                budget.give_back(charge);
+            }
             if let (Some(pool), Some(id)) = (&mut pool, request) {
                 pool.engine.handle_reply(now, id);
             }
@@ -323,7 +325,7 @@ impl Shard {
             for pending in self.abort_queued(now, key) {
                 let connection = &mut self.connections[key];
                 let (output, session) = (&mut connection.output, &connection.session);
-                let ends = Reply { charge: pending.charge, ..Reply::default() };
+                let ends = Reply { charge: Some(pending.charge), ..Reply::default() };
                 reply::push_error(output, session, pending.command.cookie, NbdError::Shutdown, ends);
                 pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
                 self.touch(key);

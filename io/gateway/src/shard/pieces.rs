@@ -86,7 +86,7 @@ impl Shard {
             match self.connection(id) {
                 None => drop(self.budget.give_back(charge)),
                 Some(connection) if gives_up => {
-                    let ends = Reply { charge, ..Reply::default() };
+                    let ends = Reply { charge: Some(charge), ..Reply::default() };
                     let (output, session) = (&mut connection.output, &connection.session);
                     reply::push_error(output, session, command.cookie, NbdError::Shutdown, ends);
                     self.touch(id.key);

@@ -177,7 +177,7 @@ impl Shard {
             return;
         };
         connection.output.prepare(&mut self.spares);
-        let ends = Reply { request: Some(pending.id), charge: pending.charge, tells };
+        let ends = Reply { request: Some(pending.id), charge: Some(pending.charge), tells };
         let recycled = reply::push(&mut connection.output, &connection.session, &pending.command, done, ends);
         recycled.into_iter().for_each(|buffer| self.buffers.put(buffer));
         connection.touch(&mut self.touched);
@@ -213,8 +213,10 @@ impl Shard {
         let mut pool = self.pools.get_mut(connection.pool);
         for Reply { request, charge, tells } in self.ended.drain(..) {
             connection.requests -= 1;
-            connection.bytes -= charge.bytes();
-            connection.reserve_used -= self.budget.give_back(charge);
+            if let Some(charge) = charge {
+                connection.bytes -= charge.bytes();
+                connection.reserve_used -= self.budget.give_back(charge);
+            }
             if let (Some(pool), Some(id)) = (&mut pool, request) {
                 pool.engine.handle_reply(now, id);
             }
