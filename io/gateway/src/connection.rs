@@ -113,6 +113,13 @@ impl Connection {
         }
     }
 
+    /// A request has got its room.
+    pub(crate) fn begin_request(&mut self, charge: &Charge) {
+        self.requests += 1;
+        self.bytes += charge.bytes();
+        self.reserve_used += charge.reserve();
+    }
+
     /// Answers with an error once `left` bytes more have gone by.
     pub(crate) fn skip(&mut self, now: Instant, left: u32, cookie: u64, error: NbdError) {
         let pace = Pace::new(now, gone_by(left));

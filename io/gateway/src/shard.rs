@@ -13,6 +13,7 @@
 //! | `turn` | the driver's turn: completions, dispatch, submission, replies |
 //! | `lifecycle` | connections come and go; volumes retire |
 //! | `loss` | changes that may be lost, and who is told |
+//! | `memory` | buffers for data, and the budget that says who may hold how much |
 //! | `command` | what the gateway's handle asks of a shard |
 //! | `ports` | where listeners are ports: several volumes of the engine that are one |
 //! | `explain` | what a law that shares out concurrency decided, and why |
@@ -22,17 +23,17 @@
 use std::task::Waker;
 
 use slab::Slab;
-use weir_backend::{Attach, BlockDevice, BufferPool, Device, Finished, Reactor, Token};
+use weir_backend::{Attach, BlockDevice, Device, Finished, Reactor, Token};
 use weir_clock::{Alarm, Clock};
 use weir_engine::{Control, Engine, VolumeConfig, WindowReport};
 use weir_model::{Instant, IoId, Span, VolumeId};
 use weir_nbd::Command as NbdCommand;
 use weir_sched::{Chain, SlotChains};
 
-use crate::budget::{Budget, Charge, OwnerId};
+use crate::budget::{Charge, OwnerId};
 use crate::connection::{Connection, ConnectionId};
 use crate::loss::{Estate, Flush, Losses};
-use crate::output::{Reply, Spares};
+use crate::output::Reply;
 use crate::spec::Limits;
 use crate::stats::VolumeStats;
 
@@ -40,6 +41,7 @@ mod command;
 mod explain;
 mod lifecycle;
 mod loss;
+mod memory;
 mod pieces;
 mod port;
 mod ports;
@@ -49,6 +51,7 @@ mod turn;
 mod unflushed;
 
 use explain::Intervals;
+use memory::Memory;
 use pieces::Unfinished;
 use turn::Quota;
 use unflushed::Unflushed;
@@ -73,8 +76,8 @@ pub(crate) struct Shard {
     alarm: Alarm,
     reactor: Reactor,
     attach: Attach,
-    buffers: BufferPool,
-    budget: Budget,
+    /// Before all that holds charges, which are owed to it.
+    memory: Memory,
     limits: Limits,
     pools: Slab<Pool>,
     connections: Slab<Connection>,
@@ -90,8 +93,6 @@ pub(crate) struct Shard {
     finished: Vec<Finished>,
     /// Replies that one connection has written to their end; empty but for that moment.
     ended: Vec<Reply>,
-    /// Queues of replies that are empty.
-    spares: Spares,
     /// What volumes that were removed still had to tell.
     estate: Estate,
     /// Requests whose next piece begins in the next turn.
@@ -223,8 +224,7 @@ impl Shard {
             alarm,
             attach: Attach::new(reactor.clone()),
             reactor,
-            buffers: BufferPool::new(),
-            budget: Budget::new(budget),
+            memory: Memory::new(&limits, budget),
             limits,
             pools: Slab::new(),
             connections: Slab::new(),
@@ -237,7 +237,6 @@ impl Shard {
             touched: Vec::new(),
             finished: Vec::new(),
             ended: Vec::new(),
-            spares: Spares::default(),
             estate,
             unfinished: Vec::new(),
             gives_up: false,

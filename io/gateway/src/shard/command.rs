@@ -3,16 +3,14 @@
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 use weir_backend::{FaultRule, Opened};
-use weir_engine::{Control, Engine, EngineConfig, Recorder, VolumeConfig};
+use weir_engine::{Engine, EngineConfig, Recorder, VolumeConfig};
 use weir_model::VolumeId;
 use weir_nbd::Session;
 use weir_sched::{Chain, SlotChains};
 
 use super::{Intervals, Pool, Quota, Shard, Unflushed, Volume};
-use crate::budget::Part;
 use crate::connection::ConnectionId;
 use crate::front::Permit;
-use crate::memory::is_promised;
 use crate::port::{Observations, PortTerms};
 use crate::sharing::{Explanation, VolumeSharing};
 use crate::spec::Limits;
@@ -122,7 +120,7 @@ impl Shard {
                 pool.in_flight_peak = None;
                 pool.dirty = true;
                 for volume in pool.volumes.iter().flatten().filter(|volume| volume.retiring.is_none()) {
-                    self.budget.set_part(volume.owner, part(&pool.control, &volume.config));
+                    self.memory.set_volume(volume.owner, &pool.control, &volume.config);
                 }
             }
             Command::ClosePool { pool } => self.close_pool(pool),
@@ -135,7 +133,7 @@ impl Shard {
             Command::RemoveVolume { pool, volume, done } => self.retire(pool, volume, done),
             Command::SetLimits { limits, budget } => {
                 self.limits = limits;
-                self.budget.set_total(budget);
+                self.memory.set_limits(&limits, budget);
             }
             Command::Status { answer } => {
                 let _ = answer.send(self.status());
@@ -192,7 +190,7 @@ impl Shard {
 
     fn add_volume(&mut self, pool: usize, new: NewVolume) -> VolumeId {
         let device = new.opened.attach(&mut self.attach, new.faults);
-        let owner = self.budget.add_owner(part(&self.pools[pool].control, &new.config));
+        let owner = self.memory.add_volume(&self.pools[pool].control, &new.config);
         let now = self.clock.now();
         let pool = &mut self.pools[pool];
         let id = pool.engine.add_volume(now, new.config.clone());
@@ -231,7 +229,7 @@ impl Shard {
         pool.engine.set_volume(now, volume, config.clone());
         pool.dirty = true;
         let id = volume;
-        self.budget.set_part(pool.volume(id).owner, part(&pool.control, &config));
+        self.memory.set_volume(pool.volume(id).owner, &pool.control, &config);
         let volume = pool.volume(id);
         volume.config = config;
         volume.device.set_faults(now, faults, &mut self.finished);
@@ -244,11 +242,6 @@ impl Shard {
         let stays = |pool: &Pool| !pool.closing;
         self.pools.iter().map(|(_, pool)| pool).filter(|pool| stays(pool)).map(pool_status).collect()
     }
-}
-
-/// The part of the memory that a volume owns.
-fn part(control: &Control, volume: &VolumeConfig) -> Part {
-    if is_promised(control, volume) { Part::Promised } else { Part::Equal }
 }
 
 fn pool_status(pool: &Pool) -> PoolStatus {

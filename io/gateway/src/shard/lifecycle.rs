@@ -4,12 +4,10 @@ use std::rc::Rc;
 
 use weir_backend::{BlockDevice, BlockError, DeviceRequest, Finished};
 use weir_model::{Instant, IoKind, VolumeId};
-use weir_nbd::{Command, NbdError};
+use weir_nbd::NbdError;
 use weir_sched::Chain;
 
-use super::receive::beyond_scarce;
 use super::{LINGER, NewConnection, Pending, SWEEP_PERIOD, Shard, last_flush_token, request_token};
-use crate::budget::Part;
 use crate::connection::{Connection, ConnectionId, Incoming, Phase};
 use crate::output::{Output, Reply};
 use crate::reply;
@@ -37,11 +35,10 @@ impl Shard {
                 return None;
             }
         };
-        self.budget.hold(beyond_scarce(new.rest.len())); // the connection's backlog
         let entry = self.connections.vacant_entry();
         let id = ConnectionId { key: entry.key(), serial: self.next_serial };
         self.next_serial += 1;
-        self.budget.join(volume.owner, id.key);
+        self.memory.add_connection(volume.owner, id.key, new.rest.len());
         entry.insert(Connection {
             id,
             peer: new.peer,
@@ -74,8 +71,8 @@ impl Shard {
     /// Ends a connection. What it has queued is given up; what is at a device finishes without an answer.
     pub(super) fn close(&mut self, key: usize, reason: &'static str) {
         for pending in self.abort_queued(self.clock.now(), key) {
-            self.budget.give_back(pending.charge);
-            pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
+            self.memory.give_back(pending.charge);
+            self.memory.recycle(pending.buffer);
         }
         self.abandon_at_device(key);
         let mut connection = self.connections.remove(key);
@@ -87,25 +84,20 @@ impl Shard {
             "disconnected"
         );
         connection.wake();
-        self.budget.release(beyond_scarce(connection.backlog.len()));
         let now = self.clock.now();
-        let (budget, mut pool) = (&mut self.budget, self.pools.get_mut(connection.pool));
-        if let (Some(pool), Some(witness)) = (&mut pool, connection.witness) {
+        let mut pool = self.pools.get_mut(connection.pool);
+        if let (Some(pool), Some(witness)) = (&mut pool, connection.witness.take()) {
             pool.volume(connection.volume).losses.leave(witness);
         }
-        connection.output.abandon(&mut self.buffers, |Reply { request, charge, .. }| {
-            if let Some(charge) = charge {
-                budget.give_back(charge);
-            }
+        self.memory.abandon(&mut connection.output, &mut self.ended);
+        for Reply { request, charge, .. } in self.ended.drain(..) {
+            self.memory.end_request(&mut connection, charge);
             if let (Some(pool), Some(id)) = (&mut pool, request) {
                 pool.engine.handle_reply(now, id);
             }
-        });
-        if let Incoming::Payload { buffer, charge, .. } = connection.incoming {
-            self.buffers.put(buffer);
-            self.budget.give_back(charge);
         }
-        self.budget.leave(connection.owner, key);
+        self.memory.end_unfinished_write(&mut connection);
+        self.memory.remove_connection(&connection);
         self.wake_driver();
     }
 
@@ -207,14 +199,14 @@ impl Shard {
         if is_new {
             self.pools[pool].leaving.push(volume);
         }
-        self.budget.set_part(owner, Part::Nothing);
-        for key in self.budget.connections(owner).collect::<Vec<_>>() {
+        self.memory.retire_volume(owner);
+        for key in self.memory.connections_of(owner) {
             let connection = &mut self.connections[key];
             if connection.phase == Phase::Open {
                 connection.phase = Phase::Retired;
                 connection.wake();
             }
-            self.budget.forget(key); // what waits is refused
+            self.memory.forget(key); // what waits is refused
             self.give_up_write_in_progress(key);
             self.say_goodbye(key);
         }
@@ -223,28 +215,9 @@ impl Shard {
 
     /// A write whose data is still arriving was not accepted yet: it is refused when its data has gone by.
     fn give_up_write_in_progress(&mut self, key: usize) {
-        if let Some((command, left)) = self.drop_unfinished_write(key) {
-            let now = self.clock.now();
-            self.connections[key].skip(now, left, command.cookie, NbdError::Shutdown);
-        }
-    }
-
-    /// Gives back what a write holds whose data is still arriving, if there is one; returns it, and how many
-    /// bytes are to come. It is no longer counted.
-    pub(super) fn drop_unfinished_write(&mut self, key: usize) -> Option<(Command, u32)> {
         let connection = &mut self.connections[key];
-        match std::mem::replace(&mut connection.incoming, Incoming::START) {
-            Incoming::Payload { command, buffer, filled, charge, .. } => {
-                connection.requests -= 1;
-                connection.bytes -= charge.bytes();
-                connection.reserve_used -= self.budget.give_back(charge);
-                self.buffers.put(buffer);
-                Some((command, command.length.saturating_sub(u32::try_from(filled).unwrap_or(u32::MAX))))
-            }
-            other => {
-                connection.incoming = other;
-                None
-            }
+        if let Some((command, left)) = self.memory.end_unfinished_write(connection) {
+            connection.skip(self.clock.now(), left, command.cookie, NbdError::Shutdown);
         }
     }
 
@@ -303,7 +276,7 @@ impl Shard {
             tracing::error!(volume = ended.name, "{OWED}");
         }
         pool.remove_ports(now, &ended.ports);
-        self.budget.remove_owner(ended.owner);
+        self.memory.remove_volume(ended.owner);
         // The device goes before anybody is told, so that its file is free for the next server.
         drop(ended.device);
         // No peer: once, when a volume ends.
@@ -327,7 +300,7 @@ impl Shard {
                 let (output, session) = (&mut connection.output, &connection.session);
                 let ends = Reply { charge: Some(pending.charge), ..Reply::default() };
                 reply::push_error(output, session, pending.command.cookie, NbdError::Shutdown, ends);
-                pending.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
+                self.memory.recycle(pending.buffer);
                 self.touch(key);
             }
             self.abandon_at_device(key);

@@ -84,7 +84,7 @@ impl Shard {
             let Pending { connection: id, command, charge, .. } = pending;
             let gives_up = self.gives_up;
             match self.connection(id) {
-                None => drop(self.budget.give_back(charge)),
+                None => self.memory.give_back(charge),
                 Some(connection) if gives_up => {
                     let ends = Reply { charge: Some(charge), ..Reply::default() };
                     let (output, session) = (&mut connection.output, &connection.session);

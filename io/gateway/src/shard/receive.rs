@@ -4,14 +4,13 @@ use std::io::{IoSliceMut, Result};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use weir_backend::BufferPool;
 use weir_engine::Request;
 use weir_model::Instant;
 use weir_nbd::{Command, CommandKind, NbdError, Parsed, REQUEST_LENGTH, parse_request};
 
 use super::pieces::Piece;
 use super::{Pending, Shard};
-use crate::budget::{Charge, LARGEST, REQUEST_OVERHEAD};
+use crate::budget::Charge;
 use crate::connection::{Connection, ConnectionId, Incoming, Phase};
 use crate::output::Reply;
 use crate::pace::Pace;
@@ -24,13 +23,6 @@ const READS_IN_A_ROW: usize = 8;
 /// large write is not copied either.
 const LARGE_WRITE: usize = 64 * 1024;
 const BEYOND_LARGE_WRITE: usize = 4 * 1024;
-
-/// Bytes read at a time while memory is used up: what cannot be let in has to be kept. So much each
-/// connection may keep beyond the budget.
-const SCARCE_READ: usize = 4 * 1024;
-
-/// The longest reply to a block status, in bytes: of 512 extents, the most that a device tells at a time.
-const BLOCK_STATUS_REPLY: u64 = 512 * 8;
 
 /// What became of a connection that was polled.
 enum Input {
@@ -92,14 +84,14 @@ impl Shard {
         }
         // Taken out, so that the parser can borrow it beside the shard.
         let mut scratch = std::mem::take(&mut self.scratch);
-        let room = if self.budget.may_hold(scratch.len()) { scratch.len() } else { SCARCE_READ };
+        let room = self.memory.room_to_read(scratch.len());
         let input = match read(connection, cx, &mut scratch[..room]) {
             Poll::Pending => Input::Wait,
             Poll::Ready(Err(_)) => Input::Over("the connection broke"),
             Poll::Ready(Ok(None)) => Input::Over("the client closed the connection"),
             Poll::Ready(Ok(Some(length))) => {
                 // Counted before it is parsed: what is let in from its beginning leaves room for its end.
-                self.budget.hold(beyond_scarce(length));
+                self.memory.hold(length);
                 self.parse_held(key, &scratch[..length])
             }
         };
@@ -111,8 +103,8 @@ impl Shard {
     fn parse_held(&mut self, key: usize, input: &[u8]) -> Input {
         let outcome = self.parse(self.clock.now(), key, input);
         let kept = self.connections[key].backlog.len();
-        self.budget.release(beyond_scarce(input.len()) - beyond_scarce(kept));
-        if self.budget.is_waited_for() {
+        self.memory.release(input.len(), kept);
+        if self.memory.is_waited_for() {
             self.wake_driver(); // what is released may be enough for somebody
         }
         outcome
@@ -185,36 +177,20 @@ impl Shard {
             return;
         }
         if connection.phase == Phase::Retired {
-            self.budget.forget(key); // it may have waited for memory
+            self.memory.forget(key); // it may have waited for memory
             let skip = if command.kind == CommandKind::Write { command.length } else { 0 };
             self.skip(now, key, command.cookie, NbdError::Shutdown, skip);
             return;
         }
-        let data = match command.kind {
-            CommandKind::Read | CommandKind::Write => BufferPool::footprint(command.length as usize) as u64,
-            CommandKind::BlockStatus => BLOCK_STATUS_REPLY,
-            _ => 0,
-        };
-        match self.admit(key, data) {
+        match self.memory.admit(connection, &command) {
             Some(charge) => self.let_in(now, key, command, charge),
-            None => self.connections[key].incoming = Incoming::Stalled(command),
+            None => connection.incoming = Incoming::Stalled(command),
         }
-    }
-
-    /// Room for `data` bytes more, within the limits of the connection and of the shard.
-    fn admit(&mut self, key: usize, data: u64) -> Option<Charge> {
-        let connection = &self.connections[key];
-        // The first request always fits: its connection would wait for ever otherwise.
-        if connection.requests > 0 && connection.bytes + data > self.limits.bytes_per_connection {
-            return None;
-        }
-        let bytes = (data + REQUEST_OVERHEAD).min(LARGEST);
-        self.budget.take(connection.owner, key, bytes, connection.reserve_used)
     }
 
     /// Lets those in for whose requests there is room now.
     pub(super) fn let_in_waiting(&mut self) {
-        while let Some((key, charge)) = self.budget.poll_granted() {
+        while let Some((key, charge)) = self.memory.poll_granted() {
             match self.connections.get_mut(key).map(|connection| &mut connection.incoming) {
                 Some(Incoming::Stalled(command)) => {
                     let command = *command;
@@ -223,7 +199,7 @@ impl Shard {
                 }
                 _ => {
                     debug_assert!(false, "who does not wait any more was forgotten");
-                    self.budget.give_back(charge);
+                    self.memory.give_back(charge);
                 }
             }
         }
@@ -232,14 +208,12 @@ impl Shard {
     /// Begins with a request that has what it needs.
     fn let_in(&mut self, now: Instant, key: usize, command: Command, charge: Charge) {
         let connection = &mut self.connections[key];
-        connection.requests += 1;
-        connection.bytes += charge.bytes();
-        connection.reserve_used += charge.reserve();
+        connection.begin_request(&charge);
         if command.kind == CommandKind::Write {
-            let (buffer, pace) = (self.buffers.take(command.length as usize), Pace::new(now, 0));
+            let (buffer, pace) = (self.memory.buffer(command.length), Pace::new(now, 0));
             connection.incoming = Incoming::Payload { command, buffer, filled: 0, charge, pace };
             self.watch(now, key);
-            if self.budget.is_waited_for() {
+            if self.memory.is_waited_for() {
                 self.wake_driver(); // the first in line may have left it, and those behind it may fit
             }
         } else {
@@ -306,11 +280,6 @@ impl Shard {
         self.touch(key);
         self.wake_driver();
     }
-}
-
-/// What of so many bytes is counted as held: those that a connection may keep anyway are not.
-pub(super) fn beyond_scarce(bytes: usize) -> usize {
-    if bytes > SCARCE_READ { bytes } else { 0 }
 }
 
 /// Reads from the socket: first what is missing of a large write, then into `scratch`. Returns how many bytes

@@ -41,7 +41,7 @@ impl Shard {
         self.driver_woken = false;
         while self.alarm.poll_fired(cx).is_ready() {}
         // What tasks let in since the last turn leaves less for buffers that nobody uses.
-        self.buffers.keep_at_most(self.budget.unused());
+        self.memory.trim();
         self.begin_next_pieces(self.clock.now());
         self.handle_timeouts(self.clock.now());
         for _ in 0..PASSES {
@@ -118,7 +118,7 @@ impl Shard {
                 pool.quota.use_up(io.length);
                 let pending = pool.pending.get_mut(io.id.slot).expect("what was submitted is pending");
                 let buffer = match io.kind {
-                    IoKind::Read => Some(self.buffers.take(io.length as usize)),
+                    IoKind::Read => Some(self.memory.buffer(io.length)),
                     _ => pending.buffer.take(),
                 };
                 let request = device_request(index, &io, pending, buffer);
@@ -172,14 +172,14 @@ impl Shard {
         let Some(connection) = connection else {
             // The client has gone; what it asked for was done or not, as it would be after a power cut.
             pool.engine.handle_reply(now, pending.id);
-            self.budget.give_back(pending.charge);
-            done.buffer.into_iter().for_each(|buffer| self.buffers.put(buffer));
+            self.memory.give_back(pending.charge);
+            self.memory.recycle(done.buffer);
             return;
         };
-        connection.output.prepare(&mut self.spares);
+        self.memory.prepare(&mut connection.output);
         let ends = Reply { request: Some(pending.id), charge: Some(pending.charge), tells };
         let recycled = reply::push(&mut connection.output, &connection.session, &pending.command, done, ends);
-        recycled.into_iter().for_each(|buffer| self.buffers.put(buffer));
+        self.memory.recycle(recycled);
         connection.touch(&mut self.touched);
     }
 
@@ -205,18 +205,12 @@ impl Shard {
         connection.touched = false;
         let ended = &mut self.ended;
         let written =
-            connection
-                .output
-                .flush(&connection.stream, &mut self.buffers, &mut self.spares, |reply| ended.push(reply));
+            self.memory.write(&mut connection.output, &connection.stream, |reply| ended.push(reply));
         let now = self.clock.now();
         // Only a connection that is owed nothing outlives its pool.
         let mut pool = self.pools.get_mut(connection.pool);
         for Reply { request, charge, tells } in self.ended.drain(..) {
-            connection.requests -= 1;
-            if let Some(charge) = charge {
-                connection.bytes -= charge.bytes();
-                connection.reserve_used -= self.budget.give_back(charge);
-            }
+            self.memory.end_request(connection, charge);
             if let (Some(pool), Some(id)) = (&mut pool, request) {
                 pool.engine.handle_reply(now, id);
             }
