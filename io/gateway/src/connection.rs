@@ -1,6 +1,5 @@
 //! What a shard knows of one connection in the transmission phase.
 
-use std::rc::Rc;
 use std::task::Waker;
 
 use weir_backend::Buffer;
@@ -27,7 +26,7 @@ pub(crate) struct ConnectionId {
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) peer: String,
-    pub(crate) stream: Rc<Stream>,
+    pub(crate) stream: Stream,
     pub(crate) session: Session,
     pub(crate) pool: usize,
     pub(crate) volume: VolumeId,
@@ -156,14 +155,6 @@ impl Connection {
             Incoming::Header { .. } | Incoming::Stalled(_) => return None,
         };
         (behind > timeout).then_some("the client does not finish a write")
-    }
-
-    /// Notes in the list of such connections that it has something to write.
-    pub(crate) fn touch(&mut self, touched: &mut Vec<usize>) {
-        if !self.touched {
-            self.touched = true;
-            touched.push(self.id.key);
-        }
     }
 
     /// Notes who is to be woken.

@@ -22,7 +22,8 @@
 use weir_model::Instant;
 use weir_nbd::{Command, CommandKind, NbdError};
 
-use super::{Pending, Shard};
+use super::Shard;
+use super::pool::Pending;
 use crate::exports::LARGEST_REQUEST;
 use crate::output::Reply;
 use crate::reply;
@@ -70,28 +71,22 @@ pub(super) struct Unfinished {
 }
 
 impl Shard {
-    /// Notes that the next piece is to begin: in the next turn, since a device that finishes at once would
-    /// else go through gigabytes in one, and no socket is read meanwhile.
-    pub(super) fn begin_later(&mut self, unfinished: Unfinished) {
-        self.unfinished.push(unfinished);
-        self.wake_driver();
-    }
-
     /// Lets the next pieces in, of those requests that somebody waits for.
     pub(super) fn begin_next_pieces(&mut self, now: Instant) {
-        for Unfinished { pool, pending, next } in std::mem::take(&mut self.unfinished) {
-            self.pools[pool].engine.handle_reply(now, pending.id); // that piece ends; the next one is another request
-            let Pending { connection: id, command, charge, .. } = pending;
-            let gives_up = self.gives_up;
-            match self.connection(id) {
+        while let Some(Unfinished { pending, next, .. }) = self.pools.next_unfinished(now) {
+            let Pending { connection, command, charge, .. } = pending;
+            match self.clients.get(connection) {
                 None => self.memory.give_back(charge),
-                Some(connection) if gives_up => {
+                Some(connection) if self.gives_up => {
                     let ends = Reply { charge: Some(charge), ..Reply::default() };
                     let (output, session) = (&mut connection.output, &connection.session);
                     reply::push_error(output, session, command.cookie, NbdError::Shutdown, ends);
-                    self.touch(id.key);
+                    self.driver.touch(connection);
                 }
-                Some(_) => self.submit(now, id.key, command, next, None, charge),
+                Some(connection) => {
+                    self.pools.submit(now, connection, command, next, None, charge);
+                    self.driver.wake();
+                }
             }
         }
     }

@@ -103,7 +103,7 @@ fn run(
 }
 
 fn set_up(clock: Clock, limits: Limits, budget: u64, estate: Estate) -> Result<Shard, ShardError> {
-    Ok(Shard::new(clock, Alarm::new(clock)?, Reactor::new()?, limits, budget, estate))
+    Ok(Shard::new(clock, Alarm::new(clock)?, Reactor::new()?, &limits, budget, estate))
 }
 
 /// Carries out commands until it is told to stop.

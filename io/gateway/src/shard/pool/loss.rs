@@ -8,7 +8,7 @@ use weir_backend::{BlockError, BlockErrorKind, Errno, Finished};
 use weir_model::{Instant, IoKind};
 use weir_nbd::{Command, CommandKind};
 
-use super::turn::ERROR_LOG_PERIOD;
+use super::requests::ERROR_LOG_PERIOD;
 use super::{Pending, Pool, Volume};
 use crate::connection::Connection;
 use crate::loss::{Flush, Witness};
@@ -32,7 +32,7 @@ impl Pool {
     }
 
     /// The client has taken the last byte of a reply that tells of the losses up to this one.
-    pub(super) fn note_told(&mut self, connection: &mut Connection, up_to: NonZeroU64) {
+    pub(in crate::shard) fn note_told(&mut self, connection: &mut Connection, up_to: NonZeroU64) {
         let Some(witness) = &mut connection.witness else { return };
         let volume = self.volume(connection.volume);
         volume.losses.tell(witness, up_to.get());

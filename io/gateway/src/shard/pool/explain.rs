@@ -6,7 +6,7 @@ use weir_control::Case;
 use weir_engine::{Control, MaestroConfig, Reasoning, TotalConcurrency};
 use weir_model::{Instant, Objective, VolumeId};
 
-use super::{Pool, Shard};
+use super::Pool;
 use crate::sharing::{Explanation, GrantStatus, IntervalStatus, PoolSharing, VolumeSharing, case_name};
 
 /// Intervals that are kept for each volume: a minute of the default ones.
@@ -39,26 +39,22 @@ impl Intervals {
     }
 }
 
-impl Shard {
+impl Pool {
     /// The last control intervals of a volume; `None` if it is gone.
-    pub(super) fn explain(&self, pool: usize, id: VolumeId) -> Option<Explanation> {
-        let pool = self.pools.get(pool)?;
-        let volume = pool.volumes.get(id.0 as usize)?.as_ref()?;
-        let now = self.clock.now();
+    pub(in crate::shard) fn explain(&self, now: Instant, id: VolumeId) -> Option<Explanation> {
+        let volume = self.volumes.get(id.0 as usize)?.as_ref()?;
         let status = |interval: &Interval| {
             let age = now.saturating_since(interval.ended).as_secs_f64();
             IntervalStatus::new(age, interval.objective, &interval.reasoning, interval.grants.clone())
         };
         Some(Explanation {
             volume: volume.name.clone(),
-            pool: pool.name.clone(),
-            control: pool.control_name().to_owned(),
+            pool: self.name.clone(),
+            control: self.control_name().to_owned(),
             intervals: volume.intervals.0.iter().map(status).collect(),
         })
     }
-}
 
-impl Pool {
     /// The law's name, as in the configuration.
     pub(super) const fn control_name(&self) -> &'static str {
         match self.control {
