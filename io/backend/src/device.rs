@@ -96,15 +96,16 @@ pub trait BlockDevice: fmt::Debug {
     fn poll_timeout(&self) -> Option<Instant>;
 
     /// Whether changes that were answered, and that no flush has made durable, may be lost since this was
-    /// asked last. To be asked after each [`poll_finished`](Self::poll_finished): everybody whose changes may
-    /// be among them must have one flush fail, or would take them for durable after the next.
+    /// asked last. To be asked after each [`poll_finished`](Self::poll_finished). One flush must then fail
+    /// for each client whose changes may be among them, or the client would take them for durable after its
+    /// next flush.
     fn take_loss(&mut self) -> bool {
         false
     }
 
-    /// Nobody waits for this request any more: its client has gone, or the server ends. It finishes all the
-    /// same. A device that does it in several steps leaves out those that it has not begun, and it then fails
-    /// with `ECANCELED`; a device that does it in one goes on as if nothing had been said.
+    /// This request has no client any more: the client has gone, or the server ends. The request finishes all
+    /// the same. A device that does it in several steps leaves out the steps that it has not begun, and the
+    /// request then fails with `ECANCELED`. A device that does it in one step ignores this.
     fn abandon(&mut self, _token: Token) {}
 }
 

@@ -168,7 +168,7 @@ impl RingFile {
         self.reactor.ring.borrow_mut().start(self.key, request, finished);
     }
 
-    /// Nobody waits for this request: see [`BlockDevice::abandon`](crate::BlockDevice::abandon).
+    /// The request has no client any more: see [`BlockDevice::abandon`](crate::BlockDevice::abandon).
     pub(crate) fn abandon(&self, token: Token) {
         self.reactor.ring.borrow_mut().abandon(self.key, token);
     }

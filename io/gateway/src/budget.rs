@@ -1,4 +1,4 @@
-//! A shard's part of the memory that requests may hold, and whose it is.
+//! A shard's part of the memory that requests may hold, and how it is divided among volumes.
 //!
 //! **Each volume owns a part that no other volume can use up.** The part of a volume with a promise is the
 //! largest request of the protocol: whatever others hold, each request of such a volume gets in as soon as
@@ -85,7 +85,7 @@ impl Charge {
     }
 }
 
-/// What is left of a shard's bytes, whose they are, and who waits for them.
+/// A shard's bytes: how many each volume owns and uses, and the volumes and requests that wait for more.
 #[derive(Debug)]
 pub(crate) struct Budget {
     total: u64,
@@ -93,7 +93,7 @@ pub(crate) struct Budget {
     used: u64,
     /// Bytes that were read and wait to be let in. They are of the shared rest.
     held: u64,
-    /// What is nobody's part.
+    /// What is no volume's part.
     shared: u64,
     /// What volumes use beyond their parts.
     shared_used: u64,
@@ -102,7 +102,7 @@ pub(crate) struct Budget {
     connections: SlotChains<usize>,
     /// By connection: its request that waits.
     waiters: SlotChains<Waiter>,
-    /// By volume: the line of those that have requests that wait.
+    /// By volume: the line of the volumes with requests that wait.
     places: SlotChains<OwnerId>,
     line: Chain,
     /// Volumes with requests that wait, of whose part something was given back.
@@ -143,7 +143,7 @@ impl Owner {
     }
 }
 
-/// Who owns what.
+/// Volumes and their parts.
 impl Budget {
     /// A budget of `total` bytes.
     pub(crate) fn new(total: u64) -> Self {
@@ -228,8 +228,8 @@ impl Budget {
 
     /// Gives each volume its part. A volume with a promise owns a largest request. One largest request stays
     /// shared, so that every request can get in some time. Half of what is then left is dealt out equally to
-    /// the volumes without a promise, up to a largest request each; the other half is for those of them that
-    /// have much to do.
+    /// the volumes without a promise, up to a largest request each; the other half is for the busy ones
+    /// among them.
     fn share_out(&mut self) {
         let count = |kind| self.owners.iter().filter(|(_, owner)| owner.kind == kind).count() as u64;
         let (promised, others) = (count(Part::Promised), count(Part::Equal));
@@ -260,7 +260,7 @@ impl Budget {
     }
 }
 
-/// Who gets in.
+/// Requests get in, wait, and give back.
 impl Budget {
     /// Takes `bytes` for a request of the connection, which holds `reserve_used` bytes of its reserve.
     /// `None`: it has to wait, and [`Budget::poll_granted`] will name it.
@@ -316,7 +316,7 @@ impl Budget {
             return bytes;
         }
         let owner = self.owners.get_mut(id.0 as usize).expect(STAYS);
-        let left = owner.used.checked_sub(bytes).expect("nobody gives back more than was taken");
+        let left = owner.used.checked_sub(bytes).expect("a charge is given back once");
         self.shared_used -= owner.beyond(owner.used) - owner.beyond(left);
         self.used -= bytes;
         owner.used = left;
@@ -377,7 +377,7 @@ impl Budget {
 /// What was read and waits.
 impl Budget {
     /// Whether there is room to read `bytes` that may have to wait. One largest request of the shared rest is
-    /// kept free of them, so that they cannot lock out those for whom they wait.
+    /// kept free of them, so that they cannot lock out the requests for which they wait.
     pub(crate) fn may_hold(&self, bytes: usize) -> bool {
         self.shared_used + self.held + bytes as u64 + LARGEST <= self.shared
             && self.used + self.held + bytes as u64 <= self.total
@@ -393,12 +393,12 @@ impl Budget {
         self.held = self.held.checked_sub(bytes as u64).expect("nobody releases more than is held");
     }
 
-    /// Whether somebody waits.
+    /// Whether a request waits.
     pub(crate) fn is_waited_for(&self) -> bool {
         !self.line.is_empty()
     }
 
-    /// What nobody uses now.
+    /// What no request uses now.
     pub(crate) fn unused(&self) -> u64 {
         self.total.saturating_sub(self.used + self.held)
     }

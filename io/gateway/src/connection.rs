@@ -49,13 +49,13 @@ pub(crate) struct Connection {
     pub(crate) reserve_used: u64,
     /// How fast the socket takes replies, if it did not take all at once.
     pub(crate) taking: Option<Pace>,
-    /// In the list of connections whose pace is looked at.
+    /// In the driver's list of connections that wait for their clients.
     pub(crate) watched: bool,
     /// What it knows of its volume's losses; `None` once the volume has ended.
     pub(crate) witness: Option<Witness>,
     /// A limit keeps it from reading on; it is woken when one of its replies is written.
     pub(crate) held_back: bool,
-    /// In the list of connections whose output is flushed at the end of the turn.
+    /// In the driver's list of connections that have something to write.
     pub(crate) touched: bool,
     /// Its place among the connections allowed; free again when it is dropped.
     pub(crate) _permit: Permit,
@@ -113,6 +113,7 @@ impl Connection {
     }
 
     /// A request has got its room.
+    #[inline]
     pub(crate) fn begin_request(&mut self, charge: &Charge) {
         self.requests += 1;
         self.bytes += charge.bytes();
@@ -157,7 +158,7 @@ impl Connection {
         (behind > timeout).then_some("the client does not finish a write")
     }
 
-    /// Notes who is to be woken.
+    /// Notes the task of the connection.
     pub(crate) fn set_waker(&mut self, waker: &Waker) {
         if self.waker.as_ref().is_none_or(|known| !known.will_wake(waker)) {
             self.waker = Some(waker.clone());

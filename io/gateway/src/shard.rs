@@ -6,15 +6,15 @@
 //! repeats. The driver does once for all what a turn makes possible: one submission to the reactor, one
 //! `writev` for each connection.
 //!
-//! A shard is made of parts. Each has its methods, and nobody else reaches into it; a method that needs two
-//! parts takes the other as an argument. What needs all of them is in this folder: the turn, commands,
+//! A shard is made of parts. Each part keeps its fields to itself; a method that needs two parts takes the
+//! other as an argument. What needs all of them is in this folder: the turn, commands,
 //! pieces.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `clients` | part: connections, what they send and what they get |
 //! | `pools`, `pool` | part: engines, volumes, devices, and the requests that they have |
-//! | `memory` | part: buffers for data, and the budget that says who may hold how much |
+//! | `memory` | part: buffers for data, and the budget of each volume |
 //! | `driver` | part: what is to do in the next turn, and the way to wake the driver |
 //! | `turn` | the driver's turn: completions, dispatch, submission, replies |
 //! | `pieces` | long requests without data, a piece at a time |

@@ -10,7 +10,7 @@
 //! amiss, so the read fails. What was noticed once is remembered: from then on every request fails that
 //! reaches beyond the end, and every flush, as data that was answered and not flushed may have been there.
 //! Writes fail there too: the file would grow again, with a hole before the write that reads as zeroes. The
-//! file has to be opened again after somebody has seen to it.
+//! operator has to see to the file, and to have it opened again.
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -53,7 +53,7 @@ pub(super) struct Operation {
     done: u32,
     /// How often in a row it was to be tried again.
     tries: u32,
-    /// Nobody waits for it.
+    /// It has no client any more.
     abandoned: bool,
 }
 
@@ -142,7 +142,7 @@ impl Operation {
         self.stage == Stage::Fill && self.request.length > ZEROES
     }
 
-    /// Nobody waits for it: no further zeroes are written.
+    /// It has no client any more: no further zeroes are written.
     pub(super) fn abandon(&mut self) {
         self.abandoned = true;
     }

@@ -1,4 +1,5 @@
-//! The ring itself: files, slots, submission and completion. All that is unsafe about io_uring is in here.
+//! The io_uring of a thread: files, slots, submission and completion. All that is unsafe about io_uring is in
+//! here.
 #![allow(unsafe_code)] // the kernel is handed memory that it reads and writes later
 
 use std::collections::{BTreeMap, VecDeque};
@@ -40,9 +41,9 @@ pub(crate) struct Descriptors {
     pub(crate) buffered: Arc<OwnedFd>,
     /// Past it, if the file allows that.
     pub(crate) direct: Option<OwnedFd>,
-    /// Holds the lock, and is not for the ring, which the kernel takes apart some time after the process has
-    /// ended: a descriptor that is registered would keep the file locked until then, and a server that is
-    /// started again out.
+    /// Holds the lock, and is not registered with the ring. The kernel takes a ring apart some time after the
+    /// process has ended. A registered descriptor would keep the file locked until then, so that a server
+    /// that is started again could not open it.
     pub(crate) lock: OwnedFd,
     /// Where it was opened, for the log.
     pub(crate) path: PathBuf,
@@ -57,7 +58,7 @@ struct File {
     kept: Option<Kept>,
     /// Slots that are for this file.
     in_use: usize,
-    /// Nobody will start another request; the file goes with its last.
+    /// No other request will be started; the file goes with its last.
     closing: bool,
 }
 
@@ -208,7 +209,7 @@ impl Ring {
         }
     }
 
-    /// Nobody waits for a request of this file.
+    /// A request of this file has no client any more.
     pub(super) fn abandon(&mut self, file: usize, token: Token) {
         if let Some(key) = self.fills.get(&(file, token)) {
             self.slots[*key].operation.abandon();
@@ -353,9 +354,9 @@ impl Ring {
 }
 
 impl File {
-    /// Looks whether a regular file is as long as what is served of it. Asks nobody but this kernel, so that
-    /// it does not wait for a file system on the network. (A block device has no length here; that its end
-    /// has moved, reads tell.)
+    /// Looks whether a regular file is as long as what is served of it. It asks only this kernel, and so does
+    /// not wait for a file system on the network. A block device has no length here; reads tell that its end
+    /// has moved.
     fn look_for_end(&mut self) {
         let was_whole = !self.abilities.is_cut_off();
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
@@ -405,7 +406,7 @@ impl Ring {
     }
 }
 
-/// Hands a finished request to whoever it is for.
+/// Hands a finished request to its device, if that has more to do for it, or else to the driver.
 fn give(done: Finished, kept: Option<&Kept>, finished: &mut Vec<Finished>) {
     match kept {
         Some(kept) => kept.borrow_mut().push(done),
@@ -466,9 +467,9 @@ fn bits(flags: u32) -> i32 {
 }
 
 impl Drop for Ring {
-    /// Waits until the kernel writes into no buffer of ours any more. Should the ring fail even in this, the
-    /// buffers are leaked: lost memory harms nobody, memory that the kernel writes into after it was given to
-    /// another does.
+    /// Waits until the kernel writes into no buffer of ours any more. If the ring fails even in this, the
+    /// buffers are leaked: lost memory does no harm, but the kernel must not write into memory that has
+    /// another use.
     fn drop(&mut self) {
         while self.in_flight > 0 {
             match self.uring.get_ref().submitter().submit_and_wait(1) {

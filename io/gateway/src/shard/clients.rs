@@ -25,7 +25,7 @@ mod replies;
 /// none; large enough that a burst of small requests is one system call.
 const SCRATCH: usize = 256 * 1024;
 
-/// See the head of this file.
+/// The clients of a shard.
 pub(super) struct Clients {
     connections: Slab<Connection>,
     next_serial: u64,
@@ -39,7 +39,7 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// Nobody.
+    /// No clients.
     pub(super) fn new(limits: &Limits) -> Self {
         Self {
             connections: Slab::new(),

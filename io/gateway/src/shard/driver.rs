@@ -16,7 +16,7 @@ use crate::connection::{Connection, ConnectionId};
 /// How often connections are looked over for clients that take no replies or do not close.
 const SWEEP_PERIOD: Span = Span::from_secs(1);
 
-/// See the head of this file.
+/// What is left for the driver of a shard to do.
 pub(super) struct Driver {
     /// Of the driver's task; `None` before its first turn.
     waker: Option<Waker>,
@@ -29,6 +29,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
+    /// Nothing to do.
     pub(super) const fn new() -> Self {
         Self {
             waker: None,
@@ -48,6 +49,7 @@ impl Driver {
     }
 
     /// Makes the driver take a turn after the tasks that are ready now.
+    #[inline]
     pub(super) fn wake(&mut self) {
         if let Some(waker) = self.waker.as_ref().filter(|_| !self.is_woken) {
             waker.wake_by_ref();
@@ -56,6 +58,7 @@ impl Driver {
     }
 
     /// The connection has something to write, or has ended with nothing to write.
+    #[inline]
     pub(super) fn touch(&mut self, connection: &mut Connection) {
         if !connection.touched {
             connection.touched = true;

@@ -1,8 +1,9 @@
-//! The memory of a shard: buffers for data, empty queues for replies, and the budget that says who may hold
-//! how much.
+//! The memory of a shard: buffers for data, empty queues for replies, and the budget, which says
+//! how much each volume may hold.
 //!
-//! Each byte that a client makes the shard hold is counted here, by its volume. What a request holds is its
-//! [`Charge`]; what was read from a socket and waits is *held* without one.
+//! Each byte that a client makes the shard hold is counted here, for its volume. A request holds a
+//! [`Charge`]. Bytes that were read from a socket and wait to be parsed are counted as *held*, without a
+//! charge.
 
 use std::io;
 
@@ -24,7 +25,7 @@ const SCARCE_READ: usize = 4 * 1024;
 /// The longest reply to a block status, in bytes: of 512 extents, the most that a device tells at a time.
 const BLOCK_STATUS_REPLY: u64 = 512 * 8;
 
-/// See the head of this file.
+/// The memory of a shard.
 pub(crate) struct Memory {
     budget: Budget,
     buffers: BufferPool,
@@ -114,6 +115,7 @@ impl Memory {
     }
 
     /// Whether a request waits for memory.
+    #[inline]
     pub(super) fn is_waited_for(&self) -> bool {
         self.budget.is_waited_for()
     }
@@ -124,6 +126,7 @@ impl Memory {
     }
 
     /// A request of the connection is answered, or refused, to the end.
+    #[inline]
     pub(super) fn end_request(&mut self, connection: &mut Connection, charge: Option<Charge>) {
         connection.requests -= 1;
         if let Some(charge) = charge {
@@ -132,7 +135,7 @@ impl Memory {
         }
     }
 
-    /// Ends a write whose data is still arriving, if the connection is in one. Returns it, and how many bytes
+    /// Ends the write whose data is still arriving, if there is one. Returns the write, and how many bytes
     /// are to come.
     pub(super) fn end_unfinished_write(&mut self, connection: &mut Connection) -> Option<(Command, u32)> {
         if !matches!(connection.incoming, Incoming::Payload { .. }) {
@@ -145,7 +148,7 @@ impl Memory {
         Some((command, command.length.saturating_sub(u32::try_from(filled).unwrap_or(u32::MAX))))
     }
 
-    /// A request ends whose connection has gone or goes.
+    /// A request ends without an answer, as its connection goes or has gone.
     pub(super) fn give_back(&mut self, charge: Charge) {
         self.budget.give_back(charge);
     }
@@ -154,11 +157,13 @@ impl Memory {
 /// Buffers and queues.
 impl Memory {
     /// A buffer for so many bytes, which may hold anything.
+    #[inline]
     pub(super) fn buffer(&mut self, length: u32) -> Buffer {
         self.buffers.take(length as usize)
     }
 
     /// Keeps a buffer for later requests.
+    #[inline]
     pub(super) fn recycle(&mut self, buffer: Option<Buffer>) {
         if let Some(buffer) = buffer {
             self.buffers.put(buffer);
@@ -171,6 +176,7 @@ impl Memory {
     }
 
     /// Gives an output that is empty a queue for replies.
+    #[inline]
     pub(super) fn prepare(&mut self, output: &mut Output) {
         output.prepare(&mut self.spares);
     }
@@ -209,7 +215,7 @@ impl Memory {
     }
 }
 
-/// What of so many bytes is counted as held: those that a connection may keep anyway are not.
+/// How many of these bytes are counted as held: none, if the connection may keep so few anyway.
 fn beyond_scarce(bytes: usize) -> usize {
     if bytes > SCARCE_READ { bytes } else { 0 }
 }

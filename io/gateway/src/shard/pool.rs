@@ -6,9 +6,9 @@
 //! | `dispatch` | what the engine lets go, to the devices |
 //! | `volumes` | volumes come, change, retire and end |
 //! | `unflushed` | whether a volume that ends has anything to flush |
-//! | `loss` | changes that may be lost, and who is told |
+//! | `loss` | changes that may be lost, and the clients that are told |
 //! | `ports` | where listeners are ports: several volumes of the engine that are one |
-//! | `events` | what an engine says: for the counters, and for whoever asks for the status |
+//! | `events` | what the engine says of requests and windows; the status of the pool |
 //! | `explain` | what a law that shares out concurrency decided, and why |
 
 use weir_backend::{BlockDevice, Device, Finished};
@@ -59,7 +59,7 @@ pub(super) struct Pool {
     /// By the slot of the `IoId`: the requests that the device has not finished, in the list of their
     /// connection.
     pending: SlotChains<Pending>,
-    /// Those whose connection has gone.
+    /// The requests whose connection has gone.
     orphans: Chain,
     /// The highest number at the device in the last control period.
     in_flight_peak: Option<u32>,
@@ -94,7 +94,7 @@ pub(super) struct Volume {
     retiring: Option<Retiring>,
     /// When an error of the device was last logged; the counters have them all.
     error_logged: Option<Instant>,
-    /// Changes that may be lost, and who was told.
+    /// Changes that may be lost, and the clients that were told.
     losses: Losses,
     loss_logged: Option<Instant>,
 }
@@ -207,7 +207,7 @@ impl Pool {
         timed.filter_map(|volume| volume.device.poll_timeout()).chain(self.engine.poll_timeout()).min()
     }
 
-    /// Puts a volume on the list of those whose device waits for some instant, if it does.
+    /// Puts a volume on the list `timed`, if its device waits for some instant.
     fn keep_time(&mut self, id: VolumeId) {
         let volume = self.volume(id);
         if !volume.timed && volume.keeps_time() {

@@ -1,4 +1,4 @@
-//! The pools of a shard, and what their volumes share: the devices' surroundings, and what volumes of the
+//! The pools of a shard, and what their volumes share: what devices are attached to, and what volumes of the
 //! same name leave to each other.
 
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ use crate::status::PoolStatus;
 /// volume.
 const STAYS: &str = "a pool stays until its last volume has ended";
 
-/// See the head of this file.
+/// The pools of a shard.
 pub(super) struct Pools {
     pools: Slab<Pool>,
     /// Requests whose next piece begins in the next turn.
@@ -68,10 +68,11 @@ impl Pools {
         self.pools.get_mut(key)
     }
 
-    /// A pool that has not been closed.
+    /// The pool, which is there.
     ///
     /// # Panics
     /// If it is gone.
+    #[inline]
     pub(super) fn pool(&mut self, key: usize) -> &mut Pool {
         self.pools.get_mut(key).expect(STAYS)
     }
@@ -112,6 +113,7 @@ impl Pools {
 /// Requests, from a connection to a device and back.
 impl Pools {
     /// Gives the connection's engine a piece of a command.
+    #[inline]
     pub(super) fn submit(
         &mut self,
         now: Instant,

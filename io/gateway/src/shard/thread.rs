@@ -54,7 +54,7 @@ impl ShardHandle {
         }
     }
 
-    /// Another way to send commands; those sent after the handle is dropped get no answer.
+    /// Another way to send commands; a command that is sent after the handle is dropped gets no answer.
     pub(crate) fn sender(&self) -> UnboundedSender<Command> {
         self.commands.clone()
     }

@@ -1,5 +1,5 @@
-//! The driver's turn: one event after another goes to the engines, and everything they have to say is
-//! drained.
+//! The driver's turn: it hands one event after another to the engines, and drains everything that they have
+//! to say.
 
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -9,9 +9,9 @@ use weir_model::Instant;
 
 use super::Shard;
 
-/// How often a turn looks for completions: once for what woke it, and once for what the kernel finished
-/// within the submission. While the device is busy more would always be found, and the sockets would wait for
-/// all of it.
+/// How often a turn looks for completions: once for the requests that woke it, and once for the requests that
+/// the kernel finished within the submission. A busy device has always finished more, and the sockets would
+/// wait for all of that.
 const PASSES: usize = 2;
 
 impl Shard {
@@ -33,8 +33,8 @@ impl Shard {
                 self.handle_finished(now);
                 self.dispatch(now);
             }
-            // A submission takes some microseconds for each request. Nobody's few replies wait for that; the
-            // most do, as the device would be idle while they are written.
+            // A submission takes some microseconds for each request. Short outputs do not wait for that. The
+            // longest does, as the device would be idle while it is written.
             self.send_replies(1);
             if !self.reactor.submit() {
                 self.driver.wake(); // the kernel is short of memory: try again after the others
@@ -73,8 +73,8 @@ impl Shard {
         }
     }
 
-    /// Hands the replies of this turn to their sockets, but for those of the `later` connections with the
-    /// most: those with few first, so that nobody waits for the bytes of somebody greedy.
+    /// Writes the replies of this turn to their sockets, shortest output first, so that no client waits for
+    /// the bytes of a greedy one. The `later` longest outputs are left for another call.
     fn send_replies(&mut self, later: usize) {
         let Self { clock, clients, pools, memory, driver, .. } = self;
         driver.sort_touched(|key| clients.waiting(key));

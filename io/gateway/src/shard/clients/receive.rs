@@ -81,7 +81,7 @@ impl Clients {
         Poll::Pending
     }
 
-    /// Lets those in for whose requests there is room now.
+    /// Lets the requests in that waited and for which there is room now.
     pub(in crate::shard) fn let_in_waiting(
         &mut self,
         now: Instant,
@@ -95,7 +95,7 @@ impl Clients {
                 _ => None,
             });
             let Some((connection, command)) = waits else {
-                debug_assert!(false, "who does not wait any more was forgotten");
+                debug_assert!(false, "a connection that does not wait any more was forgotten");
                 memory.give_back(charge);
                 continue;
             };
@@ -115,9 +115,9 @@ impl Intake<'_> {
         let connection = &mut *self.connection;
         if !connection.wants_input(self.most) {
             connection.held_back = true;
-            // Nobody reads, and so nobody would learn that the client has gone: its place would stay taken.
-            // After a goodbye the end of its stream is no news; else it is the end, unless there is something
-            // before it.
+            // The socket is not read now, so that only this question tells that the client has gone and its
+            // place is free. After a goodbye, the end of the stream is expected. Otherwise it is the end of
+            // the connection, once everything before it is parsed.
             let ends = connection.phase != Phase::Disconnecting && connection.backlog.is_empty();
             if connection.stream.poll_gone(cx, ends).is_ready() {
                 return Input::Over("the client has gone");
@@ -146,7 +146,7 @@ impl Intake<'_> {
         let outcome = self.parse(now, input);
         self.memory.release(input.len(), self.connection.backlog.len());
         if self.memory.is_waited_for() {
-            self.driver.wake(); // what is released may be enough for somebody
+            self.driver.wake(); // what is released may be enough for a request that waits
         }
         outcome
     }
@@ -238,7 +238,7 @@ impl Intake<'_> {
             connection.incoming = Incoming::Payload { command, buffer, filled: 0, charge, pace };
             self.driver.watch(now, connection);
             if self.memory.is_waited_for() {
-                self.driver.wake(); // the first in line may have left it, and those behind it may fit
+                self.driver.wake(); // it may have been the first in line, and the next ones may fit
             }
         } else {
             connection.incoming = Incoming::START;
@@ -273,8 +273,8 @@ impl Intake<'_> {
 
     fn refuse(&mut self, cookie: u64, error: NbdError) {
         let connection = &mut *self.connection;
-        // Counted like any other, so that a client that sends nonsense and reads no answers is pushed back
-        // too.
+        // Counted like any other request, so that a client that sends nonsense and reads no answers is pushed
+        // back, too.
         connection.requests += 1;
         reply::push_error(&mut connection.output, &connection.session, cookie, error, Reply::default());
         self.driver.touch(connection);

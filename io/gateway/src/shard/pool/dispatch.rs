@@ -9,10 +9,10 @@ use super::{Pending, Pool};
 use crate::shard::memory::Memory;
 use crate::shard::token::request_token;
 
-/// What a turn hands to the devices of one pool, in requests and in bytes; the rest waits for the next turn,
-/// before which sockets are looked at. A device that finishes at once, as memory does, would else work off
-/// all that waits in one turn: half a second for some thousand requests, or for a few of the largest, in
-/// which other pools of the thread get no answer. These take some 1 ms.
+/// What a turn hands to the devices of one pool, in requests and in bytes: some 1 ms of work. The rest waits
+/// for the next turn, and sockets are looked at in between. Without this bound, a device that finishes at
+/// once, such as memory, would work off all that waits in one turn. That takes half a second for some
+/// thousand requests, or for a few of the largest, in which other pools of the thread get no answer.
 const REQUESTS_OF_A_TURN: u32 = 256;
 const BYTES_OF_A_TURN: u64 = 4 << 20;
 

@@ -1,5 +1,4 @@
-//! What the engine says of requests that ended, of windows and of decisions; and how the pool is, for whoever
-//! asks.
+//! What the engine says of requests that ended, of windows and of decisions; and the status of the pool.
 
 use weir_engine::Event;
 use weir_model::{Instant, Span, VolumeId};

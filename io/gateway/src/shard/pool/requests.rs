@@ -68,7 +68,7 @@ impl Pool {
             return Some((pending, next));
         }
         let Some(connection) = connection else {
-            // The client has gone; what it asked for was done or not, as it would be after a power cut.
+            // The client has gone. Its request was done or not, as it would be after a power cut.
             self.end_request(now, pending.id);
             memory.give_back(pending.charge);
             memory.recycle(done.buffer);
@@ -88,8 +88,8 @@ impl Pool {
         self.engine.handle_reply(now, id);
     }
 
-    /// Takes back from the engine those requests of the connection that it has not dispatched yet. Only its
-    /// own requests are looked at, however many others there are.
+    /// Takes back from the engine the connection's requests that it has not dispatched yet. Only the
+    /// connection's own requests are looked at, however many others there are.
     pub(in crate::shard) fn abort_queued(
         &mut self,
         now: Instant,
@@ -103,7 +103,7 @@ impl Pool {
         aborted
     }
 
-    /// Tells the device that nobody waits for what a connection has there.
+    /// Tells the device that the requests of this connection have no client any more.
     pub(in crate::shard) fn abandon_at_device(&mut self, connection: &Connection) {
         let volume = self.volumes.get_mut(connection.volume.0 as usize).and_then(Option::as_mut);
         let Some(volume) = volume else { return };
@@ -112,7 +112,7 @@ impl Pool {
         }
     }
 
-    /// A connection goes, after what it had queued was taken back. What it has at a device finishes without
+    /// A connection goes, after its queued requests were taken back. Its requests at a device finish without
     /// it.
     pub(in crate::shard) fn leave(&mut self, connection: &mut Connection) {
         self.abandon_at_device(connection);

@@ -13,7 +13,7 @@ use crate::shard::memory::Memory;
 use crate::shard::token::last_flush_token;
 use crate::stats::VolumeStats;
 
-/// Logged when a volume ends with a loss that nobody was told of, or not everybody.
+/// Logged when a volume ends with a loss of which not all its clients were told.
 const OWED: &str = "the volume ended before each client was told of a loss; the first flush after it is added again by a reload fails, \
      but a restart forgets the loss: check what is on the volume";
 
@@ -151,12 +151,12 @@ impl Pool {
         }
         self.remove_ports(now, &ended.ports);
         memory.remove_volume(ended.owner);
-        // The device goes before anybody is told, so that its file is free for the next server.
+        // The device goes before the removal is reported, so that its file is free for the next server.
         drop(ended.device);
         // No peer: once, when a volume ends.
         tracing::info!(volume = ended.name, "no longer served");
         for done in ended.retiring.into_iter().flat_map(|retiring| retiring.done) {
-            let _ = done.send(()); // whoever asked may have stopped waiting
+            let _ = done.send(()); // the gateway may have stopped waiting
         }
     }
 }
