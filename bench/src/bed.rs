@@ -1,4 +1,4 @@
-//! What every measurement stands on: the built program, the files that are served, and where each end runs.
+//! The test bed of every measurement: the built program, the served files, and the cores of both ends.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use super::cores::Cores;
 use super::images;
 
-/// The test bed. Sockets, configurations and logs are gone with it; the files that are served stay.
+/// The test bed. On drop, its sockets, configurations and logs are deleted; the served files stay.
 #[derive(Debug)]
 pub(super) struct TestBed {
     root: PathBuf,
     images: PathBuf,
-    /// Not beside the files: the path of a socket has at most 107 bytes.
+    /// Not beside the files, because the path of a socket has at most 107 bytes.
     scratch: TempDir,
     weir: PathBuf,
     other_build: Option<PathBuf>,
@@ -24,8 +24,8 @@ pub(super) struct TestBed {
 }
 
 impl TestBed {
-    /// Builds the program, unless it is given as `weir`, and makes the directories. `images`: where the files
-    /// that are served go; `other_build`: another build of the program to compare it with.
+    /// Makes the directories, and builds the program unless it is given as `weir`. `images` is the directory
+    /// for the served files. `other_build` is another build of the program, to compare it with.
     ///
     /// # Errors
     /// If the build fails, or a directory cannot be made.
@@ -51,7 +51,7 @@ impl TestBed {
                 .prefix("weir-bench.")
                 .tempdir()
                 .context("a directory for sockets")?,
-            weir: weir.map_or_else(build, named)?,
+            weir: weir.map_or_else(|| build(&["--package", "weir", "--bin", "weir"]), named)?,
             other_build: other_build.map(named).transpose()?,
             cores,
         })
@@ -62,12 +62,12 @@ impl TestBed {
         &self.root
     }
 
-    /// Where the files that are served are.
+    /// The directory of the served files.
     pub(super) fn images(&self) -> &Path {
         &self.images
     }
 
-    /// A path for something that is not kept.
+    /// A path for a file that is not kept.
     pub(super) fn scratch(&self, name: &str) -> PathBuf {
         self.scratch.path().join(name)
     }
@@ -93,21 +93,21 @@ impl TestBed {
         self.other_build.as_deref().context("another build is named by --against")
     }
 
-    /// Where each end runs.
+    /// The cores of both ends.
     pub(super) fn cores(&self) -> Cores {
         self.cores
     }
 }
 
-/// Cargo, as the one that runs this.
+/// The cargo that runs this program.
 pub(super) fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Runs `command` to its end; what it prints on standard output. `what` names it in errors.
+/// Runs `command` to its end, and returns its standard output. `what` names it in errors.
 ///
 /// # Errors
-/// If it cannot be run or fails; with what it said on standard error.
+/// If it cannot be run or fails; the error quotes its standard error.
 pub(super) fn output_of(command: &mut Command, what: &str) -> anyhow::Result<String> {
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("{what}: cannot be run"))?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -115,18 +115,22 @@ pub(super) fn output_of(command: &mut Command, what: &str) -> anyhow::Result<Str
     String::from_utf8(output.stdout).with_context(|| format!("{what}: its output is no UTF-8"))
 }
 
-fn build() -> anyhow::Result<PathBuf> {
+/// Builds one program, the one that these arguments of cargo ask for; where it is.
+///
+/// # Errors
+/// If the build fails.
+pub(super) fn build(arguments: &[&str]) -> anyhow::Result<PathBuf> {
+    let line = format!("cargo build --release {}", arguments.join(" "));
     let mut command = cargo();
-    command.args(["build", "--release", "--package", "weir", "--message-format", "json-render-diagnostics"]);
-    let output = command.stderr(Stdio::inherit()).output().context("cargo build")?;
-    ensure!(output.status.success(), "cargo build --release --package weir: {}", output.status);
+    command.args(["build", "--release", "--message-format", "json-render-diagnostics"]).args(arguments);
+    let output = command.stderr(Stdio::inherit()).output().with_context(|| line.clone())?;
+    ensure!(output.status.success(), "{line}: {}", output.status);
     for message in Message::parse_stream(output.stdout.as_slice()) {
-        if let Message::CompilerArtifact(artifact) = message.context("cargo build: its messages")?
+        if let Message::CompilerArtifact(artifact) = message.with_context(|| line.clone())?
             && let Some(path) = artifact.executable
-            && artifact.target.name == "weir"
         {
             return Ok(path.into_std_path_buf());
         }
     }
-    bail!("cargo build --release --package weir: made no program")
+    bail!("{line}: made no program")
 }

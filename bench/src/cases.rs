@@ -1,5 +1,5 @@
-//! Every comparison with another server, and the bar for it: the table that the rest of the speed benchmark
-//! works off.
+//! Every comparison with another server, and its bar. The rest of the speed benchmark works through this
+//! table.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::report::Bar;
 
-/// Over TCP loopback a ratio may be so much worse than over a unix socket.
+/// The share of a bar's strictness that counts over TCP loopback. Over a unix socket the whole bar counts.
 const TCP_ALLOWANCE: f64 = 0.9;
 
 /// One load, put on weir and on a rival in turn.
@@ -20,7 +20,7 @@ pub(super) struct Case {
     pub(super) bars: Bars,
 }
 
-/// What weir, with control and an SLO, is compared with.
+/// The rival of weir, which runs with control and an SLO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Rival {
@@ -28,11 +28,11 @@ pub(super) enum Rival {
     WeirWithoutControl,
     QemuNbd,
     Nbdkit,
-    /// Another build of the same program, in the same configuration: what a change costs.
+    /// Another build of the same program, in the same configuration. It shows the cost of a change.
     OtherBuild,
 }
 
-/// Where the bytes are.
+/// Where the volume keeps its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Store {
@@ -40,7 +40,7 @@ pub(super) enum Store {
     Memory,
 }
 
-/// How client and server meet.
+/// The transport between client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Transport {
@@ -48,7 +48,7 @@ pub(super) enum Transport {
     Tcp,
 }
 
-/// What the client does: random requests in a closed loop, over one connection.
+/// The client's load: random requests in a closed loop, over one connection.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Load {
     pub(super) client: Client,
@@ -57,7 +57,7 @@ pub(super) struct Load {
     pub(super) depth: u32,
 }
 
-/// Which client; fio is everybody's, and itself the limit above some 250,000 IO/s.
+/// The client. fio is common, but becomes the limit itself above some 250,000 IO/s.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Client {
@@ -65,7 +65,7 @@ pub(super) enum Client {
     WeirLoad,
 }
 
-/// What is asked for.
+/// The kind of the requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Access {
@@ -73,16 +73,16 @@ pub(super) enum Access {
     Write,
 }
 
-/// What must be reached; what has no bar is reported.
+/// The bars of a comparison. A figure without a bar is only reported.
 #[derive(Clone, Copy, Default, Debug, Serialize)]
 pub(super) struct Bars {
-    /// Of the ratio of the rates.
+    /// For the ratio of the rates.
     pub(super) rate: Option<Bar>,
-    /// Of the ratio of the server's CPU time for each request.
+    /// For the ratio of the server's CPU times for each request.
     pub(super) cpu: Option<Bar>,
-    /// Of the difference of the server's CPU time for each request, in microseconds.
+    /// For the difference of the server's CPU times for each request, in microseconds.
     pub(super) extra_cpu_us: Option<Bar>,
-    /// Of the ratio of the median latencies.
+    /// For the ratio of the median latencies.
     pub(super) p50: Option<Bar>,
 }
 
@@ -135,8 +135,8 @@ fn against_nbdkit_file(transport: Transport) -> Case {
     }
 }
 
-/// What control costs: at most 3 % of the rate of a file, 15 % of that of memory, 0.3 us of a core for each
-/// request.
+/// The cost of control: at most 3 % of the rate of a file, 15 % of the rate of memory, and 0.3 us of a core
+/// for each request.
 fn price_of_control() -> impl Iterator<Item = Case> {
     let cases = [
         (Store::File, Client::Fio, Access::Read, 32, 0.97),
@@ -156,7 +156,7 @@ fn price_of_control() -> impl Iterator<Item = Case> {
     })
 }
 
-/// The same load on two builds: a change may cost 2 % of the rate and of the CPU time for each request.
+/// The same load on two builds. A change may cost 2 % of the rate and of the CPU time for each request.
 pub(super) fn against_other_build() -> Vec<Case> {
     let loads = [
         (Store::File, Client::Fio, Access::Read, 32, Transport::Unix),
@@ -177,13 +177,13 @@ pub(super) fn against_other_build() -> Vec<Case> {
 }
 
 impl Case {
-    /// Such as `file-read-4k-d32-unix-qemu-nbd`.
+    /// Its name, such as `file-read-4k-d32-unix-qemu-nbd`.
     pub(super) fn name(&self) -> String {
         let Self { rival, store, transport, load, .. } = self;
         format!("{store}-{}-{}k-d{}-{transport}-{rival}", load.access, load.kib, load.depth)
     }
 
-    /// How often it is measured: twice as often where a few percent decide.
+    /// The number of rounds: twice as many if a few percent decide.
     pub(super) fn rounds(&self, usual: u32) -> u32 {
         match self.rival {
             Rival::WeirWithoutControl | Rival::OtherBuild => 2 * usual,
@@ -193,7 +193,7 @@ impl Case {
 }
 
 impl Bars {
-    /// The same, eased for TCP.
+    /// The same bar, eased for TCP.
     fn over(self, transport: Transport) -> Self {
         if transport == Transport::Unix {
             return self;

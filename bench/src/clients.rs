@@ -13,29 +13,29 @@ use super::cores::End;
 use super::cpu::CpuTimes;
 use super::servers::Server;
 
-/// How long a load goes on before it counts.
+/// How long a load runs before it counts.
 const RAMP: Duration = Duration::from_millis(300);
 
-/// fio's own start-up, which is no load. If it takes longer, the CPU is measured a little into the ramp,
-/// which is the same load.
+/// The time of fio's own start-up, in which there is no load. If it takes longer, the CPU measurement reaches
+/// a little into the ramp, which has the same load.
 const CLIENT_START: Duration = Duration::from_millis(300);
 
-/// The CPU is read so long before the client ends: nbdkit's threads end with the connection, and their time
-/// with them.
+/// The CPU is read this long before the client ends: nbdkit's threads end with the connection, and their
+/// times disappear with them.
 const CLIENT_END: Duration = Duration::from_millis(100);
 
-/// What one measurement of one server gave.
+/// One measurement of one server.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct Sample {
     /// Requests answered a second.
     pub(super) iops: f64,
-    /// What half of the requests did not exceed, as the client sees it.
+    /// The median latency, as the client sees it.
     pub(super) p50_us: f64,
     /// The server's time on a core for each request, user and system.
     pub(super) cpu_us: f64,
 }
 
-/// What `weir load` says about a run; microseconds.
+/// The report of `weir load` about a run, in microseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct LoadReport {
     pub(super) iops: f64,
@@ -44,7 +44,7 @@ pub(super) struct LoadReport {
     pub(super) p99_us: f64,
 }
 
-/// Puts `load` on `server` for so many seconds.
+/// Puts `load` on `server` for `seconds`.
 ///
 /// # Errors
 /// If the client fails, or requests do.
@@ -88,7 +88,7 @@ pub(super) fn fill(bed: &TestBed, server: &Server, mib: u64) -> anyhow::Result<(
     Ok(())
 }
 
-/// A client that is at work.
+/// A client that is running.
 #[derive(Debug)]
 pub(super) struct Running {
     child: Option<Child>,
@@ -107,10 +107,10 @@ impl Running {
         Ok(Self { child: Some(child), line })
     }
 
-    /// Waits for its end; what it printed.
+    /// Waits for its end, and returns its output.
     ///
     /// # Errors
-    /// If it fails; with what it said on standard error.
+    /// If it fails; the error quotes its standard error.
     pub(super) fn finish(mut self) -> anyhow::Result<String> {
         let child = self.child.take().context("a client is waited for once")?;
         let output = child.wait_with_output().with_context(|| self.line.clone())?;
@@ -121,10 +121,10 @@ impl Running {
 }
 
 impl Running {
-    /// As [`Running::finish`], but nothing if it fails, or has not ended in this time; then it is killed.
+    /// As [`Running::finish`], but `None` if it fails, or does not end in this time and is killed.
     ///
     /// # Errors
-    /// If the kernel does not tell of it.
+    /// If the kernel does not report its end.
     pub(super) fn finish_within(mut self, patience: Duration) -> anyhow::Result<Option<String>> {
         let began = Instant::now();
         let child = self.child.as_mut().context("a client is waited for once")?;
@@ -138,7 +138,7 @@ impl Running {
     }
 }
 
-/// A client whose measurement has failed elsewhere must not load the next one.
+/// Ends the client if its measurement has failed elsewhere, so that it does not load the next measurement.
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
@@ -196,7 +196,7 @@ fn read_fio(output: &str, access: Access) -> anyhow::Result<(f64, f64)> {
     struct Latency {
         percentile: Option<serde_json::Map<String, serde_json::Value>>,
     }
-    // Its nbd engine prints a line of its own first.
+    // fio's nbd engine prints a line of its own first.
     let json = output.find('{').map_or("", |start| &output[start..]);
     let output: Output = serde_json::from_str(json).context("fio: its report")?;
     let job = output.jobs.first().context("fio: a report without a job")?;
@@ -211,7 +211,7 @@ fn read_fio(output: &str, access: Access) -> anyhow::Result<(f64, f64)> {
     Ok((direction.iops, p50 / 1e3))
 }
 
-/// What the JSON of `weir load` says about reads, or about writes if there were no reads.
+/// The report of `weir load`, read from its JSON: about reads, or about writes if there were no reads.
 pub(super) fn read_weir_load(output: &str) -> anyhow::Result<LoadReport> {
     #[derive(Deserialize)]
     struct Output {

@@ -1,8 +1,8 @@
-//! Which core the server runs on, and which its client.
+//! The cores of the server and of its client.
 //!
-//! Without this the kernel moves both about, and now and then puts both on one core, which costs more than
-//! all that the bars are about. Each server has exactly one core, so that a server with many threads gets no
-//! more machine than one with one.
+//! Without this, the kernel moves both about, and now and then puts both on one core. That costs more than
+//! the differences that the bars are about. Each server has exactly one core, so a server with many threads
+//! gets no more of the machine than a server with one thread.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,8 +1,9 @@
-//! What a process has used of the machine: time on a core, and memory.
+//! The time on a core and the memory that a process has used.
 //!
 //! `/proc/PID/stat` has the time of a process in ticks of 10 ms, too coarse for a difference of a tenth of a
-//! microsecond a request. `/proc/PID/task/*/schedstat` has it in nanoseconds, thread by thread; threads that
-//! end take theirs along, so that one looks only while the client is connected, when no server ends threads.
+//! microsecond a request. `/proc/PID/task/*/schedstat` has it in nanoseconds, for each thread. The time of a
+//! thread disappears when the thread ends. So both readings are made while the client is connected, when no
+//! server ends threads.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,7 +12,7 @@ use std::{fs, io};
 use anyhow::{Context, anyhow};
 use rustix::io::Errno;
 
-/// What the threads of a process had used at an instant.
+/// The time that each thread of a process had used at an instant.
 #[derive(Debug)]
 pub(super) struct CpuTimes {
     at: Instant,
@@ -48,7 +49,7 @@ impl CpuTimes {
     }
 }
 
-/// A thread that ends between the listing and the reading is not found, or no process any more.
+/// A thread that ends between the listing and the reading is not found, or its process is gone.
 fn has_just_ended(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }

@@ -1,9 +1,9 @@
-//! Benchmarks of functions: builds one of criterion's, runs it on a core of its own, and reads what it has
-//! found.
+//! Benchmarks of functions: builds a criterion benchmark, runs it on a core of its own, and reads its
+//! results.
 //!
-//! The results come from criterion's files rather than from its output, which is for people and changes with
-//! its version; and from a directory of this run, as `target/criterion` also has the cases that a benchmark
-//! had last month.
+//! The results come from criterion's files, because its output is for people and changes with its version.
+//! They are in a directory of this run: `target/criterion` also has the cases that a benchmark had last
+//! month.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,27 +17,27 @@ use super::bed::{TestBed, cargo, output_of};
 use super::cores::End;
 use super::report::Row;
 
-/// A benchmark of a package, and what is made of it.
+/// A benchmark of a package, and the figures made of it.
 #[derive(Debug)]
 pub(super) struct Benchmark {
-    /// What `--only` finds it by.
+    /// The name for `--only`.
     pub(super) name: &'static str,
     pub(super) package: &'static str,
     /// The `[[bench]]` of the package.
     pub(super) bench: &'static str,
-    /// The group in it that is read.
+    /// Its group that is read.
     pub(super) group: &'static str,
-    /// Holds the results against the bars; an error if they have other cases than expected.
+    /// Compares the results with the bars. It is an error if the benchmark has other cases than expected.
     pub(super) rows: fn(&Results) -> anyhow::Result<Vec<Row>>,
 }
 
-/// What a group has found: for each function, for each of its parameters.
+/// The results of a group: for each function, and for each of its parameters.
 pub(super) type Results = BTreeMap<String, BTreeMap<String, Measured>>;
 
 /// One case.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Measured {
-    /// What one iteration takes, in nanoseconds; the median.
+    /// The time of one iteration in nanoseconds; the median.
     pub(super) median_ns: f64,
     /// How many elements an iteration handles, if the benchmark says so.
     pub(super) elements: Option<f64>,
@@ -53,7 +53,7 @@ impl Benchmark {
         let arguments = ["bench", "--package", package, "--bench", bench];
         let what = format!("cargo {}", arguments.join(" "));
         eprintln!("{name}: building and running the benchmark of {package}, about half a minute");
-        // Apart from the run, as the compiler may have all cores.
+        // The build is a step of its own, because the compiler may have all cores.
         output_of(cargo().args(arguments).arg("--no-run"), &format!("{what} --no-run"))?;
         let found = bed.scratch("criterion");
         let mut pinned = bed.cores().command(End::Server, cargo().get_program());

@@ -1,4 +1,4 @@
-//! What a decision of the scheduler costs: holds the figures of the benchmark of `pure/sched` against the
+//! The cost of a decision of the scheduler: compares the results of the benchmark of `pure/sched` with the
 //! bars.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use anyhow::Context;
 use super::criterion::{Benchmark, Measured, Results};
 use super::report::{Bar, Figure, Row, Unit};
 
-/// The benchmark. The group is as `pure/sched/benches/decision.rs` has it.
+/// The benchmark. `pure/sched/benches/decision.rs` names the group.
 pub(super) const BENCHMARK: Benchmark = Benchmark {
     name: NAME,
     package: "weir-sched",
@@ -19,7 +19,7 @@ pub(super) const BENCHMARK: Benchmark = Benchmark {
 
 const NAME: &str = "decision";
 
-/// What a decision may cost with [`MANY`] volumes and 10,000 requests queued, in nanoseconds.
+/// The most nanoseconds that a decision may take with [`MANY`] volumes and 10,000 requests queued.
 const BUDGET: Bar = Bar::AtMost(300.0);
 const MANY: u32 = 1_000;
 

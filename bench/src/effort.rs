@@ -1,4 +1,4 @@
-//! How much a run measures, which a report repeats.
+//! How much a run measures. A report repeats it.
 
 use serde::Serialize;
 
@@ -7,6 +7,6 @@ use serde::Serialize;
 pub(super) struct Effort {
     /// How often each measurement is made.
     pub(super) rounds: u32,
-    /// How long each takes.
+    /// How long each measurement takes.
     pub(super) seconds: u32,
 }

@@ -1,7 +1,8 @@
-//! The negotiation of an NBD client that wants nothing but to be connected: fixed newstyle, option GO.
+//! The negotiation of an NBD client that only wants to be connected: fixed newstyle, option GO.
 //!
-//! By hand, as chores must build when the product does not, and so cannot use its codec. Source: the NBD
-//! protocol (`doc/proto.md` of the NetworkBlockDevice/nbd project), "Fixed newstyle negotiation".
+//! It is written here, because the benchmark must build even if the product does not. So it cannot use the
+//! product's codec. Source: the NBD protocol (`doc/proto.md` of the NetworkBlockDevice/nbd project), "Fixed
+//! newstyle negotiation".
 
 use std::io::{self, Read, Write};
 
@@ -14,13 +15,13 @@ const OPTION_GO: u32 = 7;
 const REPLY_ACK: u32 = 1;
 const REPLY_INFO: u32 = 3;
 
-/// No reply of a sane server to GO is longer.
+/// The longest reply to GO. A sane server's is shorter.
 const LONGEST_REPLY: u32 = 64 << 10;
 
-/// Negotiates `export`; afterwards the server waits for requests.
+/// Negotiates `export`. Afterwards the server waits for requests.
 ///
 /// # Errors
-/// If the connection breaks, or the server refuses or is none.
+/// If the connection breaks, the server refuses, or the peer is no NBD server.
 pub(super) fn negotiate(stream: &mut (impl Read + Write), export: &str) -> io::Result<()> {
     expect(number(read(stream)?), NBDMAGIC, "the greeting")?;
     expect(number(read(stream)?), IHAVEOPT, "the greeting")?;
@@ -83,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that has said everything beforehand.
+    /// A server that has already sent all of its replies.
     struct Script {
         says: Cursor<Vec<u8>>,
         heard: Vec<u8>,

@@ -1,12 +1,12 @@
-//! What a good client of another volume in the same pool notices while somebody attacks: its p99 with the
-//! attack, as a ratio to that without, in one run and against one server.
+//! The effect of an attack on a good client of another volume in the same pool: the client's p99 with the
+//! attack, as a ratio to its p99 without, in one run and against one server.
 //!
-//! Each round of an attack has a server of its own. The client first works alone, then beside the attack,
-//! connecting anew, so that an attack that keeps new clients out is noticed too. A client that fails, or does
-//! not end in time, is a figure and no error: on a server that does not protect it that is what there is to
-//! see.
+//! Each round of an attack has a server of its own. The client first works alone, then beside the attack. It
+//! connects anew for that, so that an attack shows that keeps new clients out. A client that fails, or does
+//! not end in time, is a figure and no error: on a server without protection, that is the result.
 
 mod attacks;
+mod controller;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,17 +27,20 @@ use super::report::{Bar, Figure, Row, Unit};
 use super::servers::Server;
 use super::statistics::median;
 
-/// What the p99 may grow by.
+/// The most that the p99 may grow.
 const MOST_RATIO: Bar = Bar::AtMost(3.0);
 
-/// Until an attack is under way.
+/// What must hold before anything can be said about an attack.
+const SERVED_ALONE: &str = "without an attack the client is served";
+
+/// The time until an attack is under way.
 const ONSET: Duration = Duration::from_millis(1500);
 
-/// A client that takes this much longer than it was told to has no answer to some request.
+/// If a client takes this much longer than it was told to, it has got no answer to some request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A good client and three for those who are not; one of them is held to a low rate, so that its requests
-/// queue.
+/// One volume for a good client, and three for attackers. One of these three has a low rate limit, so that
+/// its requests queue.
 const POOL: &str = r#"[pool.p]
 [volume.good]
 pool = "p"
@@ -55,40 +58,51 @@ size = "64MiB"
 max_iops = "100iops"
 "#;
 
-/// An attack, by the name that `--only` finds it by.
+/// An attack, by its name for `--only`.
 pub(super) struct Attack {
     pub(super) name: &'static str,
-    /// Goes on until it is told to stop.
-    go_on: fn(&Front, &AtomicBool),
+    on: Victim,
+}
+
+/// The process that is attacked.
+#[derive(Clone, Copy)]
+enum Victim {
+    /// The gateway. The attack runs until it is told to stop.
+    Gateway(fn(&Front, &AtomicBool)),
+    /// The controller of the gateway.
+    Controller,
 }
 
 /// All of them.
-pub(super) const ATTACKS: [Attack; 5] = [
-    Attack { name: "hostile-unfinished-writes", go_on: attacks::unfinished_writes },
-    Attack { name: "hostile-mass-close", go_on: attacks::mass_close },
-    Attack { name: "hostile-silent-connections", go_on: attacks::silent_connections },
-    Attack { name: "hostile-http", go_on: attacks::http },
-    Attack { name: "hostile-refused-connections", go_on: attacks::refused_connections },
+pub(super) const ATTACKS: [Attack; 6] = [
+    Attack { name: "hostile-unfinished-writes", on: Victim::Gateway(attacks::unfinished_writes) },
+    Attack { name: "hostile-mass-close", on: Victim::Gateway(attacks::mass_close) },
+    Attack { name: "hostile-silent-connections", on: Victim::Gateway(attacks::silent_connections) },
+    Attack { name: "hostile-http", on: Victim::Gateway(attacks::http) },
+    Attack { name: "hostile-refused-connections", on: Victim::Gateway(attacks::refused_connections) },
+    Attack { name: "hostile-controller", on: Victim::Controller },
 ];
 
-/// Where the server is found.
+/// The server's addresses.
 struct Front {
     socket: PathBuf,
     metrics: SocketAddr,
 }
 
-/// What one round showed: the client's p99, or nothing if it failed.
+/// One round: the client's p99, or `None` if the client failed.
 struct Round {
     alone_us: f64,
     beside_us: Option<f64>,
+    /// How often the gateway lost its controller, if the attack was on that.
+    controller_lost: Option<u32>,
 }
 
-/// How many measurements there are of an attack.
+/// The number of measurements of an attack.
 pub(super) fn measurements(effort: Effort) -> u32 {
     2 * effort.rounds
 }
 
-/// Measures it.
+/// Measures an attack.
 ///
 /// # Errors
 /// If the server does not start, or the client fails without the attack.
@@ -101,7 +115,10 @@ pub(super) fn measure(
     raise_descriptors()?;
     let mut rounds = Vec::new();
     for number in 1..=effort.rounds {
-        let round = measure_once(bed, attack, effort.seconds)?;
+        let round = match attack.on {
+            Victim::Gateway(go_on) => measure_once(bed, go_on, effort.seconds)?,
+            Victim::Controller => controller::measure_once(bed, effort.seconds)?,
+        };
         let said = match round.beside_us {
             Some(us) => format!("p99 {us:.0} us, alone {:.0} us", round.alone_us),
             None => format!("the client failed; alone its p99 is {:.0} us", round.alone_us),
@@ -118,33 +135,38 @@ fn rows(name: &str, rounds: &[Round]) -> Vec<Row> {
     let row = |what: &str, weir, bar| Row::alone(name.to_owned(), what.to_owned(), weir, bar);
     let p99 =
         row("p99 of a good client; other: without the attack", over(Unit::Micros, &beside), Some(MOST_RATIO));
-    let failed = rounds.iter().filter(|round| round.beside_us.is_none()).count();
-    let failed = Figure { value: u32::try_from(failed).map_or(f64::INFINITY, f64::from), unit: Unit::Count };
-    vec![
+    let count = |value: u32| Figure { value: value.into(), unit: Unit::Count };
+    let failed = rounds.iter().map(|round| u32::from(round.beside_us.is_none())).sum();
+    let mut rows = vec![
         Row {
             other: Some(over(Unit::Micros, &|round| round.alone_us)),
             compared: Some(over(Unit::Ratio, &|round| beside(round) / round.alone_us)),
             ..p99
         },
-        row("runs in which a request of it failed", failed, Some(Bar::AtMost(0.0))),
-    ]
+        row("runs in which a request of it failed", count(failed), Some(Bar::AtMost(0.0))),
+    ];
+    if let Some(lost) = rounds.iter().map(|round| round.controller_lost).sum() {
+        rows.push(row("times that its gateway lost the controller", count(lost), Some(Bar::AtMost(0.0))));
+    }
+    rows
 }
 
-fn measure_once(bed: &TestBed, attack: &Attack, seconds: u32) -> anyhow::Result<Round> {
+fn measure_once(bed: &TestBed, go_on: fn(&Front, &AtomicBool), seconds: u32) -> anyhow::Result<Round> {
     let server = Server::weir_with(bed, "hostile", POOL, "good")?;
-    let alone_us = good_client(bed, &server, seconds)?.context("without an attack the client is served")?;
+    let alone_us = good_client(bed, &server, seconds)?.context(SERVED_ALONE)?;
     let front = Front {
         socket: server.socket().context("a server on a unix socket")?.to_owned(),
         metrics: server.metrics().context("weir with a status")?,
     };
-    let siege = Siege::begin(front, attack.go_on);
+    let siege = Siege::begin(front, go_on);
     thread::sleep(ONSET);
     let beside_us = good_client(bed, &server, seconds)?;
     drop(siege);
-    Ok(Round { alone_us, beside_us })
+    Ok(Round { alone_us, beside_us, controller_lost: None })
 }
 
-/// The p99 of a paced client in microseconds; nothing if a request of it fails, or is not answered in time.
+/// The p99 of a paced client in microseconds; `None` if one of its requests fails, or is not answered in
+/// time.
 fn good_client(bed: &TestBed, server: &Server, seconds: u32) -> anyhow::Result<Option<f64>> {
     let mut command = bed.cores().command(End::Client, bed.weir());
     command.args(["load", &server.uri(), "--json", "--rate=500iops", "--reads=70", "--warm-up=300ms"]);
@@ -178,7 +200,7 @@ impl Drop for Siege {
     }
 }
 
-/// As many descriptors as this process may have.
+/// Raises the limit on descriptors as far as this process may.
 fn raise_descriptors() -> anyhow::Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).context("the limit on open files")
@@ -189,7 +211,7 @@ mod tests {
     use super::*;
 
     fn round(alone_us: f64, beside_us: Option<f64>) -> Round {
-        Round { alone_us, beside_us }
+        Round { alone_us, beside_us, controller_lost: None }
     }
 
     #[test]
@@ -204,5 +226,12 @@ mod tests {
     fn a_client_that_failed_meets_no_bar() {
         let rows = rows("hostile-x", &[round(100.0, None)]);
         assert_eq!((rows[0].met(), rows[1].met()), (Some(false), Some(false)));
+    }
+    #[test]
+    fn one_lost_controller_in_all_rounds_is_too_many() {
+        let lost = |count| Round { controller_lost: Some(count), ..round(100.0, Some(100.0)) };
+        let met = |rounds: &[Round]| rows("hostile-x", rounds)[2].met();
+        assert_eq!(met(&[lost(0), lost(0), lost(0)]), Some(true));
+        assert_eq!(met(&[lost(0), lost(1), lost(0)]), Some(false));
     }
 }

@@ -1,7 +1,7 @@
-//! What an idle connection costs: thousands of them are held while another client does its work.
+//! The cost of an idle connection: thousands of them are held while another client does its work.
 //!
-//! Each round has a server of its own, as memory that a closed connection gave back to the allocator would
-//! make the next ones look free.
+//! Each round has a server of its own. A closed connection gives its memory back to the allocator, which
+//! would make the next connections look free.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
@@ -23,25 +23,25 @@ use super::servers::Server;
 use super::statistics::median;
 use super::status::Status;
 
-/// What `--only` finds it by.
+/// The name for `--only`.
 pub(super) const NAME: &str = "idle-connections";
 
-/// How many are to be held.
+/// The number of connections to hold.
 const CONNECTIONS: u32 = 10_000;
 
-/// What each may cost.
+/// The most memory that each may take.
 const KIB_PER_CONNECTION: Bar = Bar::AtMost(64.0);
 
-/// Rounds beyond these would show the same memory again.
+/// The most rounds. More rounds would show the same memory again.
 const MOST_ROUNDS: u32 = 3;
 
 /// Descriptors for everything else that this process has open.
 const OTHER_DESCRIPTORS: u64 = 200;
 
-/// What the client does that is not idle.
+/// The load of the client that is not idle.
 const WORK: Load = Load { client: Client::WeirLoad, access: Access::Read, kib: 4, depth: 32 };
 
-/// What one server showed.
+/// One round with one server.
 struct Round {
     rate_without: f64,
     rate_with: f64,
@@ -49,12 +49,12 @@ struct Round {
     held: u32,
 }
 
-/// How many measurements there are.
+/// The number of measurements.
 pub(super) fn measurements(effort: Effort) -> u32 {
     2 * effort.rounds.min(MOST_ROUNDS)
 }
 
-/// Measures it.
+/// Measures idle connections.
 ///
 /// # Errors
 /// If the server or the client fails, or the server refuses a connection.
@@ -86,7 +86,7 @@ pub(super) fn measure(bed: &TestBed, effort: Effort, progress: &mut Progress) ->
 #[allow(clippy::cast_precision_loss)] // far below 2^53 KiB
 fn measure_once(bed: &TestBed, connections: u32, seconds: u32) -> anyhow::Result<Round> {
     let server = Server::weir(bed, Store::File, Transport::Unix)?;
-    // First, so that what work allocates is not taken for the price of a connection.
+    // This comes first, so that memory that the work allocates does not count as the cost of a connection.
     let without = clients::measure(bed, &server, WORK, seconds)?;
     let before = resident_kib(server.pid())?;
     let socket = server.socket().context("a server on a unix socket")?;
@@ -122,13 +122,13 @@ fn connect(socket: &Path, export: &str, number: u32) -> anyhow::Result<UnixStrea
     attempt().with_context(|| format!("idle connection {number}"))
 }
 
-/// Whether the server still holds it: then there is nothing to read, not even an end.
+/// Whether the server still holds the connection. Then there is nothing to read, not even the end.
 fn is_open(mut stream: &UnixStream) -> bool {
     let read = std::io::Read::read(&mut stream, &mut [0]);
     read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
-/// As many as are wanted, or as descriptors allow.
+/// The wanted number of connections, or as many as the limit on descriptors allows.
 fn allowed_connections() -> anyhow::Result<u32> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).context("the limit on open files")?;

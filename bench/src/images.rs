@@ -1,8 +1,8 @@
-//! The files that are served: written in full, so that no server gets away with reading holes.
+//! The served files, written in full, so that no server gets away with reading holes.
 //!
-//! Each server has a file of its own, as weir and qemu-nbd rightly lock theirs. A sparse file, or one of
-//! zeroes, would be answered without the disk by some of them, and for a fraction of the bytes by those that
-//! send holes as holes.
+//! Each server has a file of its own, because weir and qemu-nbd rightly lock theirs. Some servers would
+//! answer from a sparse file, or from a file of zeroes, without the disk. A server that sends holes as holes
+//! would send a fraction of the bytes.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rustix::fs::{Advice, fadvise};
 
-/// Bytes of each file. More than what a disk's own cache holds would take minutes to write.
+/// Bytes of each file. To exceed a disk's own cache, a file would have to be so large that it takes minutes
+/// to write.
 pub(super) const IMAGE_BYTES: u64 = 1 << 30;
 
 const CHUNK: usize = 1 << 20;
 
-/// The file `name` in `dir`, written now unless an earlier run has.
+/// The file `name` in `dir`, written now unless an earlier run has written it.
 ///
 /// # Errors
 /// If there is no room.
@@ -44,13 +45,13 @@ fn write(path: &Path) -> anyhow::Result<()> {
         file.write_all(&chunk)?;
     }
     file.sync_all()?;
-    // O_DIRECT past a cache that is full of the file is slower than past an empty one.
+    // O_DIRECT is slower if the page cache is full of the file.
     fadvise(&file, 0, None, Advice::DontNeed)?;
     Ok(())
 }
 
-/// Bytes that neither compress nor repeat (xorshift64; Marsaglia, "Xorshift RNGs", 2003). `state` must not be
-/// zero.
+/// Fills the chunk with bytes that neither compress nor repeat (xorshift64; Marsaglia, "Xorshift RNGs",
+/// 2003). `state` must not be zero.
 fn scramble(chunk: &mut [u8], state: &mut u64) {
     for word in chunk.chunks_exact_mut(8) {
         *state ^= *state << 13;

@@ -1,5 +1,5 @@
-//! What a control interval of Maestro costs: holds the figures of the benchmark of `pure/control` against the
-//! bar.
+//! The cost of a control interval of Maestro: compares the results of the benchmark of `pure/control` with
+//! the bar.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use anyhow::Context;
 use super::criterion::{Benchmark, Measured, Results};
 use super::report::{Bar, Figure, Row, Unit};
 
-/// The benchmark. The group is as `pure/control/benches/interval.rs` has it.
+/// The benchmark. `pure/control/benches/interval.rs` names the group.
 pub(super) const BENCHMARK: Benchmark =
     Benchmark { name: NAME, package: "weir-control", bench: "interval", group: "control_interval", rows };
 
 const NAME: &str = "interval";
 
-/// The whole law, which has the bar. The other is the linear program, which is a part of it.
+/// The case with the bar: the whole law. The other case is the linear program, which is a part of it.
 const JUDGED: &str = "maestro";
 
-/// What an interval may cost with [`MOST`] applications and 16 ports, in nanoseconds.
+/// The most nanoseconds that an interval may take with [`MOST`] applications and 16 ports.
 const BUDGET: Bar = Bar::AtMost(2e6);
 
-/// The growth between these is shown; it has no bar.
+/// The growth between these numbers of applications is shown, and has no bar.
 const FEWEST: u32 = 10;
 const MOST: u32 = 1_000;
 

@@ -1,5 +1,5 @@
-//! On what was measured: enough to know which results may be compared, and nothing that says whose machine it
-//! was.
+//! The machine of a measurement: enough to know which results may be compared, and nothing that says whose
+//! machine it was.
 
 use std::fmt;
 use std::fs;
@@ -21,14 +21,14 @@ pub(super) struct Machine {
     cpu: String,
     kernel: String,
     memory_mib: u64,
-    /// Of the directory with the files that are served.
+    /// The file system of the directory with the served files.
     file_system: String,
     /// The other programs.
     programs: Vec<String>,
 }
 
 impl Machine {
-    /// This one. `programs`: what is measured besides weir, or measures it.
+    /// This machine. `programs` are the programs besides weir that are measured or that measure.
     ///
     /// # Errors
     /// If the kernel does not tell, or a program is missing.
@@ -62,8 +62,8 @@ fn memory_mib(meminfo: &str) -> u64 {
     total.unwrap_or(0) / 1024
 }
 
-/// The type of the file system that `dir` is on: of the deepest mount above it, and of several there, the
-/// last.
+/// The type of the file system that `dir` is on. It is that of the deepest mount above `dir`, and of several
+/// mounts there, that of the last.
 fn file_system<'t>(mounts: &'t str, dir: &Path) -> &'t str {
     let fields = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(1);

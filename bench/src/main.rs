@@ -1,13 +1,14 @@
-//! `make bench`, `make bench-qos` and `make bench-ports`: what the project promises about speed, memory and
-//! guarantees, measured.
+//! `make bench`, `make bench-qos` and `make bench-ports`: measure the project's promises about speed, memory
+//! and guarantees.
 //!
-//! A figure of one machine at one time says little about another, so that every bar of a server is a ratio:
-//! the same client against two servers, in turn, in one run. Criterion alone would not do: it measures
-//! functions, not programs that talk over sockets. What is a function, the scheduler, Maestro's law and the
-//! simulator, it does measure. `bench/README.md` says what is measured and how to read it.
+//! Every bar of a server is a ratio: the same client against two servers, in turn, in one run. A single
+//! figure of one machine at one time says little about another machine. Criterion measures functions, not
+//! programs that talk over sockets. So it measures only the scheduler, Maestro's law and the simulator.
+//! `bench/README.md` says what is measured, and how to read the results.
 
 mod bed;
 mod cases;
+mod certificates;
 mod clients;
 mod cores;
 mod cpu;
@@ -43,7 +44,7 @@ use effort::Effort;
 use progress::Progress;
 use report::{Occasion, Report};
 
-/// What is measured without a server.
+/// The measurements without a server.
 const FUNCTIONS: [Benchmark; 3] = [decision::BENCHMARK, interval::BENCHMARK, simulator::BENCHMARK];
 
 /// Measures what weir promises; see bench/README.md.
@@ -66,7 +67,7 @@ enum Measurement {
 /// How to measure.
 #[derive(Args)]
 struct Arguments {
-    /// How often each pair is measured; medians count [default: 4, for qos 3]
+    /// How often to measure each pair; medians count [default: 4, for qos 3]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// Seconds that each measurement takes [default: 2, for qos 15]
@@ -75,13 +76,13 @@ struct Arguments {
     /// Only the cases with this text in their name, such as file, tcp or read-4k-d32; results are not kept
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Another build of the program, such as that of the commit before: only the two are compared
+    /// Another build of the program, such as of the commit before: compare only these two
     #[arg(long, value_name = "PROGRAM")]
     against: Option<PathBuf>,
-    /// This program instead of one that is built for it, to measure another commit or a build of one's own
+    /// Measure this program instead of building one, such as the program of another commit
     #[arg(long, value_name = "PROGRAM")]
     weir: Option<PathBuf>,
-    /// Where the files go that are served, some GiB; they are kept for the next run [default: target/bench]
+    /// The directory for the served files, some GiB; they are kept for the next run [default: target/bench]
     #[arg(long)]
     dir: Option<PathBuf>,
 }
@@ -97,7 +98,7 @@ fn main() -> anyhow::Result<ExitCode> {
 /// Speed and memory.
 ///
 /// # Errors
-/// If something that is needed is missing or fails; a bar that is missed is no error.
+/// If something that is needed is missing or fails. A missed bar is no error.
 fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let effort = arguments.effort(Effort { rounds: 4, seconds: 2 });
     let is_of_builds = arguments.against.is_some();
@@ -124,7 +125,7 @@ fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for case in versus.iter().filter(|case| case.store == Store::File) {
         servers::write_images(&bed, case.rival)?;
     }
-    // First, as it leaves the disk time to recover from having the files written.
+    // The functions come first: meanwhile the disk can recover from writing the files.
     let mut rows = Vec::new();
     for benchmark in functions {
         rows.extend(benchmark.measure(&bed)?);
@@ -153,7 +154,7 @@ fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// Quality of the guarantee.
 ///
 /// # Errors
-/// If something that is needed is missing or fails; a bar that is missed is no error.
+/// If something that is needed is missing or fails. A missed bar is no error.
 fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     arguments.refuse_other_build()?;
     let effort = arguments.effort(Effort { rounds: 3, seconds: 15 });
@@ -172,7 +173,7 @@ fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// Several gateways before one array.
 ///
 /// # Errors
-/// If something that is needed is missing or fails; a bar that is missed is no error.
+/// If something that is needed is missing or fails. A missed bar is no error.
 fn ports(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     arguments.refuse_other_build()?;
     let effort = arguments.effort(Effort { rounds: 1, seconds: 2 });
@@ -201,7 +202,7 @@ impl Arguments {
         }
     }
 
-    /// Ends what cannot compare two builds.
+    /// Refuses `--against` where two builds cannot be compared.
     fn refuse_other_build(&self) -> anyhow::Result<()> {
         ensure!(self.against.is_none(), "--against: found another build; accepted: by `make bench` alone");
         Ok(())
@@ -212,7 +213,7 @@ impl Arguments {
     }
 }
 
-/// A part of the figures is no history.
+/// Saves the report, unless it has only a part of the figures, which is no history.
 fn keep(report: &Report, bed: &TestBed, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.only.is_none() && arguments.weir.is_none() {
         for path in report.save(bed.root())? {

@@ -1,11 +1,10 @@
-//! Several gateways before one array, for real: four of them in network namespaces of their own, a
-//! controller, and NBD clients at each.
+//! Several gateways before one array, for real: four gateways in network namespaces of their own, a
+//! controller, and NBD clients at each gateway.
 //!
-//! The array is a `weir serve` with a simulated array in real time, so that what is shared out is the same on
-//! every machine. Two results of Maestro must hold as they do in simulated time, and a third run breaks one
-//! part after the other.
+//! The array is a `weir serve` with a simulated array in real time, so that every machine shares out the same
+//! array. Two results of Maestro must hold as they do in simulated time. A third run breaks one part after
+//! the other.
 
-mod certificates;
 mod failures;
 mod limit;
 mod loads;
@@ -22,10 +21,10 @@ use super::report::{Bar, Figure, Row, Unit};
 /// Requests at the array at a time: 4 for each of its 28 disks.
 const TOTAL: u32 = 112;
 
-/// A run, by name: how many steps it has, and how it is made.
+/// The function that makes a run.
 type Run = fn(&TestBed, &mut Progress) -> anyhow::Result<Vec<Row>>;
 
-/// All of them.
+/// All runs: name, number of steps, function.
 pub(super) const RUNS: [(&str, u32, Run); 4] = [
     ("priority", priority::STEPS, priority::measure),
     ("ports", moving::STEPS, moving::measure),

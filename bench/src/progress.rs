@@ -1,4 +1,4 @@
-//! What is going on, on standard error, so that a run of ten minutes is not ten minutes of silence.
+//! Progress messages on standard error, so that a run of ten minutes is not ten minutes of silence.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,12 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Of a run of so many measurements, which begins now.
+    /// The progress of a run of `total` measurements, which begins now.
     pub(super) fn new(total: u32) -> Self {
         Self { started: Instant::now(), done: 0, total }
     }
 
-    /// Says what was done by `measurements` of them.
+    /// Reports that `what` is done, which took `measurements` of the total.
     pub(super) fn advance(&mut self, measurements: u32, what: &str) {
         self.done += measurements;
         let left = time_left(self.started.elapsed(), self.done, self.total);
@@ -24,7 +24,7 @@ impl Progress {
     }
 }
 
-/// If the rest takes as long as what is done.
+/// The time left, if the rest goes on at the same speed.
 fn time_left(elapsed: Duration, done: u32, total: u32) -> String {
     let seconds = (elapsed / done.max(1) * total.saturating_sub(done)).as_secs();
     format!("{}:{:02}", seconds / 60, seconds % 60)

@@ -1,9 +1,9 @@
 //! How well a volume is protected from its neighbour: a paced victim with an SLO, and a hog on the same
 //! device.
 //!
-//! First the victim alone, to know what to promise; then both without control, then both with it, round after
-//! round. What counts is what the gateway sees, from the request parsed to the reply handed to the socket;
-//! the client's view is beside it.
+//! In each round the victim first runs alone, which shows what to promise. Then both run without control,
+//! then both with it. The judged latency is the gateway's own, from the request parsed to the reply handed to
+//! the socket. The report shows the client's view beside it.
 
 mod phase;
 
@@ -17,14 +17,14 @@ use super::statistics::median;
 use super::status::{GatewayView, Windows};
 use phase::{Control, Device, Hog, Phase, Setting};
 
-/// What is promised on a file, as a multiple of the victim's mean latency when alone.
+/// The promise on a file, as a multiple of the victim's mean latency when alone.
 const SLO_FACTOR: f64 = 4.0;
 
 const ALONE: &str = "alone";
 const WITHOUT: &str = "without control";
 const WITH: &str = "with control";
 
-/// One neighbour, and what must be reached beside it.
+/// A neighbour, and the bars beside it.
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) name: &'static str,
@@ -32,11 +32,11 @@ pub(super) struct Case {
     /// Requests a second that the victim offers.
     victim_iops: u32,
     hog: Hog,
-    /// What is promised; nothing: [`SLO_FACTOR`] times the latency alone.
+    /// The promise; `None`: [`SLO_FACTOR`] times the latency alone.
     slo_us: Option<u64>,
-    /// Of the victim's windows, in percent.
+    /// The bar for the victim's windows that keep the promise, in percent.
     windows: Bar,
-    /// Of what the hog gets with control, in percent of what it gets without.
+    /// The bar for the hog's rate with control, in percent of its rate without.
     hog_share: Option<Bar>,
 }
 
@@ -74,13 +74,13 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// What all cases gave.
+/// The results of all cases.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     cases: Vec<Measured>,
 }
 
-/// What a case gave.
+/// The result of a case.
 #[derive(Debug, Serialize)]
 struct Measured {
     name: &'static str,
@@ -146,7 +146,7 @@ fn round(
     Ok(Round { alone, slo_us, without, with })
 }
 
-/// A configuration has no fractions of a microsecond.
+/// A whole number of microseconds: a configuration has no fractions.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates; NaN becomes 1, which nothing keeps
 fn whole_micros(us: f64) -> u64 {
     us.round().max(1.0) as u64
@@ -205,7 +205,7 @@ impl Measured {
         ]
     }
 
-    /// Of all rounds together: in one round of 15 windows, one missed would already be 7 %.
+    /// The windows of all rounds together. In one round of 15 windows, a single miss would already be 7 %.
     fn windows(&self, of: Pick) -> Windows {
         self.rounds.iter().fold(Windows::default(), |sum, round| {
             let Windows { met, missed, out_of_contract, idle } = of(round).gateway.windows;

@@ -1,4 +1,4 @@
-//! Figures, bars and verdicts: as a table for people, as JSON for whoever compares two commits.
+//! Figures, bars and verdicts: as a table for people, and as JSON to compare two commits.
 
 use std::fmt::{self, Write};
 use std::fs;
@@ -14,24 +14,24 @@ use super::bed::{TestBed, output_of};
 use super::effort::Effort;
 use super::machine::Machine;
 
-/// Where the history is, from the root of the repository.
+/// The folder of the history, from the root of the repository.
 const RESULTS: &str = "bench/results";
 
-/// What is measured, when and on what. Read before anything is measured: nobody wants to learn after ten
-/// minutes that git is missing.
+/// What is measured, when, and on which machine. It is read before the measurements: nobody wants to learn
+/// after ten minutes that git is missing.
 #[derive(Debug, Serialize)]
 pub(super) struct Occasion {
     kind: &'static str,
     date: String,
     commit: String,
-    /// Whether there were changes that the commit does not have.
+    /// Whether the tree had changes that are not in the commit.
     modified: bool,
     machine: Machine,
     #[serde(flatten)]
     effort: Effort,
 }
 
-/// Everything that a run has found.
+/// All results of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     #[serde(flatten)]
@@ -43,16 +43,16 @@ pub(super) struct Report {
     table: Option<String>,
 }
 
-/// A figure and what is made of it.
+/// A figure and its verdict.
 #[derive(Debug, Serialize)]
 struct Judged {
     #[serde(flatten)]
     row: Row,
-    /// Whether its bar is met; nothing if it has none.
+    /// Whether its bar is met; `None` if it has none.
     met: Option<bool>,
 }
 
-/// One figure, with what it is compared with and what it should be.
+/// One figure, with the figure that it is compared with, and its bar.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Row {
     pub(super) case: String,
@@ -60,9 +60,9 @@ pub(super) struct Row {
     pub(super) weir: Figure,
     /// The same figure of the rival, if there is one.
     pub(super) other: Option<Figure>,
-    /// Their ratio or difference, from round to round; its median.
+    /// Their ratio or difference: the median over the rounds.
     pub(super) compared: Option<Figure>,
-    /// What `compared` must be, or `weir` where nothing is compared.
+    /// The bar for `compared`, or for `weir` if nothing is compared.
     pub(super) bar: Option<Bar>,
 }
 
@@ -85,7 +85,7 @@ pub(super) enum Unit {
     Count,
 }
 
-/// What must be reached.
+/// A bound that a figure must reach.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Bar {
@@ -94,7 +94,7 @@ pub(super) enum Bar {
 }
 
 impl Bar {
-    /// Whether `value` reaches it; what could not be measured does not.
+    /// Whether `value` reaches the bar. A value that could not be measured does not.
     pub(super) fn met(self, value: f64) -> bool {
         match self {
             Self::AtLeast(bar) => value >= bar,
@@ -112,7 +112,7 @@ impl Bar {
 }
 
 impl Row {
-    /// A figure that is compared with nothing.
+    /// A figure without a comparison.
     pub(super) fn alone(case: String, what: String, weir: Figure, bar: Option<Bar>) -> Self {
         Self { case, what, weir, other: None, compared: None, bar }
     }
@@ -143,7 +143,7 @@ impl Row {
 }
 
 impl Occasion {
-    /// This one. `programs`: what is measured besides weir, or measures it.
+    /// This occasion. `programs` are the programs besides weir that are measured or that measure.
     ///
     /// # Errors
     /// If git or the kernel does not tell, or one of the programs is missing.
@@ -170,18 +170,18 @@ impl Occasion {
 }
 
 impl Report {
-    /// What was found. `samples`: every single measurement.
+    /// The report of these rows. `samples` holds every single measurement.
     pub(super) fn new(occasion: Occasion, rows: Vec<Row>, samples: Value) -> Self {
         let judged = |row: Row| Judged { met: row.met(), row };
         Self { occasion, rows: rows.into_iter().map(judged).collect(), samples, table: None }
     }
 
-    /// The same with a table of more than verdicts before them.
+    /// The same report, with a table before its verdicts.
     pub(super) fn with_table(self, table: String) -> Self {
         Self { table: Some(table), ..self }
     }
 
-    /// For people, as Markdown.
+    /// The report for people, as Markdown.
     pub(super) fn to_text(&self) -> String {
         let Occasion { kind, date, commit, modified, machine, effort: Effort { rounds, seconds } } =
             &self.occasion;
@@ -201,7 +201,7 @@ impl Report {
         text
     }
 
-    /// Adds it to the history below `root`; the paths from there. What is there already stays.
+    /// Adds the report to the history below `root`, and returns the paths from there. Existing reports stay.
     ///
     /// # Errors
     /// If the files cannot be written.
@@ -222,7 +222,7 @@ impl Report {
     }
 }
 
-/// A table in Markdown, which is as good to read on a terminal. The first `left` columns are text.
+/// A table in Markdown, which is also easy to read on a terminal. The first `left` columns are text.
 pub(super) fn table<const N: usize>(
     header: &[&str; N],
     rows: impl Iterator<Item = [String; N]>,

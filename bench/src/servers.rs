@@ -1,7 +1,7 @@
 //! Starts and stops the servers that are compared: weir, qemu-nbd, nbdkit.
 //!
-//! Each with the options that serve it best: files past the page cache on io_uring where the server can,
-//! nbdkit's own plugins otherwise.
+//! Each server has the options that serve it best: files past the page cache on io_uring if the server can do
+//! that; nbdkit has its own plugins.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -23,13 +23,13 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes of a volume in memory.
 pub(super) const MEMORY_MIB: u64 = 256;
 
-/// All clients of a benchmark come from one address, to one volume.
+/// The limits of weir: all clients of a benchmark come from one address, to one volume.
 const ALL_FROM_HERE: &str = "[limits]\nconnections_per_address = 10500\nconnections_per_volume = 10500\n\n";
 
-/// An SLO that every load keeps, so that the law works and never holds anything back.
+/// An SLO that every load keeps. So the law works, and never holds anything back.
 const EASY_SLO: &str = r#"slo = [{ up_to = "10000000iops", read = "500ms", write = "500ms" }]"#;
 
-/// The file of the weir that everything is compared with.
+/// The file of the weir that every rival is compared with.
 const WEIR_IMAGE: &str = "weir.img";
 
 /// A server that runs until it is dropped.
@@ -39,6 +39,7 @@ pub(super) struct Server {
     address: Address,
     export: &'static str,
     metrics: Option<SocketAddr>,
+    log: PathBuf,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,7 +57,7 @@ impl Server {
         weir_alone(bed, bed.weir(), "weir", &controlled(bed, store, WEIR_IMAGE)?, transport)
     }
 
-    /// What it is compared with.
+    /// The rival of a comparison.
     ///
     /// # Errors
     /// If it does not start.
@@ -88,7 +89,7 @@ impl Server {
         }
     }
 
-    /// weir with pools and volumes of one's own, on a unix socket. `name` names its files.
+    /// weir with the caller's pools and volumes, on a unix socket. `name` names its files.
     ///
     /// # Errors
     /// If it does not start.
@@ -101,12 +102,37 @@ impl Server {
         start_weir(bed, bed.weir(), name, pools, Transport::Unix, export)
     }
 
-    /// Where a client finds the export.
+    /// A controller with the file `text`, which `command` gets as its last argument. It is ready when it
+    /// answers at `status`.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub(super) fn controller(
+        bed: &TestBed,
+        mut command: Command,
+        text: &str,
+        status: SocketAddr,
+    ) -> anyhow::Result<Self> {
+        let file = bed.scratch("controller.toml");
+        fs::write(&file, text).with_context(|| file.display().to_string())?;
+        command.arg(file);
+        start(bed, "controller", command, Address::Tcp(status), "")
+    }
+
+    /// What it has logged.
+    ///
+    /// # Errors
+    /// If its log cannot be read.
+    pub(super) fn logged(&self) -> anyhow::Result<String> {
+        fs::read_to_string(&self.log).with_context(|| self.log.display().to_string())
+    }
+
+    /// The URI of the export for a client.
     pub(super) fn uri(&self) -> String {
         self.uri_of(self.export)
     }
 
-    /// Where a client finds another export of the server.
+    /// The URI of another export of the server for a client.
     pub(super) fn uri_of(&self, export: &str) -> String {
         match &self.address {
             Address::Unix(path) => format!("nbd+unix:///{export}?socket={}", path.display()),
@@ -132,14 +158,14 @@ impl Server {
         self.child.id()
     }
 
-    /// Where weir tells about itself; nothing for others.
+    /// The address of weir's status and metrics; `None` for other servers.
     pub(super) const fn metrics(&self) -> Option<SocketAddr> {
         self.metrics
     }
 }
 
-/// Writes the files of a comparison that are not there yet: before anything is measured, as the disk is busy
-/// for a while.
+/// Writes the missing files of a comparison. Do this before any measurement, because the disk is busy for a
+/// while afterwards.
 ///
 /// # Errors
 /// If there is no room.
@@ -163,7 +189,7 @@ impl Rival {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Nothing is lost: what was written to the files means nothing to anybody.
+        // Nothing is lost: nobody needs the bytes that were written to the files.
         let killed = self.child.kill().and_then(|()| self.child.wait());
         if let Err(error) = killed {
             eprintln!("process {}: cannot be stopped: {error}", self.child.id());
@@ -174,7 +200,7 @@ impl Drop for Server {
     }
 }
 
-/// The one volume that the speed of weir is measured on. `slo` is the line for it, or nothing.
+/// The one volume on which the speed of weir is measured. `slo` is its line for an SLO, or empty.
 fn volume(bed: &TestBed, store: Store, image: &str, slo: &str) -> anyhow::Result<String> {
     let backend = match store {
         Store::File => format!("backend = \"file:{}\"", bed.image(image)?.display()),
@@ -183,7 +209,7 @@ fn volume(bed: &TestBed, store: Store, image: &str, slo: &str) -> anyhow::Result
     Ok(format!("[volume.v]\npool = \"p\"\n{backend}\n{slo}\n"))
 }
 
-/// A pool under control, and a volume with an SLO in it.
+/// A pool under control, with a volume that has an SLO.
 fn controlled(bed: &TestBed, store: Store, image: &str) -> anyhow::Result<String> {
     Ok(format!("control = \"facade\"\n{}", volume(bed, store, image, EASY_SLO)?))
 }
@@ -212,7 +238,7 @@ fn start_weir(
         Address::Unix(path) => format!("unix:{}", path.display()),
         Address::Tcp(address) => address.to_string(),
     };
-    // Another build may be of a commit that does not know these keys; it is compared with few connections.
+    // Another build may be of a commit without these keys. It is compared with few connections.
     let limits = if program == bed.weir() { ALL_FROM_HERE } else { "" };
     let file = bed.scratch(&format!("{name}.toml"));
     let config = format!("[listen]\nnbd = [\"{listen}\"]\nmetrics = \"{metrics}\"\n\n{limits}{pools}");
@@ -272,15 +298,15 @@ fn start(
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
     let line = format!("{command:?}");
     let child = command.spawn().with_context(|| format!("{line}: cannot be run"))?;
-    let mut server = Server { child, address, export, metrics: None };
+    let mut server = Server { child, address, export, metrics: None, log };
     let began = Instant::now();
-    let said = || fs::read_to_string(&log).unwrap_or_default();
+    let said = |server: &Server| server.logged().unwrap_or_default();
     while !answers(&server.address) {
         if let Some(status) = server.child.try_wait()? {
-            bail!("{line}: {status}: {}", said().trim());
+            bail!("{line}: {status}: {}", said(&server).trim());
         }
         if began.elapsed() > START_TIMEOUT {
-            bail!("{line}: does not answer after {} s: {}", START_TIMEOUT.as_secs(), said().trim());
+            bail!("{line}: does not answer after {} s: {}", START_TIMEOUT.as_secs(), said(&server).trim());
         }
         thread::sleep(Duration::from_millis(10));
     }
@@ -301,8 +327,8 @@ fn address(bed: &TestBed, name: &str, transport: Transport) -> anyhow::Result<Ad
     })
 }
 
-/// qemu-nbd does not tell which port it took, so that it has to be told one.
-fn free_port() -> anyhow::Result<SocketAddr> {
+/// An address with a free port. qemu-nbd does not say which port it took, so it is told one.
+pub(super) fn free_port() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("a free port")?;
     listener.local_addr().context("a free port")
 }

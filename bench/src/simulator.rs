@@ -1,4 +1,4 @@
-//! How fast the simulator is: holds the figures of the benchmark of `pure/sim` against the bars.
+//! The speed of the simulator: compares the results of the benchmark of `pure/sim` with the bars.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use anyhow::{Context, ensure};
 use super::criterion::{Benchmark, Measured, Results};
 use super::report::{Bar, Figure, Row, Unit};
 
-/// The benchmark. The group is as `pure/sim/benches/run.rs` has it.
+/// The benchmark. `pure/sim/benches/run.rs` names the group.
 pub(super) const BENCHMARK: Benchmark =
     Benchmark { name: NAME, package: "weir-sim", bench: "run", group: "simulated_requests", rows };
 
 const NAME: &str = "simulator";
 
-/// The array that has the bars: six disks in RAID-5 with control on. The others show what control and disks
-/// cost.
+/// The array with the bars: six disks in RAID-5 with control on. The other arrays show the cost of control
+/// and of disks.
 const JUDGED: &str = "raid_5_facade";
 
-/// Host requests simulated in a second of one core, in a run of any length.
+/// Host requests that one core simulates in a second, in a run of any length.
 const RATE: Bar = Bar::AtLeast(1_000_000.0);
 
-/// What a request of the longest run costs, against one of the shortest: a run is linear in its requests, and
-/// the rest is room for caches of the processor and noise.
+/// The cost of a request in the longest run, as a multiple of the cost in the shortest. A run is linear in
+/// its requests; the rest is room for the processor's caches and for noise.
 const GROWTH: Bar = Bar::AtMost(1.15);
 
 fn rows(arrays: &Results) -> anyhow::Result<Vec<Row>> {
@@ -54,7 +54,7 @@ fn by_seconds(cases: &BTreeMap<String, Measured>) -> anyhow::Result<BTreeMap<u32
     cases.iter().map(rate).collect()
 }
 
-/// The cost of a request in the longest run, as a multiple of that in the shortest.
+/// The cost of a request in the longest run, as a multiple of the cost in the shortest.
 fn growth(rates: &BTreeMap<u32, f64>) -> anyhow::Result<(String, f64)> {
     let ends = rates.first_key_value().zip(rates.last_key_value());
     let apart = ends.filter(|((short, _), (long, _))| short < long);
@@ -66,7 +66,7 @@ fn growth(rates: &BTreeMap<u32, f64>) -> anyhow::Result<(String, f64)> {
 mod tests {
     use super::*;
 
-    /// Runs of an array: how long, requests, nanoseconds for each.
+    /// The runs of an array, each with its length, its number of requests, and the nanoseconds for each.
     fn array(name: &str, runs: &[(&str, f64, f64)]) -> (String, BTreeMap<String, Measured>) {
         let case = |(length, requests, ns): &(&str, f64, f64)| {
             let measured = Measured { median_ns: requests * ns, elements: Some(*requests) };

@@ -1,7 +1,6 @@
-//! From several rounds to one figure.
+//! One figure from several rounds.
 //!
-//! A mean would follow the one round in which the disk of a shared host was busy with somebody else; a median
-//! does not.
+//! The figure is a median. A mean would follow the one round in which another user kept the shared disk busy.
 
 /// The middle of the values; between two, the middle of these. NaN if there are none.
 pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {

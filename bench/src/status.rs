@@ -1,6 +1,7 @@
-//! What a running weir tells about itself over HTTP: the gateway's own view of latencies and windows.
+//! The status of a running weir, read over HTTP: the gateway's own view of latencies and windows.
 //!
-//! Counters since the start; what happened between two instants is the difference of two readings.
+//! The counters count from the start of the server. The events between two instants are the difference of two
+//! readings.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -49,7 +50,7 @@ struct Buckets {
     sum_s: f64,
 }
 
-/// How windows were judged.
+/// The verdicts on a volume's windows.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(super) struct Windows {
     pub(super) met: u64,
@@ -58,23 +59,23 @@ pub(super) struct Windows {
     pub(super) idle: u64,
 }
 
-/// What a volume's reads were like between two readings, from the request parsed to the reply handed to the
+/// The latencies of a volume's reads between two readings, from the request parsed to the reply handed to the
 /// socket.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct GatewayView {
     pub(super) windows: Windows,
     pub(super) mean_us: f64,
-    /// Not more than this, to a factor of two: the upper bound of the bucket.
+    /// The upper bound of the bucket: the median is at most this, to a factor of two.
     pub(super) p50_us: f64,
-    /// Likewise.
+    /// The same for the 99th percentile.
     pub(super) p99_us: f64,
 }
 
 impl Status {
-    /// Of the server whose status is at `address`, now.
+    /// The status of the server at `address`, now.
     ///
     /// # Errors
-    /// If it does not answer, or not as weir does.
+    /// If the server does not answer, or the answer is not weir's.
     pub(super) fn read(address: SocketAddr) -> anyhow::Result<Self> {
         let url = format!("http://{address}/v1/status");
         let agent: ureq::Agent =
@@ -95,18 +96,18 @@ impl Status {
 }
 
 impl Volume {
-    /// Windows that have closed so far.
+    /// The number of windows that have closed so far.
     pub(super) const fn windows_closed(&self) -> u64 {
         let Windows { met, missed, out_of_contract, idle } = self.windows;
         met + missed + out_of_contract + idle
     }
 
-    /// Bytes of all requests that succeeded so far.
+    /// The bytes of all successful requests so far.
     pub(super) fn bytes(&self) -> u64 {
         self.requests.iter().map(|requests| requests.bytes).sum()
     }
 
-    /// What its reads were like since `before`.
+    /// The volume's reads since `before`.
     #[allow(clippy::cast_precision_loss)] // exact up to 2^53 requests
     pub(super) fn since(&self, before: &Self) -> GatewayView {
         let (now, then) = (&self.latency[0].total, &before.latency[0].total);
@@ -128,15 +129,16 @@ impl Volume {
 }
 
 impl Windows {
-    /// The share of the windows with a promise in which it was kept, in percent; NaN if there were none.
+    /// The share of the windows with a promise in which the promise was kept, in percent; NaN if there were
+    /// none.
     #[allow(clippy::cast_precision_loss)]
     pub(super) fn attainment_percent(self) -> f64 {
         self.met as f64 * 100.0 / (self.met + self.missed) as f64
     }
 }
 
-/// The upper bound, in microseconds, of the bucket with so many percent of all at or below it. Buckets end at
-/// 8 us, 16 us, and so on (`io/gateway/src/status.rs`); the last has no end.
+/// The upper bound, in microseconds, of the bucket in which this percentile lies. Buckets end at 8 us, 16 us,
+/// and so on (`io/gateway/src/status.rs`); the last has no end.
 fn bound_of_percentile(counts: &[u64], percent: u64) -> f64 {
     let wanted = (counts.iter().sum::<u64>() * percent).div_ceil(100);
     let mut seen = 0;

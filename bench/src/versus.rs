@@ -1,8 +1,8 @@
 //! weir against a rival under one load, in turn: A B B A A B, and so on.
 //!
-//! Both servers run all the time, an idle one costs nothing, and the two measurements of a round are next to
-//! each other, as a shared machine drifts. The order changes from round to round, so that a drift within
-//! rounds favours neither; an even number of rounds is fairest.
+//! Both servers run all the time, because an idle server costs nothing. The two measurements of a round are
+//! next to each other, because a shared machine drifts. The order changes from round to round, so that a
+//! drift within the rounds favours neither. An even number of rounds is fairest.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use super::report::{Bar, Figure, Row, Unit};
 use super::servers::{MEMORY_MIB, Server};
 use super::statistics::median;
 
-/// A case and what every round gave.
+/// A case and the results of its rounds.
 #[derive(Debug, Serialize)]
 pub(super) struct Measured {
     name: String,

@@ -1,8 +1,9 @@
-//! Runs a target on mutated scripts, the same ones for the same seed.
+//! Runs a target on mutated scripts. The same seed gives the same scripts.
 //!
-//! libFuzzer finds more in ten minutes, as it sees which branches a script takes; this needs nothing but the
-//! stable compiler, is bounded by a count and not by a clock, and so is what `cargo test` runs. It is not
-//! blind: a script that reaches another set of states than those before it is kept, and mutated further.
+//! `cargo test` runs this driver: it needs only the stable compiler, and is bounded by a count and not by a
+//! clock. libFuzzer, which sees the branches that a script takes, finds more in ten minutes. But this driver
+//! is not blind: it keeps a script that reaches another set of states than those before it, and mutates it
+//! further.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,20 +18,21 @@ use crate::script::Script;
 use crate::seen::Seen;
 use crate::targets::Target;
 
-/// The most scripts that are kept to be mutated.
+/// The most scripts that are kept for mutation.
 const MOST_KEPT: usize = 512;
 
-/// What to try.
+/// How much to try, and which mutations.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Which mutations: others for each seed.
+    /// The seed of the mutations.
     pub seed: u64,
-    /// How many messages are to be judged.
+    /// How many messages to judge.
     pub messages: u64,
 }
 
 impl Effort {
-    /// `WEIR_FUZZ_MESSAGES` messages, or `usual`; the seed is `WEIR_FUZZ_SEED`, any text, or 1.
+    /// The effort of the environment: `WEIR_FUZZ_MESSAGES` messages, or `usual`; and the seed
+    /// `WEIR_FUZZ_SEED`, which may be any text, or 1.
     pub fn from_environment(usual: u64) -> Self {
         let value = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let messages = value("WEIR_FUZZ_MESSAGES").map_or(usual, |count| {
@@ -40,16 +42,16 @@ impl Effort {
     }
 }
 
-/// A number for any text: itself if it is one, else its FNV-1a hash, so that a commit's name will do.
+/// A number for any text: the number itself, or the text's FNV-1a hash. So a commit's name can be a seed.
 fn number_of(text: &str) -> u64 {
     let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.parse().unwrap_or_else(|_| text.bytes().fold(0xcbf2_9ce4_8422_2325, hash))
 }
 
-/// Everything that was ever found in a target, and its seeds: all must pass as they are.
+/// Runs a target's seeds and all scripts in `found/`, without mutations: all must pass.
 ///
 /// # Panics
-/// If one does not.
+/// If one does not pass.
 pub fn replay(target: &Target) -> Seen {
     let mut seen = Seen::default();
     for script in (target.seeds)().into_iter().chain(found(target)) {
@@ -58,10 +60,10 @@ pub fn replay(target: &Target) -> Seen {
     seen
 }
 
-/// Runs mutated scripts until so many messages were judged.
+/// Runs mutated scripts until `effort.messages` messages were judged.
 ///
 /// # Panics
-/// If the target does: with the file in which the smallest script that was found for it now stands.
+/// If the target does. The message names a file with the smallest script that was found for it.
 pub fn drive(target: &Target, effort: Effort) -> Seen {
     let mut random = Pcg64Mcg::seed_from_u64(effort.seed);
     let mut kept: Vec<Script> = (target.seeds)().into_iter().chain(found(target)).collect();
@@ -73,14 +75,14 @@ pub fn drive(target: &Target, effort: Effort) -> Seen {
         if kept.len() < MOST_KEPT && shapes.insert(of_script.shape()) {
             kept.push(script);
         }
-        // Also a script without a message brings the end nearer.
+        // A script without a message counts as one, so that the loop ends.
         seen.message_if_none(&of_script);
         seen.add(&of_script);
     }
     seen
 }
 
-/// What a script reached; `None` if the target panicked.
+/// What a script has reached; `None` if the target panicked.
 fn attempt(target: &Target, script: &Script) -> Option<Seen> {
     catch_unwind(AssertUnwindSafe(|| {
         let mut seen = Seen::default();
@@ -90,7 +92,7 @@ fn attempt(target: &Target, script: &Script) -> Option<Seen> {
     .ok()
 }
 
-/// Makes the script smaller for as long as the target still panics, and writes it down.
+/// Makes the script smaller for as long as the target still panics, writes it to a file, and panics.
 fn report(target: &Target, mut script: Script, effort: Effort) -> Seen {
     let mut at = 0;
     while at < script.pieces.len() {
@@ -120,7 +122,7 @@ fn hash(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// What was found before, in the order of the files' names.
+/// The scripts in `found/`, in the order of the files' names.
 fn found(target: &Target) -> Vec<Script> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("found").join(target.name);
     let Ok(entries) = fs::read_dir(&folder) else { return Vec::new() };

@@ -1,4 +1,5 @@
-//! A target for libFuzzer: the one that `WEIR_FUZZ_TARGET` names. Built and run by `scripts/fuzz`.
+//! The program that runs one target under libFuzzer: the target that `WEIR_FUZZ_TARGET` names. `scripts/fuzz`
+//! builds and runs it.
 
 #![no_main]
 
@@ -25,8 +26,8 @@ fuzz_target!(
     }
 );
 
-// Half of the mutations are libFuzzer's own, which know what a comparison asked for; the others keep messages
-// whole.
+// Half of the mutations are libFuzzer's own, which know the values that comparisons look for. The others keep
+// messages whole.
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     if seed.is_multiple_of(2) {
         return fuzzer_mutate(data, size, max_size);
@@ -39,7 +40,7 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     length
 });
 
-/// Writes the seeds into the folder `WEIR_FUZZ_SEEDS`, if it is given: libFuzzer begins with files.
+/// Writes the seeds into the folder `WEIR_FUZZ_SEEDS`, if it is given, because libFuzzer begins with files.
 fn write_seeds() {
     let Some(folder) = std::env::var_os("WEIR_FUZZ_SEEDS").map(PathBuf::from) else { return };
     for (number, seed) in SEEDS.iter().enumerate() {

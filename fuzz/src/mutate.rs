@@ -1,9 +1,8 @@
-//! How a script is changed: as a careless or a malicious peer would.
+//! Mutates a script, as a careless or a malicious peer would.
 //!
-//! Bits flip, messages are cut off, repeated, left out, put in another order and mixed with those of other
-//! scripts; fields become the numbers at which arithmetic goes wrong. Most of what comes out is still a
-//! sequence of well-formed messages with one thing wrong in it, which is what gets past the first check of a
-//! parser.
+//! Bits flip. Messages are cut off, repeated, left out, put in another order, and mixed with those of other
+//! scripts. Fields become numbers at which arithmetic goes wrong. Most results are still a sequence of
+//! well-formed messages with one fault, because only such a sequence gets past the first check of a parser.
 
 use rand::{Rng, RngExt};
 
@@ -15,7 +14,7 @@ const ODD: [u64; 6] = [0, 1, u64::MAX, 1 << 63, 0x7fff_ffff_ffff_ffff, 0xffff_ff
 /// The most pieces that a script grows to.
 const MOST_PIECES: usize = 256;
 
-/// Changes `script` in one to four ways. `others` lend it pieces; `words` are what its language knows.
+/// Changes `script` in one to four ways. `others` lend it pieces; `words` are the words of its language.
 pub fn mutate(script: &mut Script, others: &[Script], words: &[&[u8]], random: &mut impl Rng) {
     for _ in 0..=below(random, 4) {
         change(script, others, words, random);
@@ -68,7 +67,7 @@ fn change(script: &mut Script, others: &[Script], words: &[&[u8]], random: &mut 
     }
 }
 
-/// From `at` on, another script goes on from where it is.
+/// Replaces the pieces from `at` on by the last pieces of another script.
 fn splice(script: &mut Script, at: usize, others: &[Script], random: &mut impl Rng) {
     if others.is_empty() {
         return;
@@ -92,7 +91,7 @@ fn change_bytes(piece: &mut Vec<u8>, words: &[&[u8]], random: &mut impl Rng) {
         2 if at < length => piece[at] = random.random(),
         3 | 4 => set_field(piece, random),
         5 => {
-            // A bracket eighty times is another thing than a bracket.
+            // Repeats a byte: eighty brackets may break a parser that one bracket does not.
             let byte = piece.get(at).copied().unwrap_or(b'[');
             piece.splice(at..at, std::iter::repeat_n(byte, 1 + below(random, 200)));
         }
@@ -109,7 +108,7 @@ fn change_bytes(piece: &mut Vec<u8>, words: &[&[u8]], random: &mut impl Rng) {
     }
 }
 
-/// Puts what is behind `at`, up to the line's end, into brackets, and those into others: what is open is
+/// Puts the value of a line (the text behind `=`, or behind `at`) into nested brackets. Each bracket is
 /// closed again, or a parser would end at the first.
 fn nest(piece: &mut Vec<u8>, at: usize, random: &mut impl Rng) {
     let depth = 1 + below(random, 120);
@@ -120,7 +119,7 @@ fn nest(piece: &mut Vec<u8>, at: usize, random: &mut impl Rng) {
     piece.splice(start..start, std::iter::repeat_n(b'[', depth));
 }
 
-/// Overwrites a number of 16, 32 or 64 bits, wherever it may stand, with one that is likely to be a border.
+/// Overwrites 16, 32 or 64 bits at a random place with a number that is likely to be an edge case.
 fn set_field(piece: &mut [u8], random: &mut impl Rng) {
     let width = [2, 4, 8][below(random, 3)];
     if piece.len() < width {

@@ -1,9 +1,9 @@
-//! What is tried: pieces of bytes, each a message, a line or a call.
+//! The input of a target: pieces of bytes, each a message, a line or a call.
 //!
-//! A fuzzer that only knows bytes breaks the length of the first message and learns nothing of what comes
-//! behind it. A script keeps the pieces apart, so that a mutation of one leaves the others as they were, and
-//! so that a target knows where one `read` ended and the next began. As bytes, each piece has its length
-//! before it; every sequence of bytes is a script.
+//! A fuzzer that only knows bytes breaks the length of the first message, and learns nothing about the
+//! messages behind it. A script keeps the pieces apart, so that a mutation of one leaves the others as they
+//! were. A target also knows where one `read` ended and the next began. As bytes, each piece follows its
+//! length. Every sequence of bytes is a script.
 
 /// Pieces of bytes, in order.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -12,11 +12,11 @@ pub struct Script {
     pub pieces: Vec<Vec<u8>>,
 }
 
-/// The most bytes that a script has: enough for every seed, and for a mutated one to stay fast.
+/// The most bytes that a script has: enough for every seed, and few enough for a mutated script to stay fast.
 pub(crate) const MOST_BYTES: usize = 64 << 10;
 
 impl Script {
-    /// These pieces.
+    /// The script of these pieces.
     pub const fn new(pieces: Vec<Vec<u8>>) -> Self {
         Self { pieces }
     }
@@ -26,7 +26,7 @@ impl Script {
         Self::new(text.split_inclusive('\n').map(|line| line.as_bytes().to_vec()).collect())
     }
 
-    /// The script that `bytes` are: any bytes are one.
+    /// Reads a script. Any bytes are one.
     pub fn from_bytes(mut bytes: &[u8]) -> Self {
         let mut pieces = Vec::new();
         while let Some((length, rest)) = bytes.split_first_chunk() {
@@ -37,7 +37,7 @@ impl Script {
         Self { pieces }
     }
 
-    /// As bytes. A piece of more than 65,535 bytes becomes several.
+    /// Writes the script as bytes. A piece of more than 65,535 bytes becomes several pieces.
     pub fn to_bytes(&self) -> Vec<u8> {
         let longest = usize::from(u16::MAX);
         let mut bytes = Vec::with_capacity(self.length() + 2 * self.pieces.len());
@@ -52,7 +52,7 @@ impl Script {
         bytes
     }
 
-    /// The bytes in all pieces.
+    /// The number of bytes in all pieces.
     pub fn length(&self) -> usize {
         self.pieces.iter().map(Vec::len).sum()
     }

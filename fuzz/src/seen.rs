@@ -1,8 +1,8 @@
-//! What a target has reached: the proof that mutated messages get past the first check.
+//! The states that a target has reached: the proof that mutated messages get past the first check.
 
 use std::collections::BTreeMap;
 
-/// How often each state was reached, and how many messages were looked at.
+/// How often each state was reached, and how many messages were judged.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Seen {
     messages: u64,
@@ -10,7 +10,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// A message was judged, whatever came of it.
+    /// A message was judged, with any result.
     pub fn message(&mut self) {
         self.messages += 1;
     }
@@ -20,7 +20,7 @@ impl Seen {
         *self.states.entry(state).or_default() += 1;
     }
 
-    /// Counts a script without any message as one, so that whoever counts messages comes to an end.
+    /// Counts a script without any message as one, so that a loop over a number of messages ends.
     pub(crate) fn message_if_none(&mut self, script: &Self) {
         self.messages += u64::from(script.messages == 0);
     }
@@ -35,8 +35,8 @@ impl Seen {
         self.states.get(state).copied().unwrap_or(0)
     }
 
-    /// The states that were reached, each with the order of magnitude of how often: what makes one script
-    /// another.
+    /// The states that were reached, each with the binary order of magnitude of how often. Scripts with the
+    /// same shape count as alike.
     pub fn shape(&self) -> Vec<(&'static str, u32)> {
         self.states.iter().map(|(state, times)| (*state, times.ilog2())).collect()
     }
@@ -47,7 +47,7 @@ impl Seen {
         other.states.iter().for_each(|(state, times)| *self.states.entry(state).or_default() += times);
     }
 
-    /// A line for a person.
+    /// One line for a person to read.
     pub fn summary(&self) -> String {
         let states: Vec<_> = self.states.iter().map(|(state, times)| format!("{state} {times}")).collect();
         format!("{} messages; {}", self.messages, states.join(", "))

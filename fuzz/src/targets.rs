@@ -1,4 +1,4 @@
-//! The targets: a file for each thing that reads what somebody outside has written.
+//! The targets: a file for each reader of outside data.
 
 mod bytes;
 mod cluster;
@@ -13,23 +13,23 @@ mod trace;
 use crate::script::Script;
 use crate::seen::Seen;
 
-/// Something that is told what outsiders say.
+/// A function that runs a script, with its seeds and its language.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// Its name, also of its folder in `found/`.
     pub name: &'static str,
-    /// Tells it a script. It panics if anything is wrong.
+    /// Runs a script. Panics if anything is wrong.
     pub run: fn(&Script, &mut Seen),
-    /// Scripts to begin with: what well-behaved peers say.
+    /// Scripts to begin with: the messages of well-behaved peers.
     pub seeds: fn() -> Vec<Script>,
     /// Words of its language.
     pub words: &'static [&'static [u8]],
-    /// States that the seeds reach, and that most mutations of them must reach too, or they do not get past
-    /// the first check.
+    /// States that the seeds must reach. The mutated scripts must reach three quarters of them; otherwise
+    /// they do not get past the first check.
     pub must_reach: &'static [&'static str],
 }
 
-/// All of them.
+/// All targets.
 pub const ALL: [Target; 8] = [
     nbd_server::TARGET,
     nbd_client::TARGET,

@@ -1,12 +1,12 @@
-//! What real clients and servers say to each other, put together by hand from their transcripts: the seeds of
+//! Messages of real clients and servers, put together by hand from their transcripts. They are the seeds of
 //! the NBD targets, and of the mutated messages that go over real sockets.
 //!
-//! The numbers are those of the specification (`doc/proto.md` of the NetworkBlockDevice/nbd project) and not
-//! weir's own names for them, so that a wrong one of these would be noticed.
+//! The numbers are copied from the specification (`doc/proto.md` of the NetworkBlockDevice/nbd project). They
+//! do not use weir's names, so that a wrong number behind such a name would be noticed.
 
 use crate::script::Script;
 
-/// A number of 32 bits and the bytes that it counts.
+/// The number of bytes in 32 bits, and the bytes.
 fn counted(bytes: &[u8]) -> Vec<u8> {
     [&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes(), bytes].concat()
 }
@@ -21,7 +21,7 @@ pub fn client_flags() -> Vec<u8> {
     3_u32.to_be_bytes().to_vec()
 }
 
-/// The data of GO and INFO, with the facts that are wanted.
+/// The data of GO and INFO: the export, and the facts that are wanted.
 pub fn info_data(export: &str, wanted: &[u16]) -> Vec<u8> {
     let count = u16::try_from(wanted.len()).unwrap_or(u16::MAX).to_be_bytes();
     let wanted: Vec<u8> = wanted.iter().flat_map(|fact| fact.to_be_bytes()).collect();
@@ -71,8 +71,8 @@ fn work() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What clients send, from the first byte to the last: qemu, libnbd, `nbd-client`, `nbdinfo --list`, one that
-/// is told that there is no such export, and one that is out of step.
+/// The bytes that clients send, from the first to the last: qemu, libnbd, `nbd-client`, `nbdinfo --list`, a
+/// client whose export does not exist, and one that is out of step.
 pub fn of_clients(export: &str) -> Vec<Script> {
     let goodbye = || vec![request(0, 2, 99, 0, 0)];
     let qemu = vec![
@@ -144,9 +144,9 @@ pub fn chunk(flags: u16, kind: u16, cookie: u64, payload: &[u8]) -> Vec<u8> {
     [&magic[..], &flags.to_be_bytes(), &kind.to_be_bytes(), &cookie.to_be_bytes(), &counted(payload)].concat()
 }
 
-/// What servers send to a client that has asked for what [`awaited`] says: one with structured replies, one
-/// without, one that knows neither GO nor those, those that have no such export or refuse it, one that falls
-/// silent, and one out of step.
+/// The bytes that servers send to a client with the requests of [`awaited`]. There is a server with
+/// structured replies, one without, one of the old kind, and one without GO. The others do not have the
+/// export, refuse it, fall silent, or are out of step.
 pub fn of_servers() -> Vec<Script> {
     let at = |offset: u64, rest: &[u8]| [&offset.to_be_bytes()[..], rest].concat();
     let failed = |error: u32| [&error.to_be_bytes()[..], &2_u16.to_be_bytes(), b"no"].concat();

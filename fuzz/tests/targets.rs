@@ -1,12 +1,13 @@
-//! Each target for some seconds: what was found before, then mutated scripts, the same for the same seed.
+//! Runs each target for some seconds: the scripts that were found before, then mutated scripts, the same for
+//! the same seed.
 //!
-//! `WEIR_FUZZ_SEED` chooses other mutations, `WEIR_FUZZ_MESSAGES` how many messages each target judges.
+//! `WEIR_FUZZ_SEED` chooses other mutations. `WEIR_FUZZ_MESSAGES` says how many messages each target judges.
 
 use weir_fuzz::targets::by_name;
 use weir_fuzz::{Effort, drive, replay};
 
 /// The most memory that all targets side by side may take, however hostile the scripts: some MiB for each,
-/// and what a debug build has.
+/// and the size of a debug build.
 const MOST_KIB: u64 = 512 << 10;
 
 /// Mutates until `usual` messages, or as many as the environment says, were judged.
@@ -25,7 +26,7 @@ fn holds(name: &str, usual: u64) {
     assert!(peak <= MOST_KIB, "{name}: {peak} KiB were resident at the worst");
 }
 
-/// The most that was ever resident of this process.
+/// The highest resident memory of this process so far, in KiB.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("a process can read its status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a process has a VmHWM");

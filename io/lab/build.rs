@@ -1,9 +1,9 @@
-//! Tells the program which commit it is built from, for the header of every record.
+//! Tells the program the commit that it is built from. The header of every record names that commit.
 
 use std::process::Command;
 
 fn main() {
-    // Built again after a commit, and not at every change of a file that is not of this crate.
+    // Cargo runs this script after a commit, not after each change of a file outside this crate.
     println!("cargo:rerun-if-changed=../../.git/logs/HEAD");
     println!("cargo:rerun-if-changed=build.rs");
     let described = Command::new("git").args(["describe", "--always", "--dirty", "--tags"]).output();

@@ -1,5 +1,4 @@
-//! Which server a verb means that asks one: by its configuration file, its metrics address, or its control
-//! socket.
+//! Finds the server that a verb asks: by its configuration file, its metrics address, or its control socket.
 
 use std::path::{Path, PathBuf};
 
@@ -9,16 +8,16 @@ use weir_api::{AskError, Server};
 use crate::config::{Source, TcpAddress};
 use crate::failure::Failure;
 
-/// Where a server is asked that was started with the usual addresses.
+/// The metrics address of a server that was started with the usual addresses.
 pub(crate) const USUAL_METRICS: &str = "http://127.0.0.1:9810";
 
-/// Where a server is told what to change that was started with the usual addresses.
+/// The control socket of a server that was started with the usual addresses.
 pub(crate) const USUAL_CONTROL: &str = "unix:/run/weir/control.sock";
 
-/// The server at `source`, to be asked about its state.
+/// The server at `source`, to ask about its state.
 ///
 /// # Errors
-/// If it is no address, and no configuration file of a server that can be asked.
+/// If `source` is no address, and no configuration file of a server that can be asked.
 pub(crate) fn to_ask(source: &str) -> Result<Server, Failure> {
     if let Some(server) = Server::read(source) {
         return Ok(server);
@@ -30,10 +29,10 @@ pub(crate) fn to_ask(source: &str) -> Result<Server, Failure> {
     })
 }
 
-/// The server at `source`, to be told what to change.
+/// The server at `source`, to send changes to.
 ///
 /// # Errors
-/// If it is no control socket, and no configuration file of a server that has one.
+/// If `source` is no control socket, and no configuration file of a server that has one.
 pub(crate) fn to_change(source: &str) -> Result<Server, Failure> {
     if let Some(Server::Unix(path)) = Server::read(source) {
         return Ok(Server::Unix(path));
@@ -48,15 +47,15 @@ pub(crate) fn to_change(source: &str) -> Result<Server, Failure> {
     addresses(source)?.control.map(Server::Unix).ok_or_else(|| refused("no control socket in it"))
 }
 
-/// Where the server of a configuration file is asked.
+/// The addresses at which the server of a configuration file can be asked.
 struct Addresses {
-    /// The key that says where it tells about itself.
+    /// The key of the address of its status.
     key: &'static str,
     told_at: Option<TcpAddress>,
     control: Option<PathBuf>,
 }
 
-/// Of a gateway's file, or a controller's.
+/// The addresses in the file of a gateway or a controller.
 fn addresses(file: &str) -> Result<Addresses, Failure> {
     let source = Source::read(Path::new(file)).map_err(Failure::usage)?;
     if source.is_of_controller() {
@@ -68,7 +67,7 @@ fn addresses(file: &str) -> Result<Addresses, Failure> {
     Ok(Addresses { key: "listen.metrics", told_at: listen.metrics.value, control: listen.control.value })
 }
 
-/// What stands at `path` of the server.
+/// The server's answer to a GET of `path`.
 ///
 /// # Errors
 /// If it does not answer, or refuses.
@@ -77,7 +76,7 @@ pub(crate) async fn get<T: DeserializeOwned>(server: &Server, path: &str) -> Res
     serde_json::from_str(&text).map_err(|error| failure(AskError::NotWeir(server.clone(), error.to_string())))
 }
 
-/// What a server refuses is for the operator to mend.
+/// The failure of a question. If the server refused, the operator can mend it.
 pub(crate) fn failure(error: AskError) -> Failure {
     match error {
         AskError::Refused(why) => Failure::Usage(why),

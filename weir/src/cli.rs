@@ -25,7 +25,7 @@ use crate::{ask, log};
 #[derive(Parser, Debug)]
 #[command(version, about)]
 pub(crate) struct Cli {
-    /// What is logged to standard error: off, error, warn, info, debug, trace
+    /// The least level that is logged to standard error: off, error, warn, info, debug, trace
     #[arg(long, global = true, default_value = "info")]
     log: LevelFilter,
     #[command(subcommand)]
@@ -88,18 +88,18 @@ enum Verb {
     Demo(DemoArguments),
 }
 
-/// What is replayed.
+/// The kind of replay.
 #[derive(Args, Debug)]
 struct Replayed {
     /// A recording of `weir record`, or its directory. The engine gets the recorded events again. If it
-    /// decides anything else than it did then, weir prints the first difference, and the exit status is 1
+    /// decides differently this time, weir prints the first difference, and the exit status is 1
     #[arg(long, value_name = "PATH", exclusive = true)]
     decisions: Option<PathBuf>,
     #[command(flatten)]
     load: Option<ReplayArguments>,
 }
 
-/// Does what the command line says.
+/// Runs the verb of the command line.
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     let _log = log::start(cli.log)?;
     match cli.verb {
@@ -124,11 +124,11 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     }
 }
 
-/// Runs a verb that waits. One thread is enough for it: requests have threads of their own.
+/// Runs an async verb. One thread is enough for it, because requests have threads of their own.
 fn on_runtime(verb: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done = tokio::task::LocalSet::new().block_on(&runtime, verb);
-    // A call that blocks for ever is not waited for.
+    // Does not wait for a call that blocks for ever.
     runtime.shutdown_background();
     done
 }

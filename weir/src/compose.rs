@@ -1,4 +1,4 @@
-//! From a configuration to the parts that run it. The only place that knows both.
+//! Makes the running parts from a configuration. Only this module knows both.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,14 +11,14 @@ use weir_api::ApiLimits;
 use weir_backend::{BackendSpec, FaultEffect, FaultRule};
 use weir_cluster::{ClientSpec, ClusterError, Tls, TlsFiles};
 use weir_engine::{
-    Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, PortConfig, TotalConcurrency, VolumeConfig,
+    Control, DepthFeedbackConfig, EngineConfig, LeasedConfig, MaestroConfig, TotalConcurrency, VolumeConfig,
 };
 use weir_gateway::{Address, GatewaySpec, Limits, PoolSpec, VolumeSpec};
 use weir_model::Objective;
 
 use crate::config::{self, Config};
 
-/// What the gateway is to serve.
+/// The gateway that the configuration describes.
 pub(crate) fn gateway_spec(config: &Config) -> GatewaySpec {
     let mut pools: BTreeMap<String, PoolSpec> = config
         .pools
@@ -36,7 +36,7 @@ pub(crate) fn gateway_spec(config: &Config) -> GatewaySpec {
     GatewaySpec { pools, limits: limits(&config.limits) }
 }
 
-/// Where the gateway listens; names are looked up now.
+/// The address to listen on. Names are looked up now.
 ///
 /// # Errors
 /// If a name has no address.
@@ -50,7 +50,7 @@ pub(crate) fn listen_address(address: &config::Address) -> io::Result<Address> {
 /// The first address of a host.
 ///
 /// # Errors
-/// If it has none.
+/// If the host has none.
 pub(crate) fn socket_address(address: &config::TcpAddress) -> io::Result<SocketAddr> {
     let mut found = (address.host.as_str(), address.port).to_socket_addrs()?;
     found.next().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
@@ -71,7 +71,7 @@ fn engine_config(pool: &config::Pool) -> EngineConfig {
     let (control, background_share) = match &pool.control.value {
         config::Control::None => (Control::None, unused),
         config::Control::Leased(leased) => {
-            (Control::Port(PortConfig { interval: leased.control_interval.value }), unused)
+            (Control::Leased(LeasedConfig { interval: leased.control_interval.value }), unused)
         }
         config::Control::Maestro(maestro) => {
             let total = total(maestro.total_concurrency.value.requests());
@@ -156,10 +156,10 @@ fn limits(limits: &config::Limits) -> Limits {
     }
 }
 
-/// What those who ask over HTTP may take.
+/// The limits for clients over HTTP.
 pub(crate) fn api_limits(config: &Config) -> ApiLimits {
     let limits = &config.limits;
-    // Above the range that is accepted on no machine that runs this.
+    // On every machine that runs weir, `usize` holds more than the accepted range.
     let bytes = |size: ByteSize| usize::try_from(size.as_u64()).unwrap_or(usize::MAX);
     ApiLimits {
         connections: limits.api_connections.value.get(),
@@ -169,7 +169,7 @@ pub(crate) fn api_limits(config: &Config) -> ApiLimits {
     }
 }
 
-/// Where the controllers of the pools are that have one, by pool, and what the gateway shows them.
+/// The controllers of the pools that have one, by pool, with the gateway's certificate for them.
 ///
 /// # Errors
 /// If a file of `[cluster]` cannot be read.
@@ -188,25 +188,23 @@ pub(crate) fn link_specs(config: &Config) -> Result<BTreeMap<String, ClientSpec>
     Ok(config.pools.iter().filter_map(spec).collect())
 }
 
-/// How many requests an array may have; found by probing if no number is known beforehand.
+/// The number of requests that an array may have. If it is not known beforehand, the law finds it by probing.
 fn total(requests: Option<NonZeroU32>) -> TotalConcurrency {
     requests.map_or(TotalConcurrency::Auto, TotalConcurrency::Fixed)
 }
 
-/// What a controller is to share out.
-pub(crate) fn controller_config(config: &config::ControllerConfig) -> weir_controller::ControllerConfig {
-    weir_controller::ControllerConfig {
+/// The array that a controller divides.
+pub(crate) fn controller_config(config: &config::ControllerConfig) -> weir_leases::ControllerConfig {
+    weir_leases::ControllerConfig {
         total: total(config.total_concurrency.value.requests()),
         interval: config.control_interval.value,
         gateways: config.gateways.clone(),
     }
 }
 
-/// What its volumes are to get.
-pub(crate) fn volume_configs(
-    config: &config::ControllerConfig,
-) -> Vec<(String, weir_controller::VolumeConfig)> {
-    let volume = |volume: &config::ControlledVolume| weir_controller::VolumeConfig {
+/// The targets, priorities and limits of its volumes.
+pub(crate) fn volume_configs(config: &config::ControllerConfig) -> Vec<(String, weir_leases::VolumeConfig)> {
+    let volume = |volume: &config::ControlledVolume| weir_leases::VolumeConfig {
         objective: Objective { target: volume.target.value, priority: volume.priority.value },
         limits: weir_control::Limits {
             concurrency: volume.max_concurrency.value,
@@ -217,7 +215,7 @@ pub(crate) fn volume_configs(
     config.volumes.iter().map(|(name, config)| (name.clone(), volume(config))).collect()
 }
 
-/// Where certificates and keys are.
+/// The paths of certificates and keys.
 pub(crate) fn tls_files(tls: &config::TlsConfig) -> TlsFiles {
     TlsFiles {
         authority: tls.ca.value.clone(),

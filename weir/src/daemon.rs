@@ -4,7 +4,7 @@
 //! - SIGHUP reloads its file. A new reload supersedes one that is under way.
 //! - The control socket asks for changes of single values (`weir set`).
 //!
-//! A configuration that is wrong changes nothing: the process goes on as it was.
+//! A wrong configuration changes nothing: the process goes on as it was.
 
 use std::path::Path;
 
@@ -18,12 +18,12 @@ use crate::failure::Failure;
 mod change;
 mod reload;
 
-/// What serves.
+/// A process that serves: a gateway or a controller.
 pub(crate) trait Daemon: Sized {
-    /// What its file says.
+    /// The configuration in its file.
     type Config;
-    /// A change of the configuration whose new parts are being opened. All else that can be wrong with it was
-    /// looked at.
+    /// A change of the configuration whose new parts are being opened. Everything else in it has been
+    /// checked.
     type Begun;
 
     /// Reads the configuration.
@@ -32,14 +32,14 @@ pub(crate) trait Daemon: Sized {
     /// If there is a mistake in it.
     fn config(source: &Source) -> Result<Self::Config, ConfigError>;
 
-    /// What it serves and where, for the operator.
+    /// For the operator: what the process serves, and at which addresses.
     fn announcement(&self) -> String;
 
-    /// Begins to change to another configuration. A change that is `superseded` is given up, but for what
-    /// both open.
+    /// Begins to change to another configuration. The change `superseded`, if any, is given up, but parts
+    /// that both changes open are kept.
     ///
     /// # Errors
-    /// If it cannot be put in force; then nothing has changed.
+    /// If the configuration cannot be put in force; then nothing has changed.
     fn begin_reload(
         &self,
         config: Self::Config,
@@ -52,19 +52,20 @@ pub(crate) trait Daemon: Sized {
     /// If one cannot be opened; then nothing has changed.
     async fn opened(begun: &mut Self::Begun) -> Result<(), Failure>;
 
-    /// Puts in force what was begun and is open, without disturbing what stays. Nothing in it can fail.
+    /// Puts the begun change in force once its parts are open, without disturbing the parts that stay. It
+    /// cannot fail.
     async fn finish_reload(&mut self, begun: Self::Begun);
 
-    /// The next change that somebody asks for at the control socket.
+    /// The next change that a client asks for at the control socket.
     async fn next_asked(&mut self) -> Asked;
 
     /// The interval at whose end a law looks at the change; `None` if it is in force at once.
     fn interval(config: &Self::Config, change: &Change) -> Option<Span>;
 
-    /// Changes values of the configuration in force; nothing in it is new and has to be opened.
+    /// Changes values of the configuration in force. Nothing new has to be opened for that.
     ///
     /// # Errors
-    /// If it cannot be put in force; then nothing has changed.
+    /// If the values cannot be put in force; then nothing has changed.
     async fn change(&mut self, config: Self::Config) -> Result<(), Failure> {
         let mut begun = self.begin_reload(config, None)?;
         Self::opened(&mut begun).await?;
@@ -76,7 +77,7 @@ pub(crate) trait Daemon: Sized {
     async fn shutdown(self);
 }
 
-/// Starts what the configuration in `file` says, and serves until SIGTERM or SIGINT.
+/// Starts the process that the configuration in `file` describes, and serves until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// If it cannot start.
@@ -84,13 +85,13 @@ pub(crate) async fn run<D: Daemon>(
     file: &Path,
     start: impl AsyncFnOnce(D::Config) -> Result<D, Failure>,
 ) -> Result<(), Failure> {
-    // Before anything else, so that a signal during the start is not lost.
+    // This comes first, so that a signal during the start is not lost.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
     let mut source = Source::read(file).map_err(Failure::usage)?;
     let config = D::config(&source).map_err(Failure::usage)?;
-    // A device that does not answer is not waited for.
+    // A signal ends the start, even if a device does not answer.
     let started = tokio::select! {
         started = start(config) => Some(started),
         _ = terminate.recv() => None,

@@ -1,8 +1,8 @@
-//! File descriptors: what the data path and the API may need is reserved, and clients get what is left.
+//! File descriptors: the process reserves what the data path and the API may need, and clients get the rest.
 //!
-//! A process that runs out of descriptors cannot reach its devices any more, whoever has taken them. So it is
-//! reckoned before anything is served how many clients there can be, and no more are let in, whatever the
-//! configuration says.
+//! A process without free descriptors cannot reach its devices any more, even if clients have taken them. So
+//! before anything is served, this module computes how many clients there can be. No more are let in,
+//! whatever the configuration says.
 
 use std::thread::available_parallelism;
 
@@ -12,20 +12,20 @@ use weir_gateway::{GatewaySpec, Limits};
 use crate::config::{BackendConfig, Config};
 use crate::failure::Failure;
 
-/// Standard streams, runtime, signals, the log, look-ups of names, and some to spare.
+/// Standard streams, runtime, signals, the log, look-ups of names, and a reserve.
 const OF_THE_PROCESS: u64 = 64;
 /// Reactor, runtime, timer and events of a thread that serves pools.
 const OF_A_SHARD: u64 = 16;
-/// A file, for direct and for other requests, its lock, and one more while it is opened.
+/// A file: one for direct and one for other requests, its lock, and one more while it is opened.
 const OF_A_FILE: u64 = 4;
 /// The recording of a pool, and its link to a controller.
 const OF_A_POOL: u64 = 4;
-/// With fewer clients there is no use in serving.
+/// The least number of clients. With fewer, serving makes no sense.
 const LEAST_CLIENTS: u64 = 8;
 
-/// Raises the limit on open files as far as it goes, as the usual one is 1,024, a leftover from `select(2)`.
-/// Returns `spec` with as many clients as the limit leaves descriptors for; if these are fewer than it says,
-/// that is logged.
+/// Raises the limit on open files as far as it goes. (The usual limit is 1,024, a leftover from `select(2)`.)
+/// Returns `spec` with as many clients as the limit leaves descriptors for. If these are fewer than `spec`
+/// says, it logs that.
 ///
 /// # Errors
 /// If the limit leaves no room for clients at all.
@@ -61,8 +61,8 @@ pub(crate) fn fit(config: &Config, mut spec: GatewaySpec) -> Result<GatewaySpec,
     Ok(spec)
 }
 
-/// What is not for clients. Volumes count twice, as a reload opens new ones beside those that still have to
-/// finish.
+/// The descriptors that are not for clients. Volumes count twice: a reload opens new ones while the old ones
+/// still have to finish.
 fn reserved(config: &Config, cores: usize) -> u64 {
     let of_volume = |volume: &crate::config::Volume| match &volume.backend.value {
         BackendConfig::File(_) | BackendConfig::Array(..) => OF_A_FILE,
@@ -78,7 +78,7 @@ fn reserved(config: &Config, cores: usize) -> u64 {
     OF_THE_PROCESS + shards * OF_A_SHARD + pools * OF_A_POOL + listeners + api + 2 * volumes
 }
 
-/// The limits that so many descriptors allow; `None` if those are too few for anybody.
+/// The limits that this number of descriptors allows; `None` if it is too small for any client.
 fn fitting(found: Limits, descriptors: u64) -> Option<Limits> {
     if u64::from(found.connections) + u64::from(found.handshakes) <= descriptors {
         return Some(found);
@@ -86,7 +86,7 @@ fn fitting(found: Limits, descriptors: u64) -> Option<Limits> {
     if descriptors < LEAST_CLIENTS {
         return None;
     }
-    // Below the sum of two `u32`.
+    // It is below the sum of two `u32`.
     let descriptors = u32::try_from(descriptors).unwrap_or(u32::MAX);
     let handshakes = found.handshakes.min(descriptors / 4);
     let connections = found.connections.min(descriptors - handshakes);

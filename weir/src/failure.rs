@@ -1,18 +1,19 @@
-//! How the program fails: by the operator's doing, or by the world's.
+//! How the program fails: by a mistake of the operator, or for another reason.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// `EX_USAGE` of `sysexits.h`: what was asked for cannot be done as it was asked.
+/// `EX_USAGE` of `sysexits.h`: the program cannot do what the operator asked for.
 pub(crate) const EX_USAGE: u8 = 64;
 
-/// Why a verb ended before its time.
+/// Why a verb ended early.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Arguments, the configuration, or something that it names: nothing was started. Exit code 64.
+    /// A mistake in the arguments, the configuration, or a file that it names. Nothing was started. Exit code
+    /// 64.
     Usage(String),
-    /// Something went wrong on the way. Exit code 1.
+    /// A failure during the work. Exit code 1.
     Runtime(anyhow::Error),
 }
 
@@ -22,7 +23,7 @@ impl Failure {
         Self::Usage(error.to_string())
     }
 
-    /// The failure of what a configuration file asks for, with the file's name.
+    /// The same failure with the name of the configuration file that caused it.
     pub(crate) fn in_file(self, file: &Path) -> Self {
         match self {
             Self::Usage(message) => Self::Usage(format!("{}: {message}", file.display())),
@@ -30,7 +31,7 @@ impl Failure {
         }
     }
 
-    /// Says what happened, and gives the exit code for it.
+    /// Prints what happened, and returns the exit code for it.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::Usage(message) => {

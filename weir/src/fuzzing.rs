@@ -1,28 +1,27 @@
-//! What an operator can write, for machines to try: the text of a configuration file, and the values of `weir
-//! set`.
+//! The operator's texts, for a fuzzer to try: the text of a configuration file, and the values of `weir set`.
 //!
-//! A hole in the wall of the program, as narrow as can be: text in, and how it ended. The checks that need to
-//! know what a configuration is are made here, beside it.
+//! This is a hole in the wall of the program, as narrow as possible: text in, verdict out. The checks need to
+//! know what a configuration is, so they are made here.
 
 use std::path::Path;
 
 use crate::config::{Config, Source, check_report, controller_report};
 
-/// What became of a text.
+/// The verdict on a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Judged {
     /// It is the file of a gateway.
     Gateway,
     /// It is the file of a controller.
     Controller,
-    /// It was refused, and each problem has its line.
+    /// It was refused, with a line for each problem.
     Refused,
 }
 
-/// Reads `text` as `weir check` does, and says what came of it.
+/// Reads `text` as `weir check` does, and returns the verdict.
 ///
 /// # Panics
-/// If a refusal is not a line for each problem, or the same text is judged otherwise with a comment more.
+/// If a refusal does not have a line for each problem, or if one more comment changes the verdict.
 pub fn configuration(text: &str) -> Judged {
     let source = Source::of(Path::new("weir.toml"), text.to_owned());
     if source.is_of_controller() {
@@ -46,11 +45,11 @@ pub fn configuration(text: &str) -> Judged {
     }
 }
 
-/// Sets `key` of the table `[table.name]` to `value` in a file `text`, as `weir set` does; what came of it,
-/// or nothing if that file is itself refused.
+/// Sets keys of the table `[table.name]` in a file `text`, as `weir set` does. Returns the verdict; `None` if
+/// the file itself is refused.
 ///
 /// # Panics
-/// If a refusal is not a line for each problem, or a change that was accepted cannot be taken back.
+/// If a refusal does not have a line for each problem, or an accepted change cannot be taken back.
 pub fn change(text: &str, table: &str, name: &str, set: &[(String, String)]) -> Option<Judged> {
     let source = Source::of(Path::new("weir.toml"), text.to_owned());
     let before = source.config().ok()?;
@@ -65,7 +64,7 @@ pub fn change(text: &str, table: &str, name: &str, set: &[(String, String)]) -> 
     })
 }
 
-/// What docs/config.md says of `[limits]`, written down once more.
+/// The rules of docs/config.md for `[limits]`, written down a second time.
 fn is_within_limits(config: &Config) -> bool {
     let limits = &config.limits;
     let (one, all) = (limits.bytes_per_connection.value.as_u64(), limits.bytes_in_flight.value.as_u64());
@@ -76,7 +75,7 @@ fn is_within_limits(config: &Config) -> bool {
         && config.volumes.keys().chain(config.pools.keys()).all(is_name)
 }
 
-/// Every problem is a line, says what is accepted, and repeats no more than a part of what stands there.
+/// Checks that every problem is a line, says what is accepted, and repeats only a part of the value.
 fn refused(message: &str) -> Judged {
     for line in message.lines() {
         assert!(line.contains("found ") && line.contains("; accepted: "), "{line:?}");

@@ -1,7 +1,7 @@
 //! weir: storage quality of service. The one binary; see `cli.rs` for what it can do.
 //!
-//! The program is this library and a `main` that calls it, so that what reads an operator's text can be tried
-//! by machine: [`fuzzing`] is the one thing here that somebody else may call.
+//! The program is this library and a `main` that calls it, so that a fuzzer can try the code that reads an
+//! operator's text. [`fuzzing`] is the only part that another crate may call.
 
 mod ask;
 mod cli;
@@ -12,8 +12,8 @@ mod descriptors;
 mod failure;
 #[doc(hidden)]
 pub mod fuzzing;
+mod lease_link;
 mod log;
-mod port_link;
 mod recording;
 mod server;
 mod simulated_pool;
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// The program: what it was asked for on the command line, to its exit code.
+/// Runs the command line, and returns the exit code.
 pub fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,

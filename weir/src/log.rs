@@ -1,16 +1,20 @@
-//! The log on standard error, in which no peer can drown what is said about others, nor fill a disk.
+//! The log on standard error. No peer can drown the lines about others in it, nor fill a disk with it.
 //!
-//! Each line that a peer can cause carries the field `peer`, `gateway` or `upstream`, which names the other
-//! end, or `listener`, where the other end is not known. Lines with one of these fields, and all lines of
-//! libraries, are limited: for each place in the code that writes such lines, 20 at once and then one in five
-//! seconds. Twenty show every host of a small cluster that comes back after a break of the network. One in
-//! five seconds is 17,280 lines, or 3 MB, a day: what a disk takes as long as the attack lasts. How many
-//! lines were left out is said in a line of its own, ten seconds after the first at the latest and at the end
-//! of the program.
+//! Each line that a peer can cause has a field that names the other end: `peer`, `gateway` or `upstream`; or
+//! `listener` if the other end is not known. The log limits lines with one of these fields, and all lines of
+//! libraries. Each place in the code that writes such lines may write 20 at once, and then one every five
+//! seconds.
 //!
-//! What the operator causes (a reload, a volume that ends) and what devices do is never left out here. `cargo
-//! xtask tidy` looks at each place that writes lines in the crates that see peers: it has such a field, or
-//! says why no peer reaches it.
+//! - Twenty lines show every host of a small cluster that comes back after a break of the network.
+//! - One line in five seconds is 17,280 lines, or 3 MB, a day. A disk can take that for as long as an attack
+//!   lasts.
+//!
+//! A line of its own says how many lines were left out. It comes ten seconds after the first of them at the
+//! latest, and at the end of the program.
+//!
+//! Lines that the operator causes (a reload, a volume that ends), and lines about devices, are never left
+//! out. `cargo xtask tidy` looks at each place that writes lines in the crates that see peers: the place has
+//! such a field, or says why no peer reaches it.
 
 mod allowance;
 
@@ -31,25 +35,25 @@ use weir_model::Span;
 
 use allowance::{Allowance, LeftOut};
 
-/// The fields that name the other end of a connection. The rule in `xtask/src/tidy/logged.rs` has the same.
+/// The fields that name the other end of a connection. `xtask/src/tidy/logged.rs` has the same list.
 const PEERS: [&str; 4] = ["peer", "gateway", "upstream", "listener"];
 const BURST: u32 = 20;
 const EVERY: Span = Span::from_secs(5);
-/// How long lines may be left out before that is said.
+/// The longest time before the log reports lines that were left out.
 const TOLD_AFTER: Duration = Duration::from_secs(10);
 
-/// The log of the program. When it is dropped, what was left out and not told yet is told.
+/// The log of the program. On drop, it reports the lines that were left out and not reported yet.
 pub(crate) struct Log(Arc<Limited>);
 
-/// What limits the lines, and what tells how many were left out.
+/// The state that limits lines, and that wakes the thread which reports the lines left out.
 struct Limited {
     clock: Clock,
     lines: Mutex<Allowance<Identifier>>,
-    /// A line was left out.
+    /// Notified when a line was left out.
     left_out: Condvar,
 }
 
-/// Logs what is at least as important as `level` to standard error from now on.
+/// Logs from now on to standard error what is at least as important as `level`.
 ///
 /// # Errors
 /// If the system gives no thread.
@@ -74,7 +78,7 @@ impl Drop for Log {
     }
 }
 
-/// Stands before the layer that writes.
+/// The layer before the layer that writes.
 struct Limit(Arc<Limited>);
 
 impl<S: Subscriber> Layer<S> for Limit {
@@ -83,8 +87,8 @@ impl<S: Subscriber> Layer<S> for Limit {
     }
 }
 
-/// Whether a peer can cause lines of this place in the code: it says so, or it is a library's, which cannot
-/// say.
+/// Whether the lines of this place in the code are limited. They are if a peer can cause them, which a field
+/// shows; and if a library writes them, which has no such fields.
 fn is_limited(place: &Metadata<'_>) -> bool {
     !place.target().starts_with("weir") || PEERS.iter().any(|peer| place.fields().field(peer).is_some())
 }
@@ -103,7 +107,7 @@ impl Limited {
         admitted
     }
 
-    /// A panic elsewhere leaves nothing half done here.
+    /// A poisoned lock is taken all the same: a panic elsewhere leaves nothing half done here.
     fn lines(&self) -> MutexGuard<'_, Allowance<Identifier>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -156,7 +160,7 @@ mod tests {
         let counted = Arc::new(AtomicUsize::new(0));
         let limited = Arc::new(Limited {
             clock: Clock::new(),
-            // So slow that none is earned while a test runs.
+            // This time is so long that no further line is allowed while a test runs.
             lines: Mutex::new(Allowance::new(BURST, Span::from_secs(1_000_000))),
             left_out: Condvar::new(),
         });

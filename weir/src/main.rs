@@ -1,4 +1,4 @@
-//! weir: storage quality of service. All of it is in the library; see `lib.rs` for why.
+//! weir: storage quality of service. The whole program is in the library; `lib.rs` says why.
 
 use std::process::ExitCode;
 

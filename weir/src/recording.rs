@@ -1,4 +1,4 @@
-//! Traces on a command line: what is replayed, how far it is, and what was left out of it.
+//! Traces on a command line: the arguments, the progress, and the remarks about irregular lines.
 
 use std::io::Write;
 use std::path::Path;
@@ -31,10 +31,10 @@ pub(crate) fn duration(text: &str) -> Result<Span, String> {
         .ok_or_else(|| "accepted: a duration above zero, such as 10s or 5m".to_owned())
 }
 
-/// Reads a trace from end to end, with a bar.
+/// Reads a trace from end to end, with a progress bar.
 ///
 /// # Errors
-/// If it is none, or has nothing to replay.
+/// If the file is no trace, or has nothing to replay.
 pub(crate) fn survey(recording: &Recording) -> Result<Survey, Failure> {
     let size = std::fs::metadata(&recording.path).map_or(0, |metadata| metadata.len());
     let bar = ProgressBar::new(size).with_style(style("{bytes} of {total_bytes}"));
@@ -51,14 +51,14 @@ pub(crate) fn survey(recording: &Recording) -> Result<Survey, Failure> {
     Ok(survey)
 }
 
-/// A bar for a replay that takes so long, in milliseconds of its time.
+/// A progress bar for a replay that takes `duration`, in milliseconds of replay time.
 pub(crate) fn replay_bar(duration: Span, message: String) -> ProgressBar {
     let bar = ProgressBar::new(duration.as_micros() / 1_000).with_style(style("{percent} %"));
     bar.set_message(message);
     bar
 }
 
-/// Says on standard error what was put up with in a trace.
+/// Prints on standard error the irregularities that the reader tolerated in a trace.
 ///
 /// # Errors
 /// If standard error is closed.

@@ -1,4 +1,4 @@
-//! A whole server: sockets, gateway and API, put together from a configuration.
+//! A whole server: sockets, gateway and API, built from a configuration.
 
 use std::collections::BTreeMap;
 use std::thread::available_parallelism;
@@ -15,26 +15,25 @@ use crate::config::{Config, ConfigError, Pool, Source};
 use crate::daemon::Daemon;
 use crate::descriptors;
 use crate::failure::Failure;
-use crate::port_link;
+use crate::lease_link;
 
-/// A server that serves.
+/// A running server.
 pub(crate) struct Server {
     config: Config,
     gateway: Gateway,
     api: Option<AbortHandle>,
     control: Option<AbortHandle>,
-    /// What those who ask over HTTP may take.
+    /// The limits for clients over HTTP.
     api_limits: watch::Sender<ApiLimits>,
-    /// Changes that somebody asks for at the control socket. One end is held here, so that there may always
-    /// be another.
+    /// The changes that clients ask for at the control socket. The sender is kept for a socket that a reload
+    /// may add.
     asked: (mpsc::Sender<Asked>, mpsc::Receiver<Asked>),
     addresses: Vec<String>,
-    /// By pool, its link to its controller.
+    /// The link of each pool to its controller, by pool.
     links: BTreeMap<String, AbortHandle>,
 }
 
-/// A change of the configuration whose new backends are being opened. Everything else that can be wrong with
-/// it has been looked at.
+/// A change of the configuration whose new backends are being opened. Everything else in it has been checked.
 pub(crate) struct Begun {
     config: Config,
     reload: Reload,
@@ -46,7 +45,7 @@ impl Server {
     /// a `LocalSet`.
     ///
     /// # Errors
-    /// If anything that the configuration names cannot be had; then nothing was started.
+    /// If a part that the configuration names is not available; then nothing was started.
     pub(crate) async fn start(config: Config, recorders: Option<Recorders>) -> Result<Self, Failure> {
         let spec = descriptors::fit(&config, gateway_spec(&config))?;
         let links = check_links(&config, &BTreeMap::new())?;
@@ -76,13 +75,13 @@ impl Server {
         Ok(server)
     }
 
-    /// Asks for its state.
+    /// A probe that asks for the gateway's state.
     pub(crate) fn probe(&self) -> StatusProbe {
         self.gateway.probe()
     }
 
-    /// Joins pools to their controllers, and leaves those that are gone. Nothing in it can fail: it comes
-    /// when the gateway has changed already.
+    /// Links pools to their controllers, and ends links that are not in the configuration any more. It cannot
+    /// fail, which matters because the gateway has changed already.
     fn link_pools(&mut self, links: BTreeMap<String, CheckedSpec>) {
         self.links.retain(|pool, link| {
             let stays = self.config.pools.get(pool).is_some_and(|pool| pool.controller().is_some());
@@ -92,10 +91,10 @@ impl Server {
             stays
         });
         for (pool, spec) in links {
-            let Some(port) = self.gateway.port(&pool) else { continue };
+            let Some(leased) = self.gateway.leased_pool(&pool) else { continue };
             let volumes = self.config.volumes.iter().filter(|(_, volume)| volume.pool.value == pool);
             let volumes = volumes.map(|(name, _)| name.clone()).collect();
-            let link = port_link::link(pool.clone(), spec, volumes, port);
+            let link = lease_link::link(pool.clone(), spec, volumes, leased);
             self.links.insert(pool, spawn_local(link).abort_handle());
         }
     }
@@ -159,7 +158,7 @@ impl Daemon for Server {
         pool.control_interval()
     }
 
-    /// Finishes what was accepted within its time, flushes, closes.
+    /// Finishes accepted requests within the time for that, flushes, and closes.
     async fn shutdown(self) {
         self.api.iter().chain(&self.control).chain(self.links.values()).for_each(AbortHandle::abort);
         for volume in self.gateway.shutdown().await {
@@ -168,8 +167,8 @@ impl Daemon for Server {
     }
 }
 
-/// What joins the pools that have a controller and no link yet to it, with all that can be wrong with it
-/// looked at: files, keys and addresses.
+/// The specifications of new links: for each pool that has a controller and no link to it yet. Files, keys
+/// and addresses are checked here.
 fn check_links(
     config: &Config,
     linked: &BTreeMap<String, AbortHandle>,
@@ -187,7 +186,7 @@ fn check_links(
     .collect()
 }
 
-/// What the operator can mend is a usage error; a system without threads or io_uring is not.
+/// A failure that the operator can mend is a usage error. A system without threads or io_uring is none.
 fn start_failure(error: GatewayError) -> Failure {
     match error {
         GatewayError::Shard(error) => Failure::Runtime(error.into()),

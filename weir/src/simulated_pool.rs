@@ -1,8 +1,8 @@
-//! A pool of a configuration in simulated time: its engine, its simulated array, and its volumes where the
-//! gateway would put them.
+//! A pool of a configuration in simulated time: its engine, its simulated array, and its volumes at the
+//! places that the gateway would give them.
 //!
-//! Made from what the gateway would be told, and not from the configuration once more, so that a pool is the
-//! same in both times whatever the configuration will learn.
+//! The pool is made from the gateway's own specification, not from the configuration a second time. So it
+//! stays the same in simulated and in real time, whatever is added to the configuration.
 
 use std::ops::Range;
 
@@ -18,14 +18,14 @@ use crate::failure::Failure;
 pub(crate) struct SimulatedPool {
     /// The name of its array in the configuration.
     pub(crate) array: String,
-    /// What is there, with nobody who loads it.
+    /// The scenario, without any load.
     pub(crate) scenario: Scenario,
 }
 
-/// The pool of this name, which has a volume.
+/// The pool of this name, which must have a volume.
 ///
 /// # Errors
-/// If it is not all on one simulated array, or something of it cannot be simulated.
+/// If not all of the pool is on one simulated array, or a part of it cannot be simulated.
 pub(crate) fn simulated_pool(config: &Config, pool: &str) -> Result<SimulatedPool, Failure> {
     let spec = gateway_spec(config);
     let PoolSpec { engine, volumes, .. } = &spec.pools[pool];
@@ -77,7 +77,7 @@ fn array_of<'a>(name: &str, volume: &'a VolumeSpec) -> Result<(&'a str, &'a Arra
     }
 }
 
-/// Beside those that have their places.
+/// Places a volume beside the volumes that have their places.
 fn place(name: &str, volume: &VolumeSpec, capacity: u64, taken: &mut Vec<Range<u64>>) -> VolumeScenario {
     let size = volume.size.expect("a volume on an array has a size");
     let place = array_place(taken.iter().cloned(), size, capacity);

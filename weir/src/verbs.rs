@@ -1,4 +1,4 @@
-//! The commands of the program, a file each. What several of them share lies beside this folder.
+//! The commands of the program, one file for each. Code that several of them share lies beside this folder.
 
 pub(crate) mod check;
 pub(crate) mod controller;

@@ -1,8 +1,8 @@
-//! The project's own chores, as a program: `cargo xtask tidy` holds the tree against its own rules.
+//! The project's own chores, as a program: `cargo xtask tidy` checks the tree by its own rules.
 //!
-//! A shell script would do until the first rule that has to know a comment from a string; and no script has
-//! unit tests that show that each rule can fail. The benchmarks are a program of their own (`bench`): what
-//! they need takes longer to compile than all chores.
+//! A shell script would do until the first rule that has to tell a comment from a string. And a script has no
+//! unit tests that show that each rule can fail. The benchmarks are a program of their own (`bench`), because
+//! their dependencies take longer to compile than all chores.
 
 mod tidy;
 

@@ -1,8 +1,8 @@
 //! `cargo xtask tidy`: the rules of the tree that neither rustc nor clippy knows.
 //!
 //! Each rule is a small function from the tree to [`Finding`]s, and each has a test that shows it failing. A
-//! rule that turns out to be wrong is changed here, with its reason, rather than excused in the file that
-//! breaks it.
+//! rule that turns out to be wrong is changed here, with its reason, and not excused in the file that breaks
+//! it.
 
 mod banned;
 mod documents;
@@ -30,10 +30,11 @@ pub(crate) struct Arguments {
     list_panics: bool,
 }
 
-/// Prints a line for each finding; fails if there is one.
+/// Prints a line for each finding, and fails if there is one. With `--list-panics`, writes the list of panics
+/// instead.
 ///
 /// # Errors
-/// If cargo or git cannot tell what the tree is made of.
+/// If cargo or git cannot tell which crates and files there are, or the list cannot be written.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let tree = Tree::read()?;
     if arguments.list_panics {

@@ -1,7 +1,8 @@
-//! What hostile peers do. Each attack keeps at it: what the server closes is opened again.
+//! The attacks of hostile peers. Each attack goes on: if the server closes a connection, the attacker opens
+//! it again.
 //!
-//! An attacker takes as little of the machine as it can, as it shares it with the server: it waits where a
-//! real one would wait for its network.
+//! An attacker shares the machine with the server, so it uses as little of it as it can. It waits where a
+//! real attacker would wait for the network.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,12 +17,12 @@ use super::Front;
 
 /// Connections with a write that is never finished.
 const UNFINISHED: usize = 64;
-/// Connections that are closed together, and the requests that each leaves behind.
+/// The connections that are closed together, and the requests that each leaves behind.
 const CLOSED_TOGETHER: usize = 64;
 const LEFT_BEHIND: u32 = 256;
-/// Connections that say nothing: more than `limits.connections` lets in by default.
+/// The silent connections: more than `limits.connections` lets in by default.
 const SILENT: usize = 10_600;
-/// Connections to the metrics; half of them begin a request.
+/// The connections to the metrics. Half of them begin a request.
 const HTTP: usize = 4_000;
 
 const READ: u16 = 0;
@@ -29,9 +30,9 @@ const WRITE: u16 = 1;
 
 /// How often an attacker looks whether its connections are still there.
 const LOOK: Duration = Duration::from_millis(100);
-/// Between two connections that will be refused: 5,000 a second.
+/// The pause between two connections that will be refused: 5,000 a second.
 const PACE: Duration = Duration::from_micros(200);
-/// A server that does not answer an attacker has won some time.
+/// How long an attacker waits for an answer. A server that does not answer has gained this time.
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(1));
 
 /// The header of a 32 MiB write and one byte of it, on each of many connections.
@@ -46,8 +47,8 @@ pub(super) fn unfinished_writes(front: &Front, stop: &AtomicBool) {
     hold(UNFINISHED, open, stop, |_| Ok(()));
 }
 
-/// Many connections with many requests that wait for their volume's rate, closed all at once, again and
-/// again.
+/// Opens many connections with many requests that wait for their volume's rate, and closes all at once, again
+/// and again.
 pub(super) fn mass_close(front: &Front, stop: &AtomicBool) {
     let requests = request(READ, 4096).repeat(LEFT_BEHIND as usize);
     while !stop.load(Ordering::Acquire) {
@@ -63,7 +64,7 @@ pub(super) fn mass_close(front: &Front, stop: &AtomicBool) {
     }
 }
 
-/// More connections than there are places, without a word.
+/// Opens more connections than there are places, and sends nothing.
 pub(super) fn silent_connections(front: &Front, stop: &AtomicBool) {
     let open = || {
         let socket = UnixStream::connect(&front.socket)?;
@@ -73,7 +74,7 @@ pub(super) fn silent_connections(front: &Front, stop: &AtomicBool) {
     hold(SILENT, open, stop, |_| Ok(()));
 }
 
-/// Connections to the metrics: half idle, half with a header that goes on for ever.
+/// Connections to the metrics: half idle, half with a header that never ends.
 pub(super) fn http(front: &Front, stop: &AtomicBool) {
     let mut number = 0_usize;
     let open = || {
@@ -88,11 +89,12 @@ pub(super) fn http(front: &Front, stop: &AtomicBool) {
     let mut line = b"X-More: ".to_vec();
     line.resize(1024, b'x');
     line.extend_from_slice(b"\r\n");
-    // On those that are idle it begins a request that makes no sense, and is answered or closed.
+    // On the idle connections, the line begins a request that makes no sense. The server answers or closes
+    // them.
     hold(HTTP, open, stop, |socket: &mut TcpStream| socket.write_all(&line));
 }
 
-/// Connections that ask for an export that there is not, as fast as [`PACE`] lets them.
+/// Connections that ask for an export that does not exist, as fast as [`PACE`] lets them.
 pub(super) fn refused_connections(front: &Front, stop: &AtomicBool) {
     while !stop.load(Ordering::Acquire) {
         let _ = enter(&front.socket, "nobody"); // which is refused, and that is the point
@@ -100,7 +102,7 @@ pub(super) fn refused_connections(front: &Front, stop: &AtomicBool) {
     }
 }
 
-/// Keeps `count` connections open; does `more` to each from time to time.
+/// Keeps `count` connections open, and does `more` to each from time to time.
 fn hold<S: Read>(
     count: usize,
     mut open: impl FnMut() -> io::Result<S>,
@@ -120,7 +122,7 @@ fn hold<S: Read>(
     }
 }
 
-/// Whether the server still holds it; what it says is thrown away.
+/// Whether the server still holds the connection. The bytes that it sends are thrown away.
 fn is_open(socket: &mut impl Read) -> bool {
     match socket.read(&mut [0; 512]) {
         Ok(count) => count > 0,
@@ -128,7 +130,7 @@ fn is_open(socket: &mut impl Read) -> bool {
     }
 }
 
-/// A server that takes nothing more has still its connection.
+/// Whether the connection still works. A server that takes no more bytes has not closed it.
 fn is_bearable(outcome: &io::Result<()>) -> bool {
     outcome.as_ref().err().is_none_or(|error| error.kind() == ErrorKind::WouldBlock)
 }
@@ -144,7 +146,7 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     TcpStream::connect_timeout(&address, Duration::from_secs(1))
 }
 
-/// NBD protocol, "Request message": at offset zero, without flags.
+/// A request at offset zero, without flags (NBD protocol, "Request message").
 fn request(command: u16, length: u32) -> Vec<u8> {
     let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
     bytes.extend(0_u16.to_be_bytes());

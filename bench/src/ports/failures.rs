@@ -1,8 +1,8 @@
-//! What happens when a part of it fails: the controller is killed, then a gateway, then a link is cut; and
-//! each comes back.
+//! Failures of single parts: the controller is killed, then a gateway is killed, then a link is cut. Each
+//! comes back.
 //!
-//! Meanwhile a writer on each host writes, flushes, and remembers what was flushed; in the end all of that
-//! must be there. What the gateways were let do is read from their recordings.
+//! Meanwhile a writer on each host writes, flushes, and remembers which blocks were flushed. In the end all
+//! of these must be there. The gateways' recordings show which bounds they were granted.
 
 use std::thread;
 use std::time::Duration;
@@ -20,20 +20,19 @@ use super::{TOTAL, row};
 
 const VOLUMES: [Volume; 1] = [Volume { name: "data", target: "{ latency = \"20ms\" }" }];
 
-/// After how many control intervals a lease is over.
+/// The number of control intervals after which a lease is over.
 const LEASE: u32 = 3;
-/// How long a failure lasts, and how long it takes until all is as before: a lease, and some intervals for
-/// the law.
+/// How long a failure lasts, and how long the recovery takes: a lease, and some intervals for the law.
 const LASTS: Duration = Duration::from_secs(INTERVAL.as_secs() * (LEASE as u64 + 3));
 
 /// The host whose gateway is killed, and the one whose link is cut.
 const KILLED: usize = 1;
 const CUT: usize = 2;
 
-/// How many steps there are to go.
+/// The number of steps.
 pub(super) const STEPS: u32 = 4;
 
-/// Runs it.
+/// Makes the run.
 ///
 /// # Errors
 /// If something does not start, data is lost, or the bounds add up to more than the total.
@@ -97,7 +96,7 @@ fn rows(bounds: &[Bound], [controller, gateway, link, end]: [f64; 4], went_on: [
     let reserve = total / 2.0 / 4.0;
     let of = |host: usize| move |bound: &Bound| bound.recording.contains(&format!("recording-{host}/"));
     let share = |at: f64, of: &dyn Fn(&Bound) -> bool| f64::from(sum_at(bounds, at, of)) / total;
-    // A gateway that was killed says nothing any more, and has nothing.
+    // A killed gateway records nothing more, and holds no bounds.
     let is_alive = |at, bound: &Bound| at < gateway || !of(KILLED)(bound);
     let others =
         |at, host| share(at, &|bound| is_alive(at, bound) && !of(host)(bound)) / (1.0 - reserve / total);
@@ -139,7 +138,7 @@ fn flushed(writers: &mut [Writer]) -> anyhow::Result<Vec<u64>> {
     writers.iter_mut().map(Writer::flushed).collect()
 }
 
-/// The share of the hosts, `but` some, that have flushed more.
+/// The share of the hosts, `but` excepted, that have flushed more blocks since `before`.
 #[allow(clippy::cast_precision_loss)] // four
 fn went_on(before: &[u64], after: &[u64], but: &[usize]) -> f64 {
     let counted: Vec<bool> =

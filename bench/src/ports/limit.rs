@@ -1,5 +1,5 @@
-//! A limit of a volume, through four gateways: the sum of what they let through is the limit, and not four
-//! times that.
+//! A limit of a volume, through four gateways: the sum of what they let through is the limit, not four times
+//! the limit.
 
 use std::thread;
 
@@ -23,10 +23,10 @@ const THREADS: [u32; HOSTS] = [24, 12, 6, 3];
 const SETTLING: u32 = 5;
 const JUDGED: u32 = 15;
 
-/// How many steps there are to go.
+/// The number of steps.
 pub(super) const STEPS: u32 = 1;
 
-/// Runs it.
+/// Makes the run.
 ///
 /// # Errors
 /// If something does not start, or fails.

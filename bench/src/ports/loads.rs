@@ -1,4 +1,4 @@
-//! The clients on the hosts: fio's loads, and writers that know what was flushed.
+//! The clients on the hosts: fio's loads, and writers that remember what was flushed.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -16,14 +16,14 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// `light` and `heavy` of the paper: 16 KiB at random, 90 % reads, so many requests outstanding.
+    /// `light` and `heavy` of the paper: 16 KiB at random, 90 % reads, with `threads` requests outstanding.
     ///
     /// # Errors
     /// If fio cannot be run.
     pub(super) fn start(host: usize, uri: &str, threads: u32) -> anyhow::Result<Self> {
         let mut command = on_host(host, "fio");
         command.args(["--name=load", "--ioengine=nbd", "--rw=randrw", "--rwmixread=90", "--bs=16k"]);
-        // A thread dies with its process, which a process of fio's does not.
+        // A thread of fio dies with its process. Its worker processes would not.
         command.args([
             "--thread",
             "--norandommap",
@@ -38,7 +38,7 @@ impl Load {
     }
 
     /// # Errors
-    /// If it has ended, which it does only when a request failed.
+    /// If the load has ended, which happens only if a request failed.
     pub(super) fn check(&mut self) -> anyhow::Result<()> {
         let ended = self.child.try_wait()?;
         ensure!(ended.is_none(), "a client has ended: {ended:?}");
@@ -52,8 +52,7 @@ impl Drop for Load {
     }
 }
 
-/// Writes block after block of a part of a volume, flushes, and goes on after whatever happens to its
-/// gateway.
+/// Writes block after block of a part of a volume, and flushes. It goes on whatever happens to its gateway.
 #[derive(Debug)]
 pub(super) struct Writer {
     child: Child,
@@ -61,7 +60,7 @@ pub(super) struct Writer {
     last: u64,
 }
 
-/// Debian's: the package of libnbd is for no other.
+/// Debian's Python. Its libnbd package is for no other Python.
 const PYTHON: &str = "/usr/bin/python3";
 
 const WRITER: &str = include_str!("writer.py");
@@ -86,10 +85,10 @@ impl Writer {
         Ok(Self { child, flushed, last: 0 })
     }
 
-    /// How many blocks are flushed by now.
+    /// The number of blocks that are flushed by now.
     ///
     /// # Errors
-    /// If it has ended.
+    /// If the writer has ended.
     pub(super) fn flushed(&mut self) -> anyhow::Result<u64> {
         let ended = self.child.try_wait()?;
         ensure!(ended.is_none(), "a writer has ended: {ended:?}");
@@ -97,10 +96,10 @@ impl Writer {
         Ok(self.last)
     }
 
-    /// Ends it; how many blocks were flushed.
+    /// Ends the writer, and returns the number of flushed blocks.
     ///
     /// # Errors
-    /// If it has ended before.
+    /// If the writer has ended before.
     pub(super) fn end(mut self) -> anyhow::Result<u64> {
         self.flushed()?;
         self.child.kill()?;
@@ -121,10 +120,10 @@ fn script(arguments: &[&str]) -> String {
     format!("arguments = {arguments:?}\n{WRITER}")
 }
 
-/// Whether `blocks` of the writer of a host are what it wrote.
+/// Checks that the first `blocks` of a host's writer hold what it wrote.
 ///
 /// # Errors
-/// If they are not, or cannot be read.
+/// If they do not, or cannot be read.
 pub(super) fn verify(uri: &str, host: usize, blocks: u64) -> anyhow::Result<()> {
     let mut child = Command::new(PYTHON)
         .arg("-c")

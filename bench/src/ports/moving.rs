@@ -1,5 +1,5 @@
-//! maestro-ports (Maestro §5.2, figure 8), through four gateways: two volumes with equal load at each port;
-//! first `light2` leaves two of them for the other two, then `light1` does.
+//! maestro-ports (Maestro §5.2, figure 8), through four gateways: two volumes have equal load at each port.
+//! First `light2` moves its load from two of the ports to the other two, then `light1` does.
 
 use std::thread;
 
@@ -17,28 +17,28 @@ const VOLUMES: [Volume; 2] = [
     Volume { name: "light2", target: "{ throughput = \"30MB/s\" }" },
 ];
 const NAMES: [&str; 2] = ["light1", "light2"];
-/// Requests outstanding of each volume at each host, as long as it is at all of them.
+/// Requests outstanding of each volume at each host, while the volume has load at all hosts.
 const THREADS: u32 = 12;
-/// The hosts to which the load goes, with twice as much.
+/// The hosts to which the load moves. They then have twice as much.
 const STAYING: [usize; 2] = [0, 2];
 
-/// Control intervals until a phase has settled at the beginning, within which the shares must follow, and
-/// over which it is judged.
+/// Control intervals: until the first phase has settled, within which the shares must follow, and over which
+/// a phase is judged.
 const SETTLING: u32 = 20;
 const FOLLOWING: u32 = 5;
 const JUDGED: u32 = 15;
 
-/// How many steps there are to go.
+/// The number of steps.
 pub(super) const STEPS: u32 = 3;
 
-/// What a phase gave.
+/// The result of a phase.
 struct Phase {
     rates: Vec<f64>,
-    /// When it was judged, in seconds after the start of the machine.
+    /// When the phase was judged, in seconds after the start of the machine.
     judged: (f64, f64),
 }
 
-/// Runs it.
+/// Makes the run.
 ///
 /// # Errors
 /// If something does not start, or fails.

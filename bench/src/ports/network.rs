@@ -15,10 +15,10 @@ pub(super) const HOSTS: usize = 4;
 pub(super) struct Network;
 
 impl Network {
-    /// Makes them; what an earlier run left behind goes first.
+    /// Makes the namespaces. Those that an earlier run left behind are removed first.
     ///
     /// # Errors
-    /// If this process may not, or iproute2 is missing.
+    /// If this process lacks the permission, or iproute2 is missing.
     pub(super) fn make() -> anyhow::Result<Self> {
         remove_all();
         let network = Self;
@@ -59,7 +59,7 @@ pub(super) fn on_host(host: usize, program: &str) -> Command {
     command
 }
 
-/// The address of the machine on the link of a host: where the array and the controller are.
+/// The address of the machine on the link of a host. The array and the controller listen there.
 pub(super) fn array_address(host: usize) -> String {
     format!("10.213.{host}.1")
 }
@@ -83,7 +83,7 @@ fn far_end(host: usize) -> String {
 
 fn remove_all() {
     for host in 0..HOSTS {
-        // Its links go with it; it is there only if a run has left it behind.
+        // The links go with their namespace. It exists only if a run has left it behind.
         let _ = Command::new("ip").args(["netns", "delete", &namespace(host)]).output();
     }
 }

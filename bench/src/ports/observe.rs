@@ -1,4 +1,4 @@
-//! What clients got over time, and what gateways were let do.
+//! The rates that clients got over time, and the bounds that gateways were granted.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::site::Site;
 pub(super) const INTERVAL: Duration = Duration::from_secs(2);
 
 /// The mean rates of volumes over a number of control intervals, in MB/s, in the order of `volumes`. All
-/// `loads` go on.
+/// `loads` must go on meanwhile.
 ///
 /// # Errors
 /// If a gateway does not answer, or a load has ended.
@@ -35,14 +35,14 @@ pub(super) fn rates(
 pub(super) struct Bound {
     /// Seconds after the start of the machine.
     pub(super) at: f64,
-    /// Which of the recordings.
+    /// Its recording.
     pub(super) recording: String,
     pub(super) volume: u32,
     pub(super) concurrency: u32,
     pub(super) is_fallback: bool,
 }
 
-/// What `weir grants` has printed.
+/// The bounds in the output of `weir grants`.
 pub(super) fn read_bounds(csv: &str) -> Vec<Bound> {
     csv.lines().skip(1).filter_map(read_bound).collect()
 }
@@ -59,7 +59,7 @@ fn read_bound(line: &str) -> Option<Bound> {
     })
 }
 
-/// The sum of the bounds in force at an instant, of the recordings that `of` accepts.
+/// The sum of the bounds in force at an instant, over the recordings that `of` accepts.
 pub(super) fn sum_at(bounds: &[Bound], at: f64, of: impl Fn(&Bound) -> bool) -> u32 {
     let mut latest = std::collections::BTreeMap::new();
     for bound in bounds.iter().take_while(|bound| bound.at <= at).filter(|bound| of(bound)) {

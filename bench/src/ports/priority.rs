@@ -1,5 +1,5 @@
 //! maestro-priority (Maestro §5.1, figure 5), through four gateways: `light` wants 15 MB/s and `heavy` 45
-//! MB/s, first with equal priorities, then `heavy` with four times that of `light`.
+//! MB/s. First their priorities are equal, then `heavy` has four times the priority of `light`.
 
 use super::super::bed::TestBed;
 use super::super::progress::Progress;
@@ -16,17 +16,18 @@ const VOLUMES: [Volume; 2] = [
 ];
 /// Megabytes a second, as in [`VOLUMES`].
 const TARGETS: [f64; 2] = [15.0, 45.0];
-/// Requests outstanding at each host: 25 and 100 threads in all, but that 25 is not four times anything.
+/// Requests outstanding at each host. The paper has 25 and 100 threads in all; here it is 24, because 25
+/// cannot be divided by four.
 const THREADS: [u32; 2] = [6, 25];
 
 /// Control intervals until a phase has settled, and over which it is judged.
 const SETTLING: u32 = 20;
 const JUDGED: u32 = 15;
 
-/// How many steps there are to go.
+/// The number of steps.
 pub(super) const STEPS: u32 = 2;
 
-/// Runs it.
+/// Makes the run.
 ///
 /// # Errors
 /// If something does not start, or fails.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 
 use super::super::bed::{TestBed, output_of};
+use super::super::certificates::Certificates;
 use super::super::status::Status;
-use super::certificates::Certificates;
 use super::network::{HOSTS, Network, array_address, host_address, on_host};
 
 /// How long a program may take until it answers.
@@ -21,20 +21,20 @@ const NBD_PORT: u16 = 10809;
 const METRICS_PORT: u16 = 9810;
 const CONTROLLER_PORT: u16 = 7700;
 
-/// A volume: what it is to get, and how much of the array it has.
+/// A volume: its target, and its share of the array.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Volume {
     pub(super) name: &'static str,
-    /// As it stands in the controller's file, with the lines that follow it.
+    /// The target as it stands in the controller's file, with the lines that follow it.
     pub(super) target: &'static str,
 }
 
-/// What the array exports: all of its disks. The volumes lie on top of each other, as the paper's loads are
-/// spread over all disks.
+/// The export of the array: all of its disks. The volumes overlap, because the paper's loads are spread over
+/// all disks.
 const EXPORT: &str = "disks";
 const EXPORT_GIB: u32 = 230;
 
-/// A running site. What it has written goes with the test bed.
+/// A running site. The files that it has written are deleted with the test bed.
 pub(super) struct Site<'a> {
     bed: &'a TestBed,
     name: &'static str,
@@ -45,7 +45,7 @@ pub(super) struct Site<'a> {
     array: Option<Program>,
     controller: Option<Program>,
     gateways: Vec<Option<Program>>,
-    /// The recordings of all gateways that there were.
+    /// The recordings of all gateways so far.
     recordings: Vec<PathBuf>,
 }
 
@@ -66,7 +66,11 @@ impl<'a> Site<'a> {
         volumes: &[Volume],
         total: u32,
     ) -> anyhow::Result<Self> {
-        let certificates = Certificates::make(&bed.scratch(&format!("{name}-certificates")))?;
+        let gateways: Vec<_> = (0..HOSTS).map(gateway).collect();
+        let names: Vec<_> = gateways.iter().map(String::as_str).chain(["controller"]).collect();
+        let addresses: Vec<_> = (0..HOSTS).map(|host| array_address(host).to_string()).collect();
+        let directory = bed.scratch(&format!("{name}-certificates"));
+        let certificates = Certificates::make(&directory, &names, &addresses)?;
         let mut site = Self {
             bed,
             name,
@@ -148,17 +152,17 @@ impl<'a> Site<'a> {
         self.gateways[host] = None;
     }
 
-    /// Where the clients of a host find a volume.
+    /// The URI of a volume for the clients of a host.
     pub(super) fn uri(&self, host: usize, volume: &str) -> String {
         format!("nbd://{}:{NBD_PORT}/{volume}", host_address(host))
     }
 
-    /// Where the array itself has what the volumes are on.
+    /// The URI of the array's own export, under the volumes.
     pub(super) fn uri_at_array(&self) -> String {
         format!("nbd://127.0.0.1:{NBD_PORT}/{EXPORT}")
     }
 
-    /// Bytes that a volume has read and written, by gateway.
+    /// The bytes that a volume has read and written, for each gateway.
     ///
     /// # Errors
     /// If a gateway does not answer.
@@ -170,10 +174,10 @@ impl<'a> Site<'a> {
         (0..HOSTS).map(bytes).collect()
     }
 
-    /// Tells the controller to treat a volume otherwise.
+    /// Changes a setting of a volume at the controller.
     ///
     /// # Errors
-    /// If it refuses.
+    /// If the controller refuses.
     pub(super) fn set(&self, volume: &str, change: &str) -> anyhow::Result<()> {
         let mut command = Command::new(self.bed.weir());
         command.args(["set", "volume", volume, change]);
@@ -181,11 +185,11 @@ impl<'a> Site<'a> {
         output_of(&mut command, &format!("weir set volume {volume} {change}")).map(drop)
     }
 
-    /// Ends all gateways in good order; what they were let do, by their recordings, as CSV, and what is to be
-    /// said of the highest sum that there was.
+    /// Ends all gateways in good order. Returns the bounds that they were granted, from their recordings, as
+    /// CSV; and a text about the highest sum of bounds.
     ///
     /// # Errors
-    /// If the sum was above the total.
+    /// If that sum was above the total.
     pub(super) fn grants(mut self) -> anyhow::Result<(String, String)> {
         for program in self.gateways.iter_mut().filter_map(Option::take) {
             program.end()?;
@@ -256,7 +260,7 @@ fn gateway(host: usize) -> String {
 }
 
 impl Program {
-    /// Asks it to end, and waits.
+    /// Asks the program to end, and waits.
     fn end(mut self) -> anyhow::Result<()> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
@@ -268,7 +272,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It has ended already, or nothing that it holds is needed.
+        // The program has ended already, or nothing that it holds is needed.
         let _ = self.child.kill().and_then(|()| self.child.wait());
     }
 }

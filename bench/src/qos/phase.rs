@@ -1,8 +1,8 @@
-//! One phase: a server, a victim, perhaps a hog, and what the gateway counted while both were at work.
+//! One phase: a server, a victim, perhaps a hog, and the gateway's counts while both were at work.
 //!
-//! Every phase has a server of its own instead of a reload. So each begins from the same state, the law at
-//! its initial depth, and nothing that one phase has left behind (queues, learnt depths) is taken for the
-//! merit of the next.
+//! Every phase has a server of its own, instead of a reload. So each phase begins from the same state, with
+//! the law at its initial depth. Nothing that one phase leaves behind, such as queues or learnt depths,
+//! counts for the next.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -17,18 +17,19 @@ use super::super::cores::End;
 use super::super::servers::Server;
 use super::super::status::{GatewayView, Status, Volume};
 
-/// Until rates and depth have settled; not judged.
+/// The time until rates and depth have settled. It is not judged.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// How long windows are.
+/// The length of a window.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// How often one looks for the end of a window.
+/// How often to look for the end of a window.
 const LOOK: Duration = Duration::from_millis(20);
 
 const HOG_DEPTH: u32 = 128;
 
-/// A promise for the phase in which nothing is promised yet: only volumes with an SLO have windows to go by.
+/// The promise in the phase that has none yet. It is easy to keep, and there because only volumes with an SLO
+/// have windows.
 const EASY_SLO_US: u64 = 10_000_000;
 
 const VICTIM_IMAGE: &str = "victim.img";
@@ -39,7 +40,7 @@ const HOG_IMAGE: &str = "hog.img";
 pub(super) struct Setting {
     pub(super) device: Device,
     pub(super) control: Control,
-    /// What the victim is promised, if anything.
+    /// The victim's promise, if it has one.
     pub(super) slo_us: Option<u64>,
     pub(super) victim_iops: u32,
     pub(super) hog: Option<Hog>,
@@ -47,12 +48,12 @@ pub(super) struct Setting {
     pub(super) seconds: u32,
 }
 
-/// What victim and hog share.
+/// The device that victim and hog share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Device {
     /// The disk, with a file for each.
     File,
-    /// 8 servers of 5 ms.
+    /// A station: 8 servers of 5 ms.
     Station,
 }
 
@@ -62,15 +63,15 @@ pub(super) enum Control {
     Facade,
 }
 
-/// What the hog does, as fast as it can.
+/// The hog's requests. It sends them as fast as it can.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hog {
-    /// In a hundred requests.
+    /// Reads in a hundred requests.
     pub(super) reads: u32,
     pub(super) kib: u32,
 }
 
-/// What a phase gave.
+/// The result of a phase.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Phase {
     /// The victim, as the gateway sees it.
@@ -82,13 +83,13 @@ pub(super) struct Phase {
 }
 
 impl Phase {
-    /// What the hog got; NaN if there was none.
+    /// The hog's rate; NaN if there was no hog.
     pub(super) fn hog_iops(&self) -> f64 {
         self.hog.map_or(f64::NAN, |hog| hog.iops)
     }
 }
 
-/// Writes the files that are not there yet: before anything is measured, as the disk is busy for a while.
+/// Writes the missing files. Do this before any measurement, because the disk is busy for a while afterwards.
 ///
 /// # Errors
 /// If there is no room.
@@ -100,7 +101,7 @@ pub(super) fn write_images(bed: &TestBed, device: Device) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Runs it.
+/// Runs a phase.
 ///
 /// # Errors
 /// If the server or a client fails, or windows do not close.
@@ -121,15 +122,15 @@ pub(super) fn run(bed: &TestBed, setting: Setting) -> anyhow::Result<Phase> {
         start_client(bed, &server.uri_of("victim"), &[rate, "--seed=2".to_owned()], setting.seconds)?;
     thread::sleep(SETTLING);
     let before = at_end_of_window(status)?;
-    // To the middle of the last window, so that it is this one whose end is seen, however late the server
-    // closes it.
+    // Sleeps to the middle of the last window. So the next end is the end of this window, however late the
+    // server closes it.
     thread::sleep(WINDOW * setting.seconds - WINDOW / 2);
     let after = at_end_of_window(status)?;
     let finish = |client: Running| read_weir_load(&client.finish()?);
     Ok(Phase { gateway: after.since(&before), victim: finish(victim)?, hog: hog.map(finish).transpose()? })
 }
 
-/// A client that goes on for two windows more: one to find the end of a window, one to be on the safe side.
+/// A client that goes on for two windows more: one to find the end of a window, and one for safety.
 fn start_client(bed: &TestBed, uri: &str, how: &[String], seconds: u32) -> anyhow::Result<Running> {
     let mut command = bed.cores().command(End::Client, bed.weir());
     command.args(["load", uri, "--json"]).args(how);
@@ -138,8 +139,8 @@ fn start_client(bed: &TestBed, uri: &str, how: &[String], seconds: u32) -> anyho
     Running::start(&mut command)
 }
 
-/// The victim's counters just after a window closed, so that no judged window began before the settling was
-/// over, and none is judged that has not ended.
+/// The victim's counters just after a window closed. So no judged window began before the settling was over,
+/// and each judged window has ended.
 fn at_end_of_window(status: SocketAddr) -> anyhow::Result<Volume> {
     let read = || anyhow::Ok(Status::read(status)?.volume("victim")?.clone());
     let began = Instant::now();
@@ -169,7 +170,7 @@ fn configuration(bed: &TestBed, setting: Setting) -> anyhow::Result<String> {
 fn configuration_with(setting: Setting, victim: &str, hog: &str) -> String {
     let Setting { device, control, slo_us, victim_iops, .. } = setting;
     let latency = slo_us.unwrap_or(EASY_SLO_US);
-    // Twice what the victim offers: the arrivals of a window vary by some 5 %.
+    // The promise covers twice the victim's rate, because the arrivals of a window vary by some 5 %.
     let slo =
         format!("{{ up_to = \"{}iops\", read = \"{latency}us\", write = \"{latency}us\" }}", 2 * victim_iops);
     let station = match device {

@@ -1,6 +1,6 @@
-//! Numbers and choices out of a piece. Behind its end everything is zero, so that every piece is a call.
+//! Takes numbers and choices from a piece. Behind its end all bytes are zero, so that every piece is a call.
 
-/// What was not taken yet of a piece.
+/// The part of a piece that was not taken yet.
 pub(super) struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {

@@ -1,14 +1,15 @@
-//! What gateways and their controller tell each other: bytes, their meaning, and what both sides make of it.
+//! The messages between gateways and their controller: as bytes, by their meaning, and their effect on both
+//! sides.
 //!
-//! The first byte of a piece says who speaks: one of three gateways, or the controller to a gateway, or that
-//! time passes or a stream ends.
+//! The first byte of a piece says what happens: one of three gateways speaks, the controller speaks to a
+//! gateway, a stream ends, or time passes.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use weir_cluster::messages::{FromGateway, controller_bytes, from_controller, from_gateway, gateway_bytes};
 use weir_control::{Grant, Limits, PortObservation, TotalConcurrency};
-use weir_controller::{
+use weir_leases::{
     Connection, Controller, ControllerConfig, Grants, Held, Hello, Leaseholder, Report, VolumeConfig,
     VolumeGrant,
 };
@@ -188,7 +189,7 @@ impl World {
         };
         assert_eq!(from_gateway(&gateway_bytes(&message)), Ok(message.clone()), "it is said again");
         match message {
-            // Its certificate says who it is, whatever it says.
+            // The certificate says which gateway it is, whatever the hello says.
             FromGateway::Hello { hello, .. } => {
                 match self.controller.handle_connected(self.now, GATEWAYS[who], &hello) {
                     Ok(connection) => {
@@ -225,7 +226,7 @@ impl World {
         assert_eq!(self.holder.handle_applied(&terms), Some(grants.number));
     }
 
-    /// What a driver does after each message, and what an operator looks at.
+    /// Does what a driver does after each message, and looks at what an operator can see.
     fn drain(&mut self, seen: &mut Seen) {
         while let Some((connection, grants)) = self.controller.poll_grants(self.now) {
             seen.reach("granted");
@@ -236,8 +237,8 @@ impl World {
         }
         while self.controller.poll_event().is_some() {}
         let status = self.controller.status(self.now);
-        // Of each of the two names the gateway that is configured, and at most four runs before it that may
-        // hold something.
+        // For each of the two names: the configured gateway, and at most four earlier runs that may hold
+        // something.
         assert!((2..=2 * (1 + 4)).contains(&status.gateways.len()), "{}", status.gateways.len());
         assert!(
             self.controller.history().all(|record| record

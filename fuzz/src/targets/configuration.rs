@@ -1,6 +1,7 @@
-//! What an operator writes: configuration files of gateways and controllers, and the values of `weir set`.
+//! An operator's input: configuration files of gateways and controllers, and the values of `weir set`.
 //!
-//! A piece is a line of the file, or after `SET ` a change: table, name, and keys with values.
+//! A piece is a line of the file. A piece that begins with `SET ` is a change: table, name, and keys with
+//! values.
 
 use weir::fuzzing::{Judged, change, configuration};
 
@@ -120,7 +121,7 @@ fn run(script: &Script, seen: &mut Seen) {
         Judged::Controller => "controller",
         Judged::Refused => "refused",
     });
-    // Whatever became of the file, a change is also tried on one that is good.
+    // A change is also tried on a good file, whether this file was good or not.
     for piece in script.pieces.iter().filter(is_change) {
         let piece = String::from_utf8_lossy(piece);
         for text in [&*text, MAESTRO_FILE] {
@@ -145,7 +146,8 @@ fn set(text: &str, piece: &str, seen: &mut Seen) {
     let (table, name) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let rest = words.next().unwrap_or_default();
     let set: Vec<(String, String)> = match rest.split_once('=') {
-        // Most changes are one; a second begins at the first space before which a whole word stands.
+        // Most pieces change one key. A value with `={` in it is one value; otherwise each word with a `=` is
+        // a change.
         Some((key, value)) if value.contains("={") || !value.contains('=') => {
             vec![(key.trim().to_owned(), value.trim().to_owned())]
         }

@@ -1,8 +1,7 @@
-//! An engine, told anything that a driver may tell it: calls that are legal, in any order, with any
-//! configuration.
+//! An engine, with legal calls in any order, and with any configuration.
 //!
-//! Checked after each call: every request is known, at the stage at which it should be, and counted once. At
-//! the end everything must leave, and what a recorder was told must be decided again.
+//! After each call the target checks that every request is known, at the right stage, and counted once. At
+//! the end, all requests must leave, and a replay of the recording must come to the same decisions.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -10,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_control::Grant;
 use weir_engine::{
-    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Entry, Event, Grants, MaestroConfig,
-    PortConfig, Recorder, Replay, Request, TotalConcurrency, VolumeConfig,
+    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Entry, Event, Grants, LeasedConfig,
+    MaestroConfig, Recorder, Replay, Request, TotalConcurrency, VolumeConfig,
 };
 use weir_model::{
     Bandwidth, Instant, IoId, IoKind, Iops, MilliIops, Objective, Percentile, Priority, QueueDepth, Slo,
@@ -40,7 +39,7 @@ pub(super) const TARGET: Target = Target {
         "no control",
         "facade",
         "maestro",
-        "port",
+        "leased",
         "removed",
         "port of a volume",
     ],
@@ -88,13 +87,13 @@ struct World {
     told: Told,
     now: Instant,
     volumes: Vec<VolumeId>,
-    /// Those that another is a port of; they stay.
+    /// Volumes that have other volumes as ports. They are not removed.
     first_ports: Vec<VolumeId>,
     requests: BTreeMap<IoId, (VolumeId, Stage)>,
     submitted: usize,
     ended: usize,
     usual: EngineConfig,
-    is_port: bool,
+    is_leased: bool,
 }
 
 fn run(script: &Script, seen: &mut Seen) {
@@ -132,7 +131,7 @@ impl World {
             submitted: 0,
             ended: 0,
             usual,
-            is_port: false,
+            is_leased: false,
         }
     }
 
@@ -167,12 +166,12 @@ impl World {
                 }
             }
             9 => self.remove(bytes.u8(), seen),
-            10 if self.is_port => {
+            10 if self.is_leased => {
                 let until = self.now + Span::from_millis(bytes.u16().into());
                 let volumes = self.volumes.iter().map(|volume| (*volume, grant(&mut bytes))).collect();
                 self.engine.handle_grants(self.now, Grants { until, volumes });
             }
-            11 if self.is_port => {
+            11 if self.is_leased => {
                 let volumes = self.volumes.iter().map(|volume| (*volume, grant(&mut bytes))).collect();
                 self.engine.set_fallback(self.now, volumes);
             }
@@ -215,8 +214,8 @@ impl World {
 
     fn set_config(&mut self, bytes: &mut Bytes<'_>, seen: &mut Seen) {
         let control = bytes.u8() % 4;
-        seen.reach(["no control", "facade", "maestro", "port"][usize::from(control)]);
-        self.is_port = control == 3;
+        seen.reach(["no control", "facade", "maestro", "leased"][usize::from(control)]);
+        self.is_leased = control == 3;
         let periods = [50_000_000, 1, 2_000_000_000, u64::MAX, 1_000_000];
         let period = Span::from_nanos(bytes.one_of(periods));
         let control = match control {
@@ -234,7 +233,7 @@ impl World {
                     total: fixed.unwrap_or(TotalConcurrency::Auto),
                 })
             }
-            _ => Control::Port(PortConfig { interval: period }),
+            _ => Control::Leased(LeasedConfig { interval: period }),
         };
         let mut config = self.usual;
         config.control = control;
@@ -298,7 +297,7 @@ impl World {
         assert!(self.engine.poll_timeout().is_some());
     }
 
-    /// Without limits and without a law everything leaves at once; what was recorded on the way.
+    /// Checks that all requests leave at once without a law. Returns the recording.
     fn finish(mut self, seen: &mut Seen) -> Vec<(Instant, Entry)> {
         let none = EngineConfig { control: Control::None, ..EngineConfig::default() };
         self.engine.set_config(self.now, none);

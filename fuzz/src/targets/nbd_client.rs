@@ -1,4 +1,4 @@
-//! The client's side of NBD: handshake and replies, from a server that says what it likes.
+//! The client's side of NBD: handshake and replies, with a server that sends anything.
 
 use std::collections::BTreeMap;
 
@@ -35,10 +35,10 @@ pub(super) const TARGET: Target = Target {
     ],
 };
 
-/// What a server may make a client send before there is a session.
+/// The most bytes that a server may make a client send before there is a session.
 const MOST_OUTPUT: usize = 4096;
 
-/// What the client makes of it.
+/// What the client has sent, and what it has made of the server's bytes.
 #[derive(PartialEq, Eq, Default, Debug)]
 struct Heard {
     output: Vec<u8>,
@@ -89,7 +89,8 @@ fn converse(portions: &[&[u8]], structured: bool, seen: &mut Seen) -> Heard {
     heard
 }
 
-/// Each request is answered at most once, with data inside of what it asked for, and as much as it asked for.
+/// Checks that each request is answered at most once, with data inside the range that it asked for, and with
+/// all of that range.
 fn replies(mut input: &[u8], structured: bool, heard: &mut Heard, seen: &mut Seen) {
     let mut owed: BTreeMap<u64, Awaited> = transcripts::awaited()
         .into_iter()

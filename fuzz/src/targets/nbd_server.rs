@@ -1,8 +1,8 @@
 //! The server's side of NBD: handshake, requests, and the replies to them.
 //!
-//! What is accepted is judged once more by the rules of the specification, written down here a second time;
-//! what is answered is read by the decoder of the client's side, which must find in it what was meant. The
-//! same bytes in one piece, in the script's and byte by byte must come to the same.
+//! Accepted requests are judged once more, by the specification's rules as written here a second time.
+//! Answers are read by the decoder of the client's side, which must find in them what was meant. The same
+//! bytes must give the same result in one portion, in the script's pieces, and byte by byte.
 
 use weir_nbd::client::{Awaited, Received, ReplyDecoder, request_header};
 use weir_nbd::{
@@ -49,10 +49,10 @@ const LIMITS: HandshakeLimits = HandshakeLimits {
     max_output_length: 100,
 };
 
-/// The longest answer to one option: the list, or all that can be told about an export.
+/// The longest answer to one option: the list, or all facts about an export.
 const LONGEST_ANSWER: usize = 300;
 
-/// What a conversation came to.
+/// The result of a conversation.
 #[derive(PartialEq, Eq, Default, Debug)]
 struct Heard {
     output: Vec<u8>,
@@ -101,7 +101,7 @@ fn run(script: &Script, seen: &mut Seen) {
     }
 }
 
-/// A driver without a socket, that gets the input in these portions.
+/// A driver without a socket, which gets the input in these portions.
 fn converse(portions: &[&[u8]], seen: &mut Seen) -> Heard {
     let mut handshake = ServerHandshake::new(LIMITS);
     let mut heard = Heard { output: handshake.take_output(), ..Heard::default() };
@@ -137,7 +137,8 @@ fn converse(portions: &[&[u8]], seen: &mut Seen) -> Heard {
     heard
 }
 
-/// NBD protocol, "Fixed newstyle negotiation": a greeting, and answers each of which says how long it is.
+/// NBD protocol, "Fixed newstyle negotiation": checks that the output is a greeting, and answers as long as
+/// they say.
 fn check_answers(heard: &Heard) {
     let mut rest = heard.output.strip_prefix(b"NBDMAGICIHAVEOPT\0\x03").expect("the greeting comes first");
     while let Some(after) = rest.strip_prefix(&0x0003_e889_0455_65a9_u64.to_be_bytes()) {
@@ -145,7 +146,7 @@ fn check_answers(heard: &Heard) {
         let length = u32::from_be_bytes(*length) as usize;
         rest = after.get(12 + length..).expect("an answer is as long as it says");
     }
-    // Only what ends the handshake without an answer may follow: size, flags, and perhaps zeroes.
+    // Only the reply to `EXPORT_NAME` may follow: size, flags, and perhaps zeroes.
     assert!([0, 10, 134].contains(&rest.len()), "{rest:?}");
 }
 
@@ -191,7 +192,8 @@ fn field<const N: usize>(header: &[u8; REQUEST_LENGTH], at: usize) -> u64 {
     header[at..at + N].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// The specification's rules for a request ("Request types", "Command flags", "Size constraints"), once more.
+/// Checks a request by the specification's rules ("Request types", "Command flags", "Size constraints"),
+/// written a second time.
 fn check_legal(session: &Session, header: &[u8; REQUEST_LENGTH], command: &Command) {
     let (flags, number) = (field::<2>(header, 4), field::<2>(header, 6));
     let (offset, length) = (field::<8>(header, 16), field::<4>(header, 24));
@@ -220,7 +222,7 @@ fn check_legal(session: &Session, header: &[u8; REQUEST_LENGTH], command: &Comma
     assert!(number != 7 || session.base_allocation);
 }
 
-/// What the client's side writes for a command is read as that command.
+/// Checks that the client's bytes for a command are read as that command.
 fn check_request_again(session: &Session, command: &Command) {
     assert_eq!(parse_request(session, &request_header(command)), Parsed::Execute(*command));
 }
@@ -236,7 +238,7 @@ fn check_refusal(session: &Session, header: &[u8; REQUEST_LENGTH], cookie: u64, 
     );
 }
 
-/// Answers a command as a driver would, and reads that as a client would.
+/// Answers a command as a driver would, and reads the answer as a client would.
 fn check_reply(session: &Session, command: &Command, seen: &mut Seen) {
     let mut out = Vec::new();
     match command.kind {
@@ -277,7 +279,7 @@ fn check_reply(session: &Session, command: &Command, seen: &mut Seen) {
     assert_eq!(read_by_client(session, &out, awaited), Ok((0, Vec::new())));
 }
 
-/// Data with zeroes and others in it, by the cookie.
+/// Data with zeroes and other bytes, chosen by the cookie.
 fn content(command: &Command) -> Vec<u8> {
     let mut data = vec![0; command.length as usize];
     for (i, granule) in data.chunks_mut(16 << 10).enumerate() {
@@ -303,7 +305,7 @@ fn check_status(command: &Command, out: &[u8]) {
     assert!(sum <= u64::from(command.length) && (!command.one_extent || count == 1), "{sum} in {count}");
 }
 
-/// The error and the data of the one reply that `bytes` are.
+/// The error and the data of the one reply in `bytes`.
 fn read_by_client(session: &Session, bytes: &[u8], awaited: Awaited) -> Result<(u32, Vec<u8>), String> {
     let mut decoder = ReplyDecoder::new(session.structured_replies);
     let (mut input, mut data) = (bytes, vec![0; awaited.data as usize]);

@@ -1,7 +1,7 @@
-//! Recordings: a file that may be damaged or made up, read and lived through once more.
+//! Recordings: a file that may be damaged or made up is read and replayed.
 //!
-//! The compression would refuse nearly every mutation of a file, so that a script is what is in it: a piece
-//! for each block. A script that begins with an empty piece is a file as it stands.
+//! The decompression would refuse nearly every mutation of a file. So a script is the content of a file, a
+//! piece for each block. But a script that begins with an empty piece is the bytes of a file.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(super) const TARGET: Target = Target {
     ],
 };
 
-/// Keeps what it is told, each entry as a block.
+/// Keeps what it is told: each entry as a block.
 #[derive(Default, Debug)]
 struct Kept {
     last: Instant,
@@ -78,15 +78,15 @@ fn seeds() -> Vec<Script> {
     };
     let cut_off = Script::new(blocks[..blocks.len() - usize::from(blocks.len() % 2 == 0)].to_vec());
     let complete = Script::new(blocks[..blocks.len() - blocks.len() % 2].to_vec());
-    // Another number for a volume than the engine has given it, an engine that is made twice, and no entry at
-    // all.
+    // A volume with another number than the engine has given it, an engine that is made twice, and a block
+    // that is no entry.
     let (again, twice, nonsense) = (with(3, &blocks[2]), with(2, &blocks[1]), with(4, &[255; 9]));
     let whole = Script::new(vec![Vec::new(), file_of(&complete)]);
     let other = Script::new(vec![Vec::new(), b"a letter".to_vec()]);
     vec![cut_off, complete, again, twice, nonsense, whole, other]
 }
 
-/// The file that a script means.
+/// The file that a script stands for.
 fn file_of(script: &Script) -> Vec<u8> {
     if let [first, rest @ ..] = script.pieces.as_slice()
         && first.is_empty()

@@ -1,5 +1,5 @@
-//! A scheduler, told anything that a driver may tell it: the harness of `weir-testkit` keeps account, and the
-//! naive oracle must decide the same.
+//! A scheduler, with legal calls in any order. The harness of `weir-testkit` keeps account, and the naive
+//! oracle must decide the same.
 
 use std::num::NonZeroU32;
 

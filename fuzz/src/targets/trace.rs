@@ -40,7 +40,7 @@ pub(super) const TARGET: Target = Target {
     ],
 };
 
-/// A message repeats at most so much of a line.
+/// The most bytes of a line that a message repeats.
 const MOST_SAID: usize = 1024;
 
 fn seeds() -> Vec<Script> {

@@ -13,8 +13,8 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use weir_cluster::Server;
 use weir_control::{Case, TotalConcurrency};
-use weir_controller::{Allocated, Controller, Record};
 use weir_gateway::{Explanation, GrantStatus, IntervalStatus, PoolSharing, VolumeSharing};
+use weir_leases::{Allocated, Controller, Record};
 use weir_model::{Instant, Span};
 
 use crate::{INTERVALS_PATH, STATUS_PATH};

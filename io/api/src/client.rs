@@ -1,7 +1,7 @@
 //! Asks a running server: over TCP at its metrics address, or at its control socket.
 //!
-//! With the HTTP library that the server's side brings along, over one connection for each question: a client
-//! of the usual kind knows pools, redirects and proxies, and no Unix sockets.
+//! The client uses the HTTP library of the server's side, with one connection for each question. A usual HTTP
+//! client would bring pools, redirects and proxies, but no Unix sockets.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,14 +22,14 @@ use tokio::time::timeout;
 /// How long a server may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest answer that is read, in bytes: the state of some 100,000 volumes. Whoever is at the address
-/// may send more.
+/// The longest answer that is read, in bytes: the state of some 100,000 volumes. Another program at the
+/// address may send more.
 const LONGEST_ANSWER: usize = 256 << 20;
 
 /// A server that can be asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Server {
-    /// At its metrics address: `host:port`, and what its paths begin with if something stands before it.
+    /// At its metrics address: `host:port`, and the prefix of its paths if a proxy stands before it.
     Http {
         /// `host:port`.
         authority: String,
@@ -43,13 +43,13 @@ pub enum Server {
 /// Why there is no answer.
 #[derive(Debug, Error)]
 pub enum AskError {
-    /// Nobody is there, or not in time, or it is no HTTP.
+    /// No server is there, it did not answer in time, or the answer is no HTTP.
     #[error("{0}: no answer ({1}); is the server running?")]
     NoAnswer(Server, String),
-    /// The server does not do what it is asked for, in its words.
+    /// The server refuses, with these words.
     #[error("{0}")]
     Refused(String),
-    /// The answer is not one of weir.
+    /// The answer does not come from weir.
     #[error("{0}: the answer is none of weir: {1}")]
     NotWeir(Server, String),
 }
@@ -68,7 +68,7 @@ impl Server {
         Some(Self::Http { authority: format!("{authority}{port}"), prefix })
     }
 
-    /// What stands at `path`.
+    /// The server's answer to a GET of `path`.
     ///
     /// # Errors
     /// If there is no server that answers, or it refuses.
@@ -76,7 +76,7 @@ impl Server {
         self.ask(Method::GET, path, String::new()).await
     }
 
-    /// What the server says to `body`.
+    /// The server's answer to a POST of `body` to `path`.
     ///
     /// # Errors
     /// If there is no server that answers, or it refuses.
@@ -113,12 +113,12 @@ impl Server {
     }
 }
 
-/// Without what a terminal would obey: whoever is at the address may not be weir.
+/// Replaces the characters that a terminal would obey: the program at the address may not be weir.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()
 }
 
-/// Whether the server could do it, and its words.
+/// Whether the server could do it, and its answer.
 async fn ask(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     method: Method,
@@ -142,7 +142,7 @@ async fn ask(
         let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
         Ok((done, String::from_utf8_lossy(&body).into_owned()))
     };
-    // The connection moves only while it is polled; what the answer says of it is enough.
+    // The connection makes progress only while it is polled. Its own errors show in the answer.
     tokio::pin!(answer);
     tokio::pin!(connection);
     tokio::select! {

@@ -1,8 +1,8 @@
-//! The control socket: where a running gateway is told what to change.
+//! The control socket, through which a running gateway takes changes of its configuration.
 //!
-//! HTTP over a Unix socket with the mode 0600, so that the kernel says who may, and no secret has to be kept
-//! anywhere. What a change means is not known here: it is handed to whoever owns the configuration, and their
-//! answer is handed back.
+//! It is HTTP over a Unix socket with the mode 0600. So the kernel checks the permission, and no secret has
+//! to be kept anywhere. This module does not know what a change means. It hands the change to the owner of
+//! the configuration, and hands the owner's answer back.
 
 use std::io;
 use std::path::Path;
@@ -20,25 +20,24 @@ use weir_gateway::{ListenError, StatusProbe, UnixSocket};
 use crate::array::{self, ArrayProbe};
 use crate::{ApiLimits, CHANGES_PATH, reports, serve};
 
-/// What is to be changed of a table of the configuration.
+/// A change of a table of the configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// The table, such as `volume`.
     pub table: String,
-    /// Which of them.
+    /// The name within that table.
     pub name: String,
-    /// Keys and the text of their values.
+    /// Keys, each with the text of its new value.
     pub set: Vec<(String, String)>,
 }
 
-/// A change that somebody asks for, and the way back for the answer: what is now in force, or why nothing has
-/// changed.
+/// A requested change, and the channel for the answer: what is now in force, or why nothing has changed.
 #[derive(Debug)]
 pub struct Asked {
     /// The change.
     pub change: Change,
-    /// The way back.
+    /// The channel for the answer.
     pub answer: oneshot::Sender<Result<String, String>>,
 }
 
@@ -59,7 +58,7 @@ impl ControlListener {
         UnixSocket::bind_private(path).map(Self)
     }
 
-    /// Answers until the task is dropped; changes go to `changes`.
+    /// Answers until the task is dropped. Changes go to `changes`.
     pub async fn serve(
         self,
         probe: StatusProbe,
@@ -72,7 +71,7 @@ impl ControlListener {
     /// The same for a controller.
     ///
     /// # Errors
-    /// Never in practice: errors of single connections are theirs.
+    /// Never in practice: an error of a single connection ends only that connection.
     pub async fn serve_array(self, probe: ArrayProbe, changes: mpsc::Sender<Asked>) -> io::Result<()> {
         let (_kept, limits) = watch::channel(ApiLimits::DEFAULT);
         serve::serve(self.0, array::reports(probe).merge(to_change(changes)), limits).await;

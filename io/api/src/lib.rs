@@ -1,4 +1,4 @@
-//! What a running gateway tells and is told over HTTP.
+//! The HTTP interface of a running gateway: reports, and changes.
 //!
 //! | where | what |
 //! |---|---|
@@ -7,10 +7,10 @@
 //! | `/v1/volumes/NAME/intervals` | what was decided about a volume in the last control intervals, and why |
 //! | `/v1/changes` | POST: another target, priority or limit, in force until the configuration is read again |
 //!
-//! The first three are served at the metrics address, which asks nobody who they are. The control socket, a
-//! Unix socket that only the gateway's user can open, has the last three. All that is told is made on request
-//! from one [`GatewayStatus`](weir_gateway::GatewayStatus), so that it can never disagree, and nothing is
-//! collected that nobody asked for.
+//! The metrics address serves the first three, without authentication. The control socket, a Unix socket that
+//! only the gateway's user can open, serves the last three. Every report is made on request from one
+//! [`GatewayStatus`](weir_gateway::GatewayStatus). So the reports cannot disagree, and the gateway collects
+//! nothing that nobody asked for.
 
 mod array;
 mod client;
@@ -36,16 +36,16 @@ pub use client::{AskError, Server};
 pub use control::{Asked, Change, ControlListener};
 pub use serve::ApiLimits;
 
-/// Where the status is found.
+/// The path of the status.
 pub const STATUS_PATH: &str = "/v1/status";
 
-/// Where changes go.
+/// The path for changes.
 pub const CHANGES_PATH: &str = "/v1/changes";
 
-/// Where the last control intervals of a volume are found.
+/// The path of the last control intervals of a volume.
 const INTERVALS_PATH: &str = "/v1/volumes/{volume}/intervals";
 
-/// Where the last control intervals of `volume` are found, whose name needs no escaping.
+/// The path of the last control intervals of `volume`. Its name needs no escaping.
 pub fn intervals_path(volume: &str) -> String {
     INTERVALS_PATH.replace("{volume}", volume)
 }
@@ -57,7 +57,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 #[derive(Debug)]
 pub struct ApiListener(TcpListener);
 
-/// The address cannot be listened on.
+/// The error if weir cannot listen on an address.
 #[derive(Debug, Error)]
 #[error("{address}: cannot listen: {source}; accepted: an address of this host that is free")]
 pub struct ApiListenError {
@@ -91,7 +91,7 @@ impl ApiListener {
     /// Answers for a controller until the task is dropped.
     ///
     /// # Errors
-    /// Never in practice: errors of single connections are theirs.
+    /// Never in practice: an error of a single connection ends only that connection.
     pub async fn serve_array(self, probe: ArrayProbe) -> io::Result<()> {
         let (_kept, limits) = watch::channel(ApiLimits::DEFAULT);
         serve::serve(self.0, array::reports(probe), limits).await;
@@ -99,7 +99,7 @@ impl ApiListener {
     }
 }
 
-/// What is told wherever somebody asks.
+/// The reports that both the metrics address and the control socket serve.
 fn reports() -> Router<StatusProbe> {
     Router::new().route(STATUS_PATH, get(status)).route(INTERVALS_PATH, get(intervals))
 }

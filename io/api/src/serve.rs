@@ -1,10 +1,11 @@
-//! HTTP for many who may be anybody: a bounded number of connections, each for one request and a bounded
-//! time.
+//! HTTP for many unknown clients: the number of connections is bounded, and each connection has one request
+//! and a bounded time.
 //!
-//! One request for each connection: an idle connection would be one more thing to bound, and a client that
-//! asks every few seconds does not notice the price of a connection. So one time bounds everything: to send
-//! the head, to send the body, to be answered, and to take the answer. A newcomer always finds a place: when
-//! all are taken, the oldest connection of the address with the most of them gives way.
+//! A connection has only one request, because an idle connection would be one more thing to bound. A client
+//! that asks every few seconds does not notice the cost of a new connection. So one time limit bounds
+//! everything: sending the head and the body, the work on the answer, and taking the answer. A new connection
+//! always finds a place: if all are taken, the oldest connection of the address with the most connections
+//! gives way.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,15 +23,15 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::timeout;
 use weir_gateway::{Newcomers, Origin, Ticket, UnixSocket, is_of_one_peer};
 
-/// How long a listener rests when the system has no descriptors or no memory left.
+/// How long a listener pauses when the system has no descriptors or no memory left.
 const REST: Duration = Duration::from_millis(100);
 
-/// What those who ask over HTTP may take.
+/// The limits for clients over HTTP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ApiLimits {
     /// Connections at a time, at each address.
     pub connections: u32,
-    /// Time from connecting to the last byte of the answer taken.
+    /// Time from connecting until the client has taken the last byte of the answer.
     pub timeout: Duration,
     /// Bytes of the request before its body. At least 8 KiB.
     pub header_bytes: usize,
@@ -48,14 +49,15 @@ impl ApiLimits {
     };
 }
 
-/// A socket that is listened on.
+/// A listening socket.
 pub(crate) trait Accept {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// For the log.
+    /// Its name for the log.
     const NAME: &'static str;
 
-    /// The next connection, and whose share it counts to. May be dropped while it waits.
+    /// The next connection, and the origin whose share it counts to. The future may be dropped while it
+    /// waits.
     async fn accept(&self) -> io::Result<(Self::Stream, Origin)>;
 }
 
@@ -80,7 +82,7 @@ impl Accept for UnixSocket {
     }
 }
 
-/// Those who are connected.
+/// The present connections.
 struct Connected {
     places: Newcomers,
     tasks: JoinSet<()>,
@@ -88,7 +90,8 @@ struct Connected {
     by_ticket: HashMap<Ticket, AbortHandle>,
 }
 
-/// Answers until the future is dropped, and with it every connection. Other limits are for those to come.
+/// Answers until the future is dropped; that drops every connection, too. New limits are for later
+/// connections.
 pub(crate) async fn serve<A: Accept>(listener: A, routes: Router, limits: watch::Receiver<ApiLimits>) {
     let places = Newcomers::new(limits.borrow().connections);
     let (by_task, by_ticket) = (HashMap::new(), HashMap::new());
@@ -162,7 +165,7 @@ async fn answer(
         .max_buf_size(limits.header_bytes)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes))
         .await;
-    // What a peer does wrong, it is told by hyper; one that is gone needs no answer.
+    // hyper tells a peer about its mistakes. A peer that is gone needs no answer.
     if let Err(error) = answered {
         tracing::debug!(listener = "http", %error, "a request ended early");
     }

@@ -1,22 +1,23 @@
-//! A volume on a simulated array, in real time: a disk array that nobody has to have.
+//! A volume on a simulated array, in real time: a disk array without the hardware.
 //!
-//! The array of `weir-sim`, which in an experiment is driven by simulated time, is driven by the clock here:
-//! what it is told of at an instant it answers when that instant's model says so. Volumes on one array share
-//! its disks, its cache and its ports as they would share those of a real one.
+//! In an experiment, simulated time drives the array of `weir-sim`. Here the clock drives it: a request that
+//! arrives at an instant is answered when the model says so. Volumes on one array share its disks, its cache
+//! and its ports, as they would share those of a real array.
 //!
-//! **Time.** The array is taken from each of its own events to the next, at their own instants, however late
-//! the driver looks; so that only the answer is late, and the queue of no disk. What it does while nothing is
-//! asked of it, such as emptying its cache, is caught up with when it is told of something again.
+//! **Time.** The driver may look late. The array still goes from each of its events to the next, at the
+//! instants of the events. So only the answer is late, and no disk's queue is. While no request comes, the
+//! array's own work waits too, such as emptying its cache; the array catches up with it at the next request.
 //!
-//! **Bytes.** They are in a sparse file, since an array models when and not what. The file is read and
-//! written while the array is at it, and the answer goes out when both have finished: at the instant of the
-//! model, unless the file is slower. One after the other would make each answer later than the model's by
-//! what the file takes, and a replay in real time slower than the same in simulated time. For the same reason
-//! the file is read and written through the page cache, and only a flush waits for the disk beneath.
+//! **Bytes.** The bytes are in a sparse file, because an array models when something happens, not what. The
+//! file is read and written while the array works on the request, and the answer goes out when both have
+//! finished. That is the instant of the model, unless the file is slower. One after the other, each answer
+//! would be later than the model's by the time that the file takes, and a replay in real time would be slower
+//! than the same replay in simulated time. For the same reason the file goes through the page cache; only a
+//! flush waits for the disk beneath.
 //!
-//! **Place.** Each volume has its own part of the array, so that the heads have to travel between them: the
-//! first gap that is large enough when it is attached. If the volumes that come and go leave none, it shares
-//! the array's end with another; that changes times a little, and no bytes.
+//! **Place.** Each volume has its own part of the array, so that the heads travel between the volumes. It
+//! gets the first gap that is large enough when it is attached. If volumes that came and went leave no such
+//! gap, it shares the array's end with another. That changes times a little, and no bytes.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -35,16 +36,16 @@ mod place;
 
 pub use place::{ARRAY_SEED, array_place};
 
-/// An array, and what its volumes have there.
+/// An array, and the state of its volumes.
 #[derive(Debug)]
 pub(crate) struct SharedArray {
     array: Array,
-    /// By tag: what is at the array or at a file.
+    /// The requests at the array or at a file, by tag.
     requests: Slab<Request>,
     volumes: Slab<Share>,
 }
 
-/// A request that is not answered.
+/// A request that is not answered yet.
 #[derive(Debug)]
 struct Request {
     /// The key of its volume.
@@ -54,24 +55,24 @@ struct Request {
     kind: IoKind,
     offset: u64,
     length: u32,
-    /// What the array said: whether it was done.
+    /// Whether the array did it; `None` while the request is at the array.
     array: Option<bool>,
-    /// What the file said.
+    /// The file's result; `None` while the request is at the file.
     file: Option<Finished>,
 }
 
-/// What one volume has of an array.
+/// One volume's share of an array.
 #[derive(Debug)]
 struct Share {
     /// Its bytes of the array.
     place: Range<u64>,
     /// How many of its requests are at the array.
     at_array: usize,
-    /// The tags of those that the array has finished since the device looked.
+    /// The tags of its requests that the array has finished since the device last looked.
     done: Vec<u32>,
-    /// How many the array has finished, and the file has not.
+    /// How many of its requests the array has finished and the file has not.
     at_file: usize,
-    /// Its device was dropped: nobody waits for what is still at the array.
+    /// Its device was dropped: the answers to its requests at the array are thrown away.
     gone: bool,
 }
 
@@ -81,7 +82,7 @@ pub(crate) struct ArrayDevice {
     shared: Rc<RefCell<SharedArray>>,
     key: usize,
     file: RingFile,
-    /// What the file has finished since the device looked; the tokens are tags.
+    /// The requests that the file has finished since the device last looked. Their tokens are tags.
     kept: Kept,
     size: u64,
 }
@@ -92,14 +93,14 @@ impl SharedArray {
         Self { array: Array::new(options, ARRAY_SEED), requests: Slab::new(), volumes: Slab::new() }
     }
 
-    /// Makes room for a volume, which is not larger than the array; its key.
+    /// Adds a volume, which is not larger than the array, and returns its key.
     fn add(&mut self, size: u64) -> usize {
         let taken = self.volumes.iter().map(|(_, share)| share.place.clone());
         let place = array_place(taken, size, self.array.size());
         self.volumes.insert(Share { place, at_array: 0, done: Vec::new(), at_file: 0, gone: false })
     }
 
-    /// Takes a request to the array; its tag.
+    /// Starts a request at the array, and returns its tag.
     fn start(&mut self, now: Instant, volume: usize, request: &DeviceRequest) -> u32 {
         self.advance(now);
         let share = &mut self.volumes[volume];
@@ -114,7 +115,7 @@ impl SharedArray {
         tag
     }
 
-    /// Lets the array do what is due by `now`, each at its own instant.
+    /// Lets the array do its work up to `now`, each event at its own instant.
     fn advance(&mut self, now: Instant) {
         loop {
             while let Some(finished) = self.array.poll_finished() {
@@ -142,8 +143,8 @@ impl SharedArray {
         }
     }
 
-    /// A file has finished a request; the answer, if the array has, too, and [`SharedArray::take_done`] has
-    /// said so.
+    /// Takes in a request that a file has finished. Returns the answer if the array has finished the request
+    /// too, and [`SharedArray::take_done`] has already seen that.
     fn file_finished(&mut self, done: Finished) -> Option<Finished> {
         let tag = usize::try_from(done.token.0).expect("`start` has made it of a tag");
         let request = &mut self.requests[tag];
@@ -153,8 +154,8 @@ impl SharedArray {
         Some(self.answer(tag))
     }
 
-    /// The answers to what the array has finished since the volume's device looked, but for those that the
-    /// file has not.
+    /// Pushes the answers to the requests that the array has finished since the volume's device last looked.
+    /// Requests that the file has not finished are left for later.
     fn take_done(&mut self, volume: usize, finished: &mut Vec<Finished>) {
         let mut done = std::mem::take(&mut self.volumes[volume].done);
         for tag in done.drain(..) {
@@ -167,7 +168,7 @@ impl SharedArray {
         self.volumes[volume].done = done; // given back for its allocation
     }
 
-    /// The answer to a request that array and file have finished.
+    /// The answer to a request that both the array and the file have finished.
     fn answer(&mut self, tag: usize) -> Finished {
         let Request { token, kind, offset, length, array, file, .. } = self.requests.remove(tag);
         let file = file.expect("both callers have seen the file's answer");
@@ -178,7 +179,7 @@ impl SharedArray {
         Finished { token, result, ..file }
     }
 
-    /// The device of a volume is dropped.
+    /// Removes a volume whose device is dropped.
     fn leave(&mut self, volume: usize) {
         self.requests.retain(|_, request| request.volume != volume || request.array.is_none());
         self.volumes[volume].gone = true;
@@ -203,8 +204,8 @@ impl SharedArray {
 }
 
 impl ArrayDevice {
-    /// A volume of `size` bytes on an array that is not smaller, its bytes in `file`, whose finished requests
-    /// are `kept`.
+    /// A volume of `size` bytes on an array that is not smaller. Its bytes are in `file`, whose finished
+    /// requests come in `kept`.
     pub(crate) fn new(shared: Rc<RefCell<SharedArray>>, file: RingFile, kept: Kept, size: u64) -> Self {
         let key = shared.borrow_mut().add(size);
         Self { shared, key, file, kept, size }

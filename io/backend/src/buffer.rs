@@ -1,16 +1,17 @@
 //! Memory that the kernel reads and writes directly, and a pool of it.
 //!
-//! O_DIRECT wants memory aligned to the device's blocks, which a `Vec<u8>` is not. Fresh memory for each
-//! request would be mapped, zeroed and unmapped each time, which costs more than the request; hence the pool.
+//! O_DIRECT wants memory aligned to the device's blocks, which a `Vec<u8>` is not. The pool keeps such
+//! memory, because fresh memory for each request would be mapped, zeroed and unmapped each time, which costs
+//! more than the request.
 //!
-//! Buffers are pages that are mapped for them, and not of the allocator. A buffer so takes as much as its
-//! size says and no more: an allocator needs a second page for each aligned one, and keeps what it was given
-//! back. Pages that nobody has touched yet take no memory: a client that announces 32 MiB and sends one byte
-//! uses a page. A small buffer is cut from a larger mapping; what is dropped of that is given back at once,
-//! even while its neighbours are in use.
+//! Buffers are pages mapped for them, not memory of the allocator. So a buffer takes as much as its size says
+//! and no more: an allocator needs a second page for each aligned one, and keeps what it gets back. Untouched
+//! pages take no memory: if a client announces 32 MiB and sends one byte, its buffer uses a page. A small
+//! buffer is cut from a larger mapping. When it is dropped, its part goes back to the kernel at once, even
+//! while its neighbours are in use.
 //!
-//! A buffer is initialised once, when it is mapped, and may hold an earlier request's bytes after that. None
-//! of these can leak: a device fills the whole buffer of a read or fails it.
+//! A buffer is initialised once, when it is mapped. After that it may hold an earlier request's bytes. They
+//! cannot leak: a device fills the whole buffer of a read, or fails the read.
 #![allow(unsafe_code)] // owns raw memory, as the standard library has no aligned vector
 
 use std::alloc::{self, Layout};
@@ -22,9 +23,9 @@ use std::sync::Arc;
 
 use memmap2::{Advice, MmapMut, MmapRaw, UncheckedAdvice};
 
-/// The alignment of every buffer, in bytes: what O_DIRECT asks for on any usual device.
+/// The alignment of every buffer, in bytes. O_DIRECT asks for this much on any usual device.
 pub(crate) const ALIGNMENT: usize = 4096;
-/// The pool keeps buffers of 2^12 to 2^25 bytes (the most that NBD clients send); larger ones are freed.
+/// The pool keeps buffers of 2^12 to 2^25 bytes (NBD clients send no more); it frees larger ones.
 const CLASSES: usize = 14;
 /// Buffers of the first classes, to 64 KiB, are cut from mappings of this many bytes.
 const SMALL_CLASSES: usize = 5;
@@ -37,19 +38,19 @@ pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
     capacity: usize,
-    /// What it is cut from, if others are too; all of it else.
+    /// The mapping that this buffer was cut from, perhaps with others; or its own whole mapping.
     sheet: Arc<MmapRaw>,
 }
 
-/// Buffers that are at hand, by size; bounded to 64 MiB, and to what its user leaves it.
+/// Unused buffers, by size. The pool is limited to 64 MiB, and to the room that its user leaves it.
 #[derive(Debug)]
 pub struct BufferPool {
     /// By class: class `c` has buffers of `ALIGNMENT << c` bytes.
     free: [Vec<Buffer>; CLASSES],
     retained: usize,
-    /// What may be retained now.
+    /// How many bytes it may retain now.
     room: usize,
-    /// By class: what the next buffers are cut from, and how much of it is in use.
+    /// By class: the mapping that the next buffers are cut from, and how much of it is in use.
     sheets: [Option<(Arc<MmapRaw>, usize)>; SMALL_CLASSES],
 }
 
@@ -72,7 +73,7 @@ impl Buffer {
         Self { start, len, capacity, sheet: Arc::clone(sheet) }
     }
 
-    /// Where the memory starts, for the kernel to write to. Valid for as long as the buffer lives, wherever
+    /// The start of the memory, for the kernel to write to. Valid for as long as the buffer lives, wherever
     /// it moves.
     pub(crate) fn as_raw(&self) -> *mut u8 {
         self.start.as_ptr()
@@ -86,7 +87,8 @@ fn map(length: usize) -> Arc<MmapRaw> {
         alloc::handle_alloc_error(layout.expect("no request is larger than half of the address space"));
     };
     if length <= SHEET {
-        // A huge page would bring back what was given back beside it. Not heeded by kernels that have none.
+        // Inside a huge page, memory that was given back would return with its neighbours. Kernels without
+        // huge pages ignore this.
         let _ = sheet.advise(Advice::NoHugePage);
     }
     Arc::new(MmapRaw::from(sheet))
@@ -139,7 +141,7 @@ impl BufferPool {
         }
     }
 
-    /// A buffer of `len` bytes, which may hold anything.
+    /// A buffer of `len` bytes. Its content is arbitrary.
     pub fn take(&mut self, len: usize) -> Buffer {
         let capacity = Self::footprint(len);
         let class = self.class(capacity);
@@ -181,8 +183,8 @@ impl BufferPool {
         }
     }
 
-    /// Keeps no more than `bytes` from now on, which may be what a budget has left: then all buffers, those
-    /// at hand and those in use, are within the budget.
+    /// Keeps at most `bytes` from now on. If that is what a budget has left, then all buffers together,
+    /// unused and in use, are within the budget.
     pub fn keep_at_most(&mut self, bytes: u64) {
         self.room = usize::try_from(bytes).unwrap_or(usize::MAX).min(RETAINED);
         while self.retained > self.room {

@@ -1,7 +1,9 @@
-//! What every device is to its driver: requests in, finished requests out, and when to look again.
+//! The interface of every device to its driver: requests go in, finished requests come out, and the device
+//! says when to look again.
 //!
-//! The obvious interface, an `async fn` for each operation, would make a future, and in practice a task, of
-//! every request, and would tie the life of the request's memory to whoever may drop that future.
+//! The obvious interface is an `async fn` for each operation. It would make a future, and in practice a task,
+//! of every request. It would also tie the life of the request's memory to any caller that may drop that
+//! future.
 
 use std::fmt;
 
@@ -10,8 +12,8 @@ use weir_model::{Instant, IoKind};
 
 use crate::{BlockError, Buffer};
 
-/// The most extents in one answer to a [`IoKind::BlockStatus`]; a client asks again from where the answer
-/// ends.
+/// The most extents in one answer to a [`IoKind::BlockStatus`]. A client asks again from the end of the
+/// answer.
 pub(crate) const MAX_EXTENTS: usize = 512;
 
 /// The driver's own name for a request; unique among the requests at one [`Reactor`](crate::Reactor).
@@ -29,7 +31,7 @@ pub struct DeviceRequest {
     pub offset: u64,
     /// Number of bytes, a multiple of [`Properties::minimum_block`]; zero for a flush.
     pub length: u32,
-    /// Force unit access: what the request changed is durable when it finishes.
+    /// Force unit access: the changes of the request are durable when it finishes.
     pub fua: bool,
     /// For [`IoKind::WriteZeroes`]: the range stays, or becomes, allocated.
     pub no_hole: bool,
@@ -39,12 +41,12 @@ pub struct DeviceRequest {
     pub buffer: Option<Buffer>,
 }
 
-/// A request that a device is done with.
+/// A request that a device has finished.
 #[derive(Debug)]
 pub struct Finished {
     /// The driver's name for the request.
     pub token: Token,
-    /// The request's buffer; filled to the last byte if a read succeeded, of no meaning if it failed.
+    /// The request's buffer: filled to the last byte if a read succeeded, meaningless if it failed.
     pub buffer: Option<Buffer>,
     /// The answer to a [`IoKind::BlockStatus`]: one extent or more from the request's offset on, which
     /// together may be shorter than the request. Empty for all other kinds, and on failure.
@@ -64,16 +66,17 @@ pub struct Extent {
     pub zero: bool,
 }
 
-/// What a device is.
+/// The properties of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Properties {
     /// Number of bytes.
     pub size: u64,
-    /// Whether all that would change it fails.
+    /// Whether every request that would change it fails.
     pub read_only: bool,
-    /// Whether [`DeviceRequest::fast_zero`] is understood.
+    /// Whether the device understands [`DeviceRequest::fast_zero`].
     pub fast_zero: bool,
-    /// Of what number of bytes offsets and lengths must be multiples: a power of two, to 64 KiB. Others fail.
+    /// Offsets and lengths must be multiples of this many bytes, a power of two up to 64 KiB. Other requests
+    /// fail.
     pub minimum_block: u32,
     /// The size, and the alignment, of the requests that cost least, in bytes.
     pub preferred_block: u32,
@@ -81,31 +84,31 @@ pub struct Properties {
 
 /// A device, as its driver sees it. Lives on one thread.
 pub trait BlockDevice: fmt::Debug {
-    /// What the device is; does not change.
+    /// The properties of the device. They do not change.
     fn properties(&self) -> Properties;
 
-    /// Starts a request. Pushes to `finished` if it is done at once.
+    /// Starts a request. If it is done at once, the device pushes it to `finished`.
     fn start(&mut self, now: Instant, request: DeviceRequest, finished: &mut Vec<Finished>);
 
-    /// Pushes what is done by `now`; a call that comes late catches up.
+    /// Pushes the requests that are done by `now`. A late call catches up.
     fn poll_finished(&mut self, now: Instant, finished: &mut Vec<Finished>);
 
-    /// When [`poll_finished`](Self::poll_finished) is to be called next; `None` if it need not be, because
-    /// the [`Reactor`](crate::Reactor) tells of all that finishes. To be asked again after each call of the
-    /// device and of the reactor. [`Instant::FAR_FUTURE`] for a device that waits for the reactor.
+    /// When to call [`poll_finished`](Self::poll_finished) next. `None`: it need not be called, because the
+    /// [`Reactor`](crate::Reactor) reports the rest. [`Instant::FAR_FUTURE`]: the device waits for the
+    /// reactor. Ask again after each call of the device and of the reactor.
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// Whether changes that were answered, and that no flush has made durable, may be lost since this was
-    /// asked last. To be asked after each [`poll_finished`](Self::poll_finished). One flush must then fail
-    /// for each client whose changes may be among them, or the client would take them for durable after its
-    /// next flush.
+    /// Whether changes may be lost that were answered and not made durable by a flush, since the last call.
+    /// Call it after each [`poll_finished`](Self::poll_finished). The caller must then fail one flush of
+    /// every client whose changes may be among them. Otherwise that client would take its changes for durable
+    /// after its next flush.
     fn take_loss(&mut self) -> bool {
         false
     }
 
-    /// This request has no client any more: the client has gone, or the server ends. The request finishes all
-    /// the same. A device that does it in several steps leaves out the steps that it has not begun, and the
-    /// request then fails with `ECANCELED`. A device that does it in one step ignores this.
+    /// Says that nobody waits for this request any more: its client has gone, or the server ends. The request
+    /// still finishes. If the device does it in several steps, it leaves out the steps that it has not begun,
+    /// and fails the request with `ECANCELED`. If the device does it in one step, it goes on.
     fn abandon(&mut self, _token: Token) {}
 }
 
@@ -115,12 +118,12 @@ impl DeviceRequest {
         self.offset.checked_add(u64::from(self.length))
     }
 
-    /// The request, done.
+    /// The request, successful.
     pub(crate) fn succeed(self) -> Finished {
         Finished { token: self.token, buffer: self.buffer, extents: Vec::new(), result: Ok(()) }
     }
 
-    /// The request, done, with the answer to a [`IoKind::BlockStatus`].
+    /// The request, successful, with the answer to a [`IoKind::BlockStatus`].
     pub(crate) fn answer(self, extents: Vec<Extent>) -> Finished {
         Finished { extents, ..self.succeed() }
     }

@@ -1,4 +1,4 @@
-//! What can go wrong: with a request, for whoever maps it to a protocol's error; and on opening, for the
+//! Errors: of a request, for the code that maps them to a protocol's errors; and of opening, for the
 //! operator.
 
 use std::fmt;
@@ -11,35 +11,35 @@ use weir_model::IoKind;
 
 use crate::ConnectError;
 
-/// A request that a device could not do.
+/// A request that a device failed to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub struct BlockError {
-    /// What sort of failure it is.
+    /// The sort of failure.
     pub kind: BlockErrorKind,
-    /// What the request asked for.
+    /// The kind of the request.
     pub op: IoKind,
-    /// Its first byte.
+    /// The request's first byte.
     pub offset: u64,
-    /// Its number of bytes.
+    /// The request's number of bytes.
     pub length: u32,
     /// The kernel's own number.
     pub errno: Errno,
 }
 
-/// Sorts of failure: as many as protocols tell apart.
+/// The sorts of failure that protocols tell apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BlockErrorKind {
     /// The medium or the way to it failed.
     Io,
-    /// No space is left, or none that this user may take.
+    /// No space is left, or none that the server's user may take.
     NoSpace,
-    /// The device does not do this.
+    /// The device does not support the request.
     NotSupported,
     /// Not allowed: read-only or sealed.
     Permission,
     /// The kernel is short of memory.
     NoMemory,
-    /// The request makes no sense for this device: outside of it.
+    /// The request makes no sense for this device: it lies outside of it.
     Invalid,
 }
 
@@ -63,7 +63,7 @@ impl BlockErrorKind {
     }
 }
 
-/// As in `write of 4096 bytes at 8192: No space left on device (os error 28)`.
+/// Formats the error as in `write of 4096 bytes at 8192: No space left on device (os error 28)`.
 impl fmt::Display for BlockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.op {
@@ -81,12 +81,12 @@ pub enum OpenError {
     Refused {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// What the server tried.
         what: &'static str,
         /// The kernel's reason.
         source: io::Error,
     },
-    /// There is no such file, and nothing says how large it is to be.
+    /// There is no such file, and no size to create it with.
     #[error("{}: does not exist; give a size, and it is created", path.display())]
     Missing {
         /// The file.
@@ -97,10 +97,10 @@ pub enum OpenError {
     WrongType {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// The type of the file.
         found: &'static str,
     },
-    /// Somebody else has the file.
+    /// Another volume, server or mount uses the file.
     #[error(
         "{}: is in use: locked by another volume or server, or a device that is mounted; \
          each file can be served by one only",
@@ -110,7 +110,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is larger than the size asked for; cutting it off would lose data.
+    /// The file is larger than the size asked for. To cut it off would lose data.
     #[error(
         "{}: has {found} bytes, more than the size of {size} bytes; \
          accepted is a size of at least {found} bytes, or none",
@@ -138,7 +138,7 @@ pub enum OpenError {
         /// The size asked for, in bytes.
         size: u64,
     },
-    /// There would be nothing to serve: no size, or one of zero, for a file that is missing or empty.
+    /// There would be nothing to serve: the file is missing or empty, and no size above zero is given.
     #[error("{}: has no bytes to serve; a size above zero is needed", path.display())]
     Empty {
         /// The file.
@@ -167,20 +167,20 @@ pub enum OpenError {
     ArraySmaller {
         /// The array's name.
         array: String,
-        /// What it stores, in bytes.
+        /// Its capacity in bytes.
         capacity: u64,
         /// The size asked for, in bytes.
         size: u64,
     },
-    /// There is no way to another server.
+    /// There is no connection to another server.
     #[error("{target}: {source}")]
     Upstream {
-        /// Its address and the export, as they were given.
+        /// The server's address and the export, as the operator wrote them.
         target: String,
-        /// What is in the way.
+        /// The reason.
         source: ConnectError,
     },
-    /// The kernel gives no io_uring.
+    /// The kernel refuses an io_uring.
     #[error("cannot set up an io_uring: {0}")]
     Ring(#[source] io::Error),
 }

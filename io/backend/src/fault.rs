@@ -1,8 +1,8 @@
-//! The door of every device: what is wrong is refused here, and what shall go wrong goes wrong here.
+//! The layer in front of every device: it refuses invalid requests, and injects faults.
 //!
 //! Faults are rules: every n-th request of a kind fails, starts late, or is kept until the rules change. They
-//! sit in front of a device and not inside of one, so that each works with each. Without rules they cost one
-//! branch.
+//! sit in front of the device and not inside it, so that each rule works with each device. Without rules the
+//! layer costs one branch.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -12,25 +12,25 @@ use weir_model::{Instant, IoKind, Span};
 
 use crate::{BlockDevice, DeviceRequest, Finished, Properties, Token};
 
-/// What shall go wrong, and when.
+/// A fault: which requests it strikes, and its effect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FaultRule {
-    /// The kind of request that it is for; `None` for all.
+    /// The kind of request that the rule is for; `None`: all kinds.
     pub on: Option<IoKind>,
-    /// Each how many-th request of this kind it strikes: 1 strikes every one, 3 the third, the sixth …
+    /// The rule strikes every n-th request of this kind: 1 strikes each request, 3 the third, the sixth …
     pub every: NonZeroU64,
     /// What happens to the request.
     pub effect: FaultEffect,
 }
 
-/// What happens to a request that a rule strikes.
+/// The effect on a request that a rule strikes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultEffect {
-    /// It fails, and never reaches the device.
+    /// The request fails, and never reaches the device.
     Error(Errno),
-    /// It reaches the device this much later.
+    /// The request reaches the device this much later.
     Delay(Span),
-    /// It is kept from the device until the rules change.
+    /// The request is kept from the device until the rules change.
     Stall,
 }
 
@@ -45,9 +45,9 @@ pub struct Device {
 
 #[derive(Debug, Default)]
 struct Faults {
-    /// Each with the number of requests of its kind so far.
+    /// Each rule with the number of requests of its kind so far.
     rules: Vec<(FaultRule, u64)>,
-    /// Requests that start later, by when, and by number for those at the same instant.
+    /// Requests that start later, by their time. The number orders requests of the same instant.
     delayed: BTreeMap<(Instant, u64), DeviceRequest>,
     delayed_so_far: u64,
     stalled: Vec<DeviceRequest>,
@@ -61,8 +61,9 @@ impl Device {
         Self { inner, size, faults }
     }
 
-    /// Changes the rules, whose counts start again. What is stalled starts now, and is not judged again; what
-    /// is delayed starts when it would have. Pushes what is done at once.
+    /// Replaces the rules. The new rules count from zero. Stalled requests start now, and are not judged
+    /// again. Delayed requests start when they would have. Requests that are done at once are pushed to
+    /// `finished`.
     pub fn set_faults(&mut self, now: Instant, rules: Vec<FaultRule>, finished: &mut Vec<Finished>) {
         let mut old = self.faults.take().map_or_else(Faults::default, |faults| *faults);
         let stalled = std::mem::take(&mut old.stalled);
@@ -83,7 +84,7 @@ impl Faults {
         !(self.rules.is_empty() && self.delayed.is_empty())
     }
 
-    /// Counts the request in every rule for its kind; the first of those that strike it decides.
+    /// Counts the request in every rule for its kind. The first rule that strikes it decides.
     fn judge(&mut self, kind: IoKind) -> Option<FaultEffect> {
         let mut effect = None;
         for (rule, seen) in &mut self.rules {
@@ -126,10 +127,10 @@ impl BlockDevice for Device {
         self.inner.properties()
     }
 
-    /// Fails a request that reaches beyond the device with `EINVAL`: a write there would make a file grow.
+    /// Fails a request that reaches beyond the device with `EINVAL`: such a write would make a file grow.
     ///
     /// # Panics
-    /// If a read or write comes without a buffer of its length: the driver's mistake.
+    /// If a read or write comes without a buffer of its length, which is the driver's mistake.
     fn start(&mut self, now: Instant, request: DeviceRequest, finished: &mut Vec<Finished>) {
         if request.kind.direction().is_some() {
             let bytes = request.buffer.as_ref().map(|buffer| buffer.len() as u64);
@@ -170,7 +171,7 @@ impl BlockDevice for Device {
         self.inner.take_loss()
     }
 
-    /// What is delayed or stalled here stays so, as the rules say.
+    /// Delayed and stalled requests stay so, as the rules say.
     fn abandon(&mut self, token: Token) {
         self.inner.abandon(token);
     }

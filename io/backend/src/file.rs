@@ -1,22 +1,22 @@
 //! A regular file or a block device, through the io_uring of its thread.
 //!
-//! **Direct and buffered.** O_DIRECT spares the copy and keeps the page cache of the host for others, but
-//! takes aligned requests only, and clients send any. The obvious answer, to read the blocks around an
-//! unaligned write, change them and write them back, loses a neighbour's write that is under way at the same
-//! time, and needs locks on ranges. Instead the file is opened twice: requests whose offset and length are
-//! multiples of 4096 take the direct descriptor, all others the page cache, and the kernel keeps the two
-//! coherent: it writes dirty pages out before a direct read or write of their range, and drops them after a
-//! direct write.
+//! **Direct and buffered.** O_DIRECT spares the copy and leaves the host's page cache to others. But it takes
+//! aligned requests only, and clients send any. One answer would be to read the blocks around an unaligned
+//! write, change them and write them back. That would overwrite a neighbour's write that is under way at the
+//! same time, and would need locks on ranges. Instead the device opens the file twice. Requests whose offset
+//! and length are multiples of 4096 take the direct descriptor; all others take the page cache. The kernel
+//! keeps the two coherent: it writes dirty pages out before a direct read or write of their range, and drops
+//! them after a direct write.
 //!
-//! What it does not promise is an order between a direct and a buffered request *to the same page at the same
-//! time*. A direct request covers whole pages, so that the two then overlap in bytes that the client asked
-//! for twice, and a client that has overlapping requests in flight is promised no order by any disk. So that
-//! requests to *neighbouring* pages cannot meet in the cache either, read-ahead is off for the buffered
-//! descriptor of a file that has both.
+//! The kernel does not promise an order between a direct and a buffered request *to the same page at the same
+//! time*. A direct request covers whole pages. So two such requests overlap in bytes that the client itself
+//! asked for twice, and no disk promises an order for overlapping requests in flight. Requests to
+//! *neighbouring* pages must not meet in the cache either. So a file with both descriptors has read-ahead off
+//! for the buffered one.
 //!
-//! **Zeroes and trims** are `fallocate`: a hole, or with `no_hole` a zeroed range. A file system that can do
-//! neither is asked once; after that zeroes are written, or refused at once where the client wants them fast
-//! or not at all.
+//! **Zeroes and trims** are `fallocate`: a hole, or with `no_hole` a zeroed range. If the file system can do
+//! neither, the device asks it only once. After that the device writes zeroes itself, or refuses the request
+//! at once if the client wants zeroes fast or not at all.
 
 use weir_model::Instant;
 
@@ -35,12 +35,12 @@ pub(crate) struct FileDevice {
 }
 
 impl FileDevice {
-    /// `file`, of `size` bytes.
+    /// A device on `file`, of `size` bytes.
     pub(crate) fn new(file: RingFile, size: u64) -> Self {
         Self { file, size }
     }
 
-    /// What a file of `size` bytes is to a driver.
+    /// The properties of a file of `size` bytes.
     pub(crate) fn properties_of(size: u64) -> Properties {
         let preferred_block = u32::try_from(DIRECT_BLOCK).expect("4096 fits");
         Properties { size, read_only: false, fast_zero: true, minimum_block: 1, preferred_block }

@@ -1,4 +1,4 @@
-//! Block devices: what a volume keeps its bytes on.
+//! Block devices: the places where volumes keep their bytes.
 //!
 //! | backend | what it is |
 //! |---|---|
@@ -8,14 +8,14 @@
 //! | array | a simulated disk array in real time; the bytes are in a sparse file |
 //! | upstream | an export of another NBD server |
 //!
-//! Each is a [`BlockDevice`]: requests go in with [`start`](BlockDevice::start), what has finished comes out,
-//! in any order, and nothing blocks. There is no future, no task and no channel for a request: at 80,000
-//! requests a second each of these costs more than the request itself. A request's memory is owned by the
-//! device until it is [`Finished`], so that nothing can free it while the kernel writes into it.
+//! Each is a [`BlockDevice`]: requests go in with [`start`](BlockDevice::start), finished requests come out
+//! in any order, and nothing blocks. A request makes no future, no task and no channel: at 80,000 requests a
+//! second, each of these costs more than the request itself. The device owns a request's memory until the
+//! request is [`Finished`], so that nothing can free the memory while the kernel writes into it.
 //!
-//! Opening is apart from running: [`open()`] checks, locks and creates on the main thread, so that every
-//! error of an operator is known before anything is served; [`Opened::attach`] then brings the device onto
-//! the thread that will drive it, and cannot fail.
+//! Opening is separate from running. [`open()`] checks, locks and creates on the main thread, so that the
+//! operator sees every error before anything is served. [`Opened::attach`] then brings the device onto the
+//! thread that will drive it, and cannot fail.
 //!
 //! A driver's turn:
 //!

@@ -1,9 +1,11 @@
 //! A device in memory: sparse, gone when the process ends.
 //!
-//! One mapping of the kernel's, as large as the device; pages appear when they are first written and are
-//! given back when a chunk is trimmed. Which chunks were written is noted beside it, so that holes can be
-//! told, and are read without touching memory. Huge pages are asked for: a random 4 KiB read from small ones
-//! spends as long in the page tables as in the copy. The price is that a single write may take 2 MiB.
+//! The device is one mapping of its full size. Pages appear when they are first written, and go back to the
+//! kernel when a chunk is trimmed. A bit for each chunk says whether it was written. With these bits the
+//! device reports holes, and reads them without touching memory.
+//!
+//! The device asks for huge pages: with small pages, a random 4 KiB read spends as long in the page tables as
+//! in the copy. The cost is that a single write may take 2 MiB.
 #![allow(unsafe_code)] // pages are given back to the kernel
 
 use std::fmt;
@@ -16,14 +18,14 @@ use weir_model::{Instant, IoKind};
 use crate::device::MAX_EXTENTS;
 use crate::{BlockDevice, DeviceRequest, Extent, Finished, Properties};
 
-/// The bytes in a chunk, the grain of holes.
+/// The bytes in a chunk. Holes are multiples of it.
 const CHUNK: u32 = 64 << 10;
 
 /// A device in memory. Every request finishes at once.
 pub(crate) struct MemoryDevice {
-    /// Zero wherever it was never written.
+    /// The content: zero wherever nothing was written.
     bytes: MmapMut,
-    /// A bit for each chunk; itself of pages that appear on the first write.
+    /// A bit for each written chunk. These pages, too, appear on the first write.
     written: Vec<u64>,
 }
 
@@ -49,13 +51,13 @@ impl MemoryDevice {
         let size = usize::try_from(size).map_err(io::Error::other)?;
         // Not reserved: a sparse device may be larger than the memory.
         let bytes = MmapOptions::new().len(size).no_reserve_swap().map_anon()?;
-        // A kernel without huge pages refuses; it is as right without them.
+        // A kernel without huge pages refuses this. The device works without them, too.
         let _ = bytes.advise(Advice::HugePage);
         let chunks = size.div_ceil(CHUNK as usize);
         Ok(Self { bytes, written: vec![0; chunks.div_ceil(64)] })
     }
 
-    /// Does what is asked. The range must lie inside of the device.
+    /// Does the request. Its range must lie inside the device.
     pub(crate) fn execute(&mut self, mut request: DeviceRequest) -> Finished {
         let (offset, length) = (request.offset, request.length);
         match (request.kind, request.buffer.as_deref_mut()) {
@@ -120,7 +122,7 @@ impl MemoryDevice {
         extents
     }
 
-    /// Makes a hole of a whole chunk.
+    /// Turns a whole chunk into a hole.
     fn give_back(&mut self, chunk: Chunk, place: Range<usize>) {
         // SAFETY: the range lies in the mapping, which is anonymous and private: its bytes become zero, and
         // nobody else refers to them, as `self` is borrowed for this alone.

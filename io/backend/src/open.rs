@@ -1,5 +1,5 @@
-//! From what the operator wrote to a device: opening, on the main thread, and attaching, on the thread that
-//! drives it.
+//! From the operator's configuration to a device: opening on the main thread, and attaching on the thread
+//! that drives the device.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,46 +19,46 @@ use crate::station::{Station, StationDevice};
 use crate::upstream::{self, OpenUpstream};
 use crate::{BlockDevice, Device, FaultRule, OpenError, Properties, Reactor};
 
-/// What a volume keeps its bytes on.
+/// The place where a volume keeps its bytes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum BackendSpec {
     /// A regular file or a block device.
     File {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
     },
     /// Memory of this process.
     Memory,
-    /// A volume on a simulated device. Volumes whose name, number of servers and service time are the same
-    /// share one, if they live on the same thread.
+    /// A volume on a simulated device. Volumes with the same name, number of servers and service time share
+    /// one station, if they live on the same thread.
     Station {
         /// The station's name.
         name: String,
         /// How many requests it serves at a time.
         servers: NonZeroU32,
-        /// How long it takes for each.
+        /// How long the station takes for each request.
         service_time: Span,
     },
-    /// A volume on a simulated array. Volumes whose array has the same name and is alike share one, if they
-    /// live on the same thread; each has a part of it of its own.
+    /// A volume on a simulated array. Volumes whose arrays have the same name and the same options share one
+    /// array, if they live on the same thread. Each volume has its own part of it.
     Array {
         /// The array's name.
         name: String,
-        /// What it is like; must pass its own check.
+        /// The array's options. They must pass their own check.
         array: Arc<ArrayOptions>,
         /// The file with the volume's bytes.
         path: PathBuf,
     },
     /// An export of another NBD server.
     Upstream {
-        /// Where it is.
+        /// Its address and the name of the export.
         target: Target,
-        /// How many connections are made to a server that allows several.
+        /// How many connections to make, if the server allows several.
         connections: NonZeroU32,
     },
 }
 
-/// A backend that is open and not yet in use. Can be sent to the thread that will drive it.
+/// A backend that is open and not yet in use. It can be sent to the thread that will drive it.
 #[derive(Debug)]
 pub struct Opened {
     backend: Backend,
@@ -76,31 +76,32 @@ enum Backend {
 type StationKey = (String, NonZeroU32, Span);
 type ArrayKey = (String, Arc<ArrayOptions>);
 
-/// What the devices of a thread share.
+/// The parts that the devices of a thread share.
 #[derive(Debug)]
 pub struct Attach {
-    /// Through which files are read and written, and other servers are asked.
+    /// The reactor through which files are read and written, and other servers are asked.
     pub reactor: Reactor,
     /// The stations that have a volume.
     stations: BTreeMap<StationKey, Weak<RefCell<Station>>>,
-    /// The arrays that have a volume: a few.
+    /// The arrays that have a volume. There are only a few.
     arrays: Vec<(ArrayKey, Weak<RefCell<SharedArray>>)>,
 }
 
 /// Opens a backend of `size` bytes.
 ///
-/// A file that is missing is created, sparse; one that is shorter is made longer; without a size it must
-/// exist, and has the size that it has. A block device may be larger than `size`; what is beyond is not
-/// touched. The others need a size, and one on an array must fit on it; but for another server, which says
-/// what it has. A file is locked, so that no other volume or server can serve it too. Another server is
-/// connected to, which takes some seconds at most.
+/// - **File:** a missing file is created, sparse; a shorter file is made longer. Without a size, the file
+///   must exist, and keeps its own size. The file is locked, so that no other volume or server can serve it
+///   too.
+/// - **Block device:** it may be larger than `size`; the bytes beyond are not touched. It is locked, too.
+/// - **Memory, station, array:** they need a size. A volume on an array must fit on it.
+/// - **Another server:** it is connected to, which takes some seconds at most. It states its own size.
 ///
 /// # Errors
-/// If the backend cannot be opened or locked, is no file, or its size does not fit, there or in the
-/// address space; or if the other server cannot be reached or refuses. Nothing was changed then.
+/// If the backend cannot be opened or locked, is no file, or its size does not fit, there or in the address
+/// space; or if the other server cannot be reached or refuses. Then nothing was changed.
 ///
 /// # Panics
-/// If a size is given for what another server has.
+/// If a size is given for another server.
 pub fn open(spec: &BackendSpec, size: Option<u64>) -> Result<Opened, OpenError> {
     let memory = |backend| {
         let size = size.filter(|size| *size > 0).ok_or(OpenError::SizeNeeded { backend })?;
@@ -140,7 +141,7 @@ fn open_on_array(
 }
 
 impl Opened {
-    /// What the device will be.
+    /// The properties that the device will have.
     pub fn properties(&self) -> Properties {
         match &self.backend {
             Backend::File(file) | Backend::Array(_, file) => FileDevice::properties_of(file.size),
@@ -149,8 +150,8 @@ impl Opened {
         }
     }
 
-    /// Takes back what [`open`] did: removes a file that it created, cuts off what it added to one. For when
-    /// something else fails before the volume is served.
+    /// Takes back what [`open`] did: removes a file that it created, cuts off what it added to a file. Call
+    /// this if something else fails before the volume is served.
     pub fn discard(self) {
         if let Backend::File(file) | Backend::Array(_, file) = self.backend {
             file.discard();
@@ -184,7 +185,7 @@ impl Attach {
         Self { reactor, stations: BTreeMap::new(), arrays: Vec::new() }
     }
 
-    /// The station of this key, a new one if it has no volume.
+    /// The station of this key; a new one if no volume has it yet.
     fn station(&mut self, key: StationKey) -> Rc<RefCell<Station>> {
         self.stations.retain(|_, station| station.strong_count() > 0);
         if let Some(station) = self.stations.get(&key).and_then(Weak::upgrade) {
@@ -195,7 +196,7 @@ impl Attach {
         station
     }
 
-    /// The array of this key, a new one if it has no volume.
+    /// The array of this key; a new one if no volume has it yet.
     fn array(&mut self, key: ArrayKey) -> Rc<RefCell<SharedArray>> {
         self.arrays.retain(|(_, array)| array.strong_count() > 0);
         let known = self.arrays.iter().find(|(known, _)| *known == key);

@@ -14,16 +14,16 @@
 //! | `extents` | which parts of a file are allocated |
 //!
 //! **Cost.** A request takes a slot from a slab and an entry in the ring; nothing is allocated once the slab
-//! has grown. All requests of a turn are submitted with one system call. Completions are read from shared
-//! memory without a system call. The files are registered, which saves the kernel the look-up.
+//! has grown. One system call submits all requests of a turn. Completions are read from shared memory without
+//! a system call. The files are registered, which saves the kernel the look-up.
 //!
 //! **Set-up.** *Single issuer* and *cooperative task running*: the kernel need not interrupt this thread to
-//! post a completion, as the thread enters it often enough. Not *deferred* task running: it saves a little
-//! more, but a ring with deferred work does not wake the task that polls its descriptor.
+//! post a completion, because the thread enters the kernel often enough. *Deferred* task running would save a
+//! little more, but a ring with deferred work does not wake a task that polls its descriptor.
 //!
 //! **Ownership.** A slot owns its request, buffer included, from [`start`](RingFile::start) until the kernel
-//! is done with it. Nothing cancels or frees it in between, even if its client has left. A request that is
-//! several steps to the kernel may end between two of them.
+//! is done with it. Nothing cancels or frees it in between, even if nobody waits for it any more. A request
+//! that takes several steps in the kernel may end between two of them.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -44,19 +44,20 @@ use ring::Ring;
 
 /// A handle to the reactor of this thread; clones share the io_uring and the sockets.
 ///
-/// Dropping the last handle waits for the kernel to be done with what is in flight, as closing a file would.
+/// Dropping the last handle waits until the kernel is done with the requests in flight, as closing a file
+/// would.
 #[derive(Clone)]
 pub struct Reactor {
     ring: Rc<RefCell<Ring>>,
     links: Rc<RefCell<Links>>,
 }
 
-/// The servers that the thread has connections to. They are polled like the ring, and not by tasks of their
-/// own: a task would have to be woken for each turn, and would have to wake the driver in its turn.
+/// The thread's connections to other servers. They are polled together with the ring, not by tasks of their
+/// own: a task would have to be woken for each turn, and then wake the driver.
 #[derive(Default)]
 struct Links {
     links: Vec<Weak<RefCell<Link>>>,
-    /// What is read from any socket; empty if there is none.
+    /// The buffer for reads from any socket; empty if there is no socket.
     scratch: Vec<u8>,
 }
 
@@ -64,7 +65,7 @@ struct Links {
 /// a core.
 const SCRATCH: usize = 128 << 10;
 
-/// Where requests that have finished go instead of to the reactor's driver, until they are taken from there.
+/// Finished requests that do not go to the reactor's driver, until their owner takes them.
 pub(crate) type Kept = Rc<RefCell<Vec<Finished>>>;
 
 /// A file that the ring serves. On drop it is closed once its last request has finished.
@@ -87,16 +88,16 @@ impl Reactor {
         Ok(Self { ring: Rc::new(RefCell::new(ring)), links: Rc::default() })
     }
 
-    /// Hands all requests that were started to the kernel: one system call for all files, and one for each
-    /// connection to a server; none where nothing was started. False if the kernel has no memory for them
-    /// now: call this, or [`Reactor::poll_finished`], again soon.
+    /// Hands all started requests to the kernel. This takes one system call for all files, one for each
+    /// connection to a server, and none where nothing was started. Returns false if the kernel has no memory
+    /// for it now; then call it, or [`Reactor::poll_finished`], again soon.
     pub fn submit(&self) -> bool {
         self.links.borrow_mut().for_each(|link, _| link.send());
         self.ring.borrow_mut().enter()
     }
 
-    /// Pushes the requests to any file or server that have finished, and has the task woken when more do.
-    /// Belongs to one task at a time: if several tasks poll it, only the last is woken.
+    /// Pushes the finished requests to any file or server of this reactor, and has the task woken when more
+    /// finish. Only one task may poll at a time: of several, only the last is woken.
     pub fn poll_finished(&self, cx: &mut Context<'_>, finished: &mut Vec<Finished>) {
         self.links.borrow_mut().for_each(|link, scratch| link.poll(cx, scratch, finished));
         let ring = &mut *self.ring.borrow_mut();
@@ -107,8 +108,8 @@ impl Reactor {
                 cx.waker().wake_by_ref(); // the kernel is short of memory; let others run, and try again
                 return;
             }
-            // `enter` may have finished some already. Only if there are none is the readiness cleared, and
-            // looked for again after that, so that none can slip in between.
+            // `enter` may have finished some requests already. Only if there are none, the readiness is
+            // cleared, and completions are looked for once more. So none can slip in between.
             if ring.has_completions() {
                 continue;
             }
@@ -119,22 +120,22 @@ impl Reactor {
         }
     }
 
-    /// Takes in the way to a server, until it is dropped.
+    /// Adds the link to a server, until the link is dropped.
     pub(crate) fn add_link(&self, link: &Rc<RefCell<Link>>) {
         let links = &mut *self.links.borrow_mut();
         links.scratch.resize(SCRATCH, 0);
         links.links.push(Rc::downgrade(link));
     }
 
-    /// Takes a file in.
+    /// Adds a file.
     pub(crate) fn add(&self, descriptors: Descriptors, abilities: Abilities) -> RingFile {
         let key = self.ring.borrow_mut().add(descriptors, abilities, None);
         RingFile { reactor: self.clone(), key }
     }
 
-    /// Takes in a file whose finished requests are kept for a device that has more to do for them, and that
-    /// gives them tokens of its own. [`Reactor::poll_finished`] does not tell of these requests, but wakes
-    /// its task for them.
+    /// Adds a file whose finished requests are kept for an owner with more to do for them. The owner gives
+    /// the requests tokens of its own. [`Reactor::poll_finished`] does not push these requests, but wakes its
+    /// task for them.
     pub(crate) fn add_kept(&self, descriptors: Descriptors, abilities: Abilities) -> (RingFile, Kept) {
         let kept = Kept::default();
         let key = self.ring.borrow_mut().add(descriptors, abilities, Some(Rc::clone(&kept)));
@@ -156,19 +157,19 @@ impl Links {
 
 #[cfg(test)]
 impl Reactor {
-    /// Changes what all files so far can do.
+    /// Changes the abilities of all files so far.
     pub(crate) fn change_abilities(&self, change: impl Fn(&mut Abilities)) {
         self.ring.borrow_mut().change_abilities(change);
     }
 }
 
 impl RingFile {
-    /// Starts a request that lies inside of the file.
+    /// Starts a request that lies inside the file.
     pub(crate) fn start(&self, request: DeviceRequest, finished: &mut Vec<Finished>) {
         self.reactor.ring.borrow_mut().start(self.key, request, finished);
     }
 
-    /// The request has no client any more: see [`BlockDevice::abandon`](crate::BlockDevice::abandon).
+    /// Says that nobody waits for this request: see [`BlockDevice::abandon`](crate::BlockDevice::abandon).
     pub(crate) fn abandon(&self, token: Token) {
         self.reactor.ring.borrow_mut().abandon(self.key, token);
     }

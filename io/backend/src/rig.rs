@@ -10,7 +10,7 @@ use weir_model::{Instant, IoKind};
 use crate::{Attach, BackendSpec, BlockDevice, Device, DeviceRequest, Finished, Reactor, Token, open};
 use crate::{Buffer, Extent};
 
-/// A thread that drives devices, as a gateway would. Only inside of a tokio runtime.
+/// A thread that drives devices, as a gateway would. It needs a tokio runtime.
 pub(crate) struct Rig {
     pub(crate) shard: Attach,
     directory: TempDir,
@@ -21,7 +21,7 @@ impl Rig {
         Self { shard: Attach::new(Reactor::new().unwrap()), directory: scratch() }
     }
 
-    /// Drops the thread; its files stay until the directory is dropped too.
+    /// Drops the thread. Its files stay until the directory is dropped too.
     pub(crate) fn take_apart(self) -> TempDir {
         self.directory
     }
@@ -30,13 +30,14 @@ impl Rig {
         self.directory.path().join(name)
     }
 
-    /// The device on the file of this name, created or made larger if need be.
+    /// The device on the file of this name, which is created or made longer if necessary.
     pub(crate) fn file(&mut self, name: &str, size: u64) -> Device {
         let spec = BackendSpec::File { path: self.path(name) };
         open(&spec, Some(size)).unwrap().attach(&mut self.shard, Vec::new())
     }
 
-    /// Does all requests at once; what has finished is in the order of their tokens, which are their places.
+    /// Does all requests at once. Returns the results in the order of their tokens, which are the requests'
+    /// places.
     pub(crate) async fn run_all(&self, device: &mut Device, requests: Vec<DeviceRequest>) -> Vec<Finished> {
         let count = requests.len();
         let mut finished = Vec::new();
@@ -79,7 +80,7 @@ impl Rig {
     }
 }
 
-/// A directory on the disk of the build, as `/tmp` is often in memory, which has no direct I/O.
+/// A directory on the disk of the build. `/tmp` is often in memory, where there is no direct I/O.
 pub(crate) fn scratch() -> TempDir {
     let program = std::env::current_exe().unwrap();
     tempfile::tempdir_in(program.parent().unwrap()).unwrap()
@@ -98,7 +99,7 @@ pub(crate) fn command(kind: IoKind, offset: u64, length: u32) -> DeviceRequest {
     }
 }
 
-/// A read into a buffer full of other bytes, so that a byte that is not read shows.
+/// A read into a buffer full of other bytes, so that a missing byte shows.
 pub(crate) fn read(offset: u64, length: u32) -> DeviceRequest {
     let mut buffer = Buffer::zeroed(length as usize);
     buffer.fill(0xee);

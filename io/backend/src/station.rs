@@ -1,15 +1,16 @@
 //! A device made of k servers, each of which takes the same time for a request, in real time.
 //!
-//! The textbook model of a disk array that is shared by several volumes, which anyone can run: k requests are
-//! served at a time, `k / service time` a second, and all beyond that wait in one line, first come, first
+//! It is the textbook model of a disk array that several volumes share, and everybody can run it. The station
+//! serves k requests at a time, `k / service time` a second. All others wait in one line, first come, first
 //! served.
 //!
-//! With one constant service time nothing has to be simulated: a request starts when it arrives or when the
-//! request k places before it ends, whichever is later, so that its end is known when it arrives, and a
-//! driver that looks late loses no time of any server.
+//! Nothing has to be simulated, because the service time is constant. A request starts when it arrives, or
+//! when the request k places before it ends, whichever is later. So its end is known when it arrives. A
+//! driver that looks late loses no server's time. Example: with k = 2 and 10 ms, requests that arrive at 0, 0
+//! and 3 ms end at 10, 10 and 20 ms.
 //!
-//! **Every kind takes a server**, a flush, a trim and a question too. A flush that overtook the line would be
-//! answered by a disk that is idle, and a kind that cost nothing would be a way around the queue that the
+//! **Every kind takes a server**, also a flush, a trim and a question. A flush that overtook the line would
+//! be answered as if the disk were idle. A kind that cost nothing would be a way around the queue that the
 //! model is there to show.
 
 use std::cell::RefCell;
@@ -27,7 +28,7 @@ use crate::{BlockDevice, DeviceRequest, Finished, Properties};
 pub(crate) struct Station {
     servers: usize,
     service_time: Span,
-    /// When each request that is served or waits ends, in increasing order, of the last `servers` only.
+    /// When the last `servers` requests end, served or waiting, in increasing order.
     ends: VecDeque<Instant>,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct Station {
 pub(crate) struct StationDevice {
     station: Rc<RefCell<Station>>,
     memory: MemoryDevice,
-    /// This volume's requests, by when they end.
+    /// This volume's requests, by the instants at which they end.
     pending: VecDeque<(Instant, DeviceRequest)>,
 }
 
@@ -47,7 +48,7 @@ impl Station {
         Self { servers, service_time, ends: VecDeque::new() }
     }
 
-    /// Takes a request in and says when it will end. `now` must not go back.
+    /// Adds a request, and returns when it will end. `now` must not go back.
     fn admit(&mut self, now: Instant) -> Instant {
         while self.ends.front().is_some_and(|end| *end <= now) {
             self.ends.pop_front();

@@ -8,38 +8,45 @@
 //! | `table` | what is not finished: requests, and their pieces on the wire |
 //! | `connection`, `socket` | bytes to a server, and from it |
 //!
-//! **Several connections** are made only if the server says that a flush on one covers what was answered on
-//! all (`NBD_FLAG_CAN_MULTI_CONN`); else there is one. A request takes the connection that is least busy.
+//! **Several connections** are made only if the server says that a flush on one covers the answers on all
+//! (`NBD_FLAG_CAN_MULTI_CONN`); otherwise there is one. A request takes the connection that is least busy.
 //!
-//! **A server that goes away.** What was not answered is kept and sent again, in its order, when the server
-//! is back. That is safe, as it may have been done or not: the client has been told neither, and what it may
-//! have in flight at the same time has no order among itself. A request waits fifteen seconds at most, then
-//! it fails with an I/O error; the server is tried on. If it comes back with another size or other abilities
-//! than clients were told of, it is refused. (NBD cannot fence: what a server had received before a
-//! connection broke, it may still do later. No client of it can help that.)
+//! **A server that goes away.** The device keeps the requests that were not answered, and sends them again,
+//! in their order, when the server is back. That is safe, whether the server had done them or not: the client
+//! has got no answer, and its requests in flight have no order among themselves. A request waits fifteen
+//! seconds at most, then it fails with an I/O error; the device keeps trying to connect. If the server comes
+//! back with another size or other abilities than clients were told of, the device refuses it. (NBD cannot
+//! fence: a server may still do later what it had received before a connection broke. No client of it can
+//! help that.)
 //!
-//! **What was answered and not flushed** may be lost if the server had it in a volatile cache and died. The
-//! client would never know: its next flush would succeed, at a server that has nothing to flush. There are
-//! two ways out. To keep the data of such writes, and to write them again, looks kinder, but is wrong as soon
-//! as the server has other clients, which several gateways before one array are to each other: they may have
-//! written there since, and an old write would come on top of a newer one that was flushed. So the loss is
-//! told, as the kernel's `fsync` tells of one: the device says that there was a loss
-//! ([`take_loss`](BlockDevice::take_loss)), and its driver fails the next flush of *each connection*, once.
-//! Of each, since a client with several connections may flush on any of them, and another client's flush must
-//! not use up the message. Writes with FUA do not fail: they speak for themselves alone. Nobody can tell a
-//! server that was restarted from a network that was down for a moment, so both count as a loss, unless
-//! everything that was answered had been flushed.
+//! **Changes that were answered and not flushed** may be lost, if the server had them in a volatile cache and
+//! died. The client would never know: its next flush would succeed, at a server that has nothing to flush.
 //!
-//! **A server that breaks the protocol** loses its connections, like one that goes away: see `connection` and
-//! `table` for what is not believed. It is tried again after pauses that grow, so that it cannot fill the log
-//! either.
+//! - To keep the data of such writes and to write them again looks kinder, but is wrong if the server has
+//!   other clients. Several gateways before one array are such clients to each other. Another client may have
+//!   written there since, and an old write would then replace a newer one that was flushed.
+//! - So the device reports the loss ([`take_loss`](BlockDevice::take_loss)), as the kernel's `fsync` does.
+//!   Its driver then fails the next flush of *each connection*, once. Each connection counts, because a
+//!   client with several connections may flush on any of them, and another client's flush must not use up the
+//!   message.
+//! - Writes with FUA do not fail: they say nothing about other writes.
+//! - Nobody can tell a restarted server from a network that was down for a moment. So both count as a loss,
+//!   unless everything that was answered had been flushed.
 //!
-//! **What a server cannot do.** Without FUA, a write that asks for it is followed by a flush. Without flush,
-//! each write is sent with FUA; without both, nobody knows what is durable, and each loss of the server
-//! counts. Without write zeroes they are written; without trim and cache, which are advice, nothing is done.
-//! Reads and writes longer than the server takes are split. Its smallest block is told to weir's own clients,
-//! and requests that are not multiples of it are refused: to read, change and write back the rest would lose
-//! what another client writes there in between. Which parts are allocated is not asked: all are.
+//! **A server that breaks the protocol** loses its connections, like a server that goes away. The headers of
+//! `connection` and `table` say what the device checks. It tries again after pauses that grow, so that such a
+//! server cannot fill the log either.
+//!
+//! **A server without some abilities:**
+//!
+//! - Without FUA, a write that asks for it is followed by a flush.
+//! - Without flush, each write is sent with FUA. Without both, nobody knows what is durable, and each loss of
+//!   the server counts.
+//! - Without write zeroes, the device writes them. Without trim and cache, which are advice, it does nothing.
+//! - Reads and writes that are longer than the server takes are split.
+//! - weir tells its own clients the server's smallest block, and refuses requests that are not multiples of
+//!   it. To read, change and write back the rest would lose what another client writes there in between.
+//! - The device does not ask which parts are allocated: all are.
 
 use std::cell::RefCell;
 use std::num::NonZeroU32;
@@ -95,7 +102,7 @@ pub(crate) fn open(target: &Target, most: NonZeroU32) -> Result<OpenUpstream, Op
 }
 
 impl OpenUpstream {
-    /// What the device will be.
+    /// The properties that the device will have.
     pub(crate) fn properties(&self) -> Properties {
         self.established.abilities.properties()
     }
@@ -122,7 +129,7 @@ impl BlockDevice for UpstreamDevice {
         self.link.borrow_mut().handle_time(now, finished);
     }
 
-    /// Never `None`, since a server may go away at any time.
+    /// Never `None`, because a server may go away at any time.
     fn poll_timeout(&self) -> Option<Instant> {
         Some(self.link.borrow().poll_timeout())
     }

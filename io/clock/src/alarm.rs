@@ -1,12 +1,12 @@
 //! One alarm that a task can wait for, exact to the nanosecond.
 //!
-//! tokio's timers have a granularity of a millisecond, several times the service time of a flash device: a
-//! rate gate that opens a millisecond late is a rate that was not kept. The alarm is therefore a `timerfd`,
-//! waited for like any socket.
+//! The alarm is a `timerfd`, polled like any socket. tokio's timers have a granularity of a millisecond,
+//! several times the service time of a flash device: if a rate gate opens a millisecond late, the rate is not
+//! kept.
 //!
-//! A request path moves its alarm with almost every request, nearly always to a later instant, and a system
-//! call for each would be felt. An alarm that moves later therefore leaves the kernel's timer as it is; when
-//! that goes off early, the timer is armed for what is wanted by then, and nobody is told.
+//! A request path moves its alarm with almost every request, nearly always to a later instant. A system call
+//! for each move would be noticeable. So if the alarm moves later, the kernel's timer stays as it is. When
+//! that timer goes off early, it is armed again for the wanted instant, and no task is woken.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ use weir_model::Instant;
 
 use crate::Clock;
 
-/// A one-shot alarm. Belongs to one task at a time: of several that poll it only the last is woken.
+/// A one-shot alarm. Only one task may poll it at a time: of several, only the last is woken.
 #[derive(Debug)]
 pub struct Alarm {
     clock: Clock,
@@ -33,8 +33,8 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// An alarm in the time of `clock`, not set. Like the clock it counts the time that the machine sleeps:
-    /// what became due meanwhile fires when it wakes up.
+    /// An alarm in the time of `clock`, not set. Like the clock, it counts the time that the machine sleeps:
+    /// an alarm that became due meanwhile fires when the machine wakes up.
     ///
     /// # Errors
     /// If the kernel has no descriptor left.
@@ -50,9 +50,9 @@ impl Alarm {
         Ok(Self { clock, timer, wanted: None, armed: None })
     }
 
-    /// Sets the alarm to `at`, in place of what it was set to before; an instant that has passed fires at
-    /// once. `None` turns it off. Enters the kernel only for an instant before the one that the kernel's
-    /// timer is armed for.
+    /// Sets the alarm to `at`, in place of its former instant. An instant that has passed fires at once.
+    /// `None` turns the alarm off. This enters the kernel only if `at` is before the instant that the
+    /// kernel's timer is armed for.
     pub fn set(&mut self, at: Option<Instant>) {
         self.wanted = at.filter(|at| *at != Instant::FAR_FUTURE);
         if let Some(wanted) = self.wanted
@@ -62,13 +62,13 @@ impl Alarm {
         }
     }
 
-    /// Ready once the alarm has gone off, never before its instant; it is then off until it is set again.
-    /// While it is off or its instant has not come, the task is woken when it goes off, whether it was set
-    /// before or after.
+    /// Ready once the alarm has gone off, never before its instant. Then the alarm is off until it is set
+    /// again. Otherwise the task is woken when the alarm goes off, whether it was set before or after this
+    /// call.
     pub fn poll_fired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            // The timer's count is never read: arming it again sets the count to zero, and the edge is what
-            // wakes.
+            // The timer's count is never read. Arming the timer again sets the count to zero, and the edge
+            // wakes the task.
             ready!(self.timer.poll_read_ready(cx)).expect("the runtime is gone").clear_ready();
             self.armed = None;
             match self.wanted {
@@ -82,8 +82,8 @@ impl Alarm {
         }
     }
 
-    /// Arms the kernel's timer. The time until then is relative, as the clock's origin is not the kernel's;
-    /// the kernel adds it to a later reading than ours, so that the timer is never early.
+    /// Arms the kernel's timer. The time until then is relative, because the clock's origin is not the
+    /// kernel's. The kernel adds it to a later reading than this one, so the timer is never early.
     fn arm(&mut self, at: Instant) {
         let nanos = at.saturating_since(self.clock.now()).as_nanos().max(1); // zero would turn the timer off
         let second = 1_000_000_000;

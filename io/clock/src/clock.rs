@@ -3,17 +3,18 @@
 use rustix::time::{ClockId, clock_gettime};
 use weir_model::{Instant, Span};
 
-/// The kernel's clock of the time since the machine was started: it never goes back, and it goes on while the
-/// machine sleeps (`CLOCK_BOOTTIME`).
+/// The kernel's clock of the time since the machine was started (`CLOCK_BOOTTIME`). It never goes back, and
+/// it goes on while the machine sleeps.
 ///
-/// What a gateway was granted, it was granted for a time that goes by for all others while it sleeps. A clock
-/// that stops with the machine (`CLOCK_MONOTONIC`) would let it wake up with a lease that was over long ago,
-/// and with it take what others have by then. One clock for all instants, and not one more for leases, as
-/// instants of two clocks cannot be compared.
+/// A lease needs a clock that goes on during sleep. A gateway holds a grant for a limited time, and that time
+/// passes for everybody else while the gateway's machine sleeps. With a clock that stops (`CLOCK_MONOTONIC`),
+/// the gateway would wake up with a lease that was over long ago. It would then use bounds that other
+/// gateways have been granted meanwhile. There is one clock for all instants and not a second one for leases,
+/// because instants of two clocks cannot be compared.
 ///
-/// The processes of a machine can compare their instants: what several gateways decided and when, each in a
-/// recording of its own, can be put in order. A clock with an origin of its own for each process, as that of
-/// the standard library has, would need the time of day for it, which is set back now and then.
+/// The processes of a machine can compare their instants. So the decisions of several gateways, each in a
+/// recording of its own, can be put in order. The standard library's clock has an origin of its own in each
+/// process. It would need the time of day for that, which is set back now and then.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Clock;
 
@@ -39,7 +40,7 @@ mod tests {
 
     use super::*;
 
-    /// Set where the test below runs itself once more: how many seconds the machine seems to have slept.
+    /// Set if the test below runs itself again: how many seconds the machine seems to have slept.
     const SLEPT: &str = "WEIR_TEST_SLEPT";
 
     /// A time namespace shows the process a machine that slept: its boot time is ahead of its monotonic time.

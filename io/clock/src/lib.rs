@@ -1,7 +1,8 @@
 //! The one place that reads a clock.
 //!
-//! Everything that decides takes `now` as an argument; what drives it takes `now` from a [`Clock`] and is
-//! woken by an [`Alarm`]. Both exist once, so that no decision can be made on a time that nobody handed in.
+//! All code that decides takes `now` as an argument. The code that drives it takes `now` from a [`Clock`],
+//! and is woken by an [`Alarm`]. Both exist once, so that no decision depends on a time that the driver did
+//! not pass.
 
 mod alarm;
 mod clock;

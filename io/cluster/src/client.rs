@@ -1,13 +1,13 @@
 //! A gateway's side: one stream to the controller, opened again whenever it ends.
 //!
-//! One task owns the [`Leaseholder`] and whatever there is of a stream. Whoever runs the engines takes from a
-//! [`Client`] what to put in force, which is only ever the newest, and says when it is. While there is no
-//! stream, leases run on: the engine falls back by itself when one is over, and the client says when the
-//! gateway has been alone for long enough for more.
+//! One task owns the [`Leaseholder`] and the stream. The caller takes the newest terms from a [`Client`],
+//! puts them in force at the engine, and then tells the client. A lease goes on while there is no stream.
+//! When it ends, the engine falls back by itself. When the gateway has been alone for long enough, the client
+//! has new terms: the whole static part.
 //!
-//! Attempts become rarer, up to one in an interval, and go back to the first wait only after a stream that
-//! lasted for a lease. A stream that is accepted and ended at once is no success: two peers that send each
-//! other away would else do so as fast as they can.
+//! The wait between attempts grows up to one control interval. It starts again at the first wait only after a
+//! stream that lasted for a lease. A stream that is accepted and ended at once is no success: otherwise two
+//! peers that send each other away would do so as fast as they can.
 
 use std::collections::hash_map::RandomState;
 use std::error::Error;
@@ -24,7 +24,7 @@ use tonic::transport::{Endpoint, Uri};
 use tonic::{Code, Status, Streaming};
 use weir_clock::Clock;
 use weir_control::PortObservation;
-use weir_controller::{Leaseholder, Report, Terms};
+use weir_leases::{Leaseholder, Report, Terms};
 use weir_model::{Instant, Span};
 
 use crate::error::{ClusterError, line};
@@ -33,18 +33,19 @@ use crate::proto::{FromController, FromGateway};
 use crate::tls::Tls;
 use crate::wire;
 
-/// What the task may be told before it takes it.
+/// How many messages wait for the task to take them.
 const INBOX: usize = 16;
-/// Messages that wait for the stream to take them.
+/// How many messages wait for the stream to take them.
 const OUTBOX: usize = 16;
-/// The first wait after a stream has ended; doubled for each stream that does not last, up to an interval, as
-/// a lease is three.
+/// The first wait after a stream has ended. It doubles for each stream that does not last, up to a control
+/// interval: a lease is three intervals, so there is time for several attempts.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-/// In control intervals, how long a stream has to last for the next wait to be the first again: a lease.
+/// How long a stream has to last for the next wait to be the first again, in control intervals: a lease.
 const LASTING: u64 = 3;
 
-/// What happens to whose certificate the controller does not trust: it says so in the connection's handshake,
-/// which the gateway has left by then, and is seen here as one of many errors of a broken connection.
+/// What the gateway tells when its stream ends before the controller has answered. If the controller does not
+/// trust a gateway's certificate, it says so in the TLS handshake. By then the gateway has finished its side
+/// of the handshake, and sees a broken connection like any other.
 const NOT_ACCEPTED: &str = "the connection ended before the gateway was accepted; \
     either the controller does not trust its certificate, or it has just stopped";
 
@@ -53,15 +54,15 @@ const NOT_ACCEPTED: &str = "the connection ended before the gateway was accepted
 pub struct ClientSpec {
     /// The gateway's name: one of the names in its certificate, and in the controller's configuration.
     pub gateway: String,
-    /// Where the controller is: a name or an address that its certificate names, a colon and a port.
+    /// The address of the controller, `host:port`. Its certificate names the host.
     pub controller: String,
-    /// What to show and whom to trust.
+    /// The certificate to show, and the authority to trust.
     pub tls: Tls,
     /// The control interval of the gateway's pool.
     pub interval: Span,
 }
 
-/// A gateway and its controller, with nothing left that an operator could have got wrong but who is there.
+/// A gateway and its controller, checked. Whether the controller is there is not checked.
 #[derive(Clone, Debug)]
 pub struct CheckedSpec {
     spec: ClientSpec,
@@ -80,8 +81,8 @@ pub struct Client {
 /// What a gateway is told.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Told {
-    /// To be put in force at the engine, and then to be said so: [`Client::applied`]. What was told before
-    /// and is not in force yet need not be.
+    /// The caller puts these terms in force at the engine, and then calls [`Client::applied`]. Earlier terms
+    /// that are not yet in force can be left out.
     Terms(Terms),
     /// The link has changed.
     Link(LinkState),
@@ -90,11 +91,11 @@ pub enum Told {
 /// Whether there is a stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LinkState {
-    /// Not yet.
+    /// The first attempt goes on.
     Connecting,
     /// The controller has accepted the gateway.
     Connected,
-    /// No more, or not at all; the client tries again.
+    /// The stream has ended, or none came to be. The client tries again.
     Lost {
         /// Why, in a line that names the controller.
         why: String,
@@ -108,11 +109,11 @@ enum Inbox {
 }
 
 impl ClientSpec {
-    /// Looks at all of it.
+    /// Checks the address and the certificate.
     ///
     /// # Errors
-    /// If the controller's address is none, or the certificate is of no use. That the controller is not there
-    /// is no error.
+    /// If the controller's address cannot be read, or the certificate cannot be used. It is no error if the
+    /// controller is not there.
     pub fn check(self) -> Result<CheckedSpec, ClusterError> {
         Ok(CheckedSpec { endpoint: endpoint(&self)?, spec: self })
     }
@@ -126,7 +127,7 @@ impl CheckedSpec {
 }
 
 impl Client {
-    /// Begins to connect a gateway that serves `volumes`. Its time is that of `clock`.
+    /// Begins to connect a gateway that serves `volumes`. It takes the time from `clock`.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -154,7 +155,7 @@ impl Client {
         Self { inbox, terms, state, task }
     }
 
-    /// Waits for something new. May be given up and called again: nothing is lost.
+    /// Waits for something new. The caller may drop the future and call again: nothing is lost.
     ///
     /// # Panics
     /// If the client's task has panicked.
@@ -173,14 +174,14 @@ impl Client {
         }
     }
 
-    /// What all volumes of the gateway got in the control interval that ended. Told to the controller, if
-    /// there is a stream.
+    /// Tells the controller what all volumes of the gateway got in the control interval that ended, if there
+    /// is a stream.
     pub async fn report(&self, volumes: Vec<(String, PortObservation)>) {
         let _ = self.inbox.send(Inbox::Report(volumes)).await;
     }
 
-    /// These terms are in force at the engine. Not to be said before they are, as others may be given what
-    /// these cut.
+    /// These terms are in force at the engine. The caller must not say so earlier: the controller may then
+    /// grant others what these terms cut.
     pub async fn applied(&self, terms: Terms) {
         let _ = self.inbox.send(Inbox::Applied(terms)).await;
     }
@@ -192,8 +193,8 @@ impl Drop for Client {
     }
 }
 
-/// A number that no other run of a gateway has, from the randomness that the system gives a process for its
-/// maps; never zero.
+/// A number that no other run of a gateway has; never zero. It is made from the random keys that the standard
+/// library draws for hash maps.
 fn draw_run() -> u64 {
     RandomState::new().build_hasher().finish().max(1)
 }
@@ -221,32 +222,32 @@ struct Link {
     controller: String,
     volumes: Vec<String>,
     holder: Leaseholder,
-    /// How many were sent on this stream.
+    /// How many reports were sent on this stream.
     reports: u64,
-    /// When the stream was accepted that is open, or was last.
+    /// When the open stream was accepted.
     attached: Option<Instant>,
-    /// How long a stream has to last to end the back-off.
+    /// How long a stream has to last for the next wait to be the first again.
     lasting: Span,
-    /// Before the next attempt.
+    /// How long to wait before the next attempt.
     wait: Duration,
     longest_wait: Duration,
     terms: watch::Sender<Option<Terms>>,
     state: watch::Sender<LinkState>,
 }
 
-/// What there is of a stream.
+/// How far a stream has come.
 enum Stage {
-    /// Nothing; the time to wait.
+    /// There is none; the wait before the next attempt.
     Waiting(Pin<Box<dyn Future<Output = ()> + Send>>),
     /// A connection is being made.
     Connecting(Pin<Box<dyn Future<Output = Result<ClusterClient<tonic::transport::Channel>, Lost>> + Send>>),
-    /// The hello is sent.
+    /// The hello is sent; the controller has not answered.
     Attaching(Up, Pin<Box<dyn Future<Output = Result<Streaming<FromController>, Lost>> + Send>>),
-    /// All of it.
+    /// The controller has accepted the gateway.
     Open(Up, Box<Streaming<FromController>>),
 }
 
-/// What goes up on a stream.
+/// Takes the messages to the controller.
 type Up = mpsc::Sender<FromGateway>;
 
 /// Why a stream is over.
@@ -262,7 +263,7 @@ enum Progress {
 }
 
 impl Stage {
-    /// Waits for what happens next. May be given up and called again.
+    /// Waits for what happens next. The caller may drop the future and call again.
     async fn next(&mut self) -> Progress {
         let progress = match self {
             Self::Waiting(wait) => {
@@ -371,7 +372,7 @@ impl Link {
         Stage::Attaching(up, Box::pin(stream))
     }
 
-    /// Hands on what was granted.
+    /// Checks a message with grants, and hands its terms on.
     fn take(&mut self, grants: FromController) -> Result<(), Lost> {
         if grants.version != wire::VERSION {
             return Err(wire::other_version("it", grants.version));
@@ -401,7 +402,7 @@ impl Link {
     }
 }
 
-/// What the controller said, or what happened to it.
+/// What the controller said of the stream's end, or what happened to the stream.
 fn said(status: &Status) -> Lost {
     match status.code() {
         Code::FailedPrecondition | Code::PermissionDenied | Code::InvalidArgument => {

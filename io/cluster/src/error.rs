@@ -1,4 +1,4 @@
-//! What an operator has to put right.
+//! Errors that an operator has to put right.
 
 use std::error::Error;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a controller or a gateway cannot talk to the other.
+/// Why a controller and a gateway cannot talk to each other.
 #[derive(Debug, Error)]
 pub enum ClusterError {
     /// A file of the TLS configuration cannot be read.
@@ -19,7 +19,7 @@ pub enum ClusterError {
         /// Why it cannot be read.
         source: io::Error,
     },
-    /// A file of the TLS configuration holds something else.
+    /// A file of the TLS configuration does not hold what it should.
     #[error("{what} {}: found no {pem} in it; accepted: PEM", path.display())]
     Pem {
         /// What it should hold.
@@ -37,7 +37,7 @@ pub enum ClusterError {
         /// What is wrong.
         why: String,
     },
-    /// The controller's address is none.
+    /// The controller's address cannot be read.
     #[error("controller {address}: {why}; accepted: a name or an address, a colon and a port")]
     Address {
         /// What was found.
@@ -45,12 +45,13 @@ pub enum ClusterError {
         /// What is wrong with it.
         why: String,
     },
-    /// The socket to listen on is of no use.
+    /// The controller cannot listen on its socket.
     #[error("cannot listen: {0}")]
     Listen(#[from] io::Error),
 }
 
-/// An error and its causes in a line: tonic says "transport error", and what is wrong is three causes down.
+/// An error and its causes in a line. tonic only says "transport error"; the reason is three causes further
+/// down.
 pub(crate) fn line(error: &dyn Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Whether a gateway is whom it says it is.
+//! Whether a gateway may use the name that it gives.
 
 use rustls_pki_types::{CertificateDer, ServerName};
 use webpki::EndEntityCert;

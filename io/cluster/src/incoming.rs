@@ -1,8 +1,9 @@
 //! Connections to a controller, and how many there may be.
 //!
-//! Whoever reaches the port can open connections, and each is a descriptor until its handshake has failed. So
-//! there is a number for all of them and one for each address, and the rest is closed at once: one host that
-//! misbehaves leaves places to the others. A gateway has one connection for each of its pools.
+//! Any host that reaches the controller's address can open connections, and each takes a descriptor until its
+//! handshake has failed. So there is a limit for all connections, and one for those of each peer's address; a
+//! connection beyond a limit is closed at once. A host that misbehaves thus leaves places to the others. A
+//! gateway has one connection for each of its leased pools.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
@@ -18,21 +19,21 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
-/// Connections at a time: half of the descriptors that a process usually has.
+/// The most connections at a time: half of the descriptors that a process usually has.
 const MOST: usize = 512;
-/// Connections of one address at a time.
+/// The most connections of one address at a time.
 const MOST_OF_ADDRESS: usize = 32;
-/// How long nobody is accepted when the system has no descriptor left. Without it, trying would take all of a
-/// core.
+/// How long the controller waits before it accepts again when the system has no descriptor left. Without the
+/// wait, its attempts would take a whole core.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A connection, and its place among those that there may be.
+/// A connection, and its place among the most that there may be.
 pub(crate) struct Admitted {
     stream: TcpStream,
     _place: Place,
 }
 
-/// Accepts until nobody takes what it accepts.
+/// Accepts connections until the receiver is gone.
 pub(crate) async fn accept(listener: TcpListener, admitted: mpsc::Sender<io::Result<Admitted>>) {
     let places = Places::default();
     loop {
@@ -58,7 +59,7 @@ pub(crate) async fn accept(listener: TcpListener, admitted: mpsc::Sender<io::Res
     }
 }
 
-/// What counts as one address: a host has as many addresses of an IPv6 network of 64 bits as it likes.
+/// What counts as one address: all of an IPv6 network of 64 bits, as one host can use any of them.
 fn origin(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),

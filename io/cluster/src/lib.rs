@@ -1,15 +1,16 @@
-//! A controller and its gateways across hosts: their messages by gRPC, over mutual TLS.
+//! A controller and its gateways on several hosts: their messages by gRPC, over mutual TLS.
 //!
-//! What is said is decided in `weir-controller`; here it is carried. The gateway opens one stream and keeps
-//! opening it: observations and acknowledgements go up, grants come down. Both sides show a certificate of
-//! the operator's own authority, and a gateway may only say that it is somebody whom its certificate names.
+//! The crate `weir-leases` decides what the messages say; this crate carries them. A gateway opens one
+//! stream, and opens it again whenever it ends. It sends observations and acknowledgements; the controller
+//! sends grants. Both sides show a certificate of the operator's own authority. A gateway may only use a name
+//! that its certificate has.
 //!
-//! A controller's side is a [`Server`], which drives the state machine; a gateway's is a [`Client`]. Both run
-//! as tasks of the tokio runtime that they are started in.
+//! The controller's side is a [`Server`], which drives the state machine. A gateway's side is a [`Client`].
+//! Both run as tasks of the tokio runtime that they are started in.
 //!
 //! ```no_run
 //! # use weir_cluster::{Client, ClientSpec, ClusterError, Server, Tls, Told};
-//! # use {tokio::net::TcpListener, weir_clock::Clock, weir_controller::{Controller, VolumeConfig}};
+//! # use {tokio::net::TcpListener, weir_clock::Clock, weir_leases::{Controller, VolumeConfig}};
 //! # async fn on_the_controllers_host(tls: Tls, controller: Controller) -> Result<(), ClusterError> {
 //! let listener = TcpListener::bind("0.0.0.0:10810").await?;
 //! let server = Server::start(listener, &tls, Clock::new(), controller)?;

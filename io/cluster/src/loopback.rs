@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use weir_clock::Clock;
 use weir_control::{PortObservation, TotalConcurrency};
-use weir_controller::{ArrayStatus, Controller, ControllerConfig, Terms, VolumeConfig};
+use weir_leases::{ArrayStatus, Controller, ControllerConfig, Terms, VolumeConfig};
 use weir_model::Span;
 
 use crate::{Client, ClientSpec, LinkState, Server, Told};

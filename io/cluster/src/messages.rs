@@ -1,35 +1,35 @@
-//! Messages as bytes and back, without a stream: for machines that try what a peer can send.
+//! Messages as bytes and back, without a stream: for tests that try what a peer can send.
 //!
-//! It is what tonic does with a message after it has cut the stream, followed by what [`wire`](crate::wire)
-//! makes of it.
+//! tonic cuts a stream into messages. This module decodes one message as tonic then does, and checks it with
+//! [`wire`](crate::wire).
 
 use prost::Message;
-use weir_controller::{Grants, Hello, Report};
+use weir_leases::{Grants, Hello, Report};
 
 use crate::proto;
 use crate::proto::from_gateway::Message as Sent;
 use crate::wire;
 
-/// What a gateway says.
+/// A message of a gateway.
 #[derive(Clone, PartialEq, Debug)]
 pub enum FromGateway {
     /// The first message.
     Hello {
-        /// Who it says that it is.
+        /// The name that the gateway gives.
         gateway: String,
-        /// What it says.
+        /// The rest of the message.
         hello: Hello,
     },
-    /// What it saw in an interval.
+    /// What the gateway saw in an interval.
     Report(Report),
-    /// Which grants are in force.
+    /// The number of the grants that are in force.
     Acknowledged(u64),
 }
 
 /// What these bytes of a gateway mean.
 ///
 /// # Errors
-/// If a controller would end the stream for it: with why.
+/// If a controller would end the stream because of it; says why.
 pub fn from_gateway(bytes: &[u8]) -> Result<FromGateway, String> {
     let message = proto::FromGateway::decode(bytes).map_err(|error| error.to_string())?.message;
     match message.ok_or_else(|| "an empty message".to_owned())? {
@@ -45,7 +45,7 @@ pub fn from_gateway(bytes: &[u8]) -> Result<FromGateway, String> {
 /// What these bytes of a controller mean.
 ///
 /// # Errors
-/// If a gateway would end the stream for it: with why.
+/// If a gateway would end the stream because of it; says why.
 pub fn from_controller(bytes: &[u8]) -> Result<Grants, String> {
     wire::grants(proto::FromController::decode(bytes).map_err(|error| error.to_string())?)
 }

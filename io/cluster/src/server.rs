@@ -1,10 +1,11 @@
-//! The controller's side: gateways' streams around the one task that drives the state machine.
+//! The controller's side: one task that drives the state machine, and a task for each gateway's stream.
 //!
-//! A stream's task reads, checks and passes on; only the driver knows the controller, so that there is no
-//! lock. All queues are short: a gateway that sends faster than the driver takes waits in its socket, and one
-//! that does not take its grants is sent away, to come back when it can.
+//! A stream's task reads messages, checks them, and passes them on. Only the driver has the controller, so
+//! there is no lock. All queues are short. If a gateway sends faster than the driver takes, its messages wait
+//! in its socket. If a gateway does not take its grants, the driver ends its stream, and the gateway connects
+//! again.
 //!
-//! Each line that a gateway can cause has a field `peer`, by which the log limits it.
+//! Each line of the log that a gateway can cause has a field `peer`, by which the log limits it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,7 +21,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::{TcpConnectInfo, TlsConnectInfo};
 use tonic::{Request, Response, Status, Streaming};
 use weir_clock::Clock;
-use weir_controller::{Connection, Controller, Event, Hello, Refused, Report};
+use weir_leases::{Connection, Controller, Event, Hello, Refused, Report};
 use weir_model::Instant;
 
 use crate::error::ClusterError;
@@ -30,15 +31,15 @@ use crate::proto::{FromController, FromGateway};
 use crate::tls::Tls;
 use crate::{identity, incoming, wire};
 
-/// Messages that wait for the driver, of all gateways together.
+/// How many messages of all gateways together wait for the driver.
 const INBOX: usize = 64;
-/// Messages that wait for a gateway to take them.
+/// How many messages wait for a gateway to take them.
 const OUTBOX: usize = 8;
-/// A gateway says who it is within this.
+/// How long a gateway may take to send its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
-/// Streams of a connection at a time: a gateway has one, and may open another while that ends.
+/// The most streams of a connection at a time: a gateway has one, and may open another while the first ends.
 const MOST_STREAMS: u32 = 2;
-/// Bytes of the headers of a stream: some times those of a gateway.
+/// The most bytes of a stream's headers: several times what a gateway sends.
 const MOST_HEADER_BYTES: u32 = 16 * 1024;
 
 /// A controller that serves its gateways until it is dropped or stopped.
@@ -58,7 +59,7 @@ enum Inbox {
         answer: oneshot::Sender<Result<Connection, Status>>,
     },
     Report(Connection, Report),
-    /// It has sent what it must not.
+    /// A gateway has sent a message that makes no sense.
     Wrong(Connection, String),
     Acknowledged(Connection, u64),
     Detached(Connection),
@@ -68,19 +69,19 @@ enum Inbox {
 /// Something to be done with the controller.
 type Ask = Box<dyn FnOnce(Instant, &mut Controller) + Send>;
 
-/// A gateway's stream, as the driver has it: dropped, it ends.
+/// A gateway's stream, as the driver has it. The stream ends when this is dropped.
 struct Attached {
-    /// From where it comes.
+    /// The address that it comes from.
     peer: String,
     grants: mpsc::Sender<Result<FromController, Status>>,
     _reading: oneshot::Sender<()>,
 }
 
 impl Server {
-    /// Serves gateways on `listener`, with a controller whose time is that of `clock`.
+    /// Serves gateways on `listener` with a controller that takes the time from `clock`.
     ///
     /// # Errors
-    /// If the certificate is of no use, or the listener is none.
+    /// If the certificate cannot be used, or the listener has no address.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -117,13 +118,12 @@ impl Server {
         Ok(Self { address, inbox, tasks: [accepting, serving, driving] })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves no more; the address is free again. The gateways keep what they have until their leases are
-    /// over.
+    /// Stops serving, and frees the address. The gateways keep what they hold until their leases are over.
     pub async fn stop(mut self) {
         for task in &mut self.tasks {
             task.abort();
@@ -159,7 +159,7 @@ struct Driver {
     clock: Clock,
     controller: Controller,
     streams: BTreeMap<Connection, Attached>,
-    /// From where each gateway of the configuration came last.
+    /// The address that each gateway of the configuration last came from.
     peers: BTreeMap<String, String>,
 }
 
@@ -209,7 +209,8 @@ impl Driver {
         }
     }
 
-    /// What a gateway is told that is not accepted. Of a name that is taken, who has it.
+    /// What a gateway is told that is refused. If its name is taken, the message gives the address of its
+    /// owner.
     fn said(&self, refused: &Refused) -> Status {
         match refused {
             Refused::Taken { name, by } => {

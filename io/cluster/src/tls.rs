@@ -1,9 +1,9 @@
 //! Certificates and keys, from files.
 //!
-//! They are parsed here once more than tonic does it, for it would name neither the file nor what is missing
-//! in it.
+//! This module parses the files before tonic does. tonic's errors would name neither the file nor what is
+//! missing in it.
 //!
-//! A key that others than its owner can read is no secret, and is refused as ssh refuses one.
+//! A key that users other than its owner can read is no secret. It is refused, as ssh refuses one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -21,25 +21,25 @@ use crate::error::{ClusterError, line};
 /// The largest file: thousands of certificates.
 const LARGEST: u64 = 1 << 20;
 
-/// What a mode says about others than the owner.
+/// The bits of a mode that are about users other than the owner.
 const OTHERS: u32 = 0o077;
 
-/// A handshake takes no longer.
+/// The longest that a handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where certificates and keys are, as PEM.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsFiles {
-    /// The authority that has signed the certificates of the controller and of all gateways: the operator's
-    /// own, as everybody whom it has signed is trusted.
+    /// The authority that has signed the certificates of the controller and of all gateways. It is the
+    /// operator's own: every certificate that it has signed is trusted.
     pub authority: PathBuf,
-    /// Our certificate, and those between it and the authority.
+    /// Our certificate, and the certificates between it and the authority.
     pub certificate: PathBuf,
     /// The key of our certificate.
     pub key: PathBuf,
 }
 
-/// What one side shows and what it trusts.
+/// The certificate that one side shows, and the authority that it trusts.
 #[derive(Clone)]
 pub struct Tls {
     files: TlsFiles,
@@ -51,7 +51,8 @@ impl Tls {
     /// Reads the files.
     ///
     /// # Errors
-    /// If one cannot be read, or holds something else, or the key can be read by others than its owner.
+    /// If a file cannot be read or does not hold what it should, or users other than its owner can read the
+    /// key.
     pub fn read(files: TlsFiles) -> Result<Self, ClusterError> {
         let authority = read("authority", &files.authority, open)?;
         let certificate = read("certificate", &files.certificate, open)?;
@@ -75,7 +76,7 @@ impl Tls {
         Ok(Self { files, authority, identity })
     }
 
-    /// A server that shows our certificate and wants one of the authority.
+    /// A server that shows our certificate, and accepts clients with a certificate of the authority.
     pub(crate) fn server(&self) -> Result<Server, ClusterError> {
         let tls =
             ServerTlsConfig::new().identity(self.identity.clone()).client_ca_root(self.authority.clone());
@@ -83,7 +84,8 @@ impl Tls {
         Server::builder().tls_config(tls).map_err(|error| self.wrong(&error))
     }
 
-    /// A client that shows our certificate and wants one of the authority, for `name`.
+    /// A client that shows our certificate, and accepts a server with a certificate of the authority for
+    /// `name`.
     pub(crate) fn client(&self, endpoint: Endpoint, name: &str) -> Result<Endpoint, ClusterError> {
         let tls =
             ClientTlsConfig::new().identity(self.identity.clone()).ca_certificate(self.authority.clone());
@@ -103,7 +105,7 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// What is in a file, if that is no more than a certificate or a key can be.
+/// The content of a file, if it is no larger than certificates or keys can be.
 fn read(
     what: &'static str,
     path: &Path,
@@ -120,7 +122,7 @@ fn read(
     bytes().map_err(|source| ClusterError::File { what, path: path.to_owned(), source })
 }
 
-/// A regular file. A pipe would keep us waiting for whoever writes there.
+/// Opens a regular file. A pipe is refused: reading it would wait for its writer.
 fn open(path: &Path) -> io::Result<File> {
     let file =
         OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
@@ -130,7 +132,7 @@ fn open(path: &Path) -> io::Result<File> {
         .ok_or_else(|| io::Error::other("found something that is no regular file; accepted: a PEM file"))
 }
 
-/// A file that only its owner can read. The mode is that of the file that is open, whatever the path leads to
+/// Opens a file that only its owner can read. The mode is that of the open file, whatever the path leads to
 /// later.
 fn open_secret(path: &Path) -> io::Result<File> {
     let file = open(path)?;

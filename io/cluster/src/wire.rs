@@ -1,47 +1,48 @@
-//! Messages as they are on the wire, and as they are meant.
+//! Messages as they are on the wire, turned into the types of `weir-leases` and back.
 //!
-//! What a peer sends is checked here, each message as a whole before anything is made of it: everything that
-//! the types of the other side rule out, or that no honest peer has a reason to say, is refused with what was
-//! found. What is behind this module may therefore add up numbers, divide by times and print names. The
-//! bounds stand in `docs/several-gateways.md`.
+//! This module checks each message of a peer as a whole, before anything is done with it. It refuses what the
+//! types of the other side rule out, and what no honest peer has a reason to send; the error says what was
+//! found. So the code behind this module may add up numbers, divide by times and print names. The bounds are
+//! listed in `docs/several-gateways.md`.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 use weir_control::{Grant, PortObservation};
-use weir_controller::{Grants, Held, Hello, Report, VolumeGrant};
+use weir_leases::{Grants, Held, Hello, Report, VolumeGrant};
 use weir_model::{Bandwidth, LatencyHistogram, MilliIops, Span};
 
 use crate::proto;
 
-/// The version of the protocol. Another one is refused by both sides.
+/// The version of the protocol. Both sides refuse any other.
 pub(crate) const VERSION: u32 = 3;
 
-/// A message has at most so many bytes: some thousand volumes with all their latencies.
+/// The most bytes of a message: some thousand volumes with all their latencies.
 pub(crate) const MOST_BYTES: usize = 8 << 20;
 
 /// The longest name of a volume or a gateway, in bytes.
 const LONGEST_NAME: usize = 255;
 
-/// A message is about at most so many volumes.
+/// The most volumes in a message.
 const MOST_VOLUMES: usize = 16_384;
 
-/// The most requests in a report or a grant, and the most of them in a second.
+/// The most requests in a report or a grant, and the most requests in a second.
 const MOST_REQUESTS: u64 = 1 << 40;
 
-/// The most bytes in a report, and in a second: sums over all volumes of all gateways stay far below 2^64.
+/// The most bytes in a report, and the most in a second. Sums over all volumes of all gateways stay far below
+/// 2^64.
 const MOST_BYTES_SEEN: u64 = 1 << 47;
 
-/// The longest control interval, latency and lease: a gateway that was asleep for a month is to be believed.
+/// The longest control interval, latency and lease. A gateway that was asleep for a month is still believed.
 const LONGEST: Span = Span::from_secs(366 * 24 * 3600);
 
-/// The most buckets of latencies: more than there are.
+/// The most buckets of latencies: more than a histogram has.
 const MOST_BUCKETS: usize = 2048;
 
-/// Something that a peer must not send: what it was.
+/// What a peer has sent and must not send.
 type Wrong = String;
 
-/// What the other side says when its version is not ours.
+/// The error if the other side has another version.
 pub(crate) fn other_version(who: &str, found: u32) -> String {
     format!("{who} speaks another version of the protocol: found {found}, accepted: {VERSION}")
 }
@@ -90,13 +91,13 @@ pub(crate) fn grants_to_wire(grants: &Grants) -> proto::FromController {
     }
 }
 
-/// The name that a gateway says it has, which is not checked yet, if it is one that can be printed.
+/// The name that a gateway gives, if it can be printed. Whether the gateway may use it is not checked here.
 pub(crate) fn gateway_name(hello: &proto::Hello) -> Result<String, Wrong> {
     name("gateway", &hello.gateway)?;
     Ok(hello.gateway.clone())
 }
 
-/// What a hello holds is not bounded here but by what the controller can have granted, which it knows best.
+/// The amounts of a hello are not bounded here: the controller knows best how much it can have granted.
 pub(crate) fn hello(hello: proto::Hello) -> Result<Hello, Wrong> {
     let held = |volume| {
         let VolumeGrant { volume, grant, fallback } = volume_grant(volume)?;
@@ -124,7 +125,7 @@ pub(crate) fn grants(grants: proto::FromController) -> Result<Grants, Wrong> {
     })
 }
 
-/// What is said of volumes, if it is of no more than there can be, and once of each.
+/// Reads the entries of volumes, if there are not too many and each volume comes once.
 fn each<F, T>(
     found: Vec<F>,
     read: impl Fn(F) -> Result<T, Wrong>,
@@ -237,7 +238,7 @@ fn volume_name(found: String) -> Result<String, Wrong> {
     name("volume", &found).map(|()| found)
 }
 
-/// Whether it is a name as configurations have them: it goes into logs, tables and metrics as it is.
+/// Whether this is a name that a configuration could have. It goes into logs, tables and metrics unchanged.
 fn name(of: &str, found: &str) -> Result<(), Wrong> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     match found.len() {

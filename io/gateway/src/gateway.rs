@@ -14,11 +14,11 @@ use weir_nbd::Exports;
 
 use crate::exports::{ExportTable, Place};
 use crate::front::Front;
+use crate::leased::LeasedPool;
 use crate::listen::Listener;
 use crate::loss::Estate;
 use crate::memory;
 use crate::opening::Opening;
-use crate::port::Port;
 use crate::shard::{Command, NewVolume, ShardHandle};
 use crate::sharing::Explanation;
 use crate::spec::{GatewaySpec, PoolSpec, VolumeSpec};
@@ -237,11 +237,11 @@ impl Gateway {
         StatusProbe { senders, front: Arc::clone(&self.front) }
     }
 
-    /// The way to the pool of this name, if a controller elsewhere decides about it.
-    pub fn port(&self, pool: &str) -> Option<Port> {
-        let is_port = matches!(self.spec.pools.get(pool)?.engine.control, weir_engine::Control::Port(_));
+    /// The way to the pool of this name, if it is leased.
+    pub fn leased_pool(&self, pool: &str) -> Option<LeasedPool> {
+        let is_leased = matches!(self.spec.pools.get(pool)?.engine.control, weir_engine::Control::Leased(_));
         let place = &self.places[pool];
-        is_port.then(|| Port::new(self.shards[place.shard].sender(), place.pool))
+        is_leased.then(|| LeasedPool::new(self.shards[place.shard].sender(), place.pool))
     }
 
     /// Stops: accepts nothing more, finishes what was accepted within `limits.shutdown_timeout`, answers what

@@ -20,6 +20,7 @@ mod connection;
 mod exports;
 mod front;
 mod gateway;
+mod leased;
 mod listen;
 mod loss;
 mod memory;
@@ -29,7 +30,6 @@ mod opening;
 mod output;
 mod pace;
 mod places;
-mod port;
 mod reply;
 mod shard;
 mod sharing;
@@ -41,9 +41,9 @@ mod unix_socket;
 
 pub use front::is_of_one_peer;
 pub use gateway::{Gateway, GatewayError, Recorders, Reload, ShardError, StatusProbe};
+pub use leased::{LeaseTerms, LeasedPool, Observations};
 pub use listen::{Address, ListenError, Listener};
 pub use newcomers::{Newcomers, Origin, Ticket};
-pub use port::{Observations, Port, PortTerms};
 pub use sharing::{
     AchievedStatus, DesiredStatus, Explanation, GrantStatus, IntervalStatus, PoolSharing, TargetStatus,
     VolumeSharing,

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_port_in_use_is_refused_by_name() {
+    async fn an_address_in_use_is_refused_by_name() {
         let first = Listener::bind(Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
         let error = Listener::bind(first.local_address()).unwrap_err().to_string();
         assert!(error.contains("127.0.0.1:") && error.contains("in use"), "{error}");

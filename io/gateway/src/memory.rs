@@ -14,7 +14,7 @@ use crate::spec::GatewaySpec;
 /// Whether the volume is promised something, and so owns memory that others cannot use up. A gateway does not
 /// learn what the controller of an array promises, so each volume of such a pool counts as promised.
 pub(crate) fn is_promised(control: &Control, volume: &VolumeConfig) -> bool {
-    volume.slo.is_some() || volume.objective.target.is_some() || matches!(control, Control::Port(_))
+    volume.slo.is_some() || volume.objective.target.is_some() || matches!(control, Control::Leased(_))
 }
 
 /// How many volumes are promised something.

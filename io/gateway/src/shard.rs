@@ -19,7 +19,6 @@
 //! | `turn` | the driver's turn: completions, dispatch, submission, replies |
 //! | `pieces` | long requests without data, a piece at a time |
 //! | `command` | what the gateway's handle asks of a shard |
-//! | `port` | pools that are one port of an array |
 //! | `token` | the names of requests at the reactor and the devices |
 //! | `thread` | starts the thread and its tasks |
 
@@ -39,7 +38,6 @@ mod memory;
 mod pieces;
 mod pool;
 mod pools;
-mod port;
 mod thread;
 mod token;
 mod turn;
@@ -47,7 +45,6 @@ mod turn;
 use clients::Clients;
 use driver::Driver;
 use memory::Memory;
-use pool::Pool;
 use pools::Pools;
 
 pub(crate) use command::{Command, NewConnection, NewVolume};

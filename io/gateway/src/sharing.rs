@@ -12,7 +12,8 @@ use weir_model::{Bandwidth, Iops, Objective, Target};
 /// How the requests that an array takes at a time are shared out.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PoolSharing {
-    /// How many all volumes may have at the device together; `None`: a controller elsewhere knows.
+    /// How many all volumes may have at the device together; `None`: the pool is leased, so its controller
+    /// knows.
     pub total_concurrency: Option<u32>,
     /// Whether that number was found by probing.
     pub is_probed: bool,

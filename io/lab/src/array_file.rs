@@ -1,4 +1,4 @@
-//! A simulated array as text: in an experiment's file, and as `[array.NAME]` of weir's configuration.
+//! A simulated array as text: `[array.NAME]` in an experiment's file and in weir's configuration.
 //!
 //! ```toml
 //! [array.fc60]
@@ -26,9 +26,9 @@
 //! port_overhead = "20us"
 //! ```
 //!
-//! It says less than [`ArrayOptions`] can: all units are alike, and so are all ports. That is what arrays are
-//! like whose load is to be understood; a text for all that can be built would be longer than the code that
-//! builds it.
+//! This text can say less than [`ArrayOptions`]: all units are alike, and so are all ports. The arrays that
+//! people ask about are like that. A text for every array that `ArrayOptions` can build would be longer than
+//! the code that builds it.
 
 mod member;
 mod quantities;
@@ -56,56 +56,56 @@ pub use quantities::{Rate, Size};
 pub struct ArraySpec {
     /// Disks of each logical unit.
     pub disks: u32,
-    /// What they are, if they have arms.
+    /// The model of each disk, if the disks have arms.
     pub disk: Option<DiskSpec>,
-    /// What they are, if they are of flash: the name of one.
+    /// The name of the model of each disk, if the disks are flash.
     pub ssd: Option<String>,
-    /// What they are, if they are stations.
+    /// The station that stands for each disk, if the disks are stations.
     pub station: Option<StationSpec>,
-    /// How data are put on them.
+    /// The RAID level: how a unit spreads data over its disks.
     pub raid: RaidSpec,
-    /// Bytes in a row on a disk; 16 KiB.
+    /// Bytes in a row on a disk; absent: 16 KiB.
     pub stripe_unit: Option<Text<Size>>,
-    /// Bytes of each unit; all.
+    /// Bytes of each unit; absent: all.
     pub size: Option<Text<Size>>,
-    /// Bytes of each disk that are used; all.
+    /// Bytes of each disk that are used; absent: all.
     pub disk_size: Option<Text<Size>>,
-    /// Bytes for writes that are not on disk; none.
+    /// Bytes of NVRAM, which holds writes that are not on disk yet; absent: none.
     pub nvram: Option<Text<Size>>,
-    /// The share of NVRAM from which as much as possible is destaged; 0.8.
+    /// The share of NVRAM above which the array destages as fast as it can; absent: 0.8.
     pub high_water: Option<f64>,
-    /// The share of NVRAM up to which nothing is destaged for lack of room; 0.6.
+    /// The share of NVRAM up to which the array destages nothing for lack of room; absent: 0.6.
     pub low_water: Option<f64>,
-    /// The age at which what was written is destaged; never.
+    /// The age at which the array destages a write; absent: never for its age.
     pub flush_after: Option<Text<Span>>,
-    /// Rows that are destaged at a time; four for each disk.
+    /// Rows that are destaged at a time; absent: four for each disk.
     pub destages: Option<NonZeroU32>,
-    /// Bytes for what was read; none.
+    /// Bytes of the read cache; absent: none.
     pub read_cache: Option<Text<Size>>,
-    /// Bytes that are read ahead of a sequential reader; none.
+    /// Bytes that the array reads ahead of a sequential reader; absent: none.
     pub prefetch: Option<Text<Size>>,
-    /// How long the controller looks at a command; no time.
+    /// The controller's own time for each command; absent: none.
     pub overhead: Option<Text<Span>>,
-    /// Bytes of a disk that are rebuilt in a second; 10 MB.
+    /// Bytes of a disk that are rebuilt in a second; absent: 10 MB.
     pub rebuild_rate: Option<Text<Rate>>,
-    /// Logical units; one.
+    /// Logical units; absent: one.
     pub units: Option<NonZeroU32>,
-    /// How they make one range; one after the other.
+    /// How the units make one range of bytes; absent: concatenated.
     pub layout: Option<LayoutSpec>,
-    /// Bytes of each unit in turn, if they are striped; 64 KiB.
+    /// Bytes of each unit in turn, if the units are striped; absent: 64 KiB.
     pub unit: Option<Text<Size>>,
-    /// Ports; one.
+    /// Ports; absent: one if there is a `port_bandwidth`.
     pub ports: Option<NonZeroU32>,
-    /// Bytes a second of a port, each way.
+    /// Bytes a second of a port in each direction; absent: the way to the array takes no time.
     pub port_bandwidth: Option<Text<Rate>>,
-    /// How long a command occupies a port besides its data; no time.
+    /// How long a command occupies a port in addition to its data; absent: no time.
     pub port_overhead: Option<Text<Span>>,
 }
 
-/// The most logical units, and ports.
+/// The most logical units, and the most ports.
 const MOST_UNITS: u32 = 1024;
 
-/// The most disks of all units together, and servers of a station.
+/// The most disks of all units together, and the most servers of a station.
 const MOST_DISKS: u32 = 16_384;
 
 /// How a logical unit puts data on its disks.
@@ -132,23 +132,23 @@ pub enum LayoutSpec {
     Striped,
 }
 
-/// Why an array that is written well is none.
+/// Why a well-formed text describes no array.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ArraySpecError {
-    /// A value that is not accepted, alone or beside the others.
+    /// A value that is not accepted, alone or together with the others.
     #[error("{key}: found {found}; accepted: {accepted}")]
     Value {
         /// The key.
         key: &'static str,
-        /// What stands there.
+        /// The value in the file.
         found: String,
-        /// What may stand there.
+        /// The values that would be accepted.
         accepted: String,
     },
     /// Values that make no array together.
     #[error("{key}: {cause}")]
     Array {
-        /// The key that has most to do with it.
+        /// The key that has most to do with the problem.
         key: &'static str,
         /// What was found, and what would be accepted.
         cause: ArrayError,
@@ -156,11 +156,11 @@ pub enum ArraySpecError {
 }
 
 impl ArraySpec {
-    /// The array that is described.
+    /// The array that the text describes.
     ///
     /// # Errors
-    /// If a disk of that name is unknown, parts do not go together, or there are more of them than any array
-    /// has.
+    /// If no disk has the given name, if the parts do not go together, or if there are more parts than the
+    /// limits above allow.
     pub fn options(&self) -> Result<ArrayOptions, ArraySpecError> {
         self.check_counts()?;
         let units = self.units.map_or(1, NonZeroU32::get) as usize;
@@ -175,8 +175,8 @@ impl ArraySpec {
         }
     }
 
-    /// Each part takes memory, here and when it is simulated, so that no slip in a number may take all there
-    /// is.
+    /// Limits the number of parts. Each part takes memory, both here and in the simulation, so a mistyped
+    /// number could take all the memory there is.
     fn check_counts(&self) -> Result<(), ArraySpecError> {
         let (units, ports) = (self.units.map_or(1, NonZeroU32::get), self.ports.map_or(1, NonZeroU32::get));
         let servers = self.station.as_ref().map_or(0, |station| station.servers.get());
@@ -289,8 +289,8 @@ impl ArraySpec {
     }
 }
 
-/// What a disk of the papers' time reads or writes in half of its time: a rebuild that takes half an hour for
-/// 18 GB.
+/// Half of what a disk of the papers' time reads or writes in a second. With it, a disk of 18 GB is rebuilt
+/// in half an hour.
 const DEFAULT_REBUILD_RATE: Bandwidth = Bandwidth::new(10_000_000).expect("above zero");
 
 fn bytes(text: Option<Text<Size>>) -> Option<u64> {

@@ -1,9 +1,11 @@
-//! The last stage: figures against what must be found.
+//! The last stage: compares the figures with the bounds that the experiment sets.
 //!
-//! Every figure has an expectation and every expectation a figure, or the experiment itself is wrong: a
-//! figure that nobody looks at, or a bound that is never tested, is a claim that looks as if it were checked.
-//! What the paper only reports has an expectation without a bound. A claim holds if it does with every seed:
-//! a median would hide the seed with which it does not.
+//! Every figure needs an expectation, and every expectation a figure; otherwise the experiment itself is
+//! wrong. A figure that nobody looks at, or a bound that is never tested, would look as if it were checked. A
+//! value that the paper only reports has an expectation without a bound.
+//!
+//! A claim holds only if it holds with every seed. A median over the seeds would hide the seed with which it
+//! fails.
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
@@ -17,28 +19,28 @@ use crate::study::{Figure, Figures};
 pub struct Checked {
     /// The experiment.
     pub experiment: String,
-    /// With which seeds.
+    /// The seeds.
     pub seeds: Vec<u64>,
     /// The figures, in the order of the experiment's file.
     pub figures: Vec<CheckedFigure>,
 }
 
-/// A figure over all seeds, against what must be found.
+/// A figure over all seeds, compared with its bounds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CheckedFigure {
     /// Its name.
     pub name: String,
     /// The value with each seed.
     pub values: Vec<Option<f64>>,
-    /// The least and the greatest that hold; neither, if nothing must.
+    /// The least value that holds; `None` if there is no lower bound.
     pub at_least: Option<f64>,
-    /// See above.
+    /// The greatest value that holds; `None` if there is no upper bound.
     pub at_most: Option<f64>,
-    /// With which seeds it does not hold.
+    /// The seeds with which the figure does not hold.
     pub fails: Vec<u64>,
 }
 
-/// Compares, and writes `verdict.json`.
+/// Compares all figures with their bounds, and writes `verdict.json`.
 ///
 /// # Errors
 /// If a figure has no expectation, or an expectation no figure.
@@ -90,19 +92,19 @@ impl Expectation {
 }
 
 impl Checked {
-    /// Whether everything that must hold does, with every seed.
+    /// Whether every bound holds with every seed.
     pub fn holds(&self) -> bool {
         !self.seeds.is_empty() && self.figures.iter().all(|figure| figure.fails.is_empty())
     }
 }
 
 impl CheckedFigure {
-    /// Whether anything must hold.
+    /// Whether the figure has a bound at all.
     pub const fn is_bounded(&self) -> bool {
         self.at_least.is_some() || self.at_most.is_some()
     }
 
-    /// The value in the middle, if every seed has one.
+    /// The median over the seeds; `None` if a seed has no value.
     pub fn median(&self) -> Option<f64> {
         let mut values: Vec<f64> = self.values.iter().copied().collect::<Option<_>>()?;
         values.sort_by(f64::total_cmp);
@@ -114,7 +116,7 @@ impl CheckedFigure {
         }
     }
 
-    /// The least and the greatest value, if there is any.
+    /// The least and the greatest value; `None` if no seed has a value.
     pub fn range(&self) -> Option<(f64, f64)> {
         let values = || self.values.iter().copied().flatten();
         Some((values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?))

@@ -1,9 +1,9 @@
-//! Which figures each claim needs: a function for each, by the id of its experiment.
+//! The figures that each claim needs: one function for each claim, found by the id of its experiment.
 
 use crate::study::{Figure, Records};
 use crate::{facade, maestro};
 
-/// What a claim computes.
+/// The function that computes the figures of a claim.
 pub(crate) type Claim = fn(&Records) -> Vec<Figure>;
 
 /// The claim of this id.

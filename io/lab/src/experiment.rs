@@ -1,12 +1,13 @@
-//! An experiment as its file says it: a claim of a paper, the set-up that shows it, and what must hold.
+//! An experiment as its file describes it: a claim of a paper, the set-up that shows the claim, and the
+//! bounds that must hold.
 //!
-//! A claim that is reproduced by a program cannot be read without the program. So the set-up and the paper's
-//! numbers are data, in a file that a reader of the paper understands; only what is to be computed from what
-//! was recorded is code, one file for each claim (`facade/`, `maestro/`). Units are text, as in a gateway's
+//! The set-up and the paper's numbers are data, in a file that a reader of the paper understands. If a
+//! program held them, nobody could read the claim without reading the program. Only the computation from the
+//! records is code, one file for each claim (`facade/`, `maestro/`). Units are text, as in a gateway's
 //! configuration.
 //!
-//! A run can be repeated with one value changed ([`SweepSpec`]): the file is read again with that value in
-//! its place, so that everything in it can be varied without a word for it here.
+//! A run can be repeated with one value changed ([`SweepSpec`]). The program then reads the file again with
+//! that value in its place. So every value of the file can be varied, and no code here is needed for it.
 
 mod error;
 mod library;
@@ -37,39 +38,40 @@ pub use volume::{ChangeSpec, PhaseSpec, PointSpec, SloSpec, StepsSpec, TraceSpec
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// What it is called; also its file's name, and which figures are computed.
+    /// The name of the experiment, also of its file. It selects the function that computes the figures.
     pub id: String,
-    /// Where the claim stands.
+    /// Where the paper makes the claim.
     pub paper: PaperSpec,
-    /// The claim, in a sentence.
+    /// The claim, in words.
     pub claim: String,
-    /// What must hold for it to be reproduced, in a sentence; [`Experiment::expect`] is the same in numbers.
+    /// What must hold for the claim to be reproduced, in words; [`Experiment::expect`] is the same in
+    /// numbers.
     pub must: String,
-    /// In what the set-up differs from the paper's, or what the paper leaves open, a sentence each.
+    /// How the set-up differs from the paper's, and what the paper leaves open: a text for each.
     #[serde(default)]
     pub deviations: Vec<String>,
-    /// How the pool is treated where a run is controlled.
+    /// The settings of the law in runs with control.
     #[serde(default)]
     pub engine: EngineSpec,
     /// The arrays, by name.
     pub array: BTreeMap<String, ArraySpec>,
-    /// Latency against rate, measured before the runs.
+    /// Curves of latency against rate, measured before the runs.
     #[serde(default)]
     pub curve: BTreeMap<String, CurveSpec>,
     /// The volumes and their loads, by name.
     pub volume: BTreeMap<String, VolumeSpec>,
-    /// What is run, by name.
+    /// The runs, by name.
     pub run: BTreeMap<String, RunSpec>,
-    /// What is drawn.
+    /// The figure to draw.
     pub plot: PlotSpec,
     /// What the paper found, and what must be found here.
     pub expect: Vec<Expectation>,
-    /// The file as it was written.
+    /// The text of the file.
     #[serde(skip)]
     pub text: String,
 }
 
-/// Where a claim stands.
+/// Where a paper makes a claim.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperSpec {
@@ -81,28 +83,29 @@ pub struct PaperSpec {
     pub figure: String,
 }
 
-/// How a pool is treated: the values of the law where they are not its defaults, which are the paper's.
+/// The settings of a law. A setting that is absent has the law's default.
 #[derive(Clone, PartialEq, Default, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineSpec {
     /// The control period.
     pub period: Option<Text<Span>>,
-    /// By what share a queue depth grows that was felt and did no harm.
+    /// By what share the queue depth grows after a period in which the device's queue reached it without
+    /// harm.
     pub growth: Option<f64>,
-    /// The queue depth at first.
+    /// The queue depth at the start.
     pub initial_depth: Option<u32>,
-    /// The share of the array's time that requests without a target get where others keep it full, from 0 to
-    /// 0.5.
+    /// The share of the array's time that requests without a target get while requests with a target keep the
+    /// array full; from 0 to 0.5.
     pub background_share: Option<f64>,
     /// How many requests may be at the array at a time, under Maestro's law.
     pub total_concurrency: Option<NonZeroU32>,
     /// How often Maestro's law decides.
     pub control_interval: Option<Text<Span>>,
-    /// The window over which means are taken, with control and without.
+    /// The length of an SLO window, over which means are taken; the same with control and without.
     pub slo_window: Option<Text<Span>>,
 }
 
-/// Latency against rate on an array of one's own, without control.
+/// Latency against rate on an array that serves only this load, without control.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CurveSpec {
@@ -110,9 +113,9 @@ pub struct CurveSpec {
     pub array: String,
     /// The rates, rising.
     pub rates: Vec<Text<Iops>>,
-    /// How long each is measured.
+    /// How long each rate is measured.
     pub each: Text<Span>,
-    /// How long before that each is applied.
+    /// How long each rate is applied before it is measured.
     pub warm_up: Text<Span>,
     /// The share of reads.
     pub reads: f64,
@@ -124,22 +127,22 @@ pub struct CurveSpec {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
-    /// What it is, in a few words, for the head of its column in a figure.
+    /// A few words about the run, for the head of its column in a figure.
     pub says: String,
     /// The law.
     pub control: ControlSpec,
     /// The array.
     pub array: String,
-    /// The volumes; all of them, if it does not say.
+    /// The volumes; absent: all of them.
     pub volumes: Option<Vec<String>>,
-    /// How long it lasts.
+    /// How long the run lasts.
     pub duration: Text<Span>,
-    /// What is left out at its beginning.
+    /// The time at the beginning of the run that is left out of the figures.
     pub warm_up: Text<Span>,
-    /// Disks that fail.
+    /// Disks that fail during the run.
     #[serde(default)]
     pub failures: Vec<FailureSpec>,
-    /// With which values it is repeated.
+    /// The key and the values with which the run is repeated.
     pub sweep: Option<SweepSpec>,
 }
 
@@ -147,11 +150,11 @@ pub struct RunSpec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ControlSpec {
-    /// None.
+    /// No law.
     None,
-    /// Façade's.
+    /// Façade's law.
     Facade,
-    /// Maestro's.
+    /// Maestro's law.
     Maestro,
 }
 
@@ -159,15 +162,15 @@ pub enum ControlSpec {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailureSpec {
-    /// When.
+    /// When the disk fails.
     pub at: Text<Span>,
-    /// Of which logical unit, from zero.
+    /// Its logical unit, from zero.
     pub unit: usize,
-    /// Which disk, from zero.
+    /// The disk within that unit, from zero.
     pub disk: usize,
 }
 
-/// One key of the file, and the values that it has in turn.
+/// One key of the file, and the values that it takes one after the other.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SweepSpec {
@@ -177,20 +180,20 @@ pub struct SweepSpec {
     pub values: Vec<toml::Value>,
 }
 
-/// What is drawn.
+/// The figure to draw.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlotSpec {
     /// The kind of figure.
     pub kind: PlotKind,
-    /// The runs, side by side; of a sweep, by the name of the run.
+    /// The runs, side by side. A sweep stands here with the name of its run.
     pub runs: Vec<String>,
-    /// The volumes; all of them, if it does not say.
+    /// The volumes; absent: all of them.
     pub volumes: Option<Vec<String>>,
     /// Whether latency is drawn on a logarithmic axis.
     #[serde(default)]
     pub log_latency: bool,
-    /// How much time is drawn, from the end of the warm-up on; all of it, if it does not say.
+    /// How much time is drawn, from the end of the warm-up on; absent: all of it.
     pub until: Option<Text<Span>>,
 }
 
@@ -206,34 +209,35 @@ pub enum PlotKind {
     Sweep,
     /// Normalised performance and allocation over time, a column for each run.
     Performance,
-    /// The share of each port in what is allotted, over time, a column for each run.
+    /// The share of each port in the sum of all bounds, over time, a column for each run.
     Ports,
-    /// The share of the intervals with at most a latency, and with at most a throughput, a line for each run.
+    /// The share of the intervals with at most a given latency, or at most a given throughput; a line for
+    /// each run.
     Cdf,
 }
 
-/// What the paper found, and what must be found here.
+/// What the paper found, and the bounds that a figure must keep here.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
     /// The figure's name.
     pub figure: String,
-    /// What it says, in words.
+    /// The meaning of the figure, in words.
     pub says: String,
     /// What the paper found, in words and with its unit.
     pub paper: String,
     /// The unit of the figure and of the bounds.
     pub unit: String,
-    /// The least that must be found.
+    /// The least value that holds.
     pub at_least: Option<f64>,
-    /// The most.
+    /// The greatest value that holds.
     pub at_most: Option<f64>,
-    /// Both.
+    /// The least and the greatest value that hold.
     pub between: Option<[f64; 2]>,
 }
 
 impl EngineSpec {
-    /// The depth at first, if the file says one.
+    /// The queue depth at the start, if the file sets one.
     pub fn initial_depth(&self) -> Option<QueueDepth> {
         self.initial_depth.map(QueueDepth::new)
     }

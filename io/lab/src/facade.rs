@@ -1,6 +1,6 @@
-//! The claims of Façade (Lumb, Merchant, Alvarez 2003, §4): which figures each needs, one file for each.
+//! The claims of Façade (Lumb, Merchant, Alvarez 2003, §4): the figures that each needs, one file for each.
 //!
-//! What runs, how long and with which loads is in the experiments' files; what a word means in `study.rs`.
+//! The experiments' files say what runs, how long and with which loads. `study.rs` defines the words.
 
 mod failure;
 mod isolation_1;

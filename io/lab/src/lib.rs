@@ -1,7 +1,7 @@
 //! Experiments, from a readable file to a figure and a verdict; and recorded loads, read from files.
 //!
-//! An experiment goes through four stages, each of which works from the files that the one before left:
-//! [`run`] -> [`study`] -> [`plot`] -> [`check`]; [`report`] puts all experiments on one page.
+//! An experiment goes through four stages, [`run`] -> [`study`] -> [`plot`] -> [`check`]. Each stage works
+//! from the files that the stage before it left. [`report`] puts all experiments on one page.
 
 mod array_file;
 pub mod check;

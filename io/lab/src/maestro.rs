@@ -1,9 +1,10 @@
 //! The claims of Maestro (Merchant, Uysal, Padala, Zhu, Singhal, Shin 2011, §5) and of the paper before it
-//! (Padala, Merchant and others, "Performance differentiation for multi-port arrays", §3): which figures each
-//! needs.
+//! (Padala, Merchant and others, "Performance differentiation for multi-port arrays", §3): the figures that
+//! each needs.
 //!
-//! What runs, how long and with which loads is in the experiments' files; what a word means in
-//! `study/application.rs`. When something changes in a run is said in the file and here: it is the paper's.
+//! The experiments' files say what runs, how long and with which loads. `study/application.rs` defines the
+//! words. The instants at which something changes in a run stand both in the file and here; they are the
+//! paper's.
 
 mod bursts;
 mod differentiation;
@@ -35,11 +36,11 @@ pub(crate) const CLAIMS: [(&str, Claim); 12] = [
     ("multiport-priority", priority::study),
 ];
 
-/// How long the law may take to find a new balance, in seconds: 30 control intervals, of which the step limit
-/// takes 20 to move everything from one application to another.
+/// How long the law may take to find a new balance, in seconds: 30 control intervals. The step limit needs 20
+/// of them to move everything from one application to another.
 const SETTLING: f64 = 60.0;
 
-/// A volume in a run, seen through all of its ports.
+/// A volume in a run, with all of its ports as one.
 fn application<'r>(records: &'r Records, run: &str, volume: &str) -> Option<Application<'r>> {
     Application::of(records.runs.get(run)?, volume)
 }

@@ -1,7 +1,8 @@
 //! The third stage: the figure of each experiment, as SVG and as PNG, from the records of one seed.
 //!
-//! What is drawn is collected first ([`Drawing`]) and painted then, so that the kinds of figures know nothing
-//! of pixels and the painting nothing of experiments. Every figure has the run without control in it.
+//! A module for each kind of figure first collects what is to be drawn ([`Drawing`]); `paint` then paints it.
+//! So the kinds of figures know nothing of pixels, and the painting knows nothing of experiments. Every
+//! figure includes the run without control.
 
 mod cdf;
 mod paint;
@@ -32,7 +33,7 @@ struct Key {
     stroke: Stroke,
 }
 
-/// How a line looks: a colour of the palette by its number, whole or dashed.
+/// The look of a line: a colour of the palette by its number, solid or dashed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Stroke {
     colour: usize,
@@ -61,11 +62,11 @@ struct Line {
     stroke: Stroke,
     /// Whether each point is marked.
     marked: bool,
-    /// Pieces with a gap between one and the next.
+    /// Pieces of the line, with a gap between one and the next.
     pieces: Vec<Vec<(f64, f64)>>,
 }
 
-/// Draws the figure of an experiment with the records of a seed: `<id>.svg`, `<id>.png`. The answer is the
+/// Draws the figure of an experiment with the records of a seed into `<id>.svg` and `<id>.png`. Returns the
 /// SVG.
 ///
 /// # Errors
@@ -95,7 +96,7 @@ fn drawn_volumes(experiment: &Experiment) -> Vec<(usize, &str)> {
     names.filter(|(_, name)| wanted(name)).collect()
 }
 
-/// The points of windows over the time since `from_us`, a new piece wherever there is no value.
+/// The points of windows over the time since `from_us`. A new piece begins after each window without a value.
 fn pieces<'r>(
     windows: impl Iterator<Item = &'r Window>,
     from_us: u64,
@@ -104,7 +105,7 @@ fn pieces<'r>(
     joined(windows.map(|window| (seconds(window.end_us - from_us), value(window))))
 }
 
-/// Points, a new piece wherever there is no value.
+/// The points, in pieces. A new piece begins after each point without a value.
 fn joined(points: impl Iterator<Item = (f64, Option<f64>)>) -> Vec<Vec<(f64, f64)>> {
     let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
     let mut joined = false;
@@ -120,8 +121,8 @@ fn joined(points: impl Iterator<Item = (f64, Option<f64>)>) -> Vec<Vec<(f64, f64
 }
 
 impl Axis {
-    /// From zero, or on a logarithmic axis from the decade of the least, to a little above the greatest
-    /// value.
+    /// An axis to a little above the greatest value. It begins at zero, or, if logarithmic, at the decade of
+    /// the least value.
     fn around(label: &str, log: bool, lines: &[&Line]) -> Self {
         let values = || lines.iter().flat_map(|line| line.pieces.iter().flatten()).map(|(_, value)| *value);
         let most = values().fold(0.0, f64::max);

@@ -1,13 +1,12 @@
-//! Recorded loads, replayed in simulated time; and what a replay shows, in whatever time it ran.
+//! Recorded loads, replayed in simulated time; and the outcome of a replay, in real or in simulated time.
 //!
-//! A replay in real time and one in simulated time are to be held against each other. So both get the very
-//! same requests, made here: at their times divided by a speed, and [`fold`]ed into the volume; and both come
-//! to an [`Outcome`]. What remains different is what is to be compared: threads, sockets and a clock on the
-//! one side, and nothing but the engine and the array on the other.
+//! People compare a replay in real time with one in simulated time. So both get the very same requests, made
+//! here: their times divided by a speed, and their offsets [`fold`]ed into the volume. Both give an
+//! [`Outcome`]. The differences that remain are the ones to compare: threads, sockets and a clock on the one
+//! side, only the engine and the array on the other.
 //!
-//! A trace is read twice. The first time ([`Recording::survey`]) finds out how long it is and what is wrong
-//! with it, so that the error in its last line does not come after an hour of replaying, and time left is
-//! known.
+//! A trace is read twice. The first reading ([`Recording::survey`]) finds its length and its errors. So an
+//! error in the last line does not come after an hour of replaying, and the remaining time is known.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,11 +19,11 @@ use weir_sim::{Observer, Scenario, Trace, TraceRequest, Utilisation, Violation, 
 
 use crate::trace::{self, Account, Format, Remarks, TraceError, TraceReader};
 
-/// The longest request that is made of a recorded one: what NBD servers take unless they say otherwise (NBD
-/// protocol, "Block sizes").
+/// The longest request that is made of a recorded one. It is what NBD servers take unless they say otherwise
+/// (NBD protocol, "Block sizes").
 const MAX_LENGTH: u32 = 32 << 20;
 
-/// How long to wait at the end for what is outstanding.
+/// How long to wait at the end for outstanding requests.
 pub const DRAIN: Span = Span::from_secs(10);
 
 /// Significant decimal digits of a latency.
@@ -35,77 +34,76 @@ const DIGITS: u8 = 3;
 pub struct Recording {
     /// The file.
     pub path: PathBuf,
-    /// How it is written; `None`: to be found out.
+    /// The format; `None`: the first lines decide.
     pub format: Option<Format>,
     /// Whether broken lines are counted and passed over.
     pub skip_broken: bool,
-    /// By what times are divided; above zero.
+    /// The number by which times are divided; above zero.
     pub speed: f64,
-    /// Replay time at which it ends; `None`: with the trace.
+    /// How much replay time to replay; `None`: to the end of the trace.
     pub duration: Option<Span>,
 }
 
-/// What a recording holds.
+/// What the first reading of a recording finds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Survey {
-    /// How the trace is written.
+    /// The format of the trace.
     pub format: Format,
     /// How many requests are replayed.
     pub requests: u64,
     /// How long the replay takes: until just after the last request, or the duration that was given.
     pub duration: Span,
-    /// What was put up with in the part of the trace that is replayed.
+    /// What the reader tolerated in the part of the trace that is replayed.
     pub remarks: Remarks,
 }
 
-/// What a replay showed for one volume.
+/// The outcome of a replay for one volume.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Requests whose time came.
     pub offered: u64,
     /// Requests answered with an error.
     pub errors: u64,
-    /// Requests that were not answered, or not even sent, when waiting for them was over.
+    /// Requests without an answer when the wait at the end was over, including requests that were never sent.
     pub unanswered: u64,
-    /// Requests that were sent late, because who replays them could not keep up; none in simulated time.
+    /// Requests that were sent late, because the replaying machine could not keep up; none in simulated time.
     pub late: u64,
-    /// By how much at most.
+    /// The longest such delay.
     pub late_max: Span,
     /// From the start to the end, or to the last answer if that came later.
     pub elapsed: Span,
-    /// How long reads took, from their time on, in nanoseconds.
+    /// The latencies of reads in nanoseconds, each from the request's time in the replay on.
     pub read_ns: Histogram<u64>,
-    /// The same of the writes.
+    /// The latencies of writes in the same way.
     pub write_ns: Histogram<u64>,
-    /// How long requests were held back before they were sent to the array, all together; known in simulated
-    /// time only.
-    pub queued_time: Span,
-    /// How long they were at the array, all together; known in simulated time only.
-    pub device_time: Span,
-    /// How busy the array was, with all of its volumes, until the last of them had its last answer; known in
+    /// The sum of the times that requests were held back before they were sent to the array. Known in
     /// simulated time only.
+    pub queued_time: Span,
+    /// The sum of the times that requests were at the array. Known in simulated time only.
+    pub device_time: Span,
+    /// How busy the array was, with all of its volumes, until the last answer. Known in simulated time only.
     pub utilisation: Utilisation,
-    /// How the SLO windows of the volume were judged.
+    /// The verdicts on the volume's SLO windows.
     pub windows: Windows,
 }
 
-/// How the SLO windows of a volume were judged. Windows in which there was nothing to judge are not counted.
+/// The verdicts on the SLO windows of a volume. Windows in which there was nothing to judge are not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Windows {
-    /// The mean latency was at most what was promised.
+    /// Windows whose mean latency was at most the promised one.
     pub met: u64,
-    /// It was above.
+    /// Windows whose mean latency was above the promised one.
     pub missed: u64,
-    /// More was offered than the SLO covers.
+    /// Windows in which the clients offered more than the SLO covers.
     pub out_of_contract: u64,
 }
 
 impl Recording {
-    /// Reads all of it that is to be replayed. `on_progress` is told how many bytes of the file were read,
-    /// now and then.
+    /// Reads the part of the trace that is to be replayed. Now and then it tells `on_progress` how many bytes
+    /// of the file it has read.
     ///
     /// # Errors
-    /// If it is no trace, or a line of it is broken.
+    /// If the file is no trace, or a line of it is broken.
     pub fn survey(&self, mut on_progress: impl FnMut(u64)) -> Result<Survey, TraceError> {
         let (reader, account) = self.open()?;
         let format = reader.format();
@@ -126,12 +124,12 @@ impl Recording {
         Ok(Survey { format, requests, duration, remarks: account.remarks() })
     }
 
-    /// The requests as a volume of `size` bytes gets them: at their times in the replay, folded into the
-    /// volume. If the trace cannot be read to its end, they end before it, and the account says why
+    /// The requests for a volume of `size` bytes: at their times in the replay, folded into the volume. If
+    /// the trace cannot be read to its end, the requests end there, and the account says why
     /// ([`Remarks::failure`]).
     ///
     /// # Errors
-    /// If it is no trace.
+    /// If the file is no trace.
     pub fn requests(&self, size: u64) -> Result<(Trace, Account), TraceError> {
         let (reader, account) = self.open()?;
         let this = self.clone();
@@ -157,8 +155,9 @@ impl Recording {
     }
 }
 
-/// A request of a recorded device, on a volume of `size` bytes: the offset modulo the size, which keeps
-/// neighbours neighbours and alignment as it is; and what reaches over the end is cut off there.
+/// Moves a request of the recorded device onto a volume of `size` bytes. The new offset is the old one modulo
+/// the size: neighbours stay neighbours, and alignment stays as it is. The part of a request beyond the
+/// volume's end is cut off.
 ///
 /// # Panics
 /// If `size` is zero.
@@ -168,8 +167,8 @@ pub fn fold(request: TraceRequest, size: u64) -> TraceRequest {
     TraceRequest { offset, length: request.length.min(room).min(MAX_LENGTH), ..request }
 }
 
-/// Runs a pool whose volumes in the places given are loaded by traces that are over after `duration`. An
-/// outcome for each volume of the scenario, whose own duration does not matter.
+/// Runs a pool, in which the volumes in the given places replay traces that are over after `duration`.
+/// Returns an outcome for each volume of the scenario. The scenario's own duration does not matter.
 ///
 /// # Errors
 /// If something happens that must not happen in any run.
@@ -208,7 +207,7 @@ impl Outcome {
         self.read_ns.len() + self.write_ns.len()
     }
 
-    /// The same a second.
+    /// Requests answered without an error, a second.
     pub fn rate_iops(&self) -> f64 {
         per_second(self.completed(), self.elapsed)
     }
@@ -221,7 +220,7 @@ impl Outcome {
     /// Latencies of reads and writes together, in nanoseconds.
     ///
     /// # Panics
-    /// Never: a histogram that grows by itself takes any other.
+    /// Never: a histogram that grows by itself can take in any other.
     pub fn both_ns(&self) -> Histogram<u64> {
         let mut both = self.read_ns.clone();
         both.add(&self.write_ns).expect("a histogram that grows by itself takes any other");
@@ -230,7 +229,8 @@ impl Outcome {
 }
 
 impl Windows {
-    /// The share of the windows with a promise in which it was kept, 0 to 1; `None` if there were none.
+    /// The share of the windows with a promise in which the volume's promise was kept, 0 to 1; `None` if
+    /// there were none.
     #[allow(clippy::cast_precision_loss)] // exact up to 2^53 windows
     pub fn attainment(&self) -> Option<f64> {
         let judged = self.met + self.missed;
@@ -243,7 +243,7 @@ fn per_second(count: u64, elapsed: Span) -> f64 {
     if elapsed.is_zero() { 0.0 } else { count as f64 / elapsed.as_secs_f64() }
 }
 
-/// What is collected in a run.
+/// What a run collects.
 struct Tallies {
     volumes: Vec<Tally>,
 }

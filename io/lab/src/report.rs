@@ -1,7 +1,7 @@
 //! All experiments on one page: what each paper claims, what was found, and the figure.
 //!
-//! The page is a single file with nothing in it that is fetched from elsewhere, so that it can be kept with
-//! the results and read in ten years.
+//! The page is a single file that fetches nothing from elsewhere. So it can be kept with the results, and
+//! read in ten years.
 
 mod page;
 
@@ -13,12 +13,12 @@ use crate::plot::plot;
 use crate::run::{Store, missing_trace};
 use crate::study::{Records, study};
 
-/// What came of an experiment.
+/// The outcome of an experiment.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
     /// It was run, studied, drawn and checked.
     Done {
-        /// Its figures against what must be found.
+        /// Its figures, compared with their bounds.
         checked: Checked,
         /// Its figure, as SVG.
         svg: String,
@@ -51,8 +51,8 @@ pub fn evaluate(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow
     Ok(Outcome::Done { checked, svg, commit })
 }
 
-/// Makes the page of all experiments from what is in the folder of results: `report.html`, whose path is the
-/// answer.
+/// Makes the page of all experiments, `report.html`, from the folder of results. Returns the path of the
+/// page.
 ///
 /// # Errors
 /// If a record that should be there is not, or the page cannot be written.

@@ -1,12 +1,12 @@
 //! The first stage: runs experiments, and writes down what happened.
 //!
-//! A run is a job of its own, on as many threads as are asked for; its record is a file that depends on
-//! nothing but the program, the experiment, the seed and the run, so that neither the number of threads nor
-//! their order can be seen in it. A record that is there already, of the same configuration and made by the
-//! same program, is not made again. The alternative, to trust any file with the right name, gives an old
-//! program's results under a new one's name.
+//! Each run is a job of its own. Several threads work on the jobs. The record of a run depends only on the
+//! program, the experiment, the seed and the run. Neither the number of threads nor their order shows in it.
 //!
-//! Curves are measured before the runs: a run's promise may come from one.
+//! A record is not made again if it is there already, from the same configuration and the same program. To
+//! trust any file with the right name would show an old program's results under a new program's name.
+//!
+//! Curves are measured before the runs, because the promise of a run may come from a curve.
 
 mod build;
 mod curve;
@@ -33,24 +33,24 @@ pub use store::Store;
 pub struct Plan<'a> {
     /// The experiments.
     pub experiments: Vec<&'a Experiment>,
-    /// With which seeds.
+    /// The seeds.
     pub seeds: Vec<u64>,
-    /// On how many threads.
+    /// The number of threads.
     pub jobs: usize,
 }
 
 /// A job that is done.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// How many are.
+    /// How many jobs are done.
     pub done: usize,
-    /// Of how many.
+    /// How many jobs there are.
     pub all: usize,
-    /// What it was, such as `facade-slo, seed 1, facade`.
+    /// The job, such as `facade-slo, seed 1, facade`.
     pub what: String,
 }
 
-/// What is run by a thread at a time.
+/// The work that a thread takes at a time.
 struct Job<'a> {
     experiment: &'a Experiment,
     seed: u64,
@@ -62,11 +62,11 @@ enum What<'a> {
     Run(&'a NamedRun),
 }
 
-/// Makes every record of the plan that is not there.
+/// Makes every record of the plan that is not there yet.
 ///
 /// # Errors
-/// The first thing that goes wrong: a configuration that does not fit together, a trace that cannot be read,
-/// a file that cannot be written.
+/// The first problem: a configuration that does not fit together, a trace that cannot be read, or a file that
+/// cannot be written.
 pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync)) -> anyhow::Result<()> {
     let runnable: Vec<_> =
         plan.experiments.iter().copied().filter(|experiment| missing_trace(experiment).is_none()).collect();
@@ -93,14 +93,14 @@ pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync))
     on_threads(plan.jobs, &rest, &work)
 }
 
-/// The first recorded load of the experiment that is not on this machine.
+/// The path of the first recorded load of the experiment that is not on this machine.
 pub fn missing_trace(experiment: &Experiment) -> Option<String> {
     let traces = experiment.volume.values().filter_map(|volume| volume.trace.as_ref());
     let mut paths = traces.map(|trace| paced::find(&trace.file));
     paths.find(|path| !path.exists()).map(|path| path.display().to_string())
 }
 
-/// Works on all jobs; after the first that fails, no further one is begun.
+/// Works on all jobs. After the first that fails, no thread begins another.
 fn on_threads<J: Sync>(
     threads: usize,
     jobs: &[J],
@@ -162,10 +162,10 @@ impl std::fmt::Display for Job<'_> {
     }
 }
 
-/// The curves of an experiment as they were measured with this seed.
+/// The curves of an experiment that were measured with this seed.
 ///
 /// # Errors
-/// If one is not there.
+/// If one of them is missing.
 pub fn read_curves(
     experiment: &Experiment,
     seed: u64,

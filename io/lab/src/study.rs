@@ -1,18 +1,19 @@
-//! The second stage: from records to figures. What a word such as "attainment" means is said here, once for
-//! all claims; which figures a claim needs is said by the claim (`facade/`, `maestro/`).
+//! The second stage: computes figures from records. This page defines the words for all claims; each claim
+//! says which figures it needs (`facade/`, `maestro/`).
 //!
 //! - A window is **active** if at least [`ACTIVE`] requests were answered in it, or some wait at its end.
-//! - **Attainment** is the share of active windows whose mean latency was at most their target, among those
-//!   that had one. A window after more was offered than the SLO covers has none; what that hides is said by
-//!   [`View::out_of_contract`].
-//! - An **on-window** is one in which the volume's clients sent anything; a **burst** is a row of them.
-//! - **Work conservation** is what was answered of what is answered without control.
-//! - **Isolation** of a window is what was answered of what was offered, at most all.
+//! - **Attainment** is the share of active windows whose mean latency was at most their target, among the
+//!   windows with a target. A window has no target after the clients offered more than the SLO covers;
+//!   [`View::out_of_contract`] counts these windows.
+//! - An **on-window** is a window in which the volume's clients sent anything. A **burst** is a row of
+//!   on-windows.
+//! - **Work conservation** is the number of answers with control, as a share of the answers without control.
+//! - The **isolation** of a window is the number of answers as a share of the requests offered, at most 1.
 //!
-//! What is said of applications under Maestro's law, `y` above all, is in [`application`].
+//! [`application`] defines the words for applications under Maestro's law, above all `y`.
 //!
-//! A figure is a number with a name and a unit. One that cannot be computed has no value, and holds for
-//! nothing.
+//! A figure is a number with a name and a unit. A figure that cannot be computed has no value, and does not
+//! hold.
 
 pub mod application;
 
@@ -25,24 +26,24 @@ use crate::claims;
 use crate::experiment::Experiment;
 use crate::run::{Curve, Record, Store, Verdict, Window, read_curves};
 
-/// From how many answers on a mean says something.
+/// The least number of answers for which a mean says something.
 pub const ACTIVE: u64 = 20;
 
-/// What one seed's runs of an experiment left.
+/// The records of one seed's runs of an experiment.
 #[derive(Clone, Debug)]
 pub struct Records {
     /// The seed.
     pub seed: u64,
-    /// By the names of the runs; `run@value` for those of a sweep.
+    /// The records by the names of their runs; `run@value` for the runs of a sweep.
     pub runs: BTreeMap<String, Record>,
-    /// By their names.
+    /// The curves by their names.
     pub curves: BTreeMap<String, Curve>,
 }
 
 /// A number that says something about a claim.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
-    /// What it is called, as in the experiment's file.
+    /// The name, as in the experiment's file.
     pub name: &'static str,
     /// The value; `None` if it cannot be computed from what happened.
     pub value: Option<f64>,
@@ -53,11 +54,11 @@ pub struct Figure {
 pub struct Figures {
     /// The seed.
     pub seed: u64,
-    /// In the order in which the claim computes them.
+    /// The figures, in the order in which the claim computes them.
     pub figures: Vec<Figure>,
 }
 
-/// A volume in a run, seen after the warm-up.
+/// A volume in a run, after the warm-up.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'r> {
     record: &'r Record,
@@ -67,7 +68,7 @@ pub struct View<'r> {
 /// Computes the figures of each seed, and writes them to `figures.csv`.
 ///
 /// # Errors
-/// If a record is not there.
+/// If a record is missing.
 pub fn study(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow::Result<Vec<Figures>> {
     let claim = claims::claim(&experiment.id).context("an experiment without a claim")?;
     let mut all = Vec::new();
@@ -95,10 +96,10 @@ fn table(experiment: &Experiment, all: &[Figures]) -> String {
 }
 
 impl Records {
-    /// What the runs of an experiment with this seed left.
+    /// The records of the runs of an experiment with this seed.
     ///
     /// # Errors
-    /// If one is not there.
+    /// If one of them is missing.
     pub fn read(experiment: &Experiment, seed: u64, store: &Store) -> anyhow::Result<Self> {
         let mut runs = BTreeMap::new();
         for run in experiment.runs()? {
@@ -113,7 +114,7 @@ impl Records {
         View::of(self.runs.get(run)?, volume)
     }
 
-    /// The runs of a sweep with their values, rising.
+    /// The records of a sweep with their values, by rising value.
     pub fn sweep(&self, run: &str) -> Vec<(f64, &Record)> {
         let of_sweep = |name: &str| name.split_once('@').is_some_and(|(name, _)| name == run);
         let runs = self.runs.iter().filter(|(name, _)| of_sweep(name));
@@ -144,8 +145,8 @@ impl<'r> View<'r> {
         self.record.windows[self.volume].iter().filter(move |window| window.end_us > warm_up_us)
     }
 
-    /// How many requests waited at the end of each window, the warm-up's too, with when that was in
-    /// microseconds.
+    /// The end of each window, in microseconds, and how many requests waited then. The windows of the warm-up
+    /// are included.
     pub fn backlogs(self) -> impl Iterator<Item = (u64, u64)> {
         self.record.windows[self.volume].iter().scan(0_u64, |backlog, window| {
             *backlog = (*backlog + window.offered).saturating_sub(window.completed);
@@ -153,7 +154,7 @@ impl<'r> View<'r> {
         })
     }
 
-    /// The windows that say something.
+    /// The active windows.
     pub fn active(self) -> Vec<&'r Window> {
         let warm_up_us = self.record.header.warm_up_us;
         let windows = self.record.windows[self.volume].iter().zip(self.backlogs());
@@ -189,14 +190,14 @@ impl<'r> View<'r> {
         attainment(self.windows().filter(|window| window.offered > 0))
     }
 
-    /// Percent of active windows in which nothing was promised, as more had been offered than the SLO covers.
+    /// Percent of active windows without a promise, because the clients had offered more than the SLO covers.
     pub fn out_of_contract(self) -> Option<f64> {
         let active = self.active();
         let out = active.iter().filter(|window| window.verdict == Verdict::OutOfContract).count();
         percent(out, active.len())
     }
 
-    /// Mean rate of answers, a second.
+    /// Mean number of answers a second.
     pub fn rate(self) -> f64 {
         let answered: u64 = self.windows().map(|window| window.completed).sum();
         float(answered) / self.record.judged().as_secs_f64()
@@ -214,7 +215,7 @@ impl<'r> View<'r> {
         (total.completed > 1).then_some(total.deviation_us / 1e3)
     }
 
-    /// Mean over the windows with offers of what was answered of what was offered, at most all; percent.
+    /// Mean isolation of the windows in which the clients offered requests, in percent.
     pub fn isolation(self) -> Option<f64> {
         let on = self.windows().filter(|window| window.offered > 0);
         let shares = on.map(|window| (float(window.completed) / float(window.offered)).min(1.0));
@@ -240,12 +241,12 @@ pub fn mean_latency_ms<'r>(windows: impl IntoIterator<Item = &'r Window>) -> Opt
     weighted(windows.into_iter().map(|window| (window.mean_us, window.completed)))
 }
 
-/// Mean target of some windows, each counted by its requests, in milliseconds.
+/// Mean target of some windows, in milliseconds. Each window counts by its number of answers.
 pub fn mean_target_ms<'r>(windows: impl IntoIterator<Item = &'r Window>) -> Option<f64> {
     weighted(windows.into_iter().map(|window| (window.target_us, window.completed)))
 }
 
-/// What was answered with control of what was answered without, in percent.
+/// The number of answers with control, in percent of the number without.
 pub fn work_conservation(with: &Record, without: &Record) -> Option<f64> {
     let all = |record: &Record| -> f64 {
         record.header.volumes.iter().filter_map(|name| View::of(record, name)).map(View::rate).sum()
@@ -275,7 +276,7 @@ pub fn change_percent(now: Option<f64>, before: Option<f64>) -> Option<f64> {
     Some(100.0 * (now? / before? - 1.0))
 }
 
-/// How many of how many, in percent.
+/// `some` in percent of `all`.
 #[allow(clippy::cast_precision_loss)] // counts of windows
 pub fn percent(some: usize, all: usize) -> Option<f64> {
     (all > 0).then(|| 100.0 * some as f64 / all as f64)

@@ -1,17 +1,20 @@
 //! Recorded block I/O, read line by line: [`open`] a file, and iterate over its reads and writes.
 //!
-//! Traces are longer than memory (those of MSR Cambridge are hundreds of millions of lines), so nothing is
-//! kept but the line at hand. Five formats are read, each in a file of its own that says where its rules are
-//! from; which one it is, is found out from the first lines unless it is given, and so is the compression
-//! (gzip, zstd or none).
+//! Traces are longer than memory: those of MSR Cambridge have hundreds of millions of lines. So the reader
+//! keeps only the line at hand. It reads five formats, each in a file of its own that names the source of its
+//! rules. Unless the caller names the format, the first lines of the trace decide it. The first bytes decide
+//! the compression (gzip, zstd or none).
 //!
-//! **What is done to the requests.** Times count from the first request on. A request that stands behind a
-//! later one by at most a second, as those of several processors do, comes at the time of the latest before
-//! it, and is counted: putting them in order would mean to keep a second of the trace. More than that is a
-//! broken line. Everything that is neither a read nor a write is left out and counted. Nothing else is left
-//! out: a line that makes no sense is an error that names file and line, and ends the reading, unless
-//! [`TraceReader::skip_broken`] says to count such lines instead. A replay with holes in it looks like a
-//! replay of a lighter load.
+//! **What the reader does to the requests:**
+//!
+//! - Times count from the first request on.
+//! - A request may stand behind a later one by at most a second, as requests of several processors do. It
+//!   then gets the latest time before it, and the reader counts it. To sort such requests, the reader would
+//!   have to keep a second of the trace. A request that stands further behind is a broken line.
+//! - Everything that is neither a read nor a write is left out and counted. Nothing else is left out.
+//! - A line that makes no sense is an error that names file and line, and ends the reading. With
+//!   [`TraceReader::skip_broken`], the reader counts such lines instead. The default is strict, because a
+//!   replay with holes in it looks like a replay of a lighter load.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};
@@ -34,13 +37,13 @@ pub use account::{Account, Remarks};
 pub use error::TraceError;
 use line::{Line, Misfit, Recorded, quoted};
 
-/// The longest line of a trace; a trace in any of the formats stays far below it.
+/// The longest line of a trace. The lines of all formats stay far below it.
 const MOST_BYTES: usize = 4096;
 
 /// How far a request may stand behind a later one.
 const DISORDER: Span = Span::from_secs(1);
 
-/// How a trace is written.
+/// The format of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// `t_us,op,offset,length`.
@@ -59,7 +62,7 @@ impl Format {
     /// Every format, in the order in which they are tried.
     pub const ALL: [Self; 5] = [Self::Iolog, Self::Csv, Self::Msr, Self::Spc, Self::Blkparse];
 
-    /// Its name on a command line.
+    /// The name of the format on a command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -75,7 +78,7 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// One line of it, for a message.
+    /// An example line, for a message.
     const fn example(self) -> &'static str {
         match self {
             Self::Csv => "t_us,op,offset,length",
@@ -86,7 +89,8 @@ impl Format {
         }
     }
 
-    /// What reads a trace of this format that begins with `head`; `None` if none of these lines is of it.
+    /// The parser for a trace of this format that begins with `head`; `None` if no line of `head` has this
+    /// format.
     fn parser(self, head: &str) -> Option<Parser> {
         let arrival = blkparse::arrival(head.lines());
         let mut parser = match self {
@@ -102,17 +106,17 @@ impl Format {
     }
 }
 
-/// Opens the trace in the file `path`; without a `format`, of the format that its first lines have.
+/// Opens the trace in the file `path`. Without a `format`, the first lines decide it.
 ///
 /// # Errors
-/// If there is no such file, or its first lines are of no format that is known, or not of `format`.
+/// If there is no such file, or its first lines have no known format, or not the given one.
 pub fn open(path: &Path, format: Option<Format>) -> Result<TraceReader, TraceError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|source| TraceError::Open { file: name.clone(), source })?;
     TraceReader::new(name, file, format)
 }
 
-/// The reads and writes of a trace, in the order of their time. After an error there is nothing more.
+/// The reads and writes of a trace, in the order of their time. After an error, the iterator ends.
 pub struct TraceReader {
     name: String,
     text: Box<dyn BufRead + Send>,
@@ -151,10 +155,10 @@ impl Parser {
 }
 
 impl TraceReader {
-    /// Reads the trace in `raw`, compressed or not, that is called `name` in errors.
+    /// Reads the trace in `raw`, compressed or not. Errors call it `name`.
     ///
     /// # Errors
-    /// If it cannot be read, or its first lines are of no format that is known, or not of `format`.
+    /// If it cannot be read, or its first lines have no known format, or not the given one.
     pub fn new(
         name: String,
         raw: impl Read + Send + 'static,
@@ -189,25 +193,27 @@ impl TraceReader {
         })
     }
 
-    /// From here on broken lines are counted in the [`Account`] and passed over. Without it, the first ends
-    /// the reading.
+    /// Whether to count broken lines in the [`Account`] and pass over them from here on. Without this, the
+    /// first broken line ends the reading.
     #[must_use]
     pub fn skip_broken(mut self, skip: bool) -> Self {
         self.skip_broken = skip;
         self
     }
 
-    /// How the trace is written.
+    /// The format of the trace.
     pub const fn format(&self) -> Format {
         self.format
     }
 
-    /// What is being read and left out; stays good while the reader is elsewhere.
+    /// Counts of what the reader has read and left out. The account stays valid after the reader is given
+    /// away.
     pub fn account(&self) -> Account {
         self.account.clone()
     }
 
-    /// The next line, into `self.line`; its length is bounded whatever the file holds. False at the end.
+    /// Reads the next line into `self.line`. Its length is bounded, whatever the file holds. False at the
+    /// end.
     fn read_line(&mut self) -> io::Result<Result<bool, Misfit>> {
         self.line.clear();
         let mut bounded = (&mut self.text).take(MOST_BYTES as u64);
@@ -222,7 +228,7 @@ impl TraceReader {
         Ok(Ok(true))
     }
 
-    /// What the next line says; nothing at the end.
+    /// The meaning of the next line; `None` at the end.
     fn next_line(&mut self) -> io::Result<Option<Result<Line, Misfit>>> {
         Ok(match self.read_line()? {
             Err(misfit) => Some(Err(misfit)),
@@ -234,7 +240,7 @@ impl TraceReader {
         })
     }
 
-    /// The request at its place in time.
+    /// Gives the request its time in the trace.
     fn place(&mut self, recorded: Recorded) -> Result<TraceRequest, Misfit> {
         let Recorded { mut at, kind, offset, length } = recorded;
         if at < self.latest {

@@ -1,11 +1,10 @@
-//! Would the promises hold? A proposed pool and the one of today, side by side, from what their volumes have
-//! asked for once.
+//! Would the promises hold? Compares a proposed pool with the present one, from a recording of what their
+//! volumes asked for.
 //!
-//! A volume's promise **holds** if its mean latency was what was promised in at least 99 of 100 of the
-//! windows in which something was promised. (The published controllers are judged by the same: Façade §4
-//! counts the windows in which an SLO is met.) Windows in which the volume offers more than its SLO covers
-//! have no promise to keep; a volume that had nothing but such windows has an SLO that does not fit its load,
-//! and does not hold either.
+//! A volume's promise **holds** if the mean latency kept it in at least 99 of 100 windows with a promise.
+//! (The published controllers are judged in the same way: Façade §4 counts the windows in which an SLO is
+//! met.) A window in which the volume offers more than its SLO covers has no promise to keep. If a volume has
+//! only such windows, its SLO does not fit its load, and its promise does not hold.
 
 use weir_engine::VolumeConfig;
 use weir_sim::Utilisation;
@@ -15,55 +14,56 @@ use crate::replay::Outcome;
 /// The share of the windows in which a promise has to be kept.
 pub const HOLDS_FROM: f64 = 0.99;
 
-/// The share of time from which on a part of an array is the reason for waiting, wherever requests wait:
-/// deeper queues would not get more from it.
+/// A part of an array that is busy for at least this share of the time is the reason for waiting, wherever
+/// requests wait: deeper queues would not get more from it.
 const SATURATED: f64 = 0.9;
 
 /// Whether a volume's promise is kept.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Answer {
-    /// In at least 99 of 100 windows.
+    /// Yes, in at least 99 of 100 windows.
     Holds,
-    /// Not; and what stands in the way.
+    /// No, for this reason.
     Fails(Binding),
-    /// Nothing is promised, or nothing was asked for.
+    /// The volume has no promise, or its clients asked for nothing.
     NoPromise,
 }
 
-/// What stands in the way of a promise. Shares are from 0 to 1.
+/// The reason why a promise is not kept. Shares are from 0 to 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Binding {
-    /// The volume offers more than its SLO covers, always.
+    /// The volume always offers more than its SLO covers.
     Contract,
     /// The volume's requests wait for its own limit on requests or bytes a second, or on requests at a time.
     OwnLimit {
-        /// Of their latency, all together.
+        /// The share of this wait in the sum of their latencies.
         share: f64,
     },
-    /// The volume's requests wait for their turn: the pool lets no more to an array that has time left.
+    /// The volume's requests wait for their turn: the pool's depth holds them back from an array that has
+    /// time left.
     Depth {
-        /// Of their latency, all together.
+        /// The share of this wait in the sum of their latencies.
         share: f64,
     },
     /// The disks of the array.
     Disks {
-        /// Of the time in which the busiest had something to do.
+        /// The share of the time in which the busiest disk worked.
         busy: f64,
     },
     /// The array's ports.
     Port {
-        /// Of the time in which the busiest carried data.
+        /// The share of the time in which the busiest port carried data.
         busy: f64,
     },
-    /// The array's NVRAM, which is emptied too slowly, though no disk is busy all the time.
+    /// The array's NVRAM, which is emptied too slowly, although no disk is busy all the time.
     Nvram {
-        /// Of the time in which a write waited for room.
+        /// The share of the time in which a write waited for room.
         full: f64,
     },
 }
 
 impl Binding {
-    /// In words, for a pool on the array of this name.
+    /// The reason in words, for a pool on the array of this name.
     pub fn words(self, array: &str) -> String {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         match self {
@@ -79,7 +79,7 @@ impl Binding {
     }
 }
 
-/// Whether the promise of a volume that is treated like this is kept.
+/// Whether the promise of a volume with this configuration is kept.
 pub fn answer(volume: &VolumeConfig, outcome: &Outcome) -> Answer {
     if volume.slo.is_none() {
         return Answer::NoPromise;
@@ -92,11 +92,11 @@ pub fn answer(volume: &VolumeConfig, outcome: &Outcome) -> Answer {
     }
 }
 
-/// What the time of the volume's requests goes to.
+/// What the volume's requests wait for most.
 fn binding(volume: &VolumeConfig, outcome: &Outcome) -> Binding {
     let limited = volume.concurrency.is_some() || volume.max_iops.is_some() || volume.max_bandwidth.is_some();
     let (queued, device) = (outcome.queued_time.as_secs_f64(), outcome.device_time.as_secs_f64());
-    // If nothing was answered, all that is known is how busy the array was.
+    // If nothing was answered, only the array's utilisation is known.
     let share = if queued + device > 0.0 { queued / (queued + device) } else { 0.0 };
     let (resource, busy) = busiest(&outcome.utilisation);
     match () {
@@ -107,8 +107,8 @@ fn binding(volume: &VolumeConfig, outcome: &Outcome) -> Binding {
     }
 }
 
-/// The part of an array that is waited for, and the share of time in which it is busy. Busy disks come before
-/// all that is full because of them.
+/// The busiest part of the array, and the share of time in which it is busy. Busy disks come first, because
+/// they are what fills the other parts.
 fn busiest(utilisation: &Utilisation) -> (Binding, f64) {
     let Utilisation { members, port, nvram_full } = *utilisation;
     if members >= SATURATED || members >= port.max(nvram_full) {

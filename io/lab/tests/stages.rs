@@ -77,7 +77,7 @@ fn the_records_are_the_same_bytes_with_one_job_and_with_two() {
 fn a_record_that_is_there_is_not_made_again_and_one_of_another_configuration_is() {
     let (folder, mut experiment) = (tempfile::tempdir().unwrap(), experiment());
     let store = run_in(folder.path(), &experiment, 2);
-    // What stands behind the header tells whether the file was written again.
+    // If the text behind the header is still there, the file was not written again.
     let path = store.record(&experiment.id, 1, "facade");
     let header = fs::read_to_string(&path).unwrap().lines().next().unwrap().to_owned();
     fs::write(&path, format!("{header}\nkept")).unwrap();

@@ -1,9 +1,9 @@
 //! When the requests of an open loop are meant to be sent, and which of them are late.
 //!
-//! The obvious way, a timer that puts a request into a queue, needs memory for each request that a stalled
-//! server keeps waiting. But arrivals are a sequence that can be computed: what waits is the part of it
-//! between the last that was sent and `now`. So [`Pacer`] keeps a place in the sequence and nothing else,
-//! however long the stall.
+//! [`Pacer`] keeps a place in a computed sequence of arrivals and nothing else, however long the server
+//! stalls. The waiting requests are the part of the sequence between the last request sent and `now`. The
+//! obvious way, a timer that puts each request into a queue, would need memory for each request that a
+//! stalled server keeps waiting.
 
 use rand::distr::Distribution;
 use rand_distr::Exp1;
@@ -12,15 +12,15 @@ use weir_model::{Instant, Iops, Span};
 
 use crate::Arrival;
 
-/// A request that is sent later than this after it was meant to be is counted as late.
+/// A request counts as late if it is sent more than this after its intended time.
 const LATE_AFTER: Span = Span::from_millis(1);
 
 /// The part of the arrivals that belongs to one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
-    /// Which connection, from zero.
+    /// The number of the connection, from zero.
     pub index: u32,
-    /// Of how many.
+    /// The number of connections.
     pub of: u32,
 }
 
@@ -31,15 +31,15 @@ pub struct Arrivals {
     origin: Instant,
     /// Mean distance in nanoseconds between arrivals at this connection.
     period: f64,
-    /// Distance in nanoseconds from the origin to the next.
+    /// Distance in nanoseconds from the origin to the next arrival.
     ahead: f64,
     /// Where a constant sequence starts, as a part of the period, so that connections take turns.
     phase: f64,
-    /// How many have been passed.
+    /// How many arrivals have been passed.
     passed: u64,
     rng: Pcg64,
     end: Instant,
-    /// How many there may be at or after an instant.
+    /// The most arrivals at or after an instant.
     budget: Option<(Instant, u64)>,
 }
 
@@ -66,7 +66,7 @@ impl Arrivals {
         (next < self.end && !spent).then_some(next)
     }
 
-    /// Goes on to the one after the next.
+    /// Moves on to the next instant.
     pub fn advance(&mut self) {
         let next = self.next_instant();
         if let Some((from, left)) = &mut self.budget
@@ -109,20 +109,20 @@ impl Arrivals {
 /// Hands out the arrivals of one connection once they are due.
 #[derive(Clone, Debug)]
 pub struct Pacer {
-    /// The place of the next to be sent.
+    /// The place of the next request to send.
     sent: Arrivals,
-    /// The place up to which arrivals were counted as offered; behind `sent` or, while requests wait, ahead
-    /// of it.
+    /// The place up to which arrivals were counted as offered. It is behind `sent`, or ahead of it while
+    /// requests wait.
     offered: Arrivals,
 }
 
 /// A request that is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Due {
-    /// When it was meant to be sent: its latency counts from here.
+    /// When the request was meant to be sent. Its latency counts from here.
     pub intended: Instant,
-    /// How much later it is sent, if that is late (more than 1 ms): the generator, the socket or the bound on
-    /// outstanding requests held it up.
+    /// How much later the request is sent, if it is late (more than 1 ms). The generator, the socket or the
+    /// bound on outstanding requests held it up.
     pub late: Option<Span>,
 }
 
@@ -132,20 +132,20 @@ impl Pacer {
         Self { offered: arrivals.clone(), sent: arrivals }
     }
 
-    /// The next request if it is due. To be asked only when it can be sent.
+    /// The next request, if it is due. Call this only when the request can be sent.
     pub fn take(&mut self, now: Instant) -> Option<Due> {
         let intended = self.sent.peek().filter(|next| *next <= now)?;
         self.sent.advance();
         Some(Due { intended, late: late(intended, now) })
     }
 
-    /// When the next request is due; `None` if there is none any more.
+    /// When the next request is due; `None` if there are no more requests.
     pub fn due_at(&self) -> Option<Instant> {
         self.sent.peek()
     }
 
-    /// How many arrivals lie before `instant`, sent or not. `instant` must not go back, nor be before one
-    /// that was sent.
+    /// How many arrivals lie before `instant`, sent or not. From call to call `instant` must not go back, and
+    /// it must not be before a request that was sent.
     pub fn offered_before(&mut self, instant: Instant) -> u64 {
         if self.offered.passed() < self.sent.passed() {
             self.offered = self.sent.clone();
@@ -156,19 +156,19 @@ impl Pacer {
         self.offered.passed()
     }
 
-    /// How many were taken.
+    /// How many requests were taken.
     pub const fn taken(&self) -> u64 {
         self.sent.passed()
     }
 
-    /// Nothing arrives at or after `end`.
+    /// Ends the arrivals before `end`.
     pub fn end_at(&mut self, end: Instant) {
         self.sent.end_at(end);
         self.offered.end_at(end);
     }
 }
 
-/// By how much a request is late that is sent now.
+/// How late a request is that is sent now; `None` if that does not count as late.
 pub(crate) fn late(intended: Instant, now: Instant) -> Option<Span> {
     let lateness = now.since(intended);
     (lateness > LATE_AFTER).then_some(lateness)

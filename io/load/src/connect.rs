@@ -15,8 +15,7 @@ const HANDSHAKE_SECONDS: u64 = 10;
 /// What a server that does not tell its block sizes accepts as one payload (NBD protocol, "Block sizes").
 const DEFAULT_MAX_PAYLOAD: u32 = 32 << 20;
 
-/// A socket of either kind. Called through a table of functions once for each system call, which is nothing
-/// beside it.
+/// A socket of either kind. The dynamic call for each system call costs nothing beside the system call.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Socket for T {}
@@ -25,7 +24,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Socket for T {}
 pub(crate) struct Connected {
     pub(crate) socket: Box<dyn Socket>,
     pub(crate) export: RemoteExport,
-    /// What the server has already sent after the handshake; from a sane server, nothing.
+    /// Bytes that the server sent directly behind the handshake; a sane server sends none.
     pub(crate) rest: Vec<u8>,
 }
 
@@ -78,7 +77,7 @@ pub(crate) fn usable_blocks(spec: &LoadSpec, export: &RemoteExport) -> Result<u6
     }
 }
 
-/// Of what number of bytes requests are multiples, and the most that they may transfer.
+/// The number of bytes that requests must be multiples of, and the most bytes that a request may transfer.
 pub(crate) fn payload_limits(export: &RemoteExport) -> (u32, u32) {
     export.block.map_or((1, DEFAULT_MAX_PAYLOAD), |block| (block.minimum.max(1), block.maximum))
 }
@@ -103,7 +102,7 @@ async fn shake_hands(
     let mut handshake = ClientHandshake::new(target.export(), structured_replies).map_err(refused)?;
     let mut buffer = [0; 4096];
     loop {
-        // A connection that breaks in the handshake was closed by the server: a reset is just a ruder way.
+        // A connection that breaks during the handshake counts as closed by the server, also if it was reset.
         let count = socket.read(&mut buffer).await.unwrap_or(0);
         if count == 0 {
             return Err(refused(handshake.handle_end()));

@@ -1,9 +1,9 @@
 //! One connection: its requests, and the turn that drives them.
 //!
-//! A turn is: read once, look through all replies in it, issue every request that may go, write them with one
-//! call. Nothing is allocated, spawned or sent through a channel for a request. Turns go on until the socket
-//! has nothing more to read or write; whoever polls is woken when it has, or when the next request that has a
-//! time is due.
+//! A turn reads once, handles all replies in what it read, issues every request that may go, and writes them
+//! with one call. No request needs an allocation, a task or a channel. Turns go on until the socket has
+//! nothing more to read and takes no more writes. Then the task sleeps until the socket is ready, or until
+//! the next timed request is due.
 
 use std::io;
 use std::pin::Pin;
@@ -24,22 +24,22 @@ use crate::workload::Operation;
 
 /// Bytes read at once: many replies for each system call, and still within the cache of a core.
 pub(crate) const READ_BUFFER: usize = 256 << 10;
-/// While this much waits for the socket nothing is added: what cannot be sent yet is better not made yet.
+/// While this much waits for the socket, no request is added: it could not be sent yet anyway.
 const HIGH_WATER: usize = 256 << 10;
 
 /// What the connections of a run have in common. They take turns on one thread.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) recorder: Recorder,
-    /// Nothing is sent at or after it, and replies that come after it belong to the last second before it.
+    /// No request is sent at or after this instant. A later reply counts in the last second before it.
     pub(crate) end: Instant,
-    /// What each connection is to send.
+    /// The source of each connection's requests.
     pub(crate) sources: Vec<Source>,
-    /// Read into by one connection at a time and looked through at once.
+    /// The read buffer. One connection at a time reads into it, and handles the bytes at once.
     pub(crate) buffer: Box<[u8]>,
 }
 
-/// How a connection ended that nobody ended.
+/// How a connection ended before this side ended it.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Closed,
@@ -52,20 +52,20 @@ pub(crate) struct Connection {
     pub(crate) index: usize,
     pub(crate) socket: Box<dyn Socket>,
     pub(crate) decoder: ReplyDecoder,
-    /// Bytes that came with the handshake, to be looked through first.
+    /// Bytes that came with the handshake. They are handled first.
     pub(crate) rest: Vec<u8>,
     pub(crate) slots: Slots,
-    /// What a write carries; over again if it is longer.
+    /// The data of a write, repeated for a longer write.
     pub(crate) payload: Rc<[u8]>,
     /// Requests on their way to the socket, and how much of them it has taken.
     pub(crate) output: Vec<u8>,
     pub(crate) taken: usize,
-    /// Set unless each reply brings the next request.
+    /// `None` in a closed loop, where each reply brings the next request.
     pub(crate) alarm: Option<Alarm>,
     pub(crate) flush_every: u64,
     /// Writes since the last flush.
     pub(crate) unflushed: u64,
-    /// Replies that came.
+    /// Replies so far.
     pub(crate) replies: u64,
 }
 
@@ -86,8 +86,8 @@ impl Shared {
 }
 
 impl Connection {
-    /// The connection in place `index`, with at most `depth` requests outstanding, which have no times and no
-    /// flushes among them.
+    /// The connection in place `index`, with at most `depth` requests outstanding. It starts without an alarm
+    /// for timed requests, and without flushes.
     pub(crate) fn new(index: usize, connected: Connected, depth: u32, payload: Rc<[u8]>) -> Self {
         Self {
             index,
@@ -105,8 +105,7 @@ impl Connection {
         }
     }
 
-    /// Takes turns until there is nothing to do. Ready once nothing is to be sent any more and all is
-    /// answered.
+    /// Takes turns until there is nothing to do. Ready once everything is sent and answered.
     pub(crate) fn poll_turns(
         &mut self,
         cx: &mut Context<'_>,
@@ -128,12 +127,12 @@ impl Connection {
         }
     }
 
-    /// The end of the run is known, or has changed.
+    /// Passes on the end of the run, which is now known or has changed.
     pub(crate) fn end(&self, shared: &mut Shared) {
         shared.sources[self.index].end_at(shared.end);
     }
 
-    /// Says good-bye, as far as the socket takes it: the server may be stalled, which is its affair.
+    /// Sends the disconnect command, as far as the socket takes it. A stalled server may not get it.
     pub(crate) async fn disconnect(&mut self) {
         let command = Command::new(CommandKind::Disconnect, u64::MAX, 0, 0);
         encode_request(&mut self.output, &command);
@@ -144,7 +143,7 @@ impl Connection {
         let _ = tokio::time::timeout(std::time::Duration::from_millis(100), farewell).await;
     }
 
-    /// Reads once and looks through what came. Whether there may be more.
+    /// Reads once, and handles the replies. Returns whether there may be more.
     fn poll_replies(&mut self, cx: &mut Context<'_>, shared: &mut Shared) -> Result<bool, Failure> {
         if !self.rest.is_empty() {
             let rest = std::mem::take(&mut self.rest);
@@ -189,7 +188,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes every request that may go now.
+    /// Issues every request that may go now.
     fn issue(&mut self, now: Instant, shared: &mut Shared) {
         while self.has_room() {
             if self.flush_every > 0 && self.unflushed == self.flush_every {
@@ -225,7 +224,7 @@ impl Connection {
         }
     }
 
-    /// The data of a write, whatever they are.
+    /// Appends `length` bytes of payload. Their content does not matter.
     fn put_payload(&mut self, mut length: usize) {
         while length > 0 {
             let part = length.min(self.payload.len());
@@ -234,7 +233,7 @@ impl Connection {
         }
     }
 
-    /// Writes what waits. Whether room was made for requests that could not be made before.
+    /// Writes the waiting output. Returns whether there is room again for requests that had to wait.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Result<bool, Failure> {
         let was_full = self.is_full();
         while self.taken < self.output.len() {
@@ -255,7 +254,7 @@ impl Connection {
         Ok(was_full && !self.is_full())
     }
 
-    /// Waits for the next request that has a time, if it could be sent. Whether it is due.
+    /// Waits for the next timed request, if it could be sent. Returns whether it is due.
     fn poll_alarm(&mut self, cx: &mut Context<'_>, shared: &Shared) -> bool {
         let room = self.has_room();
         let Some(alarm) = &mut self.alarm else { return false };
@@ -271,8 +270,8 @@ impl Connection {
         self.output.len() - self.taken >= HIGH_WATER
     }
 
-    /// Nothing more will be sent, and all is answered. A connection whose last arrival has been served stays
-    /// until the end of a run that has one.
+    /// Whether everything is sent and answered. If the run has an end, a connection stays until then, even
+    /// after its last arrival was served.
     fn is_done(&self, now: Instant, shared: &Shared) -> bool {
         let time_is_over = now >= shared.end;
         let all_issued = shared.sources[self.index].is_exhausted(now, shared.end);

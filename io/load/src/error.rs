@@ -1,4 +1,4 @@
-//! Why a load could not be run, each in one line: where, what was found, what is accepted.
+//! Why a load could not be run. Each message is one line: where, what was found, what is accepted.
 
 use std::io;
 
@@ -13,28 +13,28 @@ pub enum LoadError {
     /// A value of the spec makes no sense.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// Nobody listens there, or we are not let in.
+    /// No server listens there, or the system refused the connection.
     #[error("{target}: cannot connect: {source}")]
     Connect {
         /// The URI.
         target: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The server is there and there will be no session.
+    /// The server answers, but refuses a session.
     #[error("{target}: {source}")]
     Handshake {
         /// The URI.
         target: String,
-        /// Why.
+        /// The reason.
         source: HandshakeError,
     },
-    /// The server is there and says nothing.
+    /// The server accepted the connection and does not answer.
     #[error("{target}: the server did not finish the handshake within {seconds} s; is it an NBD server?")]
     Silent {
         /// The URI.
         target: String,
-        /// How long it was given.
+        /// How long the generator waited.
         seconds: u64,
     },
     /// The export cannot take this load.
@@ -49,14 +49,14 @@ pub enum LoadError {
         /// What the export can do.
         accepted: String,
     },
-    /// A recorded request is none that the export can take.
+    /// The export cannot take a recorded request.
     #[error(
         "{target}: request {number} of the replay is {length} bytes at {offset}; the export accepts {accepted}"
     )]
     Request {
         /// The URI.
         target: String,
-        /// Which request, from one.
+        /// The number of the request, from one.
         number: u64,
         /// Its first byte.
         offset: u64,
@@ -65,7 +65,7 @@ pub enum LoadError {
         /// What the export can do.
         accepted: String,
     },
-    /// The server closed the connection in the middle.
+    /// The server closed the connection in the middle of the load.
     #[error(
         "{target}: the server closed the connection with {outstanding} requests outstanding, after {replies} replies"
     )]
@@ -74,7 +74,7 @@ pub enum LoadError {
         target: String,
         /// Requests on that connection that were not answered.
         outstanding: usize,
-        /// Requests on that connection that were.
+        /// Requests on that connection that were answered.
         replies: u64,
     },
     /// The server violated the protocol.
@@ -82,7 +82,7 @@ pub enum LoadError {
     Protocol {
         /// The URI.
         target: String,
-        /// How.
+        /// The violation.
         source: ReplyError,
     },
     /// The connection broke.
@@ -90,14 +90,14 @@ pub enum LoadError {
     Broken {
         /// The URI.
         target: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
         /// Requests on that connection that were not answered.
         outstanding: usize,
-        /// Requests on that connection that were.
+        /// Requests on that connection that were answered.
         replies: u64,
     },
-    /// Nobody waits for it any more.
+    /// The caller cancelled the load before it began.
     #[error("cancelled before the load began")]
     Cancelled,
     /// This machine has no timer left.

@@ -1,8 +1,8 @@
-//! Recorded requests at their time.
+//! Recorded requests at their times.
 //!
-//! A made-up sequence can be computed twice, and so [`Pacer`](crate::Pacer) keeps nothing of what waits. A
-//! recording is read once, from a file that may be longer than memory: what has arrived and could not be sent
-//! yet is kept here, and nothing of what lies ahead but the next.
+//! A feed keeps the requests that have arrived and could not be sent yet, and of those ahead only the next
+//! one. A recording is read once, from a file that may be longer than memory. (A [`Pacer`](crate::Pacer)
+//! keeps nothing of what waits, because it can compute its sequence twice.)
 
 use std::collections::VecDeque;
 
@@ -13,25 +13,25 @@ use crate::arrivals::late;
 use crate::source::Next;
 use crate::workload::Operation;
 
-/// What an export can take.
+/// The requests that an export can take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Room {
     pub(crate) size: u64,
-    /// Offsets and lengths are multiples of it.
+    /// Offsets and lengths must be multiples of this.
     pub(crate) least: u32,
-    /// No request is longer.
+    /// The longest request.
     pub(crate) most: u32,
 }
 
-/// A recording, from its beginning on.
+/// A recording that is being replayed.
 pub(crate) struct Feed {
     requests: Box<dyn Iterator<Item = ReplayRequest>>,
     room: Room,
     start: Instant,
     end: Instant,
-    /// What has arrived and was not sent.
+    /// Requests that have arrived and were not sent.
     waiting: VecDeque<(Instant, Operation)>,
-    /// What comes next.
+    /// The next request of the recording.
     ahead: Option<(Instant, Operation)>,
     read: u64,
     taken: u64,
@@ -39,7 +39,8 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// `requests`, in order of time, from `start` on and before `end`.
+    /// A feed of `requests`, which are in order of time. Their times count from `start`, and requests at or
+    /// after `end` are left out.
     pub(crate) fn new(
         requests: impl Iterator<Item = ReplayRequest> + 'static,
         room: Room,
@@ -61,7 +62,7 @@ impl Feed {
         feed
     }
 
-    /// The next request if it is due.
+    /// The next request, if it is due.
     pub(crate) fn take(&mut self, now: Instant) -> Option<Next> {
         let (since, operation) = self.front().filter(|(at, _)| *at <= now)?;
         if self.waiting.pop_front().is_none() {
@@ -94,8 +95,7 @@ impl Feed {
         self.waiting.retain(|(at, _)| *at < end);
     }
 
-    /// The request that ended the recording before its time because the export cannot take it, and its
-    /// number.
+    /// The request that the export cannot take, with its number. The recording ended early at this request.
     pub(crate) const fn refused(&self) -> Option<(u64, ReplayRequest)> {
         self.refused
     }

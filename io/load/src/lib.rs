@@ -1,27 +1,32 @@
-//! An NBD load generator for anybody's server.
+//! An NBD load generator for any server.
 //!
 //! [`run()`] drives a [`LoadSpec`] against a server and gives a [`Report`]. There are two ways to load a
-//! server. In a **closed loop** each connection keeps `depth` requests outstanding: it finds out how much a
-//! server can do. In an **open loop** requests arrive at a rate, whatever the server does, as they do from
-//! many independent users: it finds out how long they wait. There the latency of a request counts from the
-//! instant at which it was meant to be sent, so that a server that stalls is charged with all who would have
-//! come meanwhile, and not with the few that were let in ("coordinated omission"; G. Tene). Existing
-//! generators either have no open loop for NBD (nbdcopy, qemu-img bench) or are themselves the limit above
-//! some 250,000 requests a second (fio's engine, a library call for each request).
+//! server:
+//!
+//! - In a **closed loop**, each connection keeps `depth` requests outstanding. It finds out how much a server
+//!   can do.
+//! - In an **open loop**, requests arrive at a rate, whatever the server does, as they do from many
+//!   independent users. It finds out how long requests wait.
+//!
+//! In an open loop, the latency of a request counts from the instant at which it was meant to be sent. So a
+//! stall of the server is charged to all requests that would have come meanwhile, not only to the few that
+//! were let in ("coordinated omission"; G. Tene). Existing generators either have no open loop for NBD
+//! (nbdcopy, qemu-img bench), or become the limit themselves above some 250,000 requests a second (fio's
+//! engine, which makes a library call for each request).
 //!
 //! [`replay()`] is the open loop of a recording: each request comes at the time at which it once came.
 //!
 //! # Where the time is read
-//! The clock is read once for each turn of a connection: after a read from the socket, before the replies in
-//! it are looked at and the requests that follow are written. A latency is therefore exact to a turn, which
-//! is the few microseconds that it takes to look through one read of at most 256 KiB.
+//! The clock is read once for each turn of a connection: after a read from the socket, and before the
+//! generator looks at the replies and writes the next requests. So a latency is exact to a turn, which is the
+//! few microseconds that it takes to look through one read of at most 256 KiB.
 //!
 //! # Parts
 //! - [`Arrivals`] and [`Pacer`]: when requests come, and which are late; pure, `now` is an argument.
-//! - `workload`: what they ask for. `feed`: recorded requests. `source`: one or the other. `slots`: which are
-//!   outstanding. `record`: what is measured. All pure, too.
-//! - `connect`: socket and handshake. `connection`: the turn: read, look, issue, write. `supervise`: all of
-//!   them, to the end. `run`: a made-up load. `replay`: a recorded one.
+//! - `workload`: the requests of a made-up load. `feed`: recorded requests. `source`: one or the other.
+//!   `slots`: the outstanding requests. `record`: the measurements. All of these are pure, too.
+//! - `connect`: socket and handshake. `connection`: the turn (read, look, issue, write). `supervise`: all
+//!   connections, to the end. `run`: a made-up load. `replay`: a recorded load.
 
 mod arrivals;
 mod connect;

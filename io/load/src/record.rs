@@ -1,7 +1,7 @@
-//! What is measured: one tally for each second, added to the whole when the second is over.
+//! The measurements: one tally for each second, added to the total when the second is over.
 //!
-//! A reply is recorded once, into the tally of its second; the whole is only touched between seconds. The
-//! warm-up is a tally like any other that is thrown away. Time is an argument.
+//! A reply is recorded once, into the tally of its second. The total changes only between seconds. The
+//! warm-up has a tally like any other, which is thrown away. Time is an argument.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ const INTERVAL: Span = Span::from_secs(1);
 /// Significant decimal digits of a latency.
 const DIGITS: u8 = 3;
 
-/// What happened in one second. Latencies are those of reads and writes that were answered without an error
-/// in it; there are none if there was no such answer.
+/// One second of a run. Latencies are of the reads and writes that were answered in it without an error;
+/// `None` if there were none.
 #[derive(Clone, PartialEq, Serialize, Debug)]
 pub struct Interval {
-    /// Its end, in seconds since the end of the warm-up. The last ends with the last reply.
+    /// Its end, in seconds since the end of the warm-up. The last interval ends with the last reply.
     pub t_s: f64,
     /// Reads and writes that arrived in it (open loop), or were sent in it (closed loop).
     pub offered: u64,
@@ -32,7 +32,7 @@ pub struct Interval {
     pub mean_us: Option<f64>,
     /// Median latency.
     pub p50_us: Option<f64>,
-    /// The latency that 99 in 100 do not exceed.
+    /// The 99th percentile of the latencies.
     pub p99_us: Option<f64>,
     /// The longest latency.
     pub max_us: Option<f64>,
@@ -121,7 +121,7 @@ impl Tally {
     }
 }
 
-/// Everything that is measured in a run.
+/// All measurements of a run.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     /// When the warm-up ends.
@@ -130,9 +130,9 @@ pub(crate) struct Recorder {
     current: Tally,
     current_end: Instant,
     warming_up: bool,
-    /// What had been offered before the present second, in total.
+    /// The number of requests offered before the present second.
     offered_before: u64,
-    /// All seconds that are over.
+    /// The tally of all seconds that are over.
     total: Tally,
     intervals: Vec<Interval>,
 }
@@ -151,7 +151,7 @@ impl Recorder {
         }
     }
 
-    /// The end of the present second, if it has come: [`Recorder::close`] has to be called.
+    /// The end of the present second, if it has come. The caller must then call [`Recorder::close`].
     #[inline]
     pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         (now >= self.current_end).then_some(self.current_end)
@@ -162,7 +162,7 @@ impl Recorder {
         self.current_end
     }
 
-    /// Ends the present second. `offered`: how many reads and writes were offered before its end, in total.
+    /// Ends the present second. `offered` is the total number of reads and writes offered before its end.
     pub(crate) fn close(&mut self, offered: u64) {
         self.close_at(self.current_end, offered);
     }
@@ -181,7 +181,7 @@ impl Recorder {
         self.current_end = end + INTERVAL;
     }
 
-    /// A request was answered, without an error.
+    /// Records the answer to a request without an error.
     #[inline]
     pub(crate) fn completed(&mut self, now: Instant, class: Class, latency: Span) {
         self.current.latencies[class as usize]
@@ -190,13 +190,13 @@ impl Recorder {
         self.current.last_reply = Some(now);
     }
 
-    /// A request was answered, with an NBD error.
+    /// Records the answer to a request with an NBD error.
     pub(crate) fn failed(&mut self, now: Instant, error: u32) {
         *self.current.errors.entry(error).or_default() += 1;
         self.current.last_reply = Some(now);
     }
 
-    /// A request was sent this much late.
+    /// Records a request that was sent late.
     pub(crate) fn late(&mut self, lateness: Span) {
         self.current.late += 1;
         self.current.latest = self.current.latest.max(lateness);
@@ -207,8 +207,8 @@ impl Recorder {
         &self.intervals
     }
 
-    /// Ends the measurement: the total, every second, and how long it took. The load ended at `end`, or with
-    /// the last reply if that is `None` or came after it.
+    /// Ends the measurement. Returns the total, every second, and how long it took. The load ended at `end`,
+    /// or with the last reply if that came later or if `end` is `None`.
     pub(crate) fn finish(mut self, end: Option<Instant>, offered: u64) -> (Tally, Vec<Interval>, Span) {
         let latest = |tally: &Tally| tally.last_reply;
         let last_reply = latest(&self.current).or(latest(&self.total));

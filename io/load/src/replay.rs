@@ -1,9 +1,9 @@
-//! A recorded load, from the connection to what was measured.
+//! A recorded load, from the connection to the measurements.
 //!
-//! It goes over one connection, as that of the recorded client did: with several, requests would overtake
-//! each other on their way to the server. It is an open loop: a request is sent at its time, whether those
-//! before it are answered or not, and its latency counts from that time. (The other school waits for the
-//! answers that the recorded client waited for; but a block trace does not say which these were.)
+//! The load goes over one connection, as the recorded client's did: over several, requests could overtake
+//! each other on their way to the server. It is an open loop: a request is sent at its time, whether the
+//! requests before it are answered or not, and its latency counts from that time. (Another method waits for
+//! the answers that the recorded client waited for. But a block trace does not say which answers these were.)
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -27,28 +27,28 @@ use crate::spec::check_depth;
 use crate::supervise::supervise;
 use crate::{Interval, LoadError, Target};
 
-/// Bytes of random data that writes are filled with, over and over.
+/// Bytes of random data that fill the writes, repeated.
 const PAYLOAD: usize = 64 << 10;
 
-/// Where a recording goes, and how.
+/// The export that a recording goes to, and the limits of the replay.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReplaySpec {
     /// The export to load.
     pub target: Target,
-    /// The most requests outstanding; further ones wait, and their latency counts while they do.
+    /// The most outstanding requests. Further requests wait, and their latency counts meanwhile.
     pub depth: u32,
-    /// How long it takes: what comes at or after this time is not sent.
+    /// How long the replay takes. Requests at or after this time are not sent.
     pub duration: Span,
-    /// How long to wait after that for what is outstanding.
+    /// How long to wait for outstanding requests after that.
     pub drain_limit: Span,
 }
 
 /// A recorded request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplayRequest {
-    /// When it is to be sent, after the start.
+    /// When to send it, after the start.
     pub at: Span,
-    /// Whether it is a read or a write; what a write writes is made up.
+    /// Whether it is a read or a write. The data of a write are made up.
     pub direction: Direction,
     /// First byte.
     pub offset: u64,
@@ -56,7 +56,7 @@ pub struct ReplayRequest {
     pub length: u32,
 }
 
-/// What a replay measured.
+/// The measurements of a replay.
 #[derive(Clone, Debug)]
 pub struct Replayed {
     /// The size of the export in bytes.
@@ -65,32 +65,33 @@ pub struct Replayed {
     pub offered: u64,
     /// Requests that were sent more than a millisecond after their time.
     pub late: u64,
-    /// By how much at most.
+    /// The longest such delay.
     pub late_max: Span,
-    /// Requests whose time had come and that were not sent when time was over.
+    /// Requests whose time had come, and which were not sent before the replay ended.
     pub unsent: u64,
-    /// Requests that were sent and not answered when time was over.
+    /// Requests that were sent, and not answered before the replay ended.
     pub unanswered: u64,
     /// Requests answered with an error, by the name of the error.
     pub errors: BTreeMap<String, u64>,
     /// From the start to the end, or to the last reply if that came later.
     pub elapsed: Span,
-    /// How long the reads took that were answered without an error, from their time on, in nanoseconds.
+    /// The latencies in nanoseconds of the reads that were answered without an error, from their times on.
     pub read_ns: Histogram<u64>,
-    /// The same of the writes.
+    /// The same for writes.
     pub write_ns: Histogram<u64>,
 }
 
 /// Sends `requests`, which are in order of time, to a server at their times, until `spec.duration` is over or
-/// `cancel` is ready; then waits for what is outstanding, at most for `spec.drain_limit`, and disconnects.
-/// `on_interval` is called for each second as soon as it is over, on the thread that makes the load, so it
-/// had better be quick.
+/// `cancel` is ready. Then it waits for outstanding requests, at most for `spec.drain_limit`, and
+/// disconnects.
 ///
-/// To be run on a current-thread tokio runtime with I/O and time enabled, and nothing else on it.
+/// `on_interval` is called for each second as soon as it is over. It runs on the thread that makes the load,
+/// so it must be quick. Run this on a current-thread tokio runtime with I/O and time enabled, and nothing
+/// else on it.
 ///
 /// # Errors
-/// If the spec makes no sense, there is no session, the connection ends or makes no sense before it should,
-/// or a request is none that the export can take.
+/// If the spec makes no sense, there is no session, the connection ends too early or violates the protocol,
+/// or the export cannot take a request.
 pub async fn replay(
     spec: &ReplaySpec,
     requests: impl Iterator<Item = ReplayRequest> + 'static,

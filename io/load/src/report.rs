@@ -1,4 +1,5 @@
-//! The result of a run, for machines (JSON by serde; the unit is the last word of a name) and for people.
+//! The result of a run: for machines as JSON by serde, where the last word of a name is the unit; and for
+//! people.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,9 +23,9 @@ pub struct Report {
     pub export_bytes: u64,
     /// Whether structured replies were used.
     pub structured_replies: bool,
-    /// `closed`, or how an open loop's arrivals were spread: `constant`, `poisson`.
+    /// `closed`, or the spread of an open loop's arrivals: `constant`, `poisson`.
     pub pace: &'static str,
-    /// Requests a second that were meant to be sent; open loop only.
+    /// The requests a second of an open loop; `None` in a closed loop.
     pub target_rate_iops: Option<f64>,
     /// Connections.
     pub connections: u32,
@@ -46,15 +47,15 @@ pub struct Report {
     pub completed: u64,
     /// Requests answered with an error, flushes included.
     pub errors: u64,
-    /// The same, by the name of the error.
+    /// Their number by the name of the error.
     pub errors_by_name: BTreeMap<String, u64>,
-    /// Requests that were sent more than a millisecond after they were meant to be; open loop only.
+    /// Requests that were sent more than a millisecond after their intended time; open loop only.
     pub late: u64,
-    /// By how much at most.
+    /// The longest such delay.
     pub late_max_us: f64,
-    /// Requests that had arrived and were not sent when time was over.
+    /// Requests that had arrived, and were not sent before the run ended.
     pub unsent: u64,
-    /// Requests that were sent and not answered when time was over.
+    /// Requests that were sent, and not answered before the run ended.
     pub unanswered: u64,
     /// `completed` a second.
     pub rate_iops: f64,
@@ -66,42 +67,42 @@ pub struct Report {
     pub write: Option<Summary>,
     /// Flushes, if there were any; they count in none of the rates above.
     pub flush: Option<Summary>,
-    /// Each second.
+    /// The seconds of the run, one after the other.
     pub intervals: Vec<Interval>,
 }
 
 /// Requests of one kind that were answered without an error.
 #[derive(Clone, PartialEq, Serialize, Debug)]
 pub struct Summary {
-    /// How many.
+    /// The number of requests.
     pub completed: u64,
-    /// How many a second.
+    /// Requests a second.
     pub rate_iops: f64,
-    /// How many bytes a second, in units of 2^20; zero for flushes.
+    /// Bytes a second, in units of 2^20; zero for flushes.
     pub bandwidth_mib_s: f64,
-    /// How long they took.
+    /// Their latencies.
     pub latency: Latency,
 }
 
-/// A distribution of latencies, to three significant digits. In an open loop they count from the intended
-/// arrival.
+/// A distribution of latencies, to three significant digits. In an open loop, a latency counts from the
+/// intended arrival.
 #[derive(Clone, Copy, PartialEq, Serialize, Debug)]
 pub struct Latency {
     /// The mean.
     pub mean_us: f64,
-    /// What half do not exceed.
+    /// The median.
     pub p50_us: f64,
-    /// What 90 in 100 do not exceed.
+    /// The 90th percentile.
     pub p90_us: f64,
-    /// What 99 in 100 do not exceed.
+    /// The 99th percentile.
     pub p99_us: f64,
-    /// What 999 in 1,000 do not exceed.
+    /// The 99.9th percentile.
     pub p99_9_us: f64,
     /// The longest.
     pub max_us: f64,
 }
 
-/// What a run leaves to be reported.
+/// The measurements of a run, from which the report is made.
 pub(crate) struct Measured {
     pub(crate) total: Tally,
     pub(crate) intervals: Vec<Interval>,
@@ -182,7 +183,7 @@ impl Summary {
     }
 }
 
-/// The name that the protocol gives to an error (NBD protocol, "Error values").
+/// The protocol's name of an error (NBD protocol, "Error values").
 pub(crate) fn error_name(number: u32) -> String {
     let name = match number {
         error::PERM => "EPERM",
@@ -198,7 +199,7 @@ pub(crate) fn error_name(number: u32) -> String {
     name.to_owned()
 }
 
-/// A few lines for people.
+/// The report in a few lines for people.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.target_rate_iops.map_or_else(String::new, |rate| format!(" {rate} IO/s"));
@@ -273,7 +274,7 @@ impl fmt::Display for Micros {
     }
 }
 
-/// A size in the largest unit that leaves no rest.
+/// A size in the largest unit that divides it.
 struct Bytes(u32);
 
 impl fmt::Display for Bytes {

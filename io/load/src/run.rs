@@ -17,14 +17,15 @@ use crate::supervise::supervise;
 use crate::workload::{Stream, Workload, stream};
 use crate::{Arrivals, Interval, LoadError, LoadSpec, Pace, Pacer, Share, Until};
 
-/// Loads a server as `spec` says, until its end or until `cancel` is ready; then waits for what is
-/// outstanding, at most for `spec.drain_limit`, and disconnects. `on_interval` is called for each second of
-/// the measurement as soon as it is over, on the thread that makes the load, so it had better be quick.
+/// Loads a server as `spec` says, until its end or until `cancel` is ready. Then it waits for outstanding
+/// requests, at most for `spec.drain_limit`, and disconnects.
 ///
-/// To be run on a current-thread tokio runtime with I/O and time enabled, and nothing else on it.
+/// `on_interval` is called for each second of the measurement as soon as it is over. It runs on the thread
+/// that makes the load, so it must be quick. Run this on a current-thread tokio runtime with I/O and time
+/// enabled, and nothing else on it.
 ///
 /// # Errors
-/// If the spec makes no sense, there is no session, or a connection ends or makes no sense before it should.
+/// If the spec makes no sense, there is no session, or a connection ends too early or violates the protocol.
 pub async fn run(
     spec: &LoadSpec,
     cancel: impl Future<Output = ()>,
@@ -129,7 +130,7 @@ fn shares(spec: &LoadSpec) -> impl Iterator<Item = Share> {
     (0..of).map(move |index| Share { index, of })
 }
 
-/// How many requests a connection has to do.
+/// How many requests a connection has to send; `None` if time ends the run.
 fn budget(until: Until, share: Share) -> Option<u64> {
     let Until::Requests(requests) = until else { return None };
     let (index, of) = (u64::from(share.index), u64::from(share.of));

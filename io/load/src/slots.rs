@@ -1,13 +1,13 @@
-//! Which requests of a connection are outstanding.
+//! The outstanding requests of a connection.
 //!
-//! A map from cookies to requests would be looked into twice for each request. A cookie is therefore the
-//! number of a slot in a table of fixed size and, above it, how often the slot was used: a second answer to
-//! one request, or one that nobody asked for, is told from the answer to the slot's present request.
+//! A cookie is the number of a slot in a table of fixed size and, above it, the number of times that the slot
+//! was used. So a second reply to one request, or a reply to no request, differs from the reply to the slot's
+//! present request. A map from cookies to requests would need two searches for each request.
 
 use weir_model::Instant;
 use weir_nbd::client::Awaited;
 
-/// What kind of request: each has its own statistics.
+/// The kind of a request. Each kind has its own statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
     Read,
@@ -21,7 +21,7 @@ pub(crate) struct Outstanding {
     pub(crate) class: Class,
     /// Its latency counts from here.
     pub(crate) since: Instant,
-    /// What its reply has to carry.
+    /// What its reply must carry.
     pub(crate) awaited: Awaited,
 }
 
@@ -55,7 +55,7 @@ impl Slots {
         self.slots.len() - self.free.len()
     }
 
-    /// Keeps `request`; its cookie.
+    /// Keeps `request`, and returns its cookie.
     ///
     /// # Panics
     /// If there is no room.
@@ -75,7 +75,7 @@ impl Slots {
         slot.request.as_ref().filter(|_| slot.generation == generation)
     }
 
-    /// Lets go of the outstanding request with this cookie.
+    /// Removes the outstanding request with this cookie.
     #[inline]
     pub(crate) fn remove(&mut self, cookie: u64) -> Option<Outstanding> {
         let request = *self.find(cookie)?;

@@ -1,4 +1,5 @@
-//! What one connection is to send, and from when on: made up in a closed or an open loop, or recorded. Pure.
+//! The requests that one connection is to send, and when: made up in a closed or an open loop, or recorded.
+//! Pure.
 
 use weir_model::{Instant, Span};
 
@@ -8,16 +9,16 @@ use crate::workload::{Operation, Workload};
 
 /// Where the requests of a connection come from.
 pub(crate) enum Source {
-    /// Each reply brings the next.
+    /// Each reply brings the next request.
     Closed {
         workload: Workload,
-        /// How many may still be sent, counted from an instant on.
+        /// How many requests may be sent from an instant on.
         budget: Option<(Instant, u64)>,
         taken: u64,
     },
-    /// They arrive, whatever the server does.
+    /// Requests arrive at a rate, whatever the server does.
     Open { workload: Workload, pacer: Pacer },
-    /// They arrive as they once did.
+    /// Requests arrive at their recorded times.
     Recorded(Feed),
 }
 
@@ -26,13 +27,14 @@ pub(crate) enum Source {
 pub(crate) struct Next {
     /// Its latency counts from here.
     pub(crate) since: Instant,
-    /// By how much it is late, if it is.
+    /// By how much the request is late, if it is.
     pub(crate) late: Option<Span>,
     pub(crate) operation: Operation,
 }
 
 impl Source {
-    /// The next request if it may be sent now; the run ends at `end`. To be asked only when it can be sent.
+    /// The next request, if it may be sent now; the run ends at `end`. Call this only when the request can be
+    /// sent.
     #[inline]
     pub(crate) fn take(&mut self, now: Instant, end: Instant) -> Option<Next> {
         match self {
@@ -56,7 +58,7 @@ impl Source {
         }
     }
 
-    /// When the next request is due; `None` if there is none any more, and in a closed loop.
+    /// When the next request is due; `None` in a closed loop, and if there are no more requests.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         match self {
             Self::Closed { .. } => None,
@@ -75,7 +77,7 @@ impl Source {
         }
     }
 
-    /// Whether it ended before its time, because the export cannot take what comes next.
+    /// Whether the source ended early, because the export cannot take the next request.
     pub(crate) const fn is_broken(&self) -> bool {
         match self {
             Self::Closed { .. } | Self::Open { .. } => false,
@@ -83,8 +85,8 @@ impl Source {
         }
     }
 
-    /// How many requests arrived before `instant`, sent or not; in a closed loop, how many were sent.
-    /// `instant` must not go back, nor be before a request that was sent.
+    /// How many requests arrived before `instant`, sent or not; in a closed loop, how many were sent. From
+    /// call to call `instant` must not go back, and it must not be before a request that was sent.
     pub(crate) fn offered_before(&mut self, instant: Instant) -> u64 {
         match self {
             Self::Closed { taken, .. } => *taken,
@@ -93,7 +95,7 @@ impl Source {
         }
     }
 
-    /// How many were taken.
+    /// How many requests were taken.
     pub(crate) const fn taken(&self) -> u64 {
         match self {
             Self::Closed { taken, .. } => *taken,
@@ -102,7 +104,7 @@ impl Source {
         }
     }
 
-    /// Nothing arrives at or after `end`.
+    /// Ends the arrivals before `end`.
     pub(crate) fn end_at(&mut self, end: Instant) {
         match self {
             Self::Closed { .. } => {}

@@ -1,4 +1,4 @@
-//! What is to be done, as plain values.
+//! The description of a load, as plain values.
 
 use std::num::NonZeroU64;
 
@@ -11,11 +11,11 @@ use crate::Target;
 const MAX_CONNECTIONS: u32 = 1024;
 /// The most outstanding requests of a connection.
 const MAX_DEPTH: u32 = 65_536;
-/// The largest block: what servers accept as the payload of one request unless they say otherwise (NBD
+/// The largest block. Servers accept this much as the payload of one request unless they say otherwise (NBD
 /// protocol, "Block sizes").
 const MAX_BLOCK: u32 = 32 << 20;
 
-/// A made-up load: where to, how much, what, and for how long.
+/// A made-up load: the export, the requests, their rate, and the duration.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LoadSpec {
     /// The export to load.
@@ -24,8 +24,8 @@ pub struct LoadSpec {
     pub connections: u32,
     /// When requests are sent.
     pub pace: Pace,
-    /// Requests outstanding on each connection: kept there by a closed loop, the most there may be in an open
-    /// loop. Requests that would be more wait, and their latency counts while they do.
+    /// Requests outstanding on each connection. A closed loop keeps this many; in an open loop it is the
+    /// most. Further requests wait, and their latency counts meanwhile.
     pub depth: u32,
     /// Reads in a hundred requests; the rest are writes.
     pub read_percent: u8,
@@ -41,13 +41,13 @@ pub struct LoadSpec {
     pub seed: u64,
     /// When to end.
     pub until: Until,
-    /// How long to go on before anything counts.
+    /// How long the load runs before the measurement starts.
     pub warm_up: Span,
-    /// A flush after so many writes of a connection, in addition to the requests of the pace.
+    /// A connection sends a flush after so many writes, in addition to the requests of the pace.
     pub flush_every: Option<NonZeroU64>,
-    /// Ask for structured replies. Simple replies are less work for both sides.
+    /// Whether to ask for structured replies. Simple replies are less work for both sides.
     pub structured_replies: bool,
-    /// How long to wait at the end for what is outstanding.
+    /// How long to wait at the end for outstanding requests.
     pub drain_limit: Span,
 }
 
@@ -60,26 +60,26 @@ pub enum Pace {
     Open {
         /// Requests a second, over all connections.
         rate: Iops,
-        /// How they are spread.
+        /// The spread of the arrivals.
         arrivals: Arrival,
     },
 }
 
-/// How the arrivals of an open loop are spread.
+/// The spread of the arrivals of an open loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// All at the same distance, the connections in turn.
+    /// All at the same distance; the connections take turns.
     Constant,
-    /// As those of many independent users: exponentially distributed distances.
+    /// As from many independent users: exponentially distributed distances.
     Poisson,
 }
 
 /// Where in the range requests go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
-    /// To any block, each as likely.
+    /// To any block, all with the same probability.
     Random,
-    /// To one block after the other and from the end to the start again. Connections start at equal
+    /// To one block after the other, and from the end to the start again. The connections start at equal
     /// distances.
     Sequential,
 }
@@ -101,7 +101,7 @@ pub struct SpecError {
     pub field: &'static str,
     /// Its value.
     pub found: String,
-    /// What it may be.
+    /// The accepted values.
     pub accepted: String,
 }
 
@@ -128,10 +128,10 @@ impl LoadSpec {
         }
     }
 
-    /// Checks every value that can be checked without the server; [`run()`](crate::run()) does it first.
+    /// Checks every value that can be checked without the server. [`run()`](crate::run()) calls it first.
     ///
     /// # Errors
-    /// The first that makes no sense.
+    /// The first value that makes no sense.
     pub fn check(&self) -> Result<(), SpecError> {
         in_range("connections", self.connections, 1, MAX_CONNECTIONS)?;
         check_depth(self.depth)?;
@@ -159,7 +159,7 @@ impl LoadSpec {
     }
 }
 
-/// Longer than anybody waits, and far from where adding instants would saturate.
+/// The longest time in a spec: longer than anybody waits, and far from where adding instants would saturate.
 const MAX_SPAN: Span = Span::from_secs(1_000 * 86_400);
 
 /// Checks a bound on the requests outstanding on a connection.

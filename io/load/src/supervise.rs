@@ -1,8 +1,8 @@
-//! Connections driven side by side, to their end.
+//! Drives the connections of a run side by side, to their end.
 //!
-//! Each connection is a task, so that a reply wakes one connection and not all; the tasks share a thread and,
-//! while they take their turn, everything in `Shared`. The supervisor only watches the time: seconds, the
-//! end, the bound on the time after it.
+//! Each connection is a task, so that a reply wakes one connection and not all. The tasks share a thread, and
+//! each has everything in `Shared` to itself during its turn. The supervisor only watches the time: the
+//! seconds, the end of the run, and the limit on the wait after it.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -17,12 +17,12 @@ use crate::report::Measured;
 use crate::source::Source;
 use crate::{Interval, LoadError, Target};
 
-/// Drives `connections` until their sources are exhausted, `shared.end` or `cancel`; then waits for what is
-/// outstanding, at most for `drain_limit`, and disconnects. What was measured, and what is left of the
-/// sources.
+/// Drives `connections` until their sources are exhausted, until `shared.end`, or until `cancel`. Then it
+/// waits for outstanding requests, at most for `drain_limit`, and disconnects. Returns the measurements, and
+/// what is left of the sources.
 ///
 /// # Errors
-/// If a connection ends or makes no sense before it should.
+/// If a connection ends too early or violates the protocol.
 pub(crate) async fn supervise(
     target: &Target,
     shared: Shared,
@@ -42,14 +42,14 @@ pub(crate) async fn supervise(
     local.run_until(supervisor.run(cancel)).await
 }
 
-/// A connection that ended before it should.
+/// A connection that ended too early.
 struct Ended {
     failure: Failure,
     outstanding: usize,
     replies: u64,
 }
 
-/// Drives one connection to its end; the number of requests that were not answered.
+/// Drives one connection to its end. Returns the number of requests that were not answered.
 async fn drive(
     mut connection: Connection,
     shared: Rc<RefCell<Shared>>,
@@ -125,14 +125,14 @@ impl<F: FnMut(&Interval)> Supervisor<F> {
         Ok(self.finish(unanswered, shown))
     }
 
-    /// The end comes now, unless it was before.
+    /// Ends the run now, unless it ended before.
     fn end_now(&self) {
         let mut shared = self.shared.borrow_mut();
         shared.end = shared.end.min(shared.clock.now());
         self.stop.send_replace(());
     }
 
-    /// Shows the seconds that are over and were not shown; how many there are by now.
+    /// Shows the seconds that are over and were not shown yet. Returns how many are over.
     fn show(&mut self, shown: usize) -> usize {
         let shared = self.shared.borrow();
         let intervals = shared.recorder.intervals();
@@ -166,7 +166,7 @@ impl<F: FnMut(&Interval)> Supervisor<F> {
     }
 }
 
-/// Ready at `instant` or up to two milliseconds later, which is enough for all that the supervisor does.
+/// Ready at `instant` or up to two milliseconds later, which is precise enough for the supervisor.
 async fn sleep_until(now: Instant, instant: Instant) {
     if instant == Instant::FAR_FUTURE {
         std::future::pending().await

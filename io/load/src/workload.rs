@@ -1,16 +1,17 @@
-//! What the requests of one connection ask for.
+//! The content of the requests of one connection.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::{LoadSpec, Pattern, Share};
 
-/// Which of a connection's sequences of random numbers; each has its own, so that one does not shift another.
+/// One of a connection's sequences of random numbers. Each purpose has its own, so that one does not shift
+/// another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stream {
-    /// What requests ask for.
+    /// Random numbers for the content of requests.
     Workload,
-    /// When they arrive.
+    /// Random numbers for the arrivals of requests.
     Arrivals,
 }
 
@@ -25,7 +26,7 @@ pub(crate) fn stream(seed: u64, connection: u32, purpose: Stream) -> Pcg64 {
 /// A read or a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Operation {
-    /// Otherwise it is a write.
+    /// Whether it is a read; otherwise it is a write.
     pub(crate) read: bool,
     /// First byte.
     pub(crate) offset: u64,
@@ -46,8 +47,8 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// The operations of the connection `share` on the `blocks` blocks from `spec.offset` on; there must be
-    /// one.
+    /// The operations of the connection `share` on `blocks` blocks, from `spec.offset` on. There must be at
+    /// least one block.
     pub(crate) fn new(spec: &LoadSpec, share: Share, blocks: u64) -> Self {
         assert!(blocks > 0, "a workload needs a block to go to");
         let first = u128::from(blocks) * u128::from(share.index) / u128::from(share.of);

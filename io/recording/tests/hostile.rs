@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use weir_engine::{
-    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Grant, Grants, MaestroConfig, PortConfig,
+    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Grant, Grants, LeasedConfig, MaestroConfig,
     Replay, Request, TotalConcurrency, VolumeConfig,
 };
 use weir_model::{Instant, IoKind, Iops, Slo, SloPoint, Span};
@@ -24,7 +24,7 @@ fn controls() -> [Control; 4] {
         Control::None,
         Control::Facade(DepthFeedbackConfig::default()),
         Control::Maestro(MaestroConfig { interval, total: TotalConcurrency::Auto }),
-        Control::Port(PortConfig { interval }),
+        Control::Leased(LeasedConfig { interval }),
     ]
 }
 
@@ -41,10 +41,10 @@ fn record(path: &Path, control: Control) {
     let promised = VolumeConfig { slo: Slo::new(vec![point]).ok(), ..VolumeConfig::default() };
     let limited = VolumeConfig { max_iops: Iops::new(900.0), ..VolumeConfig::default() };
     let volumes = [promised, limited].map(|config| engine.add_volume(Instant::ORIGIN, config));
-    let is_port = matches!(control, Control::Port(_));
+    let is_leased = matches!(control, Control::Leased(_));
     for (i, number) in (1..60_usize).zip(1_u64..) {
         let now = Instant::from_nanos(number * 3_000_000);
-        if is_port && number % 20 == 1 {
+        if is_leased && number % 20 == 1 {
             let grant = Grant { concurrency: 9.try_into().unwrap(), max_iops: None, max_bandwidth: None };
             let granted = volumes.map(|volume| (volume, grant)).to_vec();
             engine.set_fallback(now, granted.clone());

@@ -1,5 +1,5 @@
 //! What a control interval costs: the whole of Maestro's law over 10 to 1,000 applications with 16 ports
-//! each, and of that the linear program. The budget is 2 ms for 1,000 applications.
+//! each, and the linear program alone. The budget is 2 ms for 1,000 applications.
 
 #![allow(missing_docs)] // criterion's macros make a function without
 
@@ -17,8 +17,8 @@ use weir_model::{Bandwidth, Instant, Iops, LatencyHistogram, Objective, Percenti
 const PORTS: u32 = 16;
 /// Requests at the array for each application.
 const EACH: u32 = 40;
-/// Observations made beforehand, so that making them is not measured. Few, as those of a running array were
-/// written just before.
+/// Observations made beforehand, so that making them is not measured. There are only a few, so that they are
+/// in the processor's cache, as are those of a running array, which were written just before.
 const INTERVALS: u64 = 4;
 /// Latencies in the histogram of a port.
 const LATENCIES: u32 = 200;
@@ -34,7 +34,7 @@ fn target(kind: u64) -> Target {
     }
 }
 
-/// A port at which an application falls short of its target by a part of it that is random.
+/// A port at which an application falls short of its target by a random part.
 fn port(random: &mut Pcg64Mcg, target: Target) -> PortObservation {
     let answered = random.random_range(500..2000);
     let micros = random.random_range(8_000..20_000);
@@ -59,7 +59,7 @@ fn port(random: &mut Pcg64Mcg, target: Target) -> PortObservation {
     }
 }
 
-/// An array in overload in successive intervals.
+/// Successive intervals of an array in overload.
 fn intervals(applications: u32) -> Vec<ArrayObservation> {
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let priorities: Vec<f64> = (0..applications).map(|_| random.random_range(1.0..8.0)).collect();
@@ -102,7 +102,7 @@ fn steps(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What the arbiter gives the program.
+/// Ranges as the arbiter gives them to the program.
 fn ranges(applications: u32) -> Vec<program::Range> {
     let mut random = Pcg64Mcg::seed_from_u64(2);
     let mut range = || {

@@ -1,7 +1,8 @@
-//! The allocator of an array: what Maestro's law shares out, and how many requests that is.
+//! The allocator of an array: Maestro's law, together with the total that it shares out.
 //!
-//! An array has one allocator, wherever its ports are: in the engine that serves them all, or in the
-//! controller of the gateways that do. So both come to the same grants from the same observations.
+//! An array has one allocator. It runs in the engine if one engine serves all ports of the array, and in the
+//! controller if several gateways do. Both use this code, so both come to the same grants from the same
+//! observations.
 
 use std::num::NonZeroU32;
 
@@ -25,7 +26,7 @@ impl ArrayLaw {
         Self { maestro: Maestro::new(), total: Total::new(total) }
     }
 
-    /// Changes the total. What was learnt of applications, and by probing, is kept.
+    /// Changes the total. The law keeps what it has learnt of applications and by probing.
     pub const fn set_total(&mut self, total: TotalConcurrency) {
         self.total.set_config(total);
     }
@@ -35,17 +36,17 @@ impl ArrayLaw {
         self.total.get()
     }
 
-    /// The most that [`Self::total`] can have been with the same configuration, also in an earlier process.
+    /// The most that [`Self::total`] can have been with this configuration, also in an earlier process.
     pub fn most(&self) -> u32 {
         self.total.most()
     }
 
-    /// One step, in two: the total follows what was seen, if it is found by probing; then the law shares it
-    /// out.
+    /// One step, in two parts: the total follows what was seen, if it is found by probing. Then the law
+    /// shares it out.
     ///
-    /// `reserved` requests of the total are spoken for, by ports that are not among those of `applications`.
-    /// Each application has at least one request at each port, even if the total has not so many. Where no
-    /// applications were seen the law is not asked, and keeps what it knows of those that it saw before.
+    /// `reserved` requests of the total belong to ports that are not among those of `applications`. Each
+    /// application gets at least one request at each port, even if the total is smaller. If `applications` is
+    /// empty, the law makes no step, and keeps what it knows of the applications that it saw before.
     pub fn step(
         &mut self,
         now: Instant,

@@ -1,9 +1,9 @@
 //! Queue depth by feedback: the controller of Façade §3.
 //!
-//! **Problem.** A device with a long queue is well used and slow; with a short one it is fast and idle now
-//! and then. How much it may have at a time, so that every volume gets the latency that it was promised and
-//! nothing is wasted, depends on the device and on the load, and both change. The law assumes only that less
-//! at the device means less latency there, and finds the depth by watching.
+//! **Problem.** A device with a long queue is well used and slow. With a short queue it is fast, and idle now
+//! and then. The depth should give every volume the latency that it was promised, and waste nothing. The
+//! right depth depends on the device and on the load, and both change. The law assumes only that fewer
+//! requests at the device mean less latency there, and finds the depth by watching.
 //!
 //! **Equations** (§3, unnumbered; every period `P`):
 //!
@@ -15,77 +15,80 @@
 //!         Q_old            otherwise
 //! ```
 //!
-//! **Why this form.** Latency at a device that is kept busy is about proportional to what is queued there, so
-//! the proportional cut lands near the target in one step, however far off the depth was. Growth is by a
-//! fixed share instead of by the error: the error says that there is room, not how much of it another load
-//! will leave. And a depth that was not reached limits nobody, so to raise it would only wind it up.
+//! **Why this form.** Latency at a busy device is about proportional to the number of requests queued there.
+//! So the proportional cut lands near the target in one step, however far off the depth was. Growth is by a
+//! fixed share and not by the error: the error says that there is room, but not how much of it another load
+//! will leave. A depth that was not reached limits nobody, so to raise it would only wind it up.
 //!
 //! # On real devices
 //!
 //! - **No samples.** A volume whose requests all hang completes none, and would fall silent just when it is
-//!   served worst. Without a sample, the age of its oldest outstanding request stands in for `L`: its latency
-//!   is at least that. So does what others spend at the device now, if that is longer: the first requests of
-//!   a burst meet the queue that was built up in the pause before, and to wait until they have got through it
-//!   is to let it in for that long. A volume with nothing outstanding takes no part.
-//! - **A wait that no cut can shorten.** The law's assumption is about the time at the device, and `L` is
-//!   more than that. Where the rest is the larger part, the volume waits for its own rate or concurrency, for
-//!   a client that does not take its replies, or for a depth that is too small for the load that it shares. A
-//!   cut shortens none of them and lengthens the last; to the letter one volume held by its own limits would
-//!   take the depth down to 1 for all, and keep it there. Such a volume takes no part.
-//! - **A volume that is alone** asks for no cut either: it would hold back nobody but itself, and take from
-//!   the device the choice of what to do first. Requests that no SLO speaks of are company too: a neighbour
-//!   with a thousand flushes at the device makes its reads wait as well as one with a thousand reads.
-//! - **A latency has its own depth.** Those that are answered in a period were given to the device a latency
-//!   ago: when a queue builds up they tell of a shorter one, and while it drains of a longer one. To the
-//!   letter the first cut is too small, and each period until the queue has drained cuts anew, far below what
-//!   is needed; and where nobody felt the depth it is far above what is there, and cuts of it do nothing. The
-//!   first case is therefore read as `E Q`, at most `Q_old`, where `Q` is what was at the device with those
-//!   that took `L`: by Little's law the time that all that were finished in the period spent there, over that
-//!   in which there were any. At rest `Q` is `Q_old`. Whoever was there alone (`Q` of 1) waited for nobody,
-//!   and asks for no cut.
+//!   served worst. Without a sample, the age of its oldest outstanding request stands in for `L`, because its
+//!   latency is at least that. If other volumes' requests spend a longer time at the device now, that time
+//!   stands in. The reason: the first requests of a burst queue behind what other volumes sent during the
+//!   pause. Waiting for the first answers would leave that queue in place for as long as they take. A volume
+//!   with nothing outstanding takes no part.
+//! - **A wait that no cut can shorten.** The law's assumption is about the time at the device, and `L` also
+//!   contains the wait before it. The larger part may be that wait. Then the volume waits for its own rate or
+//!   concurrency, for a client that does not take its replies, or for a depth that is too small for the load.
+//!   A cut shortens none of these waits, and lengthens the last. Such a volume takes no part. Taken
+//!   literally, the paper's rule would let one volume that is held by its own limits take the depth down to 1
+//!   for all, and keep it there.
+//! - **A volume that is alone** asks for no cut either. A cut would hold back only this volume, and the
+//!   device could no longer choose what to do first. Requests that no SLO speaks of are company too. Example:
+//!   a neighbour's thousand flushes at the device make a volume's reads wait, just as a thousand reads do.
+//! - **A latency has its own depth.** A request that is answered in a period was given to the device one
+//!   latency ago. While a queue builds up, such latencies tell of a shorter queue than there is now; while it
+//!   drains, of a longer one. Taken literally, the paper's first cut is then too small, and each period until
+//!   the queue has drained cuts anew, far below what is needed. A depth that was not felt may be far above
+//!   what is at the device, and then cuts of it do nothing. So the first case is read as `E Q`, at most
+//!   `Q_old`. `Q` is how many requests were at the device together with those that took `L`. By Little's law,
+//!   `Q` is the time that the requests finished in the period spent there, in sum, divided by the time in
+//!   which the device had any. At rest, `Q` is `Q_old`. A `Q` of 1 means that requests waited for nobody;
+//!   then the law does not cut.
 //! - **At rest above the target.** Requests that are past due pass the depth, so `Q` may be far above `Q_old`
 //!   for as long as a promise is missed. Example: a flash disk that was allowed 5 has 5 reads of 32 MiB and
-//!   25 of the promise. `E Q` is then no cut at all, and the promise would be missed for ever. So the paper's
-//!   letter holds, `E Q_old`, once the depth is older than `L`, as all that was answered met it, and the
-//!   device does not drain.
-//! - **Growth shows late.** What a growth lets in is seen in no latency before it is answered. Where a
-//!   request is at the device for 130 ms, three periods of growth would follow one another before the first
-//!   one tells. So the depth waits to grow again for the longest time that a volume's requests spend at the
-//!   device now.
-//! - **Room for what cannot be foreseen.** To the letter, the law balances around the target: it grows
-//!   whenever the last period was below, by however little, and where arrivals or the device are random,
-//!   windows that average over the hunt miss the target about as often as not. Here it aims below the target
-//!   by its own step, `L` at `latencyTarget / (1 + e)`, and grows only where it may expect to stay below that
-//!   afterwards, on its own assumption that latency rises at most in proportion; in between it rests. The
-//!   cost is that a device settles between `e` and `2 e` below the target.
-//! - **The device's share of the target.** The paper's deadline is when a request should be answered, and a
-//!   request passes the depth gate when that is past. Where the target is a few times what the device needs,
-//!   as on a flash disk, whoever waits that long is late for certain: its time at the device is still to
-//!   come. A request is therefore due at the device the target less twice the mean time there after it
-//!   arrived (twice, since half take longer than the mean), at once if nothing is left. Where the target is
-//!   long, nothing changes.
+//!   25 requests of the promise. `E Q` is then no cut at all, and the promise would be missed for ever. So
+//!   the paper's `E Q_old` holds once two conditions are met. The depth is older than `L` and a period, so
+//!   that all answered requests met it. And the device does not drain.
+//! - **Growth shows late.** The requests that a growth lets in show in no latency before they are answered.
+//!   Example: if a request is at the device for 130 ms, two more periods of growth follow before the first
+//!   one tells. So before the depth grows again, it waits for the longest time that a volume's requests spend
+//!   at the device now.
+//! - **Room for what cannot be foreseen.** Taken literally, the law balances around the target: it grows
+//!   whenever the last period was below it, by however little. If arrivals or the device are random, SLO
+//!   windows average over this hunt, and miss the target about as often as not. So the law aims below the
+//!   target by its own step, at an `L` of `latencyTarget / (1 + e)`. It grows only if it may expect to stay
+//!   below that afterwards, by its own assumption that latency rises at most in proportion. In between it
+//!   rests. Cost: a device settles between `e` and `2 e` below the target.
+//! - **The device's share of the target.** The paper's deadline says when a request should be answered, and a
+//!   request passes the depth gate once its deadline is past. On a flash disk, the target may be only a few
+//!   times what the device needs. A request that waits until its deadline is then late for certain, because
+//!   its time at the device is still to come. So a request is due at the device earlier: its arrival plus the
+//!   target, less twice the mean time at the device. Twice, because many requests take longer than the mean.
+//!   If nothing is left, the request is due at once. If the target is long, this changes little.
 //! - **Beyond the promise.** A volume that offered more than its SLO covers has no target until a window has
-//!   ended in which it did not, and one without an SLO never has (the paper's infinite latency). Neither has
-//!   a deadline: the scheduler sends their requests behind all others, and by a small share of the device's
-//!   time so that they come to an end. The promise is the volume's and not a request's. When it is back it
-//!   holds for what waits from before too: the volume could not get its latency behind a backlog of its own
-//!   that has none.
-//! - **Floor, ceiling, fractions.** The depth is held as a fraction and used as its whole part, at least 1,
-//!   or nothing would move, and at most [`DepthFeedbackConfig::max_depth`]. As a whole number it could not
-//!   leave 1 by 10 %. `Q_max = Q_old` is read as `Q_max >=` that whole part: past-due requests pass the
-//!   bound.
-//! - **Counting noise.** In 50 ms a volume of 200 requests a second has 10 arrivals, give or take 3, which
-//!   says nothing about its rate. The rate is that of the SLO window before, by which the window that is open
-//!   will be judged, and the mix that of the two; only `L` is that of the last period, or the law would act
-//!   on what is long past.
+//!   ended in which it did not. A volume without an SLO never has a target (the paper's infinite latency).
+//!   Neither has a deadline: the scheduler sends their requests behind all others, and gives them a small
+//!   share of the device's time so that they come to an end. The promise belongs to the volume and not to a
+//!   request. When it is back, it also holds for the requests that already wait. Otherwise the volume would
+//!   queue behind a backlog of its own that has no deadline.
+//! - **Floor, ceiling, fractions.** The depth is held as a fraction and used as its whole part. As a whole
+//!   number, it could not leave 1 by 10 %. It is at least 1, or nothing would move, and at most
+//!   [`DepthFeedbackConfig::max_depth`]. `Q_max = Q_old` is read as `Q_max >=` the whole part, because
+//!   past-due requests pass the bound.
+//! - **Counting noise.** In 50 ms, a volume of 200 requests a second has 10 arrivals, give or take 3, which
+//!   says nothing about its rate. So the rate is that of the SLO window before, by which the open window will
+//!   be judged. The share of reads is that of both windows. Only `L` is that of the last period, or the law
+//!   would act on what is long past.
 //! - **Sub-millisecond devices** finish hundreds of requests in a period; nothing in the law depends on the
-//!   number. Their latencies include the server's own work, which no depth reduces: a target below that
+//!   number. Their latencies include the server's own work, which no depth reduces. A target below that work
 //!   drives the depth to its floor.
-//! - **Cold start.** The initial depth of 200 is the paper's: too high for most devices, and corrected in the
-//!   first period in which somebody with a target suffers. To begin at 1 would cost a pool without targets 56
-//!   periods.
-//! - **A mix not seen yet** is taken to be all of that kind, read or write, with the tighter promise, so that
-//!   the first request after a pause is not let down.
+//! - **Cold start.** The initial depth of 200 is the paper's. It is too high for most devices, and is
+//!   corrected in the first period in which a volume with a target suffers. With an initial depth of 1, a
+//!   pool without targets would need 56 periods to reach 200.
+//! - **A mix not seen yet**: until a volume has arrivals, its mix is taken to be only reads or only writes,
+//!   whichever has the tighter promise. So the first request after a pause is not let down.
 
 use std::sync::Arc;
 
@@ -105,8 +108,8 @@ pub struct DepthFeedbackConfig {
     pub growth: f64,
     /// The depth before anything was measured. 200, as in the paper.
     pub initial_depth: QueueDepth,
-    /// The ceiling. 4096: more than any device gains from. Where nobody's target holds the depth down it
-    /// grows as long as it is felt, and must be brought back from there when somebody's does.
+    /// The ceiling. 4096: more than any device gains from. While no volume's target holds the depth down, it
+    /// grows as long as it is felt, and must come back from there when a target is missed.
     pub max_depth: QueueDepth,
 }
 
@@ -121,33 +124,33 @@ impl Default for DepthFeedbackConfig {
     }
 }
 
-/// What was seen of a pool in the last period.
+/// The observation of a pool in the last period.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct PoolObservation {
     /// `Q_max`: the highest number of requests at the device.
     pub peak: u32,
-    /// How many were at the device, on average, with those that it finished, themselves included: the time
-    /// that these spent there in sum, over the time in which it had anything to do. Zero if it finished none.
+    /// How many requests were at the device, on average, together with those that it finished, themselves
+    /// included. It is the time that the finished requests spent there, in sum, over the time in which the
+    /// device had anything to do. Zero if it finished none.
     pub beside_finished: f64,
     /// The volumes, in an order that is the observer's.
     pub volumes: Vec<VolumeObservation>,
 }
 
-/// What was seen of a volume.
+/// The observation of a volume in the last period.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct VolumeObservation {
-    /// What it was promised, if anything.
+    /// Its promise, if it has one.
     pub slo: Option<Arc<Slo>>,
-    /// What arrived in the SLO window before the one that is open.
+    /// The reads and writes that arrived in the SLO window before the one that is open.
     pub offered: Offered,
-    /// The share of reads lately, from 0 to 1; `None` if nothing arrived.
+    /// The share of reads, from 0 to 1, in the SLO window before and the open one; `None` if nothing arrived.
     pub read_fraction: Option<f64>,
-    /// `L`: the mean of what was answered in the last period; `None` if nothing was.
+    /// `L`: the mean latency of the requests that were answered in the last period; `None` if none was.
     pub answered: Option<Latency>,
-    /// The oldest request that is not answered: its latency so far.
+    /// The latency so far of the oldest request that is not answered; `None` if none is outstanding.
     pub oldest: Option<Latency>,
-    /// The mean time at the device of what was answered in the last period with an answer; `None` before
-    /// there was one.
+    /// The mean time at the device, in the last period that had an answer; `None` before the first answer.
     pub at_device: Option<Span>,
     /// Whether it had a request of any kind in the last period.
     pub is_active: bool,
@@ -162,7 +165,7 @@ pub struct Latency {
     pub at_device: Span,
 }
 
-/// What the law decides for the next period.
+/// The law's decision for the next period.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DepthSetting {
     /// How many requests the pool may have at its device.
@@ -175,12 +178,12 @@ pub struct DepthSetting {
     pub due_at_device: Vec<Option<Span>>,
 }
 
-/// The law. Its state is the depth, and since when that is in force.
+/// The law. Its state is the depth, since when it is in force, and the peak of the last period.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DepthFeedback {
     config: DepthFeedbackConfig,
     depth: f64,
-    /// When it last changed; `None` before that.
+    /// When the depth last changed; `None` before its first change.
     changed: Option<Instant>,
     /// The highest number of requests at the device in the period before.
     peak: u32,
@@ -227,7 +230,8 @@ impl Law for DepthFeedback {
             .min_by(|(one, _), (other, _)| one.total_cmp(other))
             .unwrap_or((f64::INFINITY, Span::ZERO));
         let active = seen.volumes.iter().filter(|volume| volume.is_active).count();
-        // Where a device finishes nothing, what is there is what it does not finish.
+        // If the device finished nothing, its latencies come from the requests that it still has: these
+        // count.
         let nothing = seen.beside_finished <= 0.0;
         let beside = if nothing { f64::from(seen.peak) } else { seen.beside_finished };
         let alone = active == 1;
@@ -269,8 +273,8 @@ impl VolumeObservation {
         Span::from_nanos(target.as_nanos().saturating_sub(needed.as_nanos()))
     }
 
-    /// `L`, above zero, if a smaller depth could shorten it. `device_time` is what requests spend at the
-    /// device now.
+    /// `L`, above zero, if a smaller depth could shorten it. `device_time` is the shortest mean time that any
+    /// volume's requests spend at the device now.
     fn latency(&self, device_time: Span) -> Option<Span> {
         let expected = |oldest: Latency| Latency {
             total: oldest.total.max(device_time),

@@ -1,12 +1,12 @@
-//! What every law is: a step from an observation to a setting.
+//! A law is a step from an observation to a setting.
 
 use weir_model::Instant;
 
 /// A law: one step for each control period.
 pub trait Law {
-    /// What it has to know about the last period.
+    /// The facts about the last period that the law needs.
     type Observation;
-    /// What it decides for the next.
+    /// The law's decision for the next period.
     type Setting;
 
     /// The setting after `seen`. `now` does not go back from one call to the next.

@@ -1,12 +1,12 @@
-//! The control laws, a room each: Façade's and Maestro's; and the allocator of an array, which is Maestro's
-//! law with the total that it shares out.
+//! The control laws, a room each: Façade's and Maestro's. `ArrayLaw`, the allocator of an array, is Maestro's
+//! law together with the total that it shares out.
 //!
-//! A law is a pure step: from what the sensors saw in the last period, and its own state, to a setting. It
-//! knows neither sensors nor actuators, so that the same law runs on a pool that serves disks, in a
-//! simulation, and in a test that has nothing but a formula for a plant.
+//! A law is a pure step. It takes what the sensors saw in the last period, and its own state, and returns a
+//! setting. It knows neither sensors nor actuators. So the same law runs on a pool that serves disks, in a
+//! simulation, and in a test whose plant is a formula.
 //!
-//! Within the crate a file uses files below it only: a face uses its room, and no file of the room uses the
-//! face.
+//! Within the crate, a file uses only files below it: the file `x.rs` uses the files of the folder `x/`, and
+//! none of these uses `x.rs`.
 
 mod array_law;
 mod facade;

@@ -1,20 +1,26 @@
 //! Absolute targets and priorities across the ports of an array: Maestro §3.2.
 //!
-//! **Problem.** Applications share an array. Each names its own metric and target; when not all targets can
-//! be met, each is to fall short in inverse proportion to its priority; and its requests come through several
-//! ports, each with a scheduler of its own. What is shared out is how many requests each may have at the
-//! array at a time.
+//! **Problem.** Applications share an array. Each names its own metric and target. If not all targets can be
+//! met, each application is to fall short in inverse proportion to its priority. Its requests come through
+//! several ports, each with a scheduler of its own. The law shares out how many requests each application may
+//! have at the array at a time.
 //!
-//! **The law** is a chain, once in each control interval: what each application got of its target, `y`; by
-//! how much that grows with its allocation (`slope.rs`, equations 1 and 2) and how much it used (`usage.rs`);
-//! who cannot use more and falls short all the same (`hindered.rs`); how much it requires (`requirement.rs`,
-//! equation 3); what it gets beside the others (`arbiter.rs`, and the linear program in `program.rs`); at
-//! which ports (`port_allocator.rs`, equation 4). Where each differs from the paper stands there; what is
-//! known of an application from one interval to the next, and how one begins, in `interval.rs`.
+//! **The law** is a chain of steps, once in each control interval. For each application, it finds:
+//!
+//! - `y`, how much of its target the application got (`observation.rs`);
+//! - by how much `y` grows with its allocation (`slope.rs`, equations 1 and 2), and how much of that the
+//!   application used (`usage.rs`);
+//! - whether the application falls short though it cannot use more (`hindered.rs`);
+//! - how much it requires (`requirement.rs`, equation 3);
+//! - what it gets beside the others (`arbiter.rs`, and the linear program in `program.rs`);
+//! - at which ports (`port_allocator.rs`, equation 4).
+//!
+//! Each of these files says where it differs from the paper. `interval.rs` says what is known of an
+//! application from one interval to the next, and how a new one begins.
 //!
 //! **Whole and not.** Allocations are held as fractions, and granted as whole numbers that are at most one
-//! request away: as a whole number, that of a small array could not leave its place by 5 %. What an
-//! application did is held against what it was granted.
+//! request away. As a whole number, an allocation in a small array could not move by 5 %. How an application
+//! used its allocation is judged by the whole number that it was granted.
 
 mod arbiter;
 mod claim;
@@ -48,7 +54,8 @@ pub use setting::{ApplicationSetting, ArraySetting, BoundBy, Case, Fit, Grant, R
 /// The law.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Maestro {
-    /// What is known of the applications, by their identity. Of those that were not seen, nothing is.
+    /// What is known of each application, by its `id`. An application that is missing in an observation is
+    /// forgotten.
     known: BTreeMap<u64, Known>,
 }
 

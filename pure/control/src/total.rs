@@ -11,9 +11,9 @@ use crate::total_probe::{ProbeObservation, TotalProbe};
 /// How many requests may be at an array at a time, from all ports together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum TotalConcurrency {
-    /// So many.
+    /// This many, set by the operator.
     Fixed(NonZeroU32),
-    /// As many as make it no slower: found by trying.
+    /// As many as raise throughput, found by trying (`total_probe.rs`).
     Auto,
 }
 
@@ -21,7 +21,8 @@ pub enum TotalConcurrency {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Total {
     config: TotalConcurrency,
-    /// Kept while the total is fixed: an operator who takes that back finds the total that was found before.
+    /// Kept while the total is fixed. If the operator goes back to `Auto`, the total that was found before is
+    /// in force again.
     probe: TotalProbe,
 }
 
@@ -34,7 +35,7 @@ impl Total {
         self.config = config;
     }
 
-    /// How many there are.
+    /// The total in force.
     pub(crate) const fn get(&self) -> NonZeroU32 {
         match self.config {
             TotalConcurrency::Fixed(total) => total,
@@ -42,7 +43,7 @@ impl Total {
         }
     }
 
-    /// The most that there can have been.
+    /// The most that the total can have been with this configuration.
     pub(crate) fn most(&self) -> u32 {
         match self.config {
             TotalConcurrency::Fixed(total) => total.get(),

@@ -1,32 +1,38 @@
 //! How many requests an array takes at a time, found by trying: `total_concurrency = "auto"`.
 //!
-//! **Problem.** Maestro shares out a number that somebody has to know: with too few requests at a time the
-//! array is idle in part, with too many they queue where no priority reaches them. The paper has four for
-//! each disk; who serves an array through NBD, or a cloud's volume, knows of no disks.
+//! **Problem.** Maestro shares out a total that somebody has to know. With too few requests at a time, the
+//! array is idle in part; with too many, they queue where no priority reaches them. The paper has four
+//! requests for each disk. But the operator of an array behind NBD, or of a cloud's volume, cannot count
+//! disks.
 //!
 //! **The law.** Throughput rises with the number of requests until all of the array is busy, and then stays.
-//! So: measure at the total in force, raise it by a quarter, measure again, and keep the raise if throughput
-//! rose by at least a fifth of what proportion would give (5 % for the quarter); then try the next. If it did
-//! not, go back and hold still for [`HOLD`] intervals before trying again. Once in [`DOWNWARD`] tries, and as
-//! long as it works, the total is cut by a fifth, and the cut kept if throughput fell by less than a tenth of
-//! what proportion would take (2 %): between the two numbers lies what is neither raised nor cut, so that
-//! noise does not move it.
+//! So the law tries:
 //!
-//! **Why a fifth of proportion.** An array of `k` disks, each of which is asked at random, answers
-//! `k n / (n + k - 1)` of what all of them could with `n` requests there. A quarter more is worth 5 % up to
-//! about `n = 3 k`, and the raise from there is the last: between three and four for each disk, where the
-//! paper arrived by experience. An array that is busy in full from `k` on (a flash disk, a limit in a cloud)
-//! is left at `k` to `1.2 k`.
+//! - **Up.** Measure at the total in force, raise it by a quarter, and measure again. Keep the raise if
+//!   throughput rose by at least a fifth of what proportion would give (5 % for the quarter), and try the
+//!   next. Otherwise go back, and hold still for [`HOLD`] intervals.
+//! - **Down.** Once in [`DOWNWARD`] tries, and then for as long as it works, cut the total by a fifth. Keep
+//!   the cut if throughput fell by at most a tenth of what proportion would take (2 %).
 //!
-//! **What throughput is.** Requests and bytes: of an array that is limited by one of them, a change of the
-//! request size moves the other. A raise has to be worth it in both, and a cut must harm neither, so that a
-//! change of the load in the middle of a try ends it as a failure, which costs nothing but the time until the
+//! A total at which neither try succeeds stays, so that noise does not move it.
+//!
+//! **Why a fifth of proportion.** Take an array of `k` disks, with `n` requests at random disks. Its
+//! throughput is `n / (n + k - 1)` of the full throughput. A quarter more requests are worth 5 % up to about
+//! `n = 3 k`, and the raise from there is the last. So the law ends between three and four requests for each
+//! disk, where the paper arrived by experience. An array that is fully busy from `k` requests on, such as a
+//! flash disk or a limit in a cloud, is left at `k` to `1.2 k`.
+//!
+//! **What throughput is.** Requests and bytes. An array is limited by one of them, and a change of the
+//! request size moves the other. So a raise has to be worth it in both, and a cut must harm neither. A change
+//! of the load in the middle of a try then ends the try as a failure, which costs only the time until the
 //! next.
 //!
-//! **A bound that is not felt**, with fewer than [`FELT`] of the total at the array, limits nobody: there is
-//! nothing to learn: a try is given up, and none is begun until it is felt again.
+//! **A bound that is not felt** limits nobody, so there is nothing to learn. A total is felt if at least
+//! [`FELT`] of it is at the array. If it is not, the law gives up a try, and begins none until it is felt
+//! again.
 //!
-//! The first interval after each change is not measured: what it answers was given to the array before.
+//! The first interval after each change is not measured: the requests answered in it were given to the array
+//! before.
 
 use std::num::NonZeroU32;
 
@@ -35,27 +41,27 @@ use weir_model::{Instant, Span};
 use crate::law::Law;
 use crate::maestro::{ApplicationObservation, amount};
 
-/// Where it begins: what a few disks or a flash disk are busy with.
+/// The total at the start: enough to keep a few disks or a flash disk busy.
 const INITIAL: u32 = 32;
 /// The share of the total at the array from which on it is felt.
 const FELT: f64 = 0.9;
-/// Intervals that are measured at a total. With a second each, an array of 1,000 requests a second answers
-/// 3,000, give or take 2 %.
+/// How many intervals are measured at a total. With a second each, an array of 1,000 requests a second
+/// answers 3,000, give or take 2 %.
 const MEASURED: u32 = 3;
-/// Intervals between a try that failed and the next: a failed raise costs little, a failed cut a fifth of
-/// throughput for four intervals.
+/// Intervals between a failed try and the next measurement. A failed raise costs little; a failed cut costs a
+/// fifth of throughput for four intervals.
 const HOLD: u32 = 12;
-/// One in so many tries is downward.
+/// One try in this many is downward.
 const DOWNWARD: u32 = 3;
-/// The part of a proportional rise from which on a raise is worth it.
+/// A raise is worth it if throughput rose by at least this part of a proportional rise.
 const WORTHWHILE: f64 = 0.2;
-/// The part of a proportional fall up to which a cut is harmless.
+/// A cut is harmless if throughput fell by at most this part of a proportional fall.
 const HARMLESS: f64 = 0.1;
 
-/// What was seen of the array in the last control interval.
+/// The observation of the array in the last control interval.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub(crate) struct ProbeObservation {
-    /// How long it was.
+    /// The length of the interval.
     pub(crate) over: Span,
     /// Bytes of the reads and writes that were answered.
     pub(crate) answered_bytes: u64,
@@ -70,23 +76,23 @@ pub(crate) struct ProbeObservation {
 /// The law.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct TotalProbe {
-    /// What is in force when nothing is tried.
+    /// The total in force when nothing is tried.
     base: u32,
-    /// The least that was asked for last.
+    /// The least total that the last observation asked for.
     least: u32,
     phase: Phase,
-    /// Tries that were begun.
+    /// How many tries were begun.
     tries: u32,
 }
 
-/// What the law is at.
+/// What the law is doing.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Phase {
-    /// At `base`, until the next try.
+    /// At `base`, until the next measurement.
     Hold { intervals: u32 },
-    /// At `base`: what a try is to be held against.
+    /// At `base`: measures the throughput that a try is compared with.
     Measure(Measure),
-    /// At another total.
+    /// At another total, which is tried.
     Try { total: u32, before: Throughput, seen: Measure },
 }
 
@@ -109,7 +115,8 @@ struct Throughput {
 }
 
 impl ProbeObservation {
-    /// The sum of what was seen at all ports. Some may be another process's figures, which may be anything.
+    /// The sum of what was seen at all ports. Some figures may come from another process, and may be
+    /// anything.
     pub(crate) fn of(applications: &[ApplicationObservation]) -> Self {
         let mut sum = Self::default();
         for port in applications.iter().flat_map(|application| &application.ports) {
@@ -124,8 +131,8 @@ impl ProbeObservation {
 }
 
 impl TotalProbe {
-    /// More than any array gains from: the total is never raised above it, unless each application needs one
-    /// request more at a port.
+    /// More than any array gains from. The total is never raised above it, unless the applications have more
+    /// ports than this, in sum.
     pub(crate) const MOST: u32 = 4096;
 
     /// The law before it has tried anything.
@@ -142,7 +149,7 @@ impl TotalProbe {
         }
     }
 
-    /// The next try from `base`, where so much was answered.
+    /// Begins the next try from `base`, where the throughput was `before`.
     fn begin(&mut self, before: Throughput, is_up: bool) {
         let total = if is_up {
             self.base.saturating_add(self.base.div_ceil(4))
@@ -211,7 +218,7 @@ impl Law for TotalProbe {
 impl Measure {
     const NOTHING: Self = Self { has_begun: false, intervals: 0, seconds: 0.0, requests: 0.0, bytes: 0.0 };
 
-    /// With one more interval: what was measured, if it was the last.
+    /// Adds one more interval. `Ok` is the throughput, if that interval was the last to be measured.
     fn and(mut self, seen: &ProbeObservation) -> Result<Throughput, Self> {
         if self.has_begun {
             self.intervals += 1;
@@ -228,8 +235,8 @@ impl Measure {
 }
 
 impl Throughput {
-    /// How many times `before` it is, in that of requests and bytes in which it is less; nothing if there was
-    /// nothing.
+    /// This throughput over `before`: the lesser of the ratio of requests and that of bytes. A ratio is zero
+    /// if `before` has none.
     fn relative_to(self, before: Self) -> f64 {
         let of = |after: f64, before: f64| if before > 0.0 { after / before } else { 0.0 };
         of(self.requests, before.requests).min(of(self.bytes, before.bytes))

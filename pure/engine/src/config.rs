@@ -16,8 +16,8 @@ pub enum Control {
     Facade(DepthFeedbackConfig),
     /// Every volume's bound on its requests at the device, by target and priority (Maestro §3.2).
     Maestro(MaestroConfig),
-    /// The same, decided by a controller elsewhere: this pool is one port of an array that several share.
-    Port(PortConfig),
+    /// The same, granted by a controller for the time of a lease: several gateways share the array.
+    Leased(LeasedConfig),
 }
 
 /// How Maestro's law is set up.
@@ -35,17 +35,17 @@ impl MaestroConfig {
     pub const INTERVAL: Span = Span::from_secs(2);
 }
 
-/// How a port is set up.
+/// How a leased pool is set up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PortConfig {
-    /// How often it measures.
+pub struct LeasedConfig {
+    /// How often the pool measures.
     pub interval: Span,
 }
 
-/// What a controller has decided for a port.
+/// What a controller has granted to a leased pool.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Grants {
-    /// Until when it holds.
+    /// Until when the grants hold.
     pub until: Instant,
     /// For each volume.
     pub volumes: Vec<(VolumeId, Grant)>,

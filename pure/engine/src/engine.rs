@@ -54,7 +54,7 @@ pub struct EngineSnapshot {
     pub depth_target: Option<QueueDepth>,
     /// Under Maestro's law: how many requests all volumes may have at the device together.
     pub total_concurrency: Option<NonZeroU32>,
-    /// At a port: until when what its controller has decided holds; `None`: it has no controller.
+    /// Of a leased pool: until when the controller's grants hold; `None`: the lease is over.
     pub granted_until: Option<Instant>,
     /// How many wait.
     pub queued: u32,
@@ -117,12 +117,12 @@ impl Engine {
         self.config = config;
         let queued = self.scheduler.take_queued(now);
         (self.control, self.scheduler) = ControlLoop::new(now, config.control, config.background_share);
-        let (shared, by_others) = (self.control.shares_concurrency(), self.control.is_port());
+        let (shared, leased) = (self.control.shares_concurrency(), self.control.is_leased());
         for (id, volume) in self.volumes.iter_mut() {
             let at_device = self.requests.iter().filter(|r| r.volume == id && r.is_at_device()).count();
             volume.restart_period();
             let at_device = u32::try_from(at_device).expect("requests are numbered by u32");
-            volume.set_shared(now, shared, by_others, at_device);
+            volume.set_shared(now, shared, leased, at_device);
             self.scheduler.set_volume(now, id, &volume.knobs());
         }
         for request in self.requests.iter().filter(|request| request.is_at_device()) {
@@ -148,7 +148,7 @@ impl Engine {
         let recorded = self.recorder.is_some().then(|| config.clone());
         let id = self.volumes.insert(Volume::new(now, config));
         let added = self.volumes.get_mut(id);
-        added.set_shared(now, self.control.shares_concurrency(), self.control.is_port(), 0);
+        added.set_shared(now, self.control.shares_concurrency(), self.control.is_leased(), 0);
         let knobs = added.knobs();
         self.scheduler.set_volume(now, id, &knobs);
         self.with_loop(|control, pool| control.on_volumes_changed(now, pool));
@@ -171,25 +171,25 @@ impl Engine {
         self.scheduler.set_volume(now, volume, &changed.knobs());
     }
 
-    /// Under [`Control::Port`](crate::Control::Port): a controller has decided.
+    /// Under [`Control::Leased`](crate::Control::Leased): a controller has granted this.
     ///
     /// # Panics
     /// If the pool is not under that control.
     pub fn handle_grants(&mut self, now: Instant, grants: Grants) {
         let reported = self.events.len();
-        self.with_loop(|control, pool| control.port().handle_grants(now, &grants, pool));
+        self.with_loop(|control, pool| control.leased().handle_grants(now, &grants, pool));
         let caused = self.events.len() - reported;
         self.record(now, caused, |engine| Entry::Granted { grants, timeout: engine.poll_timeout() });
     }
 
-    /// Under [`Control::Port`](crate::Control::Port): what each volume may do while there is no controller. A
+    /// Under [`Control::Leased`](crate::Control::Leased): what each volume may do while there is no lease. A
     /// volume that it does not name gets one request at a time.
     ///
     /// # Panics
     /// If the pool is not under that control.
     pub fn set_fallback(&mut self, now: Instant, volumes: Vec<(VolumeId, Grant)>) {
         let reported = self.events.len();
-        self.with_loop(|control, pool| control.port().set_fallback(now, volumes.clone(), pool));
+        self.with_loop(|control, pool| control.leased().set_fallback(now, volumes.clone(), pool));
         let caused = self.events.len() - reported;
         self.record(now, caused, |_| Entry::FallbackSet { volumes });
     }
@@ -305,7 +305,7 @@ impl Engine {
     pub fn poll_dispatch(&mut self, now: Instant) -> Dispatch {
         let reported = self.events.len();
         if self.control.granted_until().is_some_and(|until| until <= now) {
-            self.with_loop(|control, pool| control.port().end_lease(now, pool));
+            self.with_loop(|control, pool| control.leased().end_lease(now, pool));
         }
         let dispatch = self.scheduler.poll_dispatch(now);
         match dispatch {
@@ -331,10 +331,10 @@ impl Engine {
         [Some(self.window.due()), self.control.due(), self.wake].into_iter().flatten().min()
     }
 
-    /// Under [`Control::Port`](crate::Control::Port): what was seen of each volume in the interval that ended
-    /// last, once for each.
+    /// Under [`Control::Leased`](crate::Control::Leased): what was seen of each volume in the interval that
+    /// ended last, once for each interval.
     pub fn poll_observation(&mut self) -> Option<Vec<(VolumeId, PortObservation)>> {
-        if let ControlLoop::Port(port) = &mut self.control { port.poll_observation() } else { None }
+        if let ControlLoop::Leased(leased) = &mut self.control { leased.poll_observation() } else { None }
     }
 
     /// The next report.
@@ -393,9 +393,9 @@ impl Engine {
         self.has_volume(volume) && self.volumes.get(volume).port_of().is_none()
     }
 
-    /// Whether the pool is under [`Control::Port`](crate::Control::Port).
-    pub(crate) const fn is_port(&self) -> bool {
-        self.control.is_port()
+    /// Whether the pool is under [`Control::Leased`](crate::Control::Leased).
+    pub(crate) const fn is_leased(&self) -> bool {
+        self.control.is_leased()
     }
 
     /// How far a request has come; `None` if it is gone or never was.

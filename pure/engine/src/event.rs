@@ -68,9 +68,9 @@ pub enum Event {
 pub enum GrantedBy {
     /// The law of this pool.
     Law,
-    /// A controller elsewhere.
+    /// The controller, for the time of a lease.
     Controller,
-    /// Nobody: there is no controller, and a fixed part of the total holds.
+    /// Nobody: there is no lease, and a fixed part of the total holds.
     Fallback,
 }
 

@@ -66,7 +66,7 @@ mod tick;
 mod usage;
 mod volume;
 
-pub use config::{Control, EngineConfig, Grants, MaestroConfig, PortConfig, VolumeConfig};
+pub use config::{Control, EngineConfig, Grants, LeasedConfig, MaestroConfig, VolumeConfig};
 pub use engine::{Engine, EngineSnapshot, Request};
 pub use event::{Event, GrantedBy, Verdict, WindowReport};
 pub use recording::{Answer, Deviation, Entry, How, Recorder, Replay};

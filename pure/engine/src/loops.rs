@@ -2,7 +2,7 @@
 
 mod array;
 mod depth;
-mod port;
+mod leased;
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -18,7 +18,7 @@ use crate::volume::VolumeTable;
 
 pub(crate) use array::ArrayLoop;
 pub(crate) use depth::DepthLoop;
-pub(crate) use port::PortLoop;
+pub(crate) use leased::LeasedLoop;
 
 /// The control loop of a pool: sensors, law, knobs, once each period.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ pub(crate) enum ControlLoop {
     Depth(DepthLoop),
     /// Maestro's: every volume's bound.
     Array(Box<ArrayLoop>),
-    /// Every volume's bound, which somebody else decides.
-    Port(Box<PortLoop>),
+    /// Every volume's bound, which a controller grants.
+    Leased(Box<LeasedLoop>),
 }
 
 /// What a loop reads and turns.
@@ -60,7 +60,9 @@ impl ControlLoop {
             Control::Maestro(config) => {
                 (Self::Array(Box::new(ArrayLoop::new(now, config))), edf(QueueDepth::MAX))
             }
-            Control::Port(config) => (Self::Port(Box::new(PortLoop::new(now, config))), edf(QueueDepth::MAX)),
+            Control::Leased(config) => {
+                (Self::Leased(Box::new(LeasedLoop::new(now, config))), edf(QueueDepth::MAX))
+            }
         }
     }
 
@@ -70,7 +72,7 @@ impl ControlLoop {
             Self::None => None,
             Self::Depth(control) => Some(control.tick.due()),
             Self::Array(control) => Some(control.tick.due()),
-            Self::Port(control) => Some(control.due()),
+            Self::Leased(control) => Some(control.due()),
         }
     }
 
@@ -80,7 +82,7 @@ impl ControlLoop {
             Self::None => {}
             Self::Depth(control) => control.handle_timeout(now, pool),
             Self::Array(control) => control.handle_timeout(now, pool),
-            Self::Port(control) => control.handle_timeout(now, pool),
+            Self::Leased(control) => control.handle_timeout(now, pool),
         }
     }
 
@@ -89,13 +91,13 @@ impl ControlLoop {
         match self {
             Self::None | Self::Depth(_) => {}
             Self::Array(control) => control.on_volumes_changed(now, pool),
-            Self::Port(control) => control.on_volumes_changed(now, pool),
+            Self::Leased(control) => control.on_volumes_changed(now, pool),
         }
     }
 
     /// Whether it shares out concurrency, and needs to know what each volume uses of it.
     pub(crate) const fn shares_concurrency(&self) -> bool {
-        matches!(self, Self::Array(_) | Self::Port(_))
+        matches!(self, Self::Array(_) | Self::Leased(_))
     }
 
     /// How many requests all volumes may have at the device, if it decides about that.
@@ -103,22 +105,22 @@ impl ControlLoop {
         if let Self::Array(control) = self { Some(control.total()) } else { None }
     }
 
-    /// Until when what a controller elsewhere has decided holds.
+    /// Until when a controller's grants hold.
     pub(crate) fn granted_until(&self) -> Option<Instant> {
-        if let Self::Port(control) = self { control.until() } else { None }
+        if let Self::Leased(control) = self { control.until() } else { None }
     }
 
-    /// The loop of a port.
+    /// The loop of a leased pool.
     ///
     /// # Panics
     /// If it is another.
-    pub(crate) fn port(&mut self) -> &mut PortLoop {
-        if let Self::Port(control) = self { control } else { panic!("the pool is not a port") }
+    pub(crate) fn leased(&mut self) -> &mut LeasedLoop {
+        if let Self::Leased(control) = self { control } else { panic!("the pool is not leased") }
     }
 
-    /// Whether it is that of a port.
-    pub(crate) const fn is_port(&self) -> bool {
-        matches!(self, Self::Port(_))
+    /// Whether it is that of a leased pool.
+    pub(crate) const fn is_leased(&self) -> bool {
+        matches!(self, Self::Leased(_))
     }
 
     /// The bound on the depth of the device's queue, if that is its knob.

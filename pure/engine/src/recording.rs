@@ -71,14 +71,14 @@ pub enum Entry {
     },
     /// `handle_grants`.
     Granted {
-        /// What the controller has decided.
+        /// What the controller has granted.
         grants: Grants,
         /// What `poll_timeout` says from now on.
         timeout: Option<Instant>,
     },
     /// `set_fallback`.
     FallbackSet {
-        /// What each volume may do without a controller.
+        /// What each volume may do without a lease.
         volumes: Vec<(VolumeId, Grant)>,
     },
     /// `handle_submit`.

@@ -24,8 +24,8 @@ pub(crate) struct Volume {
     limits: Limits,
     /// What a law that shares out concurrency lets it do; `None`: no such law rules.
     grant: Option<Grant>,
-    /// Such a law rules, and is not in this engine.
-    is_ruled_by_others: bool,
+    /// Such a law rules, and its controller grants the bounds: the pool is leased.
+    is_leased: bool,
     /// What such a law has to know.
     usage: Option<Box<UsageSensor>>,
     /// The latency that the law gives it; `None`: nothing is promised.
@@ -57,7 +57,7 @@ impl Volume {
             port_of: config.port_of,
             limits,
             grant: None,
-            is_ruled_by_others: false,
+            is_leased: false,
             usage: None,
             latency_target: silent.latency_target(),
             due_at_device: silent.latency_target(),
@@ -80,10 +80,10 @@ impl Volume {
     }
 
     /// From now on a law rules that shares out concurrency, or one that does not.
-    /// `by_others`: that law is elsewhere, and has the objective.
-    pub(crate) fn set_shared(&mut self, now: Instant, shared: bool, by_others: bool, at_device: u32) {
+    /// `leased`: a controller has that law, and the objective.
+    pub(crate) fn set_shared(&mut self, now: Instant, shared: bool, leased: bool, at_device: u32) {
         self.grant = None;
-        self.is_ruled_by_others = by_others;
+        self.is_leased = leased;
         self.usage = shared.then(|| Box::new(UsageSensor::new(now, self.outstanding, at_device)));
         self.keep_latencies();
     }
@@ -92,7 +92,7 @@ impl Volume {
         let is_percentile = matches!(self.objective.target, Some(Target::Percentile(..)));
         if let Some(usage) = &mut self.usage {
             // Another port's objective is that of the volume which it is a port of; the law reads it there.
-            usage.keep_latencies(is_percentile || self.port_of.is_some() || self.is_ruled_by_others);
+            usage.keep_latencies(is_percentile || self.port_of.is_some() || self.is_leased);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use weir_engine::{
-    Control, Dispatch, Engine, EngineConfig, Event, Grant, GrantedBy, Grants, MaestroConfig, PortConfig,
+    Control, Dispatch, Engine, EngineConfig, Event, Grant, GrantedBy, Grants, LeasedConfig, MaestroConfig,
     Request, TotalConcurrency, VolumeConfig,
 };
 use weir_model::{Instant, IoId, IoKind, Iops, MilliIops, Objective, Priority, Span, VolumeId};
@@ -18,8 +18,8 @@ fn maestro(total: u32) -> EngineConfig {
     EngineConfig { control, ..EngineConfig::default() }
 }
 
-fn port() -> EngineConfig {
-    let control = Control::Port(PortConfig { interval: Span::from_secs(2) });
+fn leased() -> EngineConfig {
+    let control = Control::Leased(LeasedConfig { interval: Span::from_secs(2) });
     EngineConfig { control, ..EngineConfig::default() }
 }
 
@@ -76,7 +76,7 @@ fn a_newcomer_gets_one_request_at_a_time_and_the_sum_stays_within_the_total() {
 
 #[test]
 fn no_more_requests_are_at_the_device_than_a_volume_was_granted_once_the_excess_has_drained() {
-    let mut engine = Engine::new(at(0), port());
+    let mut engine = Engine::new(at(0), leased());
     let volume = engine.add_volume(at(0), VolumeConfig::default());
     let grants =
         |concurrency_: u32| Grants { until: at(6000), volumes: vec![(volume, concurrency(concurrency_))] };
@@ -96,8 +96,8 @@ fn no_more_requests_are_at_the_device_than_a_volume_was_granted_once_the_excess_
 }
 
 #[test]
-fn a_port_without_a_controller_sends_one_request_at_a_time_or_what_it_was_told_to() {
-    let mut engine = Engine::new(at(0), port());
+fn a_leased_pool_without_a_controller_sends_one_request_at_a_time_or_what_it_was_told_to() {
+    let mut engine = Engine::new(at(0), leased());
     let volumes = [0, 1].map(|_| engine.add_volume(at(0), VolumeConfig::default()));
     assert_eq!(volumes.map(|volume| bound(&engine, volume)), [1, 1]);
     engine.set_fallback(at(0), vec![(volumes[1], concurrency(5))]);
@@ -105,8 +105,8 @@ fn a_port_without_a_controller_sends_one_request_at_a_time_or_what_it_was_told_t
 }
 
 #[test]
-fn a_port_keeps_its_grants_until_their_time_is_over_and_then_falls_back() {
-    let mut engine = Engine::new(at(0), port());
+fn a_leased_pool_keeps_its_grants_until_their_time_is_over_and_then_falls_back() {
+    let mut engine = Engine::new(at(0), leased());
     let volume = engine.add_volume(at(0), VolumeConfig::default());
     engine.set_fallback(at(0), vec![(volume, concurrency(3))]);
     engine.handle_grants(at(100), Grants { until: at(1100), volumes: vec![(volume, concurrency(40))] });
@@ -123,8 +123,8 @@ fn a_port_keeps_its_grants_until_their_time_is_over_and_then_falls_back() {
 }
 
 #[test]
-fn a_port_tells_once_in_each_interval_what_its_volumes_asked_for_and_got() {
-    let mut engine = Engine::new(at(0), port());
+fn a_leased_pool_tells_once_in_each_interval_what_its_volumes_asked_for_and_got() {
+    let mut engine = Engine::new(at(0), leased());
     let volume = engine.add_volume(at(0), VolumeConfig::default());
     submit(&mut engine, at(1000), volume, 2);
     let (_, id) = issued(&mut engine, at(1000))[0];
@@ -170,7 +170,7 @@ fn a_change_of_law_keeps_what_is_at_the_device_and_waits() {
 
 #[test]
 fn a_driver_that_was_held_up_issues_nothing_with_a_lease_that_is_over() {
-    let mut engine = Engine::new(at(0), port());
+    let mut engine = Engine::new(at(0), leased());
     let volume = engine.add_volume(at(0), VolumeConfig::default());
     engine.handle_grants(at(0), Grants { until: at(500), volumes: vec![(volume, concurrency(8))] });
     submit(&mut engine, at(600), volume, 5);
@@ -180,7 +180,7 @@ fn a_driver_that_was_held_up_issues_nothing_with_a_lease_that_is_over() {
 /// They are acknowledged like all others. Before them, a lease may have been longer.
 #[test]
 fn grants_that_come_after_their_time_end_the_lease_before_them() {
-    let mut engine = Engine::new(at(0), port());
+    let mut engine = Engine::new(at(0), leased());
     let volume = engine.add_volume(at(0), VolumeConfig::default());
     engine.set_fallback(at(0), vec![(volume, concurrency(3))]);
     engine.handle_grants(at(100), Grants { until: at(1100), volumes: vec![(volume, concurrency(40))] });

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-/// How many requests a pool may have at its device at a time; at least one, or nothing would ever move.
+/// How many requests a pool may have at its device at a time. At least one, or nothing would ever move.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct QueueDepth(NonZeroU32);
 

@@ -1,9 +1,9 @@
-//! Latencies by how often they came: enough for a percentile, small enough to be sent every few seconds.
+//! A histogram of latencies: exact enough for a percentile, and small enough to be sent every few seconds.
 //!
-//! Buckets are log-linear: each power of two of microseconds has 32 of equal width, so that a percentile is
-//! at most 3 % above the truth whatever its size. Counts are kept for buckets in use only, in order: two
+//! Buckets are log-linear: each power of two of microseconds has 32 buckets of equal width. So a percentile
+//! is at most 3 % above the truth, whatever its size. Counts are kept only for buckets in use, in order. Two
 //! thousand latencies around one value are a few dozen numbers, and to merge the histograms of many ports
-//! costs what is in them.
+//! costs only the buckets in use.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use crate::{Percentile, Span};
 /// Buckets in each power of two.
 const IN_EACH: u64 = 32;
 
-/// Latencies by how often they came.
+/// How many latencies fell into each bucket.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(from = "BTreeMap<u16, u32>", into = "BTreeMap<u16, u32>")]
 pub struct LatencyHistogram {
-    /// By bucket, in rising order. In one piece, as there are thousands of histograms in an interval and all
-    /// are read from end to end.
+    /// Count by bucket, in rising order. A `Vec` and no map, because an interval has thousands of histograms,
+    /// and each is read from end to end.
     counts: Vec<(u16, u32)>,
 }
 
 impl LatencyHistogram {
-    /// Without any.
+    /// A histogram without latencies.
     pub const fn new() -> Self {
         Self { counts: Vec::new() }
     }
@@ -34,18 +34,18 @@ impl LatencyHistogram {
         self.add(bucket_of(latency.as_micros()), 1);
     }
 
-    /// Adds what another has counted.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         other.counts().for_each(|(bucket, count)| self.add(bucket, count));
     }
 
-    /// How many were counted.
+    /// How many latencies were counted.
     pub fn count(&self) -> u64 {
         self.counts().map(|(_, count)| u64::from(count)).sum()
     }
 
-    /// The latency within which so many of a hundred were: the upper end of its bucket. `None` if nothing was
-    /// counted.
+    /// The latency within which `percentile` percent of all latencies were: the upper end of its bucket.
+    /// `None` if nothing was counted.
     pub fn percentile(&self, percentile: Percentile) -> Option<Span> {
         let rank = (self.count() * u64::from(percentile.tenths())).div_ceil(1000).max(1);
         let mut below = 0;
@@ -60,8 +60,8 @@ impl LatencyHistogram {
         self.counts.iter().copied()
     }
 
-    /// That of such counts, as [`LatencyHistogram::counts`] gives them; what is in no bucket that there is
-    /// counts as the longest latency.
+    /// The histogram with these counts, as [`LatencyHistogram::counts`] gives them. A bucket that does not
+    /// exist counts as that of the longest latency.
     pub fn from_counts(counts: impl IntoIterator<Item = (u16, u32)>) -> Self {
         let mut histogram = Self::new();
         counts.into_iter().for_each(|(bucket, count)| histogram.add(bucket.min(LAST), count));
@@ -91,10 +91,11 @@ impl From<LatencyHistogram> for BTreeMap<u16, u32> {
     }
 }
 
-/// The bucket of 2^40 us, 12 days: everything above counts as that.
+/// The bucket of 2^40 us, 12 days. Everything longer counts as that.
 const LAST: u16 = bucket_of(1 << 40);
 
-/// Below 32 us each microsecond has a bucket; above, the five bits after the first say which.
+/// Below 32 us, each microsecond has a bucket. Above, the highest bit says which power of two, and the five
+/// bits after it say which of its buckets.
 #[allow(clippy::cast_possible_truncation)] // at most 1152
 const fn bucket_of(micros: u64) -> u16 {
     let capped = if micros > 1 << 40 { 1 << 40 } else { micros };

@@ -1,15 +1,15 @@
-//! A request, as the scheduler and the engine see it: what it asks for, not the bytes that it carries.
+//! A request, as the scheduler and the engine see it: what it asks for, without the bytes that it carries.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Instant;
 
-/// A volume's place in its pool: dense, from zero; the number of a removed volume may be used again.
+/// A volume's number in its pool: dense, from zero. The number of a removed volume may be used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct VolumeId(pub u32);
 
-/// A request's place in its engine. `slot` is dense, so that a driver can keep what belongs to the request in
-/// a `Vec`; `generation` tells two requests apart that had the same slot one after the other.
+/// A request's identity in its engine. `slot` is dense, so a driver can keep its data of the requests in a
+/// `Vec`. `generation` tells two requests apart that had the same slot, one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct IoId {
     /// Index of the slot.
@@ -25,7 +25,7 @@ pub enum IoKind {
     Read,
     /// Carries data to the device.
     Write,
-    /// Makes every write that was answered before durable.
+    /// Makes durable every write that was answered before.
     Flush,
     /// Says that a range holds nothing of value any more.
     Trim,
@@ -51,8 +51,8 @@ impl IoKind {
     pub const ALL: [Self; 7] =
         [Self::Read, Self::Write, Self::Flush, Self::Trim, Self::WriteZeroes, Self::Cache, Self::BlockStatus];
 
-    /// The way the data flows, for the two kinds that carry data and that an SLO speaks of; `None` for all
-    /// others.
+    /// The way the data flows, for reads and writes: only they carry data, and only they have SLOs. `None`
+    /// for all other kinds.
     pub const fn direction(self) -> Option<Direction> {
         match self {
             Self::Read => Some(Direction::Read),
@@ -61,19 +61,20 @@ impl IoKind {
         }
     }
 
-    /// Whether the device may have to read or write all of the range, with data from the client or without:
-    /// zeroes that it cannot make otherwise are written, and what is to be cached is read. A trim is advice,
-    /// and no device has to write for it; a flush writes what was charged when it was written.
+    /// Whether the device may have to read or write all of the range, with or without data of the client. A
+    /// device that cannot make zeroes otherwise writes them, and it reads a range to be cached. A trim is
+    /// advice, and no device has to write for it. The data that a flush makes a device write was charged with
+    /// its writes.
     pub const fn may_move_its_length(self) -> bool {
         matches!(self, Self::Read | Self::Write | Self::WriteZeroes | Self::Cache)
     }
 
-    /// A dense number from zero, to index a table of [`IoKind::ALL`] with.
+    /// A dense number from zero, to index a table over [`IoKind::ALL`].
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// The kind as it is written at every edge: metric labels, tables, rules.
+    /// The name of the kind at every edge: metric labels, tables, rules.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -87,7 +88,7 @@ impl IoKind {
     }
 }
 
-/// A request that waits for its turn.
+/// A request: what it asks for, and when it arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Io {
     /// Its place in the engine.

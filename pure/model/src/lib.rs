@@ -1,9 +1,11 @@
 //! The vocabulary of weir: time, quantities, requests and service-level objectives.
 //!
-//! Everything else speaks in these types, so that a unit can be forgotten nowhere: an [`Instant`] is not a
-//! [`Span`], and neither is a number. The crate decides nothing and reads nothing; time and randomness always
-//! come in as arguments. All of it can be written down and read back (serde); what is read back obeys the
-//! same rules as what is made, so that a rate of zero is an error in a file too.
+//! All other crates speak in these types, so that no unit can be forgotten: an [`Instant`] is not a [`Span`],
+//! and neither is a number. The crate decides nothing and reads nothing; time and randomness always come in
+//! as arguments.
+//!
+//! All types can be written down and read back (serde). A value that is read obeys the same rules as a value
+//! that is made: a rate of zero is an error in a file too.
 
 mod depth;
 mod histogram;

@@ -1,4 +1,4 @@
-//! What a volume is to get in absolute terms, and how much it matters when not everything fits (Maestro
+//! What a volume is to get in absolute terms, and how much that matters when not all targets fit (Maestro
 //! §3.1).
 
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::{Bandwidth, Iops, Span};
 pub enum Target {
     /// A mean latency of at most this.
     Latency(Span),
-    /// So many of a hundred requests answered within this.
+    /// This percentage of requests answered within this latency.
     Percentile(Percentile, Span),
     /// At least so many bytes a second.
     Throughput(Bandwidth),
@@ -34,13 +34,13 @@ pub struct Priority(f64);
 
 /// A target, if there is one, and a priority.
 ///
-/// Without a target a volume is promised nothing: it gets what the others leave, and its priority is its
-/// share of that.
+/// A volume without a target is promised nothing: it gets a part of what the others leave, in proportion to
+/// its priority.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Objective {
     /// What it is to get.
     pub target: Option<Target>,
-    /// How much it counts that it does.
+    /// How much its shortfall counts.
     pub priority: Priority,
 }
 
@@ -55,7 +55,7 @@ pub struct NoPercentile;
 pub struct NoPriority;
 
 impl Percentile {
-    /// So many tenths of a percent; `None` unless from 1 to 999.
+    /// The percentile of `tenths` tenths of a percent; `None` unless `tenths` is from 1 to 999.
     pub const fn from_tenths(tenths: u16) -> Option<Self> {
         if tenths >= 1 && tenths <= 999 { Some(Self(tenths)) } else { None }
     }
@@ -107,7 +107,7 @@ impl Priority {
 }
 
 impl Default for Priority {
-    /// One: as everybody.
+    /// One: all volumes count the same.
     fn default() -> Self {
         Self(1.0)
     }

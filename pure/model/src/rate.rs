@@ -15,7 +15,7 @@ pub struct Iops(f64);
 
 /// Thousandths of a request a second, above zero: a rate whose parts add up exactly.
 ///
-/// Parts of an [`Iops`] do not: each sum of floats is rounded. So what is granted is counted in these.
+/// Parts of an [`Iops`] do not, because each sum of floats is rounded. So grants are counted in this unit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct MilliIops(NonZeroU64);
 
@@ -50,11 +50,11 @@ impl MilliIops {
         }
     }
 
-    /// The most that is not above `rate`, but at least one thousandth: 333.3339 requests a second are
-    /// 333.333.
+    /// `rate` rounded down, but at least one thousandth: 333.3339 requests a second become 333.333.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates, which is what is meant
     pub fn at_most(rate: Iops) -> Self {
-        // The product may be rounded, 4.35 x 1000 to less than 4350; so the nearest is tried first.
+        // The product may be rounded: 4.35 x 1000 may become less than 4350. So the nearest number is tried
+        // first.
         let nearest = Self::at_least_one((rate.0 * 1000.0).round() as u64);
         if Iops::from(nearest) <= rate { nearest } else { Self::at_least_one(nearest.get() - 1) }
     }

@@ -10,9 +10,9 @@ use crate::Span;
 /// Parts that the whole is divided into.
 const WHOLE: u32 = 1_000_000;
 
-/// A part of a device's time, from nothing to half of it, in millionths.
+/// A part of a device's time, from nothing to a half, in millionths.
 ///
-/// A whole number, so that an instant which follows from a share is the same on every machine.
+/// It is a whole number, so that an instant calculated from a share is the same on every machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct TimeShare(u32);
@@ -30,7 +30,7 @@ impl TimeShare {
     /// The most: a half.
     pub const MAX: Self = Self(WHOLE / 2);
 
-    /// So many millionths; `None` for more than a half.
+    /// The share of `millionths` millionths; `None` for more than a half.
     pub const fn from_millionths(millionths: u32) -> Option<Self> {
         if millionths <= Self::MAX.0 { Some(Self(millionths)) } else { None }
     }
@@ -47,8 +47,8 @@ impl TimeShare {
         self.0
     }
 
-    /// How long it takes until `used` is no more than this share of the time, rounded up; `None` for a share
-    /// of zero.
+    /// The time of which `used` is this share, rounded up: at 1 %, 5 ms pay for 500 ms. `None` for a share of
+    /// zero.
     pub fn pays_for(self, used: Span) -> Option<Span> {
         let parts = u128::from(used.as_nanos()) * u128::from(WHOLE);
         let nanos = (self.0 > 0).then(|| parts.div_ceil(u128::from(self.0)))?;

@@ -1,15 +1,15 @@
 //! The service-level objective of a volume: a latency for a request rate.
 //!
-//! Façade §3: a pair of curves, read and write latency as functions of the offered rate, held as triples
-//! `((r_1, tr_1, tw_1), ... (r_n, tr_n, tw_n))` with `0 < r_1 < ... < r_n`. A workload whose reads are the
-//! fraction `f_r` is promised a mean latency of `f_r tr_i + (1 - f_r) tw_i` over a window if its rate over
-//! the window before was below `r_i`; above `r_n` it is promised nothing.
+//! Façade §3: an SLO is a pair of curves, read and write latency as functions of the offered rate. It is held
+//! as triples `((r_1, tr_1, tw_1), ... (r_n, tr_n, tw_n))` with `0 < r_1 < ... < r_n`. The promise is a mean
+//! latency over a window. If a workload's rate over the window before was below `r_i`, and its reads are the
+//! fraction `f_r`, it is promised `f_r tr_i + (1 - f_r) tw_i`. Above `r_n`, it is promised nothing.
 //!
 //! **The edge of a segment.** The paper's own example offers 200 IO/s to an SLO that ends at 200 IO/s. Taken
-//! to the letter, and with the counting noise of real arrivals, such a workload would lose its promise in
-//! every other window. A segment therefore ends where the count is above `r_i` by more than two standard
-//! deviations of a Poisson count, `n > r_i w + 2 sqrt(r_i w)`: a rate that cannot be told from `r_i` is in
-//! contract.
+//! literally, and with the counting noise of real arrivals, such a workload would lose its promise in every
+//! other window. So a segment ends where the count is above `r_i` by more than two standard deviations of a
+//! Poisson count, `n > r_i w + 2 sqrt(r_i w)`. A rate that cannot be told from `r_i` is in contract. Example:
+//! at 200 IO/s over 1 s, 228 arrivals are in contract, and 229 are not.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -34,7 +34,7 @@ pub struct Slo {
     points: Vec<SloPoint>,
 }
 
-/// Why a list of points is no SLO. Points are counted from zero.
+/// Why a list of points is no SLO. The numbers of points count from zero.
 #[derive(Clone, Copy, PartialEq, Debug, Error)]
 pub enum SloError {
     /// No points at all.
@@ -55,7 +55,7 @@ impl Slo {
     /// The SLO with these segments.
     ///
     /// # Errors
-    /// If there is none, a rate does not increase, or a latency is zero or decreases.
+    /// If there are no points, a rate does not increase, or a latency is zero or decreases.
     pub fn new(points: Vec<SloPoint>) -> Result<Self, SloError> {
         if points.is_empty() {
             return Err(SloError::Empty);
@@ -79,8 +79,8 @@ impl Slo {
         &self.points
     }
 
-    /// The mean latency promised to a load with the share `read_fraction` of reads (0 to 1) when `offered`
-    /// arrived over the window before; `None` if that was above the curve, and nothing is promised.
+    /// The mean latency promised to a load with the share `read_fraction` of reads (0 to 1), if `offered`
+    /// arrived over the window before. `None` if that was above the curve: then nothing is promised.
     pub fn target(&self, offered: &Offered, read_fraction: f64) -> Option<Span> {
         let point = self.points.iter().find(|p| !is_above(offered, p.up_to))?;
         let seconds =

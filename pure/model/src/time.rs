@@ -1,15 +1,15 @@
 //! Points in time and the spans between them, in integer nanoseconds.
 //!
-//! The types of `std::time` will not do: its `Instant` has no public origin, so that pure code could only get
-//! one by reading a clock, which is just what it must not do.
+//! The types of `std::time` will not do: its `Instant` has no public origin. Pure code could only get one by
+//! reading a clock, which it must not do.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
-/// A point in time: nanoseconds since an origin that the driver chose (process start, or the start of a
-/// simulation). Spans 584 years.
+/// A point in time: nanoseconds since an origin that the driver chose (the start of the machine, or of a
+/// simulation). Instants reach 584 years far.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Instant(u64);
 
@@ -74,8 +74,8 @@ impl Span {
         Self(n.saturating_mul(1_000_000_000))
     }
 
-    /// A span of `seconds`, rounded to the nanosecond; negative and NaN become zero, and what is too long
-    /// becomes [`Span::MAX`].
+    /// A span of `seconds`, rounded to the nanosecond. Negative numbers and NaN become zero; numbers that are
+    /// too large become [`Span::MAX`].
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates, which is what is meant
     pub fn from_secs_f64(seconds: f64) -> Self {
         Self((seconds * 1e9).round() as u64)

@@ -1,12 +1,12 @@
-//! What can go wrong with a peer: errors that are answered, and reasons to close the connection.
+//! What can go wrong with a peer: errors in replies, and reasons to close the connection.
 
 use thiserror::Error;
 
 use crate::Command;
 use crate::wire;
 
-/// An error in a reply (specification, "Error values"). There are no others: a device's error must become one
-/// of these, see [`NbdError::from_errno`].
+/// An error in a reply (specification, "Error values"). The protocol has no others, so a device's error
+/// becomes one of these by [`NbdError::from_errno`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum NbdError {
     /// `NBD_EPERM`: also a write to a read-only export.
@@ -53,9 +53,9 @@ impl NbdError {
     /// The answer to `command` if its device failed with the Linux error number `errno`.
     ///
     /// The numbers on the wire look like errno but are fewer. The specification reserves `NBD_ENOTSUP` for
-    /// fast zero requests and `NBD_EOVERFLOW` for what the request itself asks too much of, so that a device
-    /// never causes the latter. Whatever the protocol has no number for is an I/O error: a client retries or
-    /// gives the device up then, and does not look for a fault in its request.
+    /// fast zero requests, and `NBD_EOVERFLOW` for requests that ask for too much, so a device's error never
+    /// becomes `NBD_EOVERFLOW`. An errno without a counterpart becomes an I/O error: a client then retries,
+    /// or gives the device up, and does not look for a fault in its request.
     pub const fn from_errno(errno: i32, command: &Command) -> Self {
         match errno {
             linux::EPERM | linux::EACCES | linux::EROFS => Self::Perm,
@@ -85,7 +85,7 @@ pub enum CloseReason {
     /// More options than [`HandshakeLimits::max_options`](crate::HandshakeLimits::max_options).
     #[error("too many options")]
     TooManyOptions,
-    /// An option too long even to be skipped, or `NBD_OPT_EXPORT_NAME` with more than is stored.
+    /// An option with more data than are skipped, or `NBD_OPT_EXPORT_NAME` with more data than are stored.
     #[error("option {option} has {length} bytes of data")]
     OptionTooLong {
         /// The option.
@@ -93,11 +93,12 @@ pub enum CloseReason {
         /// How many bytes of data it announced.
         length: u32,
     },
-    /// An option other than `NBD_OPT_EXPORT_NAME` from a client that does not speak fixed newstyle: there is
-    /// no way to answer it.
+    /// An option other than `NBD_OPT_EXPORT_NAME` from a client that does not speak fixed newstyle. The
+    /// protocol has no answer to it.
     #[error("option {0} without fixed newstyle")]
     NotFixedNewstyle(u32),
-    /// `NBD_OPT_EXPORT_NAME` named an export that does not exist; that option has no other way to fail.
+    /// `NBD_OPT_EXPORT_NAME` named an export that does not exist. The protocol has no error answer to that
+    /// option.
     #[error("unknown export in NBD_OPT_EXPORT_NAME")]
     UnknownExport,
     /// A request did not start with its magic number: the stream is out of step.
@@ -105,8 +106,8 @@ pub enum CloseReason {
     BadRequestMagic(u32),
 }
 
-/// The error numbers of Linux that have a counterpart in the protocol; the same on every architecture that
-/// Rust has a standard library for, but for `EOPNOTSUPP` and `EDQUOT` on MIPS and SPARC.
+/// The error numbers of Linux that have a counterpart in the protocol. They are the same on every
+/// architecture that Rust has a standard library for, except `EOPNOTSUPP` and `EDQUOT` on MIPS and SPARC.
 mod linux {
     pub(super) const EPERM: i32 = 1;
     pub(super) const ENOMEM: i32 = 12;

@@ -1,4 +1,4 @@
-//! What is served: exports as the handshake describes them, and the session that it agrees on.
+//! Exports as the handshake describes them, and the session that it agrees on.
 
 use crate::wire::transmission_flag as flag;
 
@@ -13,7 +13,7 @@ pub struct BlockSizes {
     pub maximum: u32,
 }
 
-/// The sizes that the specification assumes where none were agreed on: 1, 4 KiB and 32 MiB.
+/// The sizes that the specification assumes if none were agreed on: 1 byte, 4 KiB and 32 MiB.
 impl Default for BlockSizes {
     fn default() -> Self {
         Self { minimum: 1, preferred: 4096, maximum: 32 << 20 }
@@ -30,11 +30,13 @@ pub struct ExportInfo {
     pub description: String,
     /// In bytes.
     pub size: u64,
-    /// Whether whatever would change it is refused.
+    /// Whether requests that would change it are refused.
     pub read_only: bool,
-    /// Whether the device can tell at once if it zeroes faster than it writes (`NBD_FLAG_SEND_FAST_ZERO`).
+    /// Whether the device can tell at once if it makes zeroes faster than it writes
+    /// (`NBD_FLAG_SEND_FAST_ZERO`).
     pub fast_zero: bool,
-    /// Whether a flush on one connection covers what was answered on all others (`NBD_FLAG_CAN_MULTI_CONN`).
+    /// Whether a flush on one connection covers the writes that were answered on all others
+    /// (`NBD_FLAG_CAN_MULTI_CONN`).
     pub multi_conn: bool,
     /// The sizes that requests should and must keep to.
     pub block: BlockSizes,
@@ -63,7 +65,7 @@ impl ExportInfo {
     }
 }
 
-/// The exports that there are at this moment; the driver implements it.
+/// The exports that exist at this moment. The driver implements this trait.
 pub trait Exports {
     /// The names of all exports, in the order in which they are to be listed.
     fn names(&self) -> Vec<String>;
@@ -72,14 +74,14 @@ pub trait Exports {
     fn find(&self, name: &str) -> Option<ExportInfo>;
 }
 
-/// What a handshake agreed on: it decides how each request is judged and answered.
+/// What a handshake agreed on. It decides how each request is judged and answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Session {
     /// The export that the client chose.
     pub export: ExportInfo,
-    /// Whether the client understands structured replies; reads must be answered with them then.
+    /// Whether structured replies were negotiated. If so, reads must be answered with them.
     pub structured_replies: bool,
-    /// Whether the client chose the metadata context `base:allocation` for this export; without,
+    /// Whether the client chose the metadata context `base:allocation` for this export. If not,
     /// `BLOCK_STATUS` is refused.
     pub base_allocation: bool,
 }

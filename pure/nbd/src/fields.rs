@@ -1,7 +1,7 @@
 //! Takes a message apart, field by field.
 //!
-//! Slicing by hand panics as soon as a length that came from the peer is wrong; here every step that would
-//! run over the end gives `None` instead, so that a parser is a chain of `?`.
+//! Slicing by hand panics if a length from the peer is wrong. Here every step that would run over the end
+//! gives `None` instead, so a parser is a chain of `?`.
 
 /// The part of a message that was not taken yet.
 pub(crate) struct Fields<'a>(&'a [u8]);
@@ -23,7 +23,7 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A string that is preceded by its length in 32 bits.
+    /// A string after its length in 32 bits.
     pub(crate) fn counted_bytes(&mut self) -> Option<&'a [u8]> {
         let length = self.u32()?;
         let (taken, rest) = self.0.split_at_checked(usize::try_from(length).ok()?)?;

@@ -20,7 +20,7 @@ pub(crate) fn session() -> Session {
     Session { export: export("db", 16 << 20), structured_replies: true, base_allocation: true }
 }
 
-/// The same without anything negotiated.
+/// The same session with nothing negotiated.
 pub(crate) fn simple_session() -> Session {
     Session { structured_replies: false, base_allocation: false, ..session() }
 }

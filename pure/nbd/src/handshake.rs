@@ -1,11 +1,11 @@
-//! The server's side of the handshake: fixed newstyle, as a machine that eats bytes.
+//! The server's side of the handshake: fixed newstyle, as a state machine that takes bytes.
 //!
-//! A parser that waits for a whole option in one read fails on the first client that sends it byte by byte,
-//! and one that buffers whatever a client announces is an invitation to exhaust memory. This machine collects
-//! one *unit* at a time (the client's flags, an option's header, an option's data), each of which has a bound
-//! that is known before its first byte is stored; data that are of no use are skipped and never stored.
+//! A parser that waits for a whole option in one read fails on the first client that sends it byte by byte. A
+//! parser that buffers as much as a client announces lets a client exhaust the memory. This machine collects
+//! one *unit* at a time: the client's flags, an option's header, or an option's data. It knows the bound of a
+//! unit before it stores its first byte. It skips data that it does not need, and never stores them.
 //!
-//! `options.rs` knows what each option means; `answers.rs` how an answer is written.
+//! `options.rs` knows what each option means, and `answers.rs` how an answer is written.
 
 mod answers;
 mod options;
@@ -16,23 +16,27 @@ use crate::fields::Fields;
 use crate::wire::{self, client_flag, handshake_flag, option};
 use crate::{CloseReason, Exports, Session};
 
-/// What a client may cost before it has chosen an export. How long it may take is up to the driver, which has
-/// the clock.
+/// What a client may cost before it has chosen an export. The driver, which has the clock, decides how long
+/// the client may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HandshakeLimits {
-    /// Options; one more closes the connection.
+    /// How many options a client may send; one more closes the connection.
     pub max_options: u32,
     /// Bytes of an option's data that are stored; a longer one is answered with `NBD_REP_ERR_TOO_BIG`.
     pub max_option_length: u32,
     /// Bytes of an option's data that are skipped; a longer one closes the connection.
     pub max_skipped_length: u32,
-    /// Bytes of answers that may wait; beyond that no option is answered until they have been taken.
+    /// Bytes of answers that may wait to be sent. With more, no option is answered until they have been
+    /// taken.
     pub max_output_length: usize,
 }
 
-/// The defaults: 4,096 options, for `qemu-nbd --list` asks twice about each export; 8 KiB of data, which is
-/// the longest name and 2,000 information requests or a few hundred queries; 64 KiB skipped; 64 KiB of
-/// answers.
+/// The defaults:
+///
+/// - 4,096 options, because `qemu-nbd --list` asks twice about each export;
+/// - 8 KiB of stored data, for the longest name and 2,000 information requests or a few hundred queries;
+/// - 64 KiB of skipped data;
+/// - 64 KiB of answers.
 impl Default for HandshakeLimits {
     fn default() -> Self {
         Self {
@@ -46,9 +50,9 @@ impl Default for HandshakeLimits {
 
 /// The handshake of one connection.
 ///
-/// It stores at most one option's data, the input that waits for the driver to take the output, and
-/// [`HandshakeLimits::max_output_length`] bytes of output and one answer (the longest is the list of all
-/// exports).
+/// It stores at most one option's data, and the input that waits until the driver takes the output. Its
+/// output is at most [`HandshakeLimits::max_output_length`] bytes plus one answer; the longest answer is the
+/// list of all exports.
 #[derive(Debug)]
 pub struct ServerHandshake {
     limits: HandshakeLimits,
@@ -66,14 +70,14 @@ pub struct ServerHandshake {
     context_export: Option<String>,
 }
 
-/// How the handshake stands after an input. Whatever it is, [`ServerHandshake::take_output`] is to be sent
-/// first.
+/// How the handshake stands after an input. In all cases, the driver first sends what
+/// [`ServerHandshake::take_output`] gives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Handshaking {
     /// Send the output, read more, and hand it in.
     NeedMore,
-    /// Send the output, then call [`ServerHandshake::handle_input`] again, with nothing new: a client sent
-    /// options faster than it takes the answers, and the rest of them waits inside.
+    /// Send the output, then call [`ServerHandshake::handle_input`] again, without new input. The client sent
+    /// options faster than it takes the answers, and the rest of its options waits in the handshake.
     Drain,
     /// Send the output; the transmission phase has begun.
     Ready {
@@ -111,7 +115,7 @@ enum Step {
 }
 
 impl ServerHandshake {
-    /// The handshake of a new connection; the greeting is waiting to be taken.
+    /// The handshake of a new connection. Its output already has the greeting.
     pub fn new(limits: HandshakeLimits) -> Self {
         let mut output = Vec::with_capacity(wire::GREETING_LENGTH);
         output.extend_from_slice(&wire::NBD_MAGIC.to_be_bytes());
@@ -131,7 +135,7 @@ impl ServerHandshake {
         }
     }
 
-    /// Takes what the client sent, any number of bytes, and answers the options that are complete.
+    /// Takes any number of bytes that the client sent, and answers the options that are complete.
     ///
     /// # Panics
     /// If the handshake is over: after [`Handshaking::Ready`] or [`Handshaking::Closed`].
@@ -145,7 +149,7 @@ impl ServerHandshake {
         self.run(&waiting, exports)
     }
 
-    /// What is to be sent, in order; empty if there is nothing.
+    /// The bytes to send; empty if there are none.
     pub fn take_output(&mut self) -> Vec<u8> {
         mem::take(&mut self.output)
     }
@@ -173,7 +177,7 @@ impl ServerHandshake {
         }
     }
 
-    /// Moves input to the unit; whether the unit is complete.
+    /// Moves input to the unit. Returns whether the unit is complete.
     #[expect(clippy::unreachable, reason = "handle_input is refused once the handshake is over")]
     fn collect(&mut self, input: &mut &[u8]) -> bool {
         let wanted = match self.state {
@@ -248,7 +252,7 @@ impl ServerHandshake {
     }
 }
 
-/// Drops up to `left` bytes of input; whether there is nothing left to drop.
+/// Drops up to `left` bytes of input. Returns whether none are left to drop.
 fn skip(left: &mut u32, input: &mut &[u8]) -> bool {
     let skipped = u32::try_from(input.len()).unwrap_or(u32::MAX).min(*left);
     *left -= skipped;

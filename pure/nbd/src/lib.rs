@@ -1,23 +1,25 @@
 //! The NBD protocol without sockets: bytes to commands, and back.
 //!
-//! Nothing here reads or writes a socket, waits, or knows the time; a driver does, and calls three families
-//! of functions, in this order. Source of all rules: `doc/proto.md` of the NetworkBlockDevice/nbd project.
+//! This crate does not read or write a socket, wait, or know the time. A driver does, and calls three
+//! families of functions, in the order below. Source of all rules: `doc/proto.md` of the
+//! NetworkBlockDevice/nbd project.
 //!
-//! 1. **Handshake.** [`ServerHandshake`] eats bytes and answers options (fixed newstyle) until the client has
-//!    chosen an export. After each [`ServerHandshake::handle_input`] the driver sends what
-//!    [`ServerHandshake::take_output`] gives, whatever the outcome; the greeting is there from the start. The
-//!    result is a [`Session`] and the bytes that already belong to the next phase.
+//! 1. **Handshake.** [`ServerHandshake`] takes bytes, and answers options (fixed newstyle) until the client
+//!    has chosen an export. After each [`ServerHandshake::handle_input`], the driver sends what
+//!    [`ServerHandshake::take_output`] gives, whatever the outcome. The greeting is there from the start. The
+//!    result is a [`Session`], and the bytes that already belong to the next phase.
 //! 2. **Requests.** [`parse_request`] judges each header of [`REQUEST_LENGTH`] bytes by the session. The
-//!    driver executes (after having read a write's payload), or skips a payload and refuses, or closes. A
-//!    [`Command`] is inside the export and has no flag that was not negotiated; nobody needs to check again.
-//! 3. **Replies**, in any order, exactly one for each request but a disconnect: [`push_error`] for whatever
-//!    failed, else [`read_reply()`] for a read, [`block_status_reply`] for a block status, [`push_done`] for
-//!    all others.
+//!    driver then executes the request (after it has read a write's payload), or skips the payload and
+//!    refuses, or closes. A [`Command`] is inside the export, and has no flag that was not negotiated, so no
+//!    other code has to check it again.
+//! 3. **Replies**, in any order, exactly one for each request except a disconnect: [`push_error`] for a
+//!    request that failed; otherwise [`read_reply()`] for a read, [`block_status_reply`] for a block status,
+//!    and [`push_done`] for all others.
 //!
-//! Not spoken: TLS, the old style, extended headers, resizing. [`client`] is the other side, for a load
+//! Not supported: TLS, the old style, extended headers, resizing. [`client`] is the client's side, for a load
 //! generator and a backend.
 //!
-//! The start of a session: greeting, `NBD_OPT_GO` without structured replies, and one read.
+//! Example, the start of a session: greeting, `NBD_OPT_GO` without structured replies, and one read.
 //!
 //! ```
 //! use weir_nbd::*;
@@ -82,7 +84,7 @@
 //! assert_eq!(socket.len(), wire::SIMPLE_REPLY_LENGTH + 512);
 //! ```
 
-// Every byte is a peer's: what may panic says here, one by one, why it does not.
+// Every byte comes from a peer. So each expression that may panic says why it does not.
 #![cfg_attr(
     not(test),
     warn(

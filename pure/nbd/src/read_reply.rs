@@ -1,9 +1,9 @@
 //! Replies to reads: which header bytes go before which part of the data, and which parts need not be sent.
 //!
-//! The obvious function would append header and data to one buffer; at hundreds of thousands of reads a
-//! second that copy is the largest single cost of the read path. So the plan only tells what to send, and the
-//! driver hands headers and parts of its own buffer to one `writev`. The plan is an iterator and lives on the
-//! stack; nothing is allocated.
+//! The obvious function would append header and data to one buffer. At hundreds of thousands of reads a
+//! second, that copy is the largest single cost of the read path. So the plan only says what to send, and the
+//! driver passes headers and parts of its own buffer to one `writev`. The plan is an iterator on the stack;
+//! nothing is allocated.
 
 use std::ops::{Deref, Range};
 
@@ -11,7 +11,7 @@ use crate::reply::{chunk_header, simple_header};
 use crate::wire::{self, chunk_flag, chunk_type};
 use crate::{Command, CommandKind, Session};
 
-/// The unit in which data are looked at for zeroes: a hole shorter than this is not worth a chunk of its own.
+/// The unit in which data are searched for zeroes. A shorter hole is not worth a chunk of its own.
 const GRANULE: u64 = 64 << 10;
 
 /// Header of a chunk with its absolute offset.
@@ -22,10 +22,10 @@ const LONGEST_HEADER: usize = wire::CHUNK_HEADER_LENGTH + HOLE_LENGTH as usize;
 
 /// How to answer `command` (a read) with `data`.
 ///
-/// With simple replies that is one piece. With structured replies, runs of 64 KiB granules (aligned in the
-/// export; the first and the last may be shorter) that are all zero become holes without data and all else
-/// data chunks; a read that must not be fragmented is one hole if all of it is zero, else one data chunk. The
-/// last piece ends the reply.
+/// A simple reply is one piece. A structured reply is made of granules of 64 KiB, aligned in the export; the
+/// first and the last may be shorter. Each run of granules that are all zero becomes a hole without data, and
+/// each other run becomes a data chunk. A read that must not be fragmented is one hole if all of it is zero,
+/// and otherwise one data chunk. The last piece ends the reply.
 ///
 /// # Panics
 /// If `data` is empty or not as long as the command says, or the command is no read.
@@ -51,16 +51,17 @@ pub struct ReadPlan<'a> {
     data: &'a [u8],
     /// How much of `data` has been planned.
     position: usize,
-    /// Whether the granule at `position` is zero, if it was looked at to end the run before it.
+    /// Whether the granule at `position` is zero, if the search for the end of the run before it has looked
+    /// at it.
     looked_ahead: Option<bool>,
 }
 
 /// Header bytes and the part of the data that follows them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// To be sent first.
+    /// Sent first.
     pub header: HeaderBytes,
-    /// Indices into the data that the plan was made for, to be sent next; empty for a hole.
+    /// Sent next: a range of the data that the plan was made for. Empty for a hole.
     pub data: Range<usize>,
 }
 
@@ -100,7 +101,7 @@ impl Iterator for ReadPlan<'_> {
 
 #[expect(clippy::indexing_slicing, reason = "a granule begins and ends within the data, whatever is in them")]
 impl ReadPlan<'_> {
-    /// Moves `position` to the end of the longest run of granules that are alike; tells whether they are
+    /// Moves `position` to the end of the longest run of granules that are alike. Returns whether they are
     /// zero.
     fn take_run(&mut self) -> bool {
         let granule_end = self.granule_end(self.position);
@@ -119,8 +120,8 @@ impl ReadPlan<'_> {
         zero
     }
 
-    /// Where the granule that starts at `position` ends. All is one granule if the reply must not be
-    /// fragmented.
+    /// Where the granule that starts at `position` ends. If the reply must not be fragmented, all data are
+    /// one granule.
     fn granule_end(&self, position: usize) -> usize {
         let left = self.data.len() - position;
         if self.form == Form::OneChunk {
@@ -171,8 +172,8 @@ impl Deref for HeaderBytes {
     }
 }
 
-/// Whether all bytes are zero. Stops at the first 64 bytes that are not; those are joined with OR, which
-/// compiles to a few vector instructions.
+/// Whether all bytes are zero. Stops at the first block of 64 bytes that is not. The bytes of a block are
+/// joined with OR, which compiles to a few vector instructions.
 fn is_zero(data: &[u8]) -> bool {
     let any_set = |bytes: &[u8]| bytes.iter().fold(0, |all, byte| all | byte) != 0;
     let mut blocks = data.chunks_exact(64);

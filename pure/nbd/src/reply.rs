@@ -1,12 +1,12 @@
 //! Replies without data of the export: success, errors, and block status.
 //!
-//! They are appended to the connection's output. Replies to reads are in
-//! [`read_reply()`](crate::read_reply()), since their data must not be copied.
+//! These replies are appended to the connection's output. [`read_reply()`](crate::read_reply()) makes the
+//! replies to reads, because their data must not be copied.
 
 use crate::wire::{self, chunk_flag, chunk_type};
 use crate::{Command, NbdError, Session};
 
-/// The number by which block status replies name the context `base:allocation`; any would do.
+/// The number by which block status replies name the context `base:allocation`; any number would do.
 pub(crate) const BASE_ALLOCATION_ID: u32 = 1;
 
 /// The specification's bound on the extents in a chunk.
@@ -14,14 +14,14 @@ const MAX_EXTENTS: u32 = 1 << 20;
 
 /// Appends "done, no error" for any command but a read and a block status.
 ///
-/// It is a simple reply also where structured replies were negotiated: the specification allows that for a
-/// reply without payload, and it is the shorter one.
+/// It is a simple reply even if structured replies were negotiated. The specification allows that for a reply
+/// without payload, and a simple reply is shorter.
 pub fn push_done(out: &mut Vec<u8>, cookie: u64) {
     out.extend_from_slice(&simple_header(0, cookie));
 }
 
-/// Appends an error for any command: an error chunk where structured replies were negotiated (a read must
-/// have one, the others should), else a simple reply.
+/// Appends an error for any command. It is an error chunk if structured replies were negotiated (a read must
+/// have one, the others should), and otherwise a simple reply.
 pub fn push_error(out: &mut Vec<u8>, session: &Session, cookie: u64, error: NbdError) {
     if !session.structured_replies {
         out.extend_from_slice(&simple_header(error.code(), cookie));
@@ -33,13 +33,13 @@ pub fn push_error(out: &mut Vec<u8>, session: &Session, cookie: u64, error: NbdE
     out.extend_from_slice(&NO_MESSAGE.to_be_bytes());
 }
 
-/// Appends the extents of a range that `command` (a block status) asked for: consecutive pairs of length and
-/// flags ([`wire::state`]), from the command's offset on.
+/// Appends the extents of the range that `command` (a block status) asked for. `extents` are consecutive
+/// pairs of length in bytes and flags ([`wire::state`]), from the command's offset on.
 ///
-/// Makes of them what the specification asks for: neighbours with equal flags are joined, none is empty,
-/// nothing reaches beyond the request, there is exactly one if the client wanted one, and no more than fit
-/// into a chunk. If there is none at all, the whole range is reported as allocated data, which is always true
-/// enough.
+/// The reply keeps the specification's rules: neighbours with equal flags are joined, no extent is empty, and
+/// none reaches beyond the request. There is exactly one extent if the client wanted one, and never more than
+/// fit into a chunk. If `extents` is empty, the whole range is reported as allocated data, which is always
+/// safe to say.
 #[expect(clippy::indexing_slicing, reason = "the header that it reaches into was appended just before")]
 pub fn block_status_reply(
     out: &mut Vec<u8>,
@@ -90,10 +90,10 @@ pub(crate) fn chunk_header(
     header
 }
 
-/// Extents with equal neighbours joined, empty ones left out, cut off where the request ends.
+/// Extents with equal neighbours joined and empty ones left out, cut off where the request ends.
 struct Joined<I> {
     extents: I,
-    /// Bytes of the request that no extent was taken for yet.
+    /// Bytes of the request that no extent covers yet.
     left: u32,
     /// The extent that may still grow.
     growing: Option<(u32, u32)>,

@@ -1,9 +1,8 @@
 //! Requests: 28 bytes in, a command that is safe to execute out.
 //!
-//! Everything that the specification lets a server refuse is refused here, in one place and before a request
-//! costs anything: whoever gets a [`Command`] may rely on its range lying inside the export. A refused write
-//! still has its payload behind the header; what is to be skipped is therefore part of the refusal, for
-//! otherwise the stream would be out of step.
+//! Requests are refused here, in one place, before they cost anything. So all code that gets a [`Command`]
+//! may rely on its range being inside the export. A refused write still has its payload behind the header. So
+//! the refusal says how many bytes to skip; otherwise the stream would be out of step.
 
 use weir_model::IoKind;
 
@@ -24,11 +23,12 @@ pub struct Command {
     pub offset: u64,
     /// Number of bytes: zero for a flush and a disconnect, above zero for all others.
     pub length: u32,
-    /// Whether to answer only when it is durable; never set on what changes nothing.
+    /// Whether to answer only when the change is durable; never set on a command that changes nothing.
     pub fua: bool,
-    /// Whether zeroes must be written rather than a hole be made; only for `WriteZeroes`.
+    /// Whether zeroes must be written, and no hole be made; only for `WriteZeroes`.
     pub no_hole: bool,
-    /// Whether to fail with [`NbdError::NotSup`] if it is not faster than a write; only for `WriteZeroes`.
+    /// Whether to fail with [`NbdError::NotSup`] if making zeroes is not faster than a write; only for
+    /// `WriteZeroes`.
     pub fast_zero: bool,
     /// Whether the reply must have at most one chunk with content; only for `Read`.
     pub dont_fragment: bool,
@@ -43,7 +43,7 @@ pub enum CommandKind {
     Read,
     /// Write; the payload of `length` bytes follows the header.
     Write,
-    /// Make durable what was answered.
+    /// Make durable the writes that were answered.
     Flush,
     /// The range is of no value any more.
     Trim,
@@ -75,10 +75,11 @@ pub enum Parsed {
     Close(CloseReason),
 }
 
-/// Judges the header of a request. Neither allocates nor panics, whatever the bytes are.
+/// Judges the header of a request. Never allocates or panics, whatever the bytes are.
 ///
-/// Where the specification leaves the answer open: a length of zero is refused with `EINVAL`, since nothing
-/// downstream has a use for it; a disconnect is obeyed whatever its other fields are.
+/// The specification leaves two answers open. A length of zero is refused with `EINVAL`, except for a flush
+/// and a disconnect, because no later code has a use for it. A disconnect is obeyed, whatever its other
+/// fields are.
 pub fn parse_request(session: &Session, header: &[u8; REQUEST_LENGTH]) -> Parsed {
     let magic = u32::from_be_bytes(field(header, 0));
     if magic != wire::REQUEST_MAGIC {
@@ -112,7 +113,8 @@ impl Command {
 }
 
 impl CommandKind {
-    /// The request that this command is to the engine; `None` for a disconnect, which never gets there.
+    /// The kind of the engine's request for this command; `None` for a disconnect, which never gets to the
+    /// engine.
     pub const fn io_kind(self) -> Option<IoKind> {
         match self {
             Self::Read => Some(IoKind::Read),
@@ -144,8 +146,8 @@ impl CommandKind {
         matches!(self, Self::Write | Self::Trim | Self::WriteZeroes)
     }
 
-    /// The flags that the specification allows on this command, given what was negotiated. FUA is allowed on
-    /// every one: clients are known to set it where it says nothing.
+    /// The flags that the specification allows on this command in `session`. FUA is allowed on every command:
+    /// clients are known to set it where it means nothing.
     const fn allowed_flags(self, session: &Session) -> u16 {
         let own = match self {
             Self::Read if session.structured_replies => flag::DF,
@@ -199,7 +201,7 @@ fn check(session: &Session, request: &Header) -> Result<Command, NbdError> {
         return Err(NbdError::Inval);
     }
     if kind == CommandKind::Flush {
-        // Both are reserved, "and MUST be set to all-zero".
+        // Offset and length are reserved, "and MUST be set to all-zero".
         if request.offset != 0 || request.length != 0 {
             return Err(NbdError::Inval);
         }
@@ -230,7 +232,7 @@ fn check_range(session: &Session, kind: CommandKind, offset: u64, length: u32) -
             // `NBD_EOVERFLOW` is defined for reads with structured replies only, and for no write at all.
             CommandKind::Read if session.structured_replies => return Err(NbdError::Overflow),
             CommandKind::Read | CommandKind::Write => return Err(NbdError::Inval),
-            // The maximum bounds payloads; these have none.
+            // The maximum bounds payloads, and these commands have none.
             _ => {}
         }
     }

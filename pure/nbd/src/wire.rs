@@ -1,9 +1,8 @@
 //! Every number of the protocol that weir speaks, under the name that the specification gives it.
 //!
 //! Source: `doc/proto.md` of the NetworkBlockDevice/nbd project, section "Values". A module stands for the
-//! common prefix of the names there: `NBD_OPT_GO` is [`option::GO`]. They are plain integers and not enums
-//! because whatever comes from a peer may be any integer, and an answer repeats it. All integers travel in
-//! network byte order.
+//! common prefix of the names there: `NBD_OPT_GO` is [`option::GO`]. They are plain integers and not enums: a
+//! peer may send any integer, and an answer repeats it. All integers travel in network byte order.
 
 /// First eight bytes of the greeting: `NBDMAGIC` in ASCII (`INIT_PASSWD`).
 pub const NBD_MAGIC: u64 = 0x4e42_444d_4147_4943;
@@ -61,7 +60,7 @@ pub mod transmission_flag {
     pub const SEND_FLUSH: u16 = 1 << 2;
     /// The flag FUA is understood.
     pub const SEND_FUA: u16 = 1 << 3;
-    /// A rotating medium.
+    /// The medium rotates.
     pub const ROTATIONAL: u16 = 1 << 4;
     /// TRIM is understood.
     pub const SEND_TRIM: u16 = 1 << 5;
@@ -119,13 +118,13 @@ pub mod option_reply {
     pub const ERR_INVALID: u32 = ERROR_BIT | 3;
     /// The option cannot work on this platform.
     pub const ERR_PLATFORM: u32 = ERROR_BIT | 4;
-    /// Only after TLS.
+    /// The server requires TLS first.
     pub const ERR_TLS_REQD: u32 = ERROR_BIT | 5;
     /// There is no such export.
     pub const ERR_UNKNOWN: u32 = ERROR_BIT | 6;
     /// The server is shutting down.
     pub const ERR_SHUTDOWN: u32 = ERROR_BIT | 7;
-    /// Only for clients that ask for the block sizes.
+    /// The server requires clients that ask for the block sizes.
     pub const ERR_BLOCK_SIZE_REQD: u32 = ERROR_BIT | 8;
     /// The request or its reply is too large.
     pub const ERR_TOO_BIG: u32 = ERROR_BIT | 9;
@@ -151,7 +150,7 @@ pub mod command {
     pub const WRITE: u16 = 1;
     /// End the session; no reply.
     pub const DISC: u16 = 2;
-    /// Make durable what was answered.
+    /// Make durable the writes that were answered.
     pub const FLUSH: u16 = 3;
     /// The range is of no value any more.
     pub const TRIM: u16 = 4;

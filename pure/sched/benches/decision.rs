@@ -1,5 +1,6 @@
 //! What a decision costs: one completion, one submission and one dispatch, with 10,000 requests queued and
-//! from 10 to 10,000 volumes. The budget is 300 ns with 1,000 volumes, and growth no worse than logarithmic.
+//! from 10 to 10,000 volumes. The budget is 300 ns with 1,000 volumes, and the cost may grow at most
+//! logarithmically.
 
 #![allow(missing_docs)] // criterion's macros make a function without
 
@@ -16,13 +17,13 @@ const DEPTH: u32 = 64;
 /// How many volume numbers are drawn beforehand, so that drawing is not measured.
 const DRAWN: usize = 1 << 16;
 
-/// A pool in a steady state: each turn one request is finished, one comes in and one is issued.
+/// A pool in a steady state: in each turn, one request is finished, one comes in and one is issued.
 struct Pool {
     edf: Edf,
     now: Instant,
     turn: usize,
     volumes: Vec<VolumeId>,
-    /// What is at the device, to be finished in turn.
+    /// The requests at the device, which finish in turn.
     at_device: Vec<Io>,
 }
 
@@ -32,8 +33,8 @@ impl Pool {
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let mut edf = Edf::new(QueueDepth::new(DEPTH), TimeShare::PERCENT);
         for volume in 0..volumes {
-            // About as long as a request waits, so that the order is neither that of arrival nor that of
-            // volumes.
+            // Targets are about as long as a request waits. So the order is neither that of arrival nor that
+            // of volumes.
             let target = Span::from_micros(random.random_range(1_000..4_000));
             let max_iops = limited.then(|| Iops::new(1e8)).flatten();
             let knobs = VolumeKnobs { max_iops, ..VolumeKnobs::with_target(target) };

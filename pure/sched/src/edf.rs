@@ -1,34 +1,38 @@
 //! Earliest deadline first behind three gates: the I/O scheduler of Façade §3.
 //!
-//! A request is due at the device its volume's `due_after` after it arrived, and a volume is due when its
-//! oldest request is. The most urgent volume sends its first request, past three gates:
+//! A request is due at the device once its volume's `due_after` has passed since its arrival. A volume is due
+//! when its oldest request is. The most urgent volume sends its first request, past three gates:
 //!
 //! 1. **rate**: the volume's requests and bytes a second ([`RateGate`](crate::RateGate));
 //! 2. **concurrency**: the volume's own bound on requests at the device;
 //! 3. **depth**: the pool's bound, the knob of the control law. A volume that is *past due* passes it (§3):
-//!    the bound is there to protect tight targets, and must not hold up the very volumes it protects. It does
-//!    not pass its own two gates, which are limits and not means.
+//!    the bound is there to protect tight targets, and must not hold up the volumes that it protects. A
+//!    volume that is past due does not pass its own two gates: they are limits set for it, and not means to
+//!    protect it.
 //!
 //! **Background** volumes have no `due_after`: nothing is promised to them, or they offer more than was. They
 //! are never past due. A background request goes when the depth gate is open and no promised request could go
-//! instead, each volume in turn: by arrival alone, a volume that always has a thousand requests waiting would
-//! keep another from the device for as long as these take. Promised work can keep the gate shut for ever.
-//! Against that there is one exception: while no background request is at the device, one may pass the shut
-//! gate, as often as their share of the device's time allows ([`Lane`]). A deadline instead, as the scheduler
-//! had before, is none: once a backlog is past it, all of it goes at once, before every promise.
+//! instead. Background volumes take turns. In the order of arrival, a volume that always has a thousand
+//! requests waiting would keep another from the device for as long as these take.
 //!
-//! **Flush** has a lane of its own in each volume and leaves before the volume's data. That is what NBD asks
-//! for and no more: a flush covers the writes that were *answered* before it was sent, so it waits for none
-//! that is queued, while the client may be waiting for it with everything else. For the same reason the rate
-//! of requests may hold it, as any other, while bandwidth does not. A flush that overtakes older data leaves
-//! at that data's deadline, and no second one overtakes it: a volume's own flushes could else starve its
-//! data. Data that the rate gate holds lends a flush nothing.
+//! **The lane.** Promised work can keep the depth gate shut for ever. So there is one exception: while no
+//! background request is at the device, one may pass the shut gate, as often as their share of the device's
+//! time allows ([`Lane`]). A long deadline would not do instead: once a backlog is past its deadline, all of
+//! it goes at once, before every promise.
 //!
-//! **Structure.** Each volume is in at most two heaps: `ready`, by deadline, or `background`, by turn, if its
-//! first request has only the depth gate before it; `gated`, by opening, if its rate holds something back.
-//! One that is at its concurrency bound is in none until a completion. The heaps are as large as the number
-//! of volumes with work, so a decision costs their logarithm whatever the number of requests, and a
-//! submission that does not change its volume's first request touches no heap at all.
+//! **Flushes** have a queue of their own in each volume, and leave before the volume's data. NBD asks for no
+//! more than that: a flush covers the writes that were *answered* before it was sent. So it waits for no
+//! queued write, and the client may be waiting for it with all its other work. The rate of requests may hold
+//! a flush, like any other request; bandwidth does not. A flush that overtakes older data leaves at that
+//! data's deadline. No second flush overtakes the same data: otherwise a volume's own flushes could starve
+//! its data. Data that the rate gate holds gives a flush no earlier deadline.
+//!
+//! **Structure.** Each volume is in at most two heaps. If its first request has only the depth gate before
+//! it, the volume is in `ready`, by deadline, or in `background`, by turn. If its rate holds something back,
+//! it is in `gated`, by the instant at which the gate opens. A volume at its concurrency bound is in none
+//! until a completion. A heap is as large as the number of volumes with work. So a decision costs the
+//! logarithm of that number, whatever the number of requests. A submission that does not change its volume's
+//! first request touches no heap.
 
 mod lane;
 mod volume;
@@ -41,13 +45,13 @@ use crate::{Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs};
 use lane::Lane;
 use volume::{Prospect, Volume, Waiting};
 
-/// Earliest deadline first, with rates and bounds. See the module's text for the rules.
+/// Earliest deadline first, with rates and bounds.
 #[derive(Debug)]
 pub struct Edf {
     depth: QueueDepth,
     queued: u32,
     in_flight: u32,
-    /// Requests submitted so far: numbers them in the order in which they came.
+    /// How many requests were submitted so far. Numbers them in their order.
     submitted: u64,
     /// By volume number.
     volumes: Vec<Option<Volume>>,
@@ -58,18 +62,18 @@ pub struct Edf {
     background: VolumeHeap<u64>,
     /// Volumes whose rate holds something back, by the instant at which it lets that pass.
     gated: VolumeHeap,
-    /// How many volumes have work and are at their concurrency bound.
+    /// How many volumes have waiting requests and are at their concurrency bound.
     held: u32,
     /// How many requests of background volumes are at the device.
     background_in_flight: u32,
-    /// Requests issued so far to background volumes: numbers their turns.
+    /// How many background requests were issued so far. Numbers the turns of their volumes.
     turns: u64,
     lane: Lane,
 }
 
 impl Edf {
-    /// A scheduler without volumes. Background requests get the share `background` of the device's time where
-    /// promised ones leave them nothing.
+    /// A scheduler without volumes. If promised requests leave nothing, background requests get the share
+    /// `background` of the device's time.
     pub const fn new(depth: QueueDepth, background: TimeShare) -> Self {
         Self {
             depth,
@@ -224,8 +228,8 @@ impl Edf {
         io
     }
 
-    /// From when on a background request may pass the depth gate, if none is at the device and there is a
-    /// share.
+    /// From when on a background request may pass the depth gate. `None` while one is at the device, and for
+    /// a share of zero.
     fn lane_opens_at(&self) -> Option<Instant> {
         self.lane.opens_at().filter(|_| self.background_in_flight == 0)
     }

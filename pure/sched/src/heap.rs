@@ -1,9 +1,9 @@
-//! Volumes in the order of a key, an instant or a number, where a volume's key can change.
+//! Volumes in the order of a key that can change: an instant or a number.
 //!
-//! The heap of the standard library cannot change or remove an entry; to leave stale entries in it and skip
-//! them later makes its size depend on the number of requests, not of volumes. This one knows the place of
-//! each volume. It has four children to a node: half the levels of a binary heap, and the four lie in one
-//! cache line.
+//! The heap of the standard library cannot change or remove an entry. Stale entries could stay in it and be
+//! skipped later, but then its size would depend on the number of requests and not of volumes. This heap
+//! knows the place of each volume. It has four children to a node: that halves the levels of a binary heap,
+//! and the four lie in one cache line.
 
 use weir_model::{Instant, VolumeId};
 

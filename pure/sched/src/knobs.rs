@@ -1,10 +1,10 @@
-//! What can be set for one volume.
+//! The knobs of one volume.
 
 use std::num::NonZeroU32;
 
 use weir_model::{Bandwidth, Iops, Span};
 
-/// How a volume is to be treated: its place in the order, and its own two gates.
+/// What the scheduler knows of a volume: its place in the order, and its own two gates.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct VolumeKnobs {
     /// How long after its arrival a request is due at the device; `None`: nothing is promised, and its

@@ -1,15 +1,16 @@
 //! The request scheduler of one pool: which request goes to the device next, and when.
 //!
-//! A scheduler decides and does nothing else. It has no timer, thread, lock or callback; the driver tells it
-//! what happened and asks what to do ([`Scheduler::poll_dispatch`]), and every answer that is not a request
-//! says why not and until when ([`Dispatch`]). "Try again in a millisecond", as many published schedulers do
-//! it, costs a wake-up when there is nothing to do and a millisecond when there is.
+//! A scheduler decides and does nothing else. It has no timer, thread, lock or callback. The driver tells it
+//! what happened, and asks what to do ([`Scheduler::poll_dispatch`]). Every answer that is not a request says
+//! why not, and until when ([`Dispatch`]). Many published schedulers answer "try again in a millisecond"
+//! instead. That costs a wake-up when there is nothing to do, and a millisecond when there is.
 //!
-//! - [`Edf`]: three gates (rate, concurrency, depth) and earliest deadline first, the scheduler of Façade §3;
-//!   behind the promised requests, and with a stated share of the device, those without a promise;
-//! - [`PassThrough`]: first come, first served, no gates; what a pool without control does, and the baseline.
+//! - [`Edf`]: three gates (rate, concurrency, depth) and earliest deadline first, the scheduler of Façade §3.
+//!   Requests without a promise go behind the others, with a stated share of the device's time.
+//! - [`PassThrough`]: first come, first served, no gates. It runs a pool without control, and is the baseline
+//!   of comparisons.
 //!
-//! Both pass the conformance suite of `weir-testkit`, and so must every other.
+//! Both pass the conformance suite of `weir-testkit`. Every other scheduler must, too.
 
 mod dispatch;
 mod edf;
@@ -30,8 +31,8 @@ use weir_model::{Completion, Instant, Io, IoId, QueueDepth, VolumeId};
 
 /// Decides which of the requests that wait in a pool the device gets next.
 ///
-/// `now` never goes back from one call to the next. Requests are known by their [`IoId`], whose slots are
-/// dense: no two requests that wait at the same time share one.
+/// `now` never goes back from one call to the next. Requests are known by their [`IoId`]. Its slots are
+/// dense, and no two requests that wait at the same time share one.
 pub trait Scheduler: std::fmt::Debug {
     /// Takes in a request.
     ///
@@ -48,13 +49,14 @@ pub trait Scheduler: std::fmt::Debug {
     /// If nothing of that volume is at the device.
     fn on_complete(&mut self, now: Instant, done: &Completion);
 
-    /// Takes a request out that still waits; `None` if it does not.
+    /// Takes out a request that still waits; `None` if it does not.
     fn abort(&mut self, now: Instant, id: IoId) -> Option<Io>;
 
-    /// Sets the bound on the number of requests at the device. What is there already may be more, and drains.
+    /// Sets the bound on the number of requests at the device. If more are there already, they stay until
+    /// they are finished.
     fn set_depth(&mut self, now: Instant, depth: QueueDepth);
 
-    /// Adds a volume, or changes its knobs; requests that wait are ordered anew at once.
+    /// Adds a volume, or changes its knobs. Its waiting requests are ordered anew at once.
     fn set_volume(&mut self, now: Instant, volume: VolumeId, knobs: &VolumeKnobs);
 
     /// Forgets a volume.
@@ -73,7 +75,7 @@ pub trait Scheduler: std::fmt::Debug {
     /// If its volume was not added.
     fn adopt_in_flight(&mut self, now: Instant, volume: VolumeId);
 
-    /// How much waits, and how much is at the device.
+    /// How many requests wait, and how many are at the device.
     fn snapshot(&self) -> SchedSnapshot;
 }
 

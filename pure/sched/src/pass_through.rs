@@ -1,7 +1,7 @@
-//! First come, first served, at once: what a pool does without control.
+//! First come, first served, at once: the scheduler of a pool without control.
 //!
-//! It stands in the same place as [`crate::Edf`], so that a comparison of the two compares the decisions and
-//! nothing else. It ignores every knob: the depth, the deadlines and the limits of the volumes.
+//! It stands in the same place as [`crate::Edf`], so a comparison of the two compares only their decisions.
+//! It ignores every knob: the depth, the deadlines and the limits of the volumes.
 
 use weir_model::{Completion, Instant, Io, IoId, QueueDepth, VolumeId};
 
@@ -14,7 +14,7 @@ pub struct PassThrough {
     in_flight: u32,
     waiting: SlotChains<Io>,
     queue: Chain,
-    /// By volume number: its requests that wait or are at the device.
+    /// By volume number: how many of its requests wait or are at the device.
     outstanding: Vec<Option<u32>>,
 }
 

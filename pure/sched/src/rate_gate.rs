@@ -1,31 +1,33 @@
-//! A volume's rate gate: so many requests, and so many bytes, a second.
+//! A volume's rate gate: a limit on requests a second, and one on bytes a second.
 //!
 //! The generic cell rate algorithm (ITU-T I.371, Annex A: "virtual scheduling"). A bucket is one instant, up
-//! to which the volume has used its rate. A request may pass while that lies no more than [`BURST`] ahead of
-//! now, and moves it on by what the request costs. The opening instant is therefore exact. A bucket of tokens
-//! that is refilled by a timer is not: one that gives 10 requests every 10 ms, on a timer of 100 ms, lets 100
-//! pass a second instead of 1,000.
+//! to which the volume has used its rate. A request may pass while that instant lies at most [`BURST`] ahead
+//! of now; then the instant moves on by the cost of the request. So the instant at which the gate opens is
+//! exact. With a bucket of tokens that a timer refills, it is not. Example: a timer that is to give 10 tokens
+//! every 10 ms, but fires every 100 ms, lets 100 requests pass a second instead of 1,000.
 //!
-//! **The envelope.** Over any span `t` no more than `rate * (t + BURST)` passes, and the one request that
-//! ends it. A request may be larger than the burst: it passes when the bucket is open, and its cost is a debt
-//! that keeps the bucket closed until it is paid.
+//! **The envelope.** Over any span `t`, at most `rate * (t + BURST)` passes, plus one request. A request may
+//! be larger than the burst. It passes when the bucket is open, and its cost is a debt that keeps the bucket
+//! closed until the debt is paid.
 //!
-//! **What costs what.** Each request counts as one, a flush too. By its length counts whatever the device may
-//! have to read or write ([`IoKind::may_move_its_length`]): a range of zeroes costs as much as a write of
-//! zeroes, for a file that cannot make holes is written full of them, and a range to be cached as much as a
-//! read. A trim costs a request and no bytes. It is advice: a device that would have to write for it may
-//! leave it, and the discard of a whole volume that is to be formatted would take hours at a cap that its
-//! data will never feel. A flush costs no bytes either, and bandwidth does not hold it: what it makes the
-//! device write was charged when it was written.
+//! **Costs.** Each request counts as one request, a flush too. Its length counts if the device may have to
+//! read or write that much ([`IoKind::may_move_its_length`]). A range of zeroes costs as much as a write of
+//! zeroes, because a file that cannot make holes is written full of them. A range to be cached costs as much
+//! as a read.
 //!
-//! **Why a burst of 5 ms.** A driver wakes late, by a timer's slack or because it is busy; what was not sent
-//! in the meantime must be sent afterwards or the rate is lost. 5 ms covers that amply, and is half a percent
-//! of a second: nobody who measures a rate over a second can see it. At rates so low that less than one
-//! request falls in 5 ms the request itself is the burst.
+//! A trim costs a request and no bytes. It is advice: a device that would have to write for it may leave it.
+//! If its bytes counted, the discard of a whole volume that is to be formatted would take hours, because of a
+//! limit that its data will never feel. A flush costs no bytes either, and bandwidth does not hold it: the
+//! bytes that it makes the device write were charged with their writes.
 //!
-//! **Arithmetic.** Costs and instants are in 2^-32 ns in 128 bits, without a division on the request path.
-//! Whole nanoseconds would do for requests a second but not for bytes: at 100 GB/s a byte takes a hundredth
-//! of one.
+//! **Why a burst of 5 ms.** A driver wakes late, by a timer's slack or because it is busy. Requests that were
+//! not sent in the meantime must be sent afterwards, or the rate is lost. 5 ms covers that amply. It is half
+//! a percent of a second, so nobody who measures a rate over a second can see it. At low rates, where less
+//! than one request falls in 5 ms, the burst is one request.
+//!
+//! **Arithmetic.** Costs and instants are in units of 2^-32 ns, in 128 bits, without a division on the
+//! request path. Whole nanoseconds would do for requests a second but not for bytes: at 100 GB/s, a byte
+//! takes a hundredth of a nanosecond.
 
 use weir_model::{Bandwidth, Instant, IoKind, Iops, Span};
 
@@ -44,14 +46,14 @@ pub struct RateGate {
 }
 
 impl RateGate {
-    /// Sets the limits. What the volume has used beyond its rate stays used: a debt of so many requests or
-    /// bytes is paid off at the new rate.
+    /// Sets the limits. A volume that has used more than its rate keeps its debt of requests or bytes, and
+    /// pays it off at the new rate.
     pub fn set_limits(&mut self, now: Instant, requests: Option<Iops>, bytes: Option<Bandwidth>) {
         set_cost(&mut self.requests, now, requests.map(ticks_per_request));
         set_cost(&mut self.bytes, now, bytes.map(ticks_per_byte));
     }
 
-    /// From when on a request of this kind may pass; [`Instant::ORIGIN`] if there is no limit on it.
+    /// From when on a request of this kind may pass; [`Instant::ORIGIN`] if no limit holds it.
     pub fn opens_at(&self, kind: IoKind) -> Instant {
         let bytes = self.bytes.as_ref().filter(|_| kind.may_move_its_length());
         let opens = |bucket: Option<&Bucket>| bucket.map_or(Instant::ORIGIN, Bucket::opens_at);
@@ -69,7 +71,7 @@ impl RateGate {
     }
 }
 
-/// One limit. All in ticks, of which an instant counts from the origin.
+/// One limit. All values are in ticks; an instant is in ticks since the origin.
 #[derive(Clone, Debug)]
 struct Bucket {
     cost: u128,
@@ -90,7 +92,7 @@ impl Bucket {
     }
 }
 
-/// Gives a bucket, or none, this cost for each unit.
+/// Sets the cost of a unit; `None` removes the bucket.
 fn set_cost(bucket: &mut Option<Bucket>, now: Instant, cost: Option<u128>) {
     match (bucket.as_mut(), cost) {
         (Some(bucket), Some(cost)) if bucket.cost == cost => {}
@@ -103,7 +105,8 @@ fn set_cost(bucket: &mut Option<Bucket>, now: Instant, cost: Option<u128>) {
     }
 }
 
-/// A debt at the cost `before`, at the cost `after`. In floating point: 128-bit products would overflow.
+/// Converts a debt from the cost `before` to the cost `after`. In floating point: 128-bit products would
+/// overflow.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn rescaled(debt: u128, before: u128, after: u128) -> u128 {
     (debt as f64 * (after as f64 / before as f64)) as u128

@@ -1,9 +1,9 @@
-//! First-in-first-out queues with removal from the middle, for things that are known by a dense slot number.
+//! First-in-first-out queues with removal from the middle, for entries that are known by a dense slot number.
 //!
-//! A `VecDeque` for each volume would make an abort cost as much as the queue is long, and the memory of a
-//! queue that was once long would stay with its volume. Here all queues share one table, indexed by slot; a
-//! queue ([`Chain`]) is two numbers, and an entry knows its neighbours. Nothing is allocated once the table
-//! has grown to the highest number of slots in use.
+//! With a `VecDeque` for each volume, an abort would cost as much as the queue is long, and a queue that was
+//! once long would keep its memory. Here all queues share one table, indexed by slot. A queue ([`Chain`]) is
+//! two numbers, and an entry knows its neighbours. Nothing is allocated once the table has grown to the
+//! highest slot in use.
 
 /// No slot: the end of a chain.
 const NONE: u32 = u32::MAX;
@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct SlotChains<T> {
     values: Vec<Option<T>>,
-    /// By slot, apart from the values: to change an entry's neighbours does not fetch what they hold.
+    /// By slot. Apart from the values, so that a change of an entry's neighbours does not fetch their values.
     links: Vec<Link>,
 }
 
@@ -22,7 +22,7 @@ struct Link {
     next: u32,
 }
 
-/// One queue through a [`SlotChains`]: its ends. It belongs to the table that it was used with first.
+/// One queue through a [`SlotChains`]: its two ends. A chain must always be used with the same table.
 #[derive(Debug)]
 pub struct Chain {
     first: u32,
@@ -66,8 +66,8 @@ impl<T> SlotChains<T> {
         chain.last = slot;
     }
 
-    /// Takes the entry of `slot` out of `chain`, wherever it stands there. `chain` must be the one that it
-    /// was put into.
+    /// Takes the entry of `slot` out of `chain`, wherever in the chain it stands. It must have been put into
+    /// this chain.
     ///
     /// # Panics
     /// If the slot is empty.
@@ -107,7 +107,7 @@ impl<T> SlotChains<T> {
         self.values.get(slot as usize)?.as_ref()
     }
 
-    /// The entry of `slot`, to change it where it stands.
+    /// The entry of `slot`, to change it in place.
     pub fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
         self.values.get_mut(slot as usize)?.as_mut()
     }

@@ -1,5 +1,5 @@
-//! What those get who were promised nothing, while promised work could keep the device full for ever: random
-//! loads, a device of some servers, and half an hour in virtual time.
+//! What volumes without a promise get while promised work could keep the device full for ever. Loads are
+//! random, the device has some servers, and each run is half an hour in virtual time.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use proptest::prelude::*;
 use weir_model::{Completion, Instant, Io, IoId, IoKind, QueueDepth, Span, TimeShare, VolumeId};
 use weir_sched::{Dispatch, Edf, Scheduler, VolumeKnobs};
 
-/// Volumes 0 and 1 are promised a time, the others nothing.
+/// How many volumes have a promise: volumes 0 and 1. The others have none.
 const PROMISED: u32 = 2;
 const VOLUMES: u32 = 5;
-/// How long each run is: at the least share, a request of the longest service gets its turn every 100 s.
+/// The length of a run. At the least share, a request of the longest service gets its turn every 100 s.
 const RUN: Span = Span::from_secs(1_800);
 
-/// Requests that last from a millisecond to a second, drawn with a small generator of their own.
+/// Draws service times from a millisecond to a second, with a small generator of its own.
 #[derive(Clone, Copy, Debug)]
 struct Draw(u64);
 
@@ -26,18 +26,18 @@ impl Draw {
     }
 }
 
-/// A device before which something of each volume always waits.
+/// A device for which requests of each volume always wait.
 struct Pool {
     edf: Edf,
     depth: usize,
     now: Instant,
     draw: Draw,
-    /// What is at the device, by when it will be finished.
+    /// The requests at the device, by the instant at which they will be finished.
     at_device: BTreeMap<(Instant, u32), (Io, Instant)>,
     next_slot: u32,
     free: Vec<u32>,
-    /// By volume: how long its requests were at the device, how many left, and the longest time between two
-    /// of these.
+    /// By volume: how long its requests were at the device, how many were issued, and the longest time
+    /// between two issues.
     seen: Vec<Seen>,
 }
 
@@ -63,7 +63,8 @@ impl Pool {
         let depth = depth as usize;
         let mut pool =
             Self { edf, depth, now: Instant::ORIGIN, draw: Draw(seed), at_device, next_slot: 0, free, seen };
-        // A depth and one more, so that after each dispatch something of a promised volume still waits.
+        // One request more than the depth, so that after each dispatch a request of each promised volume
+        // still waits.
         (0..=depth).for_each(|_| (0..VOLUMES).for_each(|volume| pool.submit(VolumeId(volume))));
         pool
     }
@@ -76,7 +77,7 @@ impl Pool {
         self.edf.submit(self.now, io);
     }
 
-    /// Dispatches, and checks; the instant at which to look again without a completion.
+    /// Dispatches and checks. Returns the instant at which to look again if no completion comes before.
     fn dispatch(&mut self) -> Option<Instant> {
         loop {
             let was_full = self.at_device.len() >= self.depth;

@@ -1,4 +1,4 @@
-//! Every scheduler of the crate, put through what all of them must obey.
+//! Every scheduler of the crate obeys the rules of the conformance suite.
 
 use weir_model::{QueueDepth, TimeShare};
 use weir_sched::{Edf, PassThrough};

@@ -1,6 +1,6 @@
-//! Simulated requests a second, with all that belongs to one: clients, engine, control, array, disks,
-//! checkers, report. The budget is 1 us for each. Runs of three lengths, as the cost must not depend on how
-//! many came before.
+//! Simulated requests a second, with clients, engine, control, array, disks, checkers and report. The budget
+//! is 1 us for each request. Runs have three lengths, because the cost must not depend on the number of
+//! earlier requests.
 
 #![allow(missing_docs)] // criterion's macros make a function without
 
@@ -15,7 +15,7 @@ use weir_sim::{
     Observer, Phase, RaidLevel, Scenario, StationOptions, UnitOptions, VolumeScenario, Workload, World,
 };
 
-/// Counts what is answered, as the least that an observer does.
+/// Counts the answered requests: the least that an observer does.
 #[derive(Default)]
 struct Count(u64);
 
@@ -25,8 +25,8 @@ impl Observer for Count {
     }
 }
 
-/// Six disks of 10,000 rpm in RAID-5 behind a port of 100 MB/s, and so little NVRAM that it is full within
-/// seconds: until it is, writes cost nothing, and a short run would be faster than a long one.
+/// Six disks of 10,000 rpm in RAID-5 behind a port of 100 MB/s. They have so little NVRAM that it is full
+/// within seconds. Until NVRAM is full, writes cost nothing, so a short run would be faster than a long one.
 fn raid_5() -> ArrayOptions {
     let cache = CacheOptions {
         nvram: 8 << 20,
@@ -51,7 +51,7 @@ fn raid_5() -> ArrayOptions {
     ArrayOptions { units: vec![unit], layout: Layout::Concatenated, ports: vec![port] }
 }
 
-/// What costs next to nothing: so that what remains is the driver.
+/// An array that costs next to nothing, so that the run shows the cost of the driver.
 fn station() -> ArrayOptions {
     let servers = NonZeroU32::new(6).expect("above zero");
     let station = StationOptions { servers, service_time: Span::from_millis(8), exponential: false };
@@ -62,7 +62,7 @@ fn bandwidth(bytes_a_second: u64) -> Bandwidth {
     Bandwidth::new(bytes_a_second).expect("above zero")
 }
 
-/// A volume with a promise beside one that always has 64 requests outstanding; 67 % reads of 4 KiB, anywhere.
+/// A volume with a promise beside one that always has 64 requests outstanding: 67 % reads, 4 KiB, anywhere.
 fn scenario(array: ArrayOptions, control: Control, duration: Span) -> Scenario {
     let latency = Span::from_millis(50);
     let up_to = Iops::new(300.0).expect("above zero");

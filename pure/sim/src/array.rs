@@ -1,24 +1,27 @@
 //! An array: logical units behind ports, as one range of bytes.
 //!
-//! A state machine like the engine: told what happens and when, asked what follows; so that the same array is
-//! driven by simulated time in an experiment and by a clock behind a gateway. A driver that is late is made
-//! up for: what was due before it came happens at the time at which it was due.
+//! It is a state machine like the engine: a driver tells it what happens and when, and asks what follows. So
+//! simulated time drives an array in an experiment, and a clock drives the same array behind a gateway. If
+//! the driver is late, the array catches up: each event happens at the instant at which it was due.
 //!
-//! **Modelled**: the way of a request. Its data, if it writes, come through a port
-//! ([`LinkOptions`](crate::LinkOptions)); the controller looks at it for a fixed time; one unit, or several
-//! at once, do it ([`UnitOptions`](crate::UnitOptions)); its data, if it reads, go out through the same port.
-//! Ports take requests in turn, by their tags. Units follow one another or are striped. A stall holds back
-//! everything inside of the array, as firmware does that hangs: disks end what they do and begin nothing.
-//! Flushes are answered at once if all that was acknowledged is in NVRAM or on disk, which NVRAM makes always
-//! true; without it, when the writes that came before are on disk. Trimming, writing of zeroes, hints and
-//! questions about allocation are matters of tables in memory, and cost the controller's time only.
+//! **Modelled**: the way of a request. The data of a write come in through a port
+//! ([`LinkOptions`](crate::LinkOptions)). The storage controller handles the request for a fixed time. One
+//! unit executes it, or several units at once ([`UnitOptions`](crate::UnitOptions)). The data of a read go
+//! out through the same port. A request's tag decides its port, so that ports take turns. Units follow one
+//! another, or are striped.
 //!
-//! **Not modelled**: two controllers that own units and fail over; limits on the commands that a controller
-//! can look at in a second; limits on outstanding commands.
+//! A stall holds back everything inside the array, like firmware that hangs: disks end what they do, and
+//! begin nothing. A flush is answered at once if all acknowledged writes are in NVRAM or on disk; with NVRAM,
+//! that is always so. Without NVRAM, it is answered when the writes before it are on disk. Trims, writes of
+//! zeroes, cache hints and block status requests only touch tables in memory, and cost only the storage
+//! controller's time.
+//!
+//! **Not modelled**: two storage controllers that own units and fail over; a limit on a controller's commands
+//! a second; a limit on outstanding commands.
 //!
 //! **Calibration**: the arrays of the Façade paper, HP's `FC60` (6 disks of 10,000 rpm in RAID-5, 256 MB) and
-//! VA-7100 (10 disks of 15,000 rpm, 256 MB), behind Fibre Channel of 100 MB/s; see [`crate::raid`] and
-//! [`crate::cache`] for what their manuals say.
+//! VA-7100 (10 disks of 15,000 rpm, 256 MB), behind Fibre Channel of 100 MB/s. [`crate::raid`] and
+//! [`crate::cache`] have the figures of their manuals.
 
 pub(crate) mod event;
 mod flushes;
@@ -48,7 +51,7 @@ pub use utilisation::Utilisation;
 /// A request to an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Command {
-    /// What the driver knows it by; unique among what is outstanding.
+    /// The driver's number for it; unique among the outstanding requests.
     pub tag: u32,
     /// What to do.
     pub kind: IoKind,
@@ -63,7 +66,7 @@ pub struct Command {
 pub struct Finished {
     /// Its tag.
     pub tag: u32,
-    /// Whether it was done; not, if more disks have failed than the layout survives.
+    /// Whether it succeeded; false if more disks have failed than the layout survives.
     pub ok: bool,
 }
 
@@ -77,12 +80,12 @@ pub struct Array {
     ports: Vec<Port>,
     requests: Slots<Request>,
     flushes: Flushes,
-    /// Whether a write can be answered only when it is on disk.
+    /// Whether some unit answers a write only when it is on disk.
     writes_through: bool,
     events: EventQueue<Event>,
     stalled_until: Instant,
     finished: VecDeque<Finished>,
-    /// Memory that is used anew for each request.
+    /// Memory that each request uses again.
     done: Vec<PartDone>,
     parts: Vec<Part>,
 }
@@ -98,15 +101,15 @@ struct Port {
 #[derive(Clone, Copy, Debug)]
 struct Request {
     command: Command,
-    /// How many parts of it are not done.
+    /// How many of its parts are not done.
     parts: u32,
     ok: bool,
-    /// Of a write: see [`Flushes`].
+    /// The epoch of a write; see [`Flushes`].
     epoch: u64,
 }
 
 impl Array {
-    /// One that is idle and healthy.
+    /// An array that is idle and healthy.
     ///
     /// # Panics
     /// If the options do not pass [`ArrayOptions::check`].
@@ -134,12 +137,12 @@ impl Array {
         }
     }
 
-    /// Bytes that it stores.
+    /// How many bytes it stores.
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// Takes a request. What is due before it happens first.
+    /// Takes a request, after the events that were due before it.
     ///
     /// # Panics
     /// If it does not lie inside of the array.
@@ -158,12 +161,12 @@ impl Array {
         }
     }
 
-    /// When [`Array::handle_timeout`] is to be called.
+    /// When to call [`Array::handle_timeout`]; `None` if nothing is under way.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.events.next_at().map(|at| at.max(self.stalled_until))
     }
 
-    /// Time has passed: does what is due.
+    /// Time has passed: lets the events happen that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(due) = self.events.next_at() {
             let at = due.max(self.stalled_until);
@@ -181,7 +184,7 @@ impl Array {
         self.finished.pop_front()
     }
 
-    /// A disk of a logical unit fails; requests to it are served by the others, if the layout allows that.
+    /// A disk of a logical unit fails. The others serve the requests to it, if the layout allows that.
     ///
     /// # Panics
     /// If there is no such disk.
@@ -191,8 +194,8 @@ impl Array {
         self.with_unit(now, unit, |unit, turn| unit.fail(turn, disk));
     }
 
-    /// The first failed disk of a logical unit is replaced, and the new one rebuilt. Nothing, if none has
-    /// failed, too many have, or one is being rebuilt.
+    /// Replaces the first failed disk of a logical unit, and begins to rebuild the new one. Does nothing if
+    /// no disk has failed, too many have, or one is being rebuilt.
     ///
     /// # Panics
     /// If there is no such unit.
@@ -201,7 +204,7 @@ impl Array {
         self.with_unit(now, unit, Unit::start_rebuild);
     }
 
-    /// Nothing of what it has begins to be served before `until`.
+    /// Stalls the array: no operation begins before `until`.
     pub fn stall(&mut self, now: Instant, until: Instant) {
         self.handle_timeout(now);
         self.stalled_until = self.stalled_until.max(until);
@@ -215,7 +218,7 @@ impl Array {
         self.units[unit].is_healthy()
     }
 
-    /// What a disk of a logical unit has done since it was put in.
+    /// The operations that a disk of a logical unit has done since it was put in.
     ///
     /// # Panics
     /// If there is no such disk.
@@ -223,7 +226,7 @@ impl Array {
         self.units[unit].done(u32::try_from(disk).expect("disks have small numbers"))
     }
 
-    /// How busy its parts were from [`Instant::ORIGIN`] until now, which is not before the last call.
+    /// How busy its parts were from [`Instant::ORIGIN`] until now.
     pub fn utilisation(&self, now: Instant) -> Utilisation {
         let whole = now.since(Instant::ORIGIN).as_secs_f64();
         let share = |times: &mut dyn Iterator<Item = Span>| {
@@ -238,7 +241,7 @@ impl Array {
         }
     }
 
-    /// When a command is inside and looked at.
+    /// When a command is inside, and the storage controller has handled it.
     fn arrival(&mut self, now: Instant, command: Command) -> Instant {
         let Command { kind, offset, length, .. } = command;
         let inside = match self.port_of(command) {
@@ -281,7 +284,7 @@ impl Array {
         self.finish_parts(now);
     }
 
-    /// A request is inside: gives it to the units that it is for.
+    /// A request is inside: gives it to its units.
     fn begin(&mut self, now: Instant, request: u32) {
         let Command { kind, offset, length, .. } = self.requests[request].command;
         match kind {
@@ -315,7 +318,8 @@ impl Array {
     }
 
     fn finish_parts(&mut self, now: Instant) {
-        // By number, and in the order in which they were done: finishing a request ends no other part.
+        // By index, because `finish` borrows all of the array. In the order in which the parts were done. To
+        // finish a request ends no other part, so the list does not grow.
         for part in 0..self.done.len() {
             let PartDone { request, ok } = self.done[part];
             let under_way = &mut self.requests[request];

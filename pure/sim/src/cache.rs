@@ -1,25 +1,34 @@
-//! The memory of a logical unit's controller: NVRAM for what is written, a read cache for what is read.
+//! The memory of a logical unit's storage controller: NVRAM for writes, and a read cache for reads.
 //!
-//! **Modelled**: blocks of 4 KiB. A write is acknowledged when all of its blocks are in NVRAM, overwrites
-//! what is there already, and waits when there is no room. Blocks are destaged by rows (stripes), the row
-//! that was first written longest ago first, all dirty blocks of a row together. How many rows at a time
-//! follows *linear threshold scheduling* (Varma, Jacobson: Destage algorithms for disk arrays with
-//! nonvolatile caches, IEEE ToC 47(2), 1998): none up to low water, then in proportion to what is above it,
-//! and all that are allowed from high water on; and all that are allowed for rows older than
-//! [`CacheOptions::flush_after`]. Disks know no classes of priority, so that a host's reads go before
-//! destages in this sense: a destage begins only if so few others are under way. The older scheme, which
-//! starts at high water and stops at low water, makes the latency of reads swing between two values. The read
-//! cache is LRU; a third read that follows on its two forerunners starts a prefetch, a fourth keeps it ahead.
+//! **Modelled**: blocks of 4 KiB.
 //!
-//! **Not modelled**: a block that is written in part is destaged as a whole; old data and parity are read
-//! from disk even where the read cache has them; a destaged block is not kept for reads; a read that NVRAM
-//! has a part of goes to disk as a whole; the two memories are of fixed size; mirroring between controllers
-//! takes no time.
+//! *Writes.* A write is acknowledged when all of its blocks are in NVRAM. It overwrites blocks that are there
+//! already, and waits if there is no room. Blocks are destaged by rows (stripes): all dirty blocks of a row
+//! together, and first the row that was written first.
+//!
+//! *Destaging* follows *linear threshold scheduling* (Varma, Jacobson: Destage algorithms for disk arrays
+//! with nonvolatile caches, IEEE ToC 47(2), 1998). Up to low water, no rows are destaged. Above it, the
+//! number of rows at a time grows in proportion, up to all that are allowed from high water on. While rows
+//! are older than [`CacheOptions::flush_after`], all that are allowed are destaged, too. The older scheme,
+//! which starts at high water and stops at low water, makes the latency of reads swing between two values.
+//! Disks know no classes of priority. A host's reads go first only in this sense: a destage begins only while
+//! few others are under way.
+//!
+//! *Reads.* The read cache is LRU. A third read in a row starts a prefetch, and a fourth keeps it ahead.
+//!
+//! **Not modelled**:
+//!
+//! - a block that is written in part is destaged as a whole;
+//! - old data and parity are read from disk, even if the read cache has them;
+//! - a destaged block is not kept for reads;
+//! - a read that NVRAM has only a part of goes to disk as a whole;
+//! - the two memories are of fixed size;
+//! - mirroring between storage controllers takes no time.
 //!
 //! **Calibration**: HP's manual of the `FC60` gives 256 MB for each controller, of which mirroring to the
-//! other leaves half, a cache flush threshold of 80 %, and a flush after 10 seconds; the paper gives 256 MB
-//! of NVRAM for each controller of `FC60` and VA-7100. A unit without a battery has no NVRAM:
-//! [`CacheOptions::NONE`].
+//! other controller leaves half. It also gives a cache flush threshold of 80 %, and a flush after 10 seconds.
+//! The Façade paper gives 256 MB of NVRAM for each controller of `FC60` and VA-7100. A unit without a battery
+//! has no NVRAM: [`CacheOptions::NONE`].
 
 mod nvram;
 mod read_cache;
@@ -32,26 +41,26 @@ pub(crate) use nvram::{Nvram, RowId};
 pub(crate) use read_cache::{Lookup, ReadCache};
 pub(crate) use streams::Streams;
 
-/// Bytes of a block, in which the caches count.
+/// Bytes of a block, the unit of the caches.
 pub(crate) const BLOCK: u64 = 4096;
 
-/// What a controller's memory is like.
+/// The description of a storage controller's memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CacheOptions {
-    /// Bytes for writes that are acknowledged and not on disk; zero: a write is acknowledged when it is on
-    /// disk.
+    /// Bytes of NVRAM, for writes that are acknowledged and not on disk. With zero, a write is acknowledged
+    /// when it is on disk.
     pub nvram: u64,
-    /// The share of NVRAM, 0 to 1, from which as many rows as are allowed are destaged at a time.
+    /// High water: the share of NVRAM, 0 to 1, from which on `destages` rows are destaged at a time.
     pub high_water: f64,
-    /// The share of NVRAM, 0 to 1, up to which none is destaged for lack of room.
+    /// Low water: the share of NVRAM, 0 to 1, up to which no row is destaged for lack of room.
     pub low_water: f64,
-    /// What was written so long ago is destaged in any case; `None`: it may stay for ever.
+    /// A row that was first written this long ago is destaged in any case. `None`: it may stay for ever.
     pub flush_after: Option<Span>,
-    /// How many rows are destaged at a time at most.
+    /// The most rows that are destaged at a time.
     pub destages: u32,
-    /// Bytes for what was read; zero: none.
+    /// Bytes of the read cache; zero: there is none.
     pub read_cache: u64,
-    /// Bytes that are read ahead of a sequential reader; zero: none.
+    /// Bytes that are read ahead of a sequential reader; zero: nothing is.
     pub prefetch: u64,
 }
 

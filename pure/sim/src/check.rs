@@ -1,28 +1,31 @@
-//! What must hold in every run, watched in every run.
+//! The checkers: they watch, in every run, what must hold in every run.
 //!
-//! A simulation is believed, so that a mistake in it, or in the engine that it runs, ends as a wrong figure
-//! in a report if nothing looks for it. The checkers stand between the driver and the engine, keep books of
-//! their own, and stop the run at the first thing that does not agree with them: a log line would be read by
-//! nobody.
+//! People believe a simulation. A mistake in it, or in the engine that it runs, would end as a wrong figure
+//! in a report. So the checkers stand between the driver and the engine, and keep books of their own. They
+//! stop the run at the first event that does not agree with their books, because nobody would read a log
+//! line.
 //!
-//! 1. **Each request is answered exactly once**, and reported exactly once with the times that were seen from
-//!    outside ([`ledger`]).
-//! 2. **The depth is never exceeded** but by a volume whose oldest waiting request is due, and by one
-//!    background request at a time within their share of the array's time ([`gates`]). Where a law gives
-//!    every volume a bound, no volume issues above its own, and the sum of all is within the total.
-//! 3. **Nobody is starved beyond its bound.** After each instant no request waits that is due, unless its own
-//!    volume's concurrency or rate holds it back ([`gates`]). That is the bound that Façade §3 gives: a
-//!    request past its deadline passes the depth gate. A volume with a target is due its target less twice
-//!    its mean time at the device after the arrival; the checker works that out for itself ([`account`]).
-//!    Without such a deadline a request is *background*: it goes before no promised request that could go,
-//!    and does not wait while the depth has room or their share is due. Where no depth is bounded nothing is
-//!    held back, and nothing may wait but for its own volume's limits.
-//! 4. **The SLO windows are right**: what was offered and completed, the mean, the target and the verdict are
-//!    those of a second computation, from the requests themselves ([`account`]).
+//! 1. **Each request is answered exactly once**, and reported exactly once, with the times that were seen
+//!    from outside the engine ([`ledger`]).
+//! 2. **The depth is never exceeded** ([`gates`]), with two exceptions. A volume passes it while its oldest
+//!    waiting request is due. One background request at a time passes it, within the background share of the
+//!    array's time. If a law gives every volume a bound, no volume issues above its own, and the sum of all
+//!    bounds is within the total.
+//! 3. **No request waits beyond its bound** ([`gates`]). After each instant, no request waits that is due,
+//!    unless its own volume's concurrency or rate holds it back. Façade §3 gives that bound: a request past
+//!    its deadline passes the depth gate. A request of a volume with a target is due after its arrival plus
+//!    the target, less twice the volume's mean time at the device. The checker works that out for itself
+//!    ([`account`]).
+//!
+//!    A request without such a deadline is *background*. It goes before no promised request that could go. It
+//!    does not wait while the depth has room, or while the background share is due. If no depth is bounded,
+//!    nothing is held back, and a request may wait only for its own volume's limits.
+//! 4. **The SLO windows are right**: a second computation, from the requests themselves, gives the same
+//!    counts, mean, target and verdict ([`account`]).
 //! 5. **Time only goes forward, and does go forward** ([`clock`]).
 //!
-//! **Not checked**: the order in which volumes are served before anybody is due, which is what schedulers
-//! differ in, and how well a law controls, which is an experiment's question.
+//! **Not checked**: the order in which volumes are served before anything is due, because schedulers differ
+//! in it; and how well a law controls, which is a question for experiments.
 
 mod account;
 mod clock;
@@ -42,7 +45,8 @@ use clock::Clock;
 use gates::Gates;
 use ledger::Ledger;
 
-/// What a checker says. Boxed: it is asked several times for each request, and the answer is "yes".
+/// The verdict of a checker. Boxed, so that it is small: it is passed several times for each request, and is
+/// nearly always `Ok`.
 type Verified = Result<(), Box<Breach>>;
 
 /// All checkers of a run.
@@ -57,7 +61,7 @@ pub(crate) struct Checkers {
 }
 
 impl Checkers {
-    /// Those of a run that begins now, with this depth.
+    /// The checkers of a run that begins now, with this depth.
     pub(crate) fn new(now: Instant, config: EngineConfig, depth: Option<QueueDepth>) -> Self {
         Self {
             config,
@@ -75,13 +79,13 @@ impl Checkers {
         self.accounts.push(Some(account));
         match self.config.control {
             Control::None => self.gates.add(due_after, &VolumeConfig::default()),
-            Control::Facade(_) | Control::Maestro(_) | Control::Port(_) => {
+            Control::Facade(_) | Control::Maestro(_) | Control::Leased(_) => {
                 self.gates.add(due_after, config);
             }
         }
     }
 
-    /// A volume is treated differently from now on.
+    /// A volume has this configuration from now on.
     pub(crate) fn on_volume_changed(&mut self, now: Instant, volume: VolumeId, config: &VolumeConfig) {
         if let Some(account) = self.account(volume) {
             account.set_slo(config);
@@ -99,7 +103,7 @@ impl Checkers {
         self.gates.on_removed(volume);
     }
 
-    /// The next thing happens now.
+    /// The driver's next turn is at `now`.
     pub(crate) fn on_time(&mut self, now: Instant) -> Verified {
         self.clock.on_time(now)
     }
@@ -122,14 +126,14 @@ impl Checkers {
         self.gates.on_issue(now, io, &self.ledger)
     }
 
-    /// The array has answered the request that it knows by `tag`; to be asked before the engine is told.
+    /// The array has answered the request with this `tag`. Call this before the engine is told.
     pub(crate) fn on_answer(&mut self, now: Instant, tag: u32, ok: bool) -> Verified {
         let (volume, id) = self.ledger.on_answer(now, tag, ok)?;
         self.gates.on_answer(now, volume, id);
         Ok(())
     }
 
-    /// The engine has taken a request back that was queued.
+    /// The engine has aborted a queued request.
     pub(crate) fn on_abort(&mut self, id: IoId) -> Verified {
         let volume = self.ledger.on_abort(id)?;
         self.gates.on_abort(volume, &self.ledger);
@@ -174,18 +178,19 @@ impl Checkers {
         }
     }
 
-    /// Everything that happens now was done, and every event was taken.
+    /// The driver has done everything of this instant, and has taken every event.
     pub(crate) fn at_rest(&mut self, now: Instant) -> Verified {
         self.ledger.at_rest()?;
         self.gates.at_rest(now)
     }
 
-    /// The run is over; `outstanding` is what the engine says of each volume that is left.
+    /// The run is over. `outstanding` is how many requests each remaining volume has, according to the
+    /// engine.
     pub(crate) fn at_end(&self, outstanding: impl Iterator<Item = (VolumeId, u32)>) -> Verified {
         outstanding.into_iter().try_for_each(|(volume, engine)| self.ledger.at_end(volume, engine))
     }
 
-    /// The targets by which the scheduler works until the next tick.
+    /// A control period has ended: computes the targets that hold until the next tick.
     fn on_control_tick(&mut self) {
         for (account, volume) in self.accounts.iter_mut().zip(0..) {
             if let Some(account) = account {
@@ -200,7 +205,7 @@ impl Checkers {
     }
 }
 
-/// What the bounds of all volumes may be in sum, if that is set.
+/// The most that the bounds of all volumes may be in sum, if that is fixed.
 fn total(config: &EngineConfig) -> Option<NonZeroU32> {
     match config.control {
         Control::Maestro(MaestroConfig { total: TotalConcurrency::Fixed(total), .. }) => Some(total),

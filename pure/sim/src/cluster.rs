@@ -1,14 +1,14 @@
-//! A whole cluster in simulated time: gateways with real engines and leaseholders, a real controller, one
+//! A whole cluster in simulated time: gateways with real engines and leaseholders, a real controller, and one
 //! array.
 //!
-//! What one part promises, another builds on: an engine that keeps a lease too long takes from a gateway that
-//! was granted the rest. No test of one part sees that. So here all parts run together, joined as the real
-//! drivers join them, while machines' clocks differ and drift, messages are lost, late, repeated and
-//! overtaken, streams break, and processes pause, die and come back. After each instant the checkers look at
-//! all of it from above ([`check`]).
+//! One part builds on what another promises. Example: an engine that keeps a lease too long takes from
+//! another gateway, which was granted the rest. No test of one part sees that. So here all parts run
+//! together, joined as the real drivers join them. Meanwhile, the machines' clocks differ and drift. Messages
+//! are lost, late, repeated and overtaken. Streams break, and processes pause, die and come back. After each
+//! instant, the checkers look at the whole cluster ([`check`]).
 //!
-//! **At one instant** things happen in this order: what goes wrong, then the array, then the gateways by
-//! number, then the controller.
+//! **At one instant**, events happen in this order: faults, then the array, then the gateways by number, then
+//! the controller.
 //!
 //! **Not modelled**: two gateways with one name, changes of the configuration, a total that is probed
 //! (`TotalConcurrency::Auto`).
@@ -47,16 +47,16 @@ pub use clock::Clock;
 pub use link::Weather;
 pub use scenario::{ClusterFault, ClusterScenario, GatewayScenario, scenario};
 
-/// Runs a cluster until the duration of its scenario is over, with all checkers on. The observer is told what
-/// all engines report, in true time.
+/// Runs a cluster until the duration of its scenario is over, with all checkers on. The observer is told the
+/// events of all engines, in true time.
 ///
 /// # Errors
-/// If something happens that must not happen in any run; the run stops there.
+/// If a rule is broken that must hold in every run. The run stops there.
 pub fn run(scenario: &ClusterScenario, observer: &mut dyn Observer) -> Result<Outcome, Violation> {
     run_with(scenario, &Kept, observer)
 }
 
-/// The same with rules of which a test may break one.
+/// Like [`run`], with rules of which a test may break one.
 fn run_with(
     scenario: &ClusterScenario,
     rules: &dyn Rules,
@@ -80,7 +80,7 @@ struct Run<'a> {
     handover: Span,
     random: Prng,
     faults: VecDeque<(Instant, ClusterFault)>,
-    /// When the last fault that has begun is over.
+    /// When the last of the faults that have begun is over.
     wrong_until: Instant,
     checkers: ClusterCheckers,
     rules: &'a dyn Rules,

@@ -1,16 +1,19 @@
 //! A disk: arms that seek, platters that turn, a buffer that reads ahead, and a queue of commands.
 //!
-//! **Modelled**: see the parts: [`geometry`] (zones, skew), [`seek`] (the seek curve), [`mechanics`]
+//! **Modelled**, each in its part: [`geometry`] (zones, skew), [`seek`] (the seek curve), [`mechanics`]
 //! (settling, head switch, rotation), [`queue`] (order of service, ageing), [`cache`] (segments, read-ahead).
-//! A command costs a fixed overhead, which is hidden behind the one before if it waited for that. The disk
-//! sees a bounded number of commands; the rest wait before it in the order of their arrival. **Not
-//! modelled**: a write cache, recalibration, defects, errors that are retried, the bus that disks share (a
-//! link of the array). Reads from the medium reach the host as they are read; only those from the buffer take
-//! the interface's time. **Calibrated** by published figures: see [`presets`].
+//! A command costs a fixed overhead; if it waited for the command before it, that hides the overhead. The
+//! disk sees a bounded number of commands. The rest wait before it, in the order of their arrival. Reads from
+//! the medium reach the host as they are read; only reads from the buffer take the interface's time.
 //!
-//! A queueing station with the disk's mean service time has the same throughput at a depth of one, and misses
-//! the two things that a scheduler above it lives from: that a deeper queue makes the disk faster, and that
-//! it makes each request wait longer. Random reads of 4 KiB on one `cheetah-18lp`, a second, by the number
+//! **Not modelled**: a write cache, recalibration, defects, errors that are retried, the bus that disks share
+//! (a link of the array).
+//!
+//! **Calibrated** by published figures: see [`presets`].
+//!
+//! A queueing station with the disk's mean service time has the same throughput at a depth of one. But it
+//! misses the two effects that a scheduler above it lives from: a deeper queue makes the disk faster, and
+//! makes each request wait longer. Random reads of 4 KiB a second on one `cheetah-18lp`, by the number
 //! outstanding:
 //!
 //! | outstanding | shortest positioning | elevator | in order of arrival | shortest positioning, outermost quarter of the cylinders |
@@ -50,7 +53,7 @@ use geometry::{Place, SECTOR};
 use mechanics::{Arm, Mechanics, Target};
 use queue::{Position, Queue, Waiting};
 
-/// What a disk is like.
+/// The description of a disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DiskOptions {
     /// Turns a minute, above 3,576.
@@ -65,21 +68,21 @@ pub struct DiskOptions {
     pub write_settle: Span,
     /// The time to change to another head of the same cylinder.
     pub head_switch: Span,
-    /// What each command costs before anything moves.
+    /// The time that each command costs before anything moves.
     pub overhead: Span,
     /// Bytes a second from the buffer to the host.
     pub interface: u64,
     /// Into how many segments the read buffer is divided.
     pub segments: NonZeroU32,
-    /// Bytes of each, at least a sector.
+    /// Bytes of each segment, at least a sector.
     pub segment_size: u32,
-    /// Which of the commands that it sees it serves next.
+    /// Which of the commands that it sees the disk serves next.
     pub order: DiskOrder,
     /// How many commands it sees at once.
     pub tags: NonZeroU32,
 }
 
-/// Why there is no such disk.
+/// Why a description makes no disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum DiskError {
     /// The disk is too slow or too fast.
@@ -88,7 +91,7 @@ pub enum DiskError {
         /// Turns a minute.
         rpm: u32,
     },
-    /// The time between two tracks is longer than a turn.
+    /// Head switch and write settling together take a turn or more.
     #[error(
         "head switch ({head_switch}) and write settling ({write_settle}) together must take less than a turn"
     )]
@@ -105,7 +108,7 @@ pub enum DiskError {
         .0.single_track, .0.average, .0.full_stroke
     )]
     Seek(SeekTimes),
-    /// Nothing, or too much, to store on.
+    /// There are no sectors, or too many.
     #[error(
         "the zones must hold between 1 and 2^32 - 1 sectors of 512 bytes, on at most 4,000,000 cylinders"
     )]
@@ -116,21 +119,21 @@ pub enum DiskError {
         /// As given.
         size: u32,
     },
-    /// Nothing passes the interface.
+    /// The interface has no bandwidth.
     #[error("an interface of 0 bytes a second passes nothing")]
     Interface,
 }
 
 impl DiskOptions {
-    /// The names of the disks that are known, as [`DiskOptions::preset`] takes them.
+    /// The names of the known disks, for [`DiskOptions::preset`].
     pub const PRESETS: &[&str] = &presets::NAMES;
 
-    /// The disk of this name.
+    /// The disk of this name; `None` if there is none.
     pub fn preset(name: &str) -> Option<Self> {
         presets::preset(name)
     }
 
-    /// Whether there can be such a disk.
+    /// Checks that such a disk is possible.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -146,7 +149,8 @@ impl DiskOptions {
     }
 }
 
-/// What all disks of a kind share: computed once, and in the processor's cache once.
+/// The tables that all disks of a kind share, so that they are computed once, and are in the processor's
+/// cache once.
 #[derive(Clone, Debug)]
 pub struct DiskKind {
     mechanics: Arc<Mechanics>,
@@ -154,7 +158,7 @@ pub struct DiskKind {
 }
 
 impl DiskKind {
-    /// From what it is like.
+    /// The kind of disk that has these options.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -173,16 +177,16 @@ impl DiskKind {
 #[derive(Debug)]
 pub struct Disk {
     kind: DiskKind,
-    /// The angle at which it was at the origin of time.
+    /// The angle of the platters at [`Instant::ORIGIN`], in nanoseconds of rotation.
     start_angle: u64,
     arm: Arm,
     cache: ReadCache,
     queue: Queue,
-    /// What the heads work on.
+    /// The command that the heads work on.
     active: Option<Active>,
-    /// How many are being sent from the buffer.
+    /// How many commands are being sent from the buffer.
     from_buffer: usize,
-    /// What the disk does not see yet.
+    /// Commands that the disk does not see yet, and when they came.
     before: VecDeque<(MemberIo, Instant)>,
 }
 
@@ -198,7 +202,7 @@ struct Active {
 }
 
 impl Disk {
-    /// One that is idle, its heads over the first cylinder, at a random angle.
+    /// A disk that is idle, with its heads over the first cylinder, at a random angle.
     pub fn new(kind: DiskKind, mut random: Prng) -> Self {
         let tags = kind.options.tags.get() as usize;
         Self {
@@ -261,7 +265,8 @@ impl Disk {
         usize::from(self.active.is_some()) + self.from_buffer + self.queue.len()
     }
 
-    /// The disk sees a command: it begins at once if it needs no heads, and is put in the queue if it does.
+    /// The disk sees a command. If the command needs no heads, it begins at once; otherwise it is put in the
+    /// queue.
     fn admit(&mut self, now: Instant, io: MemberIo, came: Instant, started: &mut Vec<Started>) {
         let MemberIo { tag, write, offset, length } = io;
         let (first, end) = (sector(offset), sector(offset + u64::from(length) + SECTOR - 1));
@@ -278,7 +283,7 @@ impl Disk {
         self.queue.push(Waiting { target, tag, first, count, zone, sector, came, number: 0 });
     }
 
-    /// The heads are free: the next command that needs them has them, `lead` from now on.
+    /// The heads are free: the next waiting command gets them, `lead` from now on.
     fn begin(&mut self, now: Instant, lead: Span, started: &mut Vec<Started>) {
         let mechanics = &*self.kind.mechanics;
         let geometry = &mechanics.geometry;
@@ -309,7 +314,7 @@ impl Disk {
     }
 }
 
-/// The sector in which a byte is.
+/// The number of the sector that has a byte.
 #[allow(clippy::cast_possible_truncation)] // the disk has at most 2^32 sectors, and the byte is on it
 fn sector(offset: u64) -> u32 {
     (offset / SECTOR) as u32

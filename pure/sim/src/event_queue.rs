@@ -1,8 +1,8 @@
-//! What will happen, in the order in which it will: by time, and at the same time in the order in which it
-//! was said.
+//! Events that lie ahead, in the order of their time. Events of one instant are in the order in which they
+//! were pushed.
 //!
-//! A binary heap alone would break ties by chance of its layout, and the same seed would no longer give the
-//! same run.
+//! A binary heap alone would break ties by the chance of its layout, and the same seed would no longer give
+//! the same run.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -24,7 +24,7 @@ struct Entry<E> {
 }
 
 impl<E> EventQueue<E> {
-    /// Nothing lies ahead.
+    /// A queue without events.
     pub const fn new() -> Self {
         Self { heap: BinaryHeap::new(), pushed: 0 }
     }
@@ -48,12 +48,12 @@ impl<E> EventQueue<E> {
         self.heap.pop().map(|entry| entry.event)
     }
 
-    /// How many lie ahead.
+    /// How many events lie ahead.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// Whether nothing lies ahead.
+    /// Whether no event lies ahead.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }
@@ -65,7 +65,7 @@ impl<E> Default for EventQueue<E> {
     }
 }
 
-/// The greatest is the next: earliest first, then first said.
+/// The greatest entry is the next: earliest first, then first pushed.
 impl<E> Ord for Entry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))

@@ -1,23 +1,23 @@
 //! Storage in simulated time: the real engine between made-up clients and a made-up array.
 //!
-//! The papers were measured on arrays that nobody has. This crate models them well enough that their results
-//! can be looked at again, in seconds, on any machine, with the scheduler, the laws and the engine that serve
-//! real disks. Each model's `//!` says what it models, what it does not, and which published figures
-//! calibrate it.
+//! The papers were measured on arrays that nobody has any more. This crate models those arrays well enough to
+//! examine the papers' results again, in seconds, on any machine. The scheduler, the laws and the engine are
+//! those that serve real disks. Each model's `//!` says what it models, what it does not, and which published
+//! figures calibrate it.
 //!
-//! - [`Array`]: logical units of disks, flash disks or stations; told what happens and asked what follows, so
-//!   that it can also be driven by a clock.
-//! - [`Scenario`]: what a run is made of, as plain values. [`World`] runs it; an [`Observer`] is told what
-//!   happens.
-//! - [`Seed`]: every draw comes from a stream that is known by its name, so that a run is its seed and its
-//!   scenario.
-//! - [`cluster`]: a controller and several gateways before one array, with clocks, links and processes that
-//!   fail.
+//! - [`Array`]: logical units of disks, flash disks or stations. A driver tells it what happens and asks what
+//!   follows, so a clock can drive it, too.
+//! - [`Scenario`]: the description of a run, as plain values. [`World`] runs it, and tells an [`Observer`]
+//!   what happens.
+//! - [`Seed`]: every random draw comes from a stream that is known by its name. So the seed and the scenario
+//!   give the run.
+//! - [`cluster`]: a controller and several gateways before one array, with faults of clocks, links and
+//!   processes.
 //! - [`swarm`]: random scenarios. Checkers watch these and every other run, and end it with a [`Violation`].
 //!
 //! # A run
 //!
-//! Eight readers on a disk that serves one request at a time, in 5 ms: 200 a second.
+//! Eight readers share a disk that serves one request at a time, in 5 ms: 200 requests a second.
 //!
 //! ```
 //! use std::num::NonZeroU32;

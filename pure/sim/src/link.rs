@@ -1,19 +1,23 @@
 //! A port of an array and the link behind it.
 //!
-//! **Modelled**: two directions, each of which carries one command's data at a time, in the order in which
-//! they come, at a given bandwidth, with a fixed time for each command. A read's data go out, a write's come
-//! in. Fibre Channel carries 100 MB/s each way at 1 Gbit/s (1.0625 GBd, 8b/10b; FC-PH), which is what the
-//! arrays of the papers have. **Not modelled**: frames, buffer credits, arbitration on a loop, commands and
-//! replies without data, which take far less than the data.
+//! **Modelled**: two directions. Each carries one command's data at a time, in the order in which they come,
+//! at a given bandwidth, with a fixed time for each command. The data of a read go out, and those of a write
+//! come in.
+//!
+//! **Calibration**: Fibre Channel at 1 Gbit/s carries 100 MB/s each way (1.0625 GBd, 8b/10b; FC-PH). The
+//! arrays of the papers have that.
+//!
+//! **Not modelled**: frames, buffer credits, arbitration on a loop, and commands and replies without data,
+//! which take far less time than the data.
 
 use weir_model::{Bandwidth, Instant, Span};
 
-/// What a port is like.
+/// The description of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkOptions {
     /// Bytes a second in each direction.
     pub bandwidth: Bandwidth,
-    /// How long a command that carries data occupies the link besides its data.
+    /// How long each command with data occupies the link, in addition to its data.
     pub overhead: Span,
 }
 
@@ -22,7 +26,7 @@ pub struct LinkOptions {
 pub(crate) struct Link {
     options: LinkOptions,
     free_at: Instant,
-    /// What it has carried and will have carried by `free_at`.
+    /// For how long it will have carried data by `free_at`.
     busy: Span,
 }
 
@@ -31,7 +35,7 @@ impl Link {
         Self { options, free_at: Instant::ORIGIN, busy: Span::ZERO }
     }
 
-    /// Data of this length are ready to be sent; when their last byte has arrived.
+    /// Data of this length are ready to be sent. Returns when their last byte has arrived.
     pub(crate) fn transfer(&mut self, now: Instant, length: u32) -> Instant {
         // 2^32 bytes times 10^9 fits into 64 bits.
         let data = Span::from_nanos(u64::from(length) * 1_000_000_000 / self.options.bandwidth.get());
@@ -41,7 +45,7 @@ impl Link {
         self.free_at
     }
 
-    /// For how long it has carried something by now.
+    /// For how long it has carried data by now.
     pub(crate) fn busy(&self, now: Instant) -> Span {
         let ahead = self.free_at.saturating_since(now);
         Span::from_nanos(self.busy.as_nanos() - ahead.as_nanos())

@@ -1,7 +1,8 @@
-//! What an array is made of: disks, flash disks, stations; one interface for all of them.
+//! The members of an array: disks, flash disks and stations, behind one interface.
 //!
-//! A member is told of a request and says when it will end what; whoever drives it keeps the one queue of
-//! events. So a member has no queue of events of its own, and six disks cost one heap and not seven.
+//! A member is told of a request, and says which requests it begins, and when these will end. Its driver
+//! keeps the one queue of events. So a member has no event queue of its own, and six disks cost one heap and
+//! not seven.
 
 use thiserror::Error;
 use weir_model::Instant;
@@ -11,7 +12,7 @@ use crate::random::Prng;
 use crate::ssd::{Ssd, SsdError, SsdOptions};
 use crate::station::{Station, StationOptions};
 
-/// What a member is.
+/// The description of a member.
 #[derive(Clone, PartialEq, Debug)]
 pub enum MemberOptions {
     /// A disk with arms and platters.
@@ -22,7 +23,7 @@ pub enum MemberOptions {
     Station(StationOptions),
 }
 
-/// Why there is no such member.
+/// Why a description makes no member.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum MemberError {
     /// See [`DiskError`].
@@ -34,7 +35,7 @@ pub enum MemberError {
 }
 
 impl MemberOptions {
-    /// Bytes that a member stores; [`u64::MAX`] for a station, which does not look where a request goes.
+    /// Bytes that each such member stores; [`u64::MAX`] for a station, which ignores where a request goes.
     pub fn capacity(&self) -> u64 {
         match self {
             Self::Disk(disk) => disk.capacity(),
@@ -43,11 +44,11 @@ impl MemberOptions {
         }
     }
 
-    /// Members of this kind, idle, one for each of `streams`, from which come its draws. They share what they
-    /// have in common; this keeps the tables of all disks of an array in the processor's cache.
+    /// Idle members of this kind: one for each of `streams`, from which its random draws come. They share
+    /// their tables, so that the tables of all disks of an array stay in the processor's cache.
     ///
     /// # Errors
-    /// If there can be no such member.
+    /// If such a member is impossible.
     pub fn build(&self, streams: impl IntoIterator<Item = Prng>) -> Result<Vec<Member>, MemberError> {
         let streams = streams.into_iter();
         Ok(match self {
@@ -69,7 +70,7 @@ impl MemberOptions {
 /// A request to a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemberIo {
-    /// What the driver knows it by; unique among what is outstanding at this member.
+    /// The driver's number for it; unique among the member's outstanding requests.
     pub tag: u32,
     /// Whether data flows to the medium.
     pub write: bool,
@@ -84,11 +85,11 @@ pub struct MemberIo {
 pub struct Started {
     /// Its tag.
     pub tag: u32,
-    /// When it ends; at just that instant [`Member::finish`] is to be called.
+    /// When it ends. The driver must call [`Member::finish`] at exactly that instant.
     pub ends: Instant,
 }
 
-/// One member. Enum and not trait object: this is called for every simulated disk operation.
+/// One member. An enum and not a trait object, because it is called for every simulated disk operation.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // all members of an array are of the same kind
 pub enum Member {
@@ -101,7 +102,8 @@ pub enum Member {
 }
 
 impl Member {
-    /// Takes a request; pushes what begins now, which may be nothing, or others that waited.
+    /// Takes a request. Pushes to `started` the requests that begin now: none, this one, or others that
+    /// waited.
     ///
     /// # Panics
     /// If the request is empty or goes beyond [`Member::capacity`].
@@ -113,7 +115,7 @@ impl Member {
         }
     }
 
-    /// A request that has begun ends now; pushes what begins in its place.
+    /// A request that has begun ends now. Pushes to `started` the requests that begin in its place.
     pub fn finish(&mut self, now: Instant, tag: u32, started: &mut Vec<Started>) {
         match self {
             Self::Disk(disk) => disk.finish(now, tag, started),

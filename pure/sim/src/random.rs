@@ -1,8 +1,8 @@
 //! Named streams of random numbers, all from one seed.
 //!
-//! With one stream for everything, a draw more in one place changes every draw after it in all others, and
-//! two runs that differ in one setting have nothing in common. Here each purpose has a stream of its own,
-//! known by its name.
+//! With one stream for all purposes, one more draw in one place would change every draw after it in all
+//! others. Two runs that differ in one setting would have nothing in common. So each purpose has a stream of
+//! its own, known by its name.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
@@ -21,7 +21,8 @@ impl Seed {
     }
 }
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo): stable over versions and machines, which std's hashers do not promise.
+/// FNV-1a, 64 bits (Fowler, Noll, Vo): stable over versions and machines. The hashers of the standard library
+/// do not promise that.
 fn fnv1a(seed: u64, bytes: &[u8]) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325;
     let all = seed.to_le_bytes().into_iter().chain(bytes.iter().copied());

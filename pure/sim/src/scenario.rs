@@ -1,8 +1,8 @@
-//! What a run is made of, as plain values: the pool, its array, its volumes, who loads them and what goes
-//! wrong.
+//! The description of a run, as plain values: the pool, its array, its volumes, their clients, and the
+//! faults.
 //!
-//! Everything that happens in a run follows from these values, so that a run can be written down, changed in
-//! one place and run again. Instants are spans after the start.
+//! Everything that happens in a run follows from these values. So a run can be written down, changed in one
+//! place, and run again. Instants are spans after the start.
 
 mod problem;
 
@@ -16,36 +16,37 @@ pub use problem::{Problem, ScenarioError};
 /// A run of one pool.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
-    /// From which every draw follows.
+    /// The seed from which every random draw follows.
     pub seed: u64,
     /// How long it runs.
     pub duration: Span,
-    /// How the pool is treated.
+    /// The configuration of the pool's engine.
     pub engine: EngineConfig,
-    /// What it is stored on.
+    /// The array that the volumes are stored on.
     pub array: ArrayOptions,
-    /// Who shares it.
+    /// The volumes that share it, with their clients.
     pub volumes: Vec<VolumeScenario>,
-    /// What goes wrong, and when.
+    /// The faults, and when they happen.
     pub faults: Vec<Fault>,
 }
 
 /// A volume and its clients.
 #[derive(Clone, PartialEq, Debug)]
 pub struct VolumeScenario {
-    /// What it is called; also names its streams of random numbers.
+    /// Its name, which also names its streams of random numbers.
     pub name: String,
-    /// How it is treated.
+    /// Its configuration.
     pub config: VolumeConfig,
     /// Its first byte on the array.
     pub start: u64,
     /// Its number of bytes.
     pub size: u64,
-    /// What its clients do, from when on. In order of time, the first at zero unless it begins idle.
+    /// What its clients do, and from when on, in the order of time. If the first phase is not at zero, the
+    /// volume begins idle.
     pub phases: Vec<Phase>,
     /// After this time the phases begin anew.
     pub repeat: Option<Span>,
-    /// What changes in its treatment, and when.
+    /// Changes of its configuration, and when they happen.
     pub changes: Vec<(Span, VolumeConfig)>,
 }
 
@@ -54,7 +55,7 @@ pub struct VolumeScenario {
 pub struct Phase {
     /// From when on, after the start or the last repetition.
     pub at: Span,
-    /// What they do; `None`: nothing.
+    /// What they do; `None`: they ask for nothing.
     pub workload: Option<Workload>,
 }
 
@@ -65,7 +66,7 @@ pub struct Workload {
     pub arrivals: Arrivals,
     /// The share of reads, 0 to 1; the rest are writes.
     pub reads: f64,
-    /// How long they are: bytes, and how often each size comes (weights).
+    /// The sizes of requests in bytes, and how often each comes (weights).
     pub sizes: Vec<(u32, f64)>,
     /// Where they go.
     pub locality: Locality,
@@ -74,38 +75,40 @@ pub struct Workload {
 /// When requests come.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Arrivals {
-    /// As from many independent users: so many a second.
+    /// This many a second, as from many independent users.
     Poisson(Iops),
-    /// At equal distances: so many a second, the first when the phase begins.
+    /// This many a second, at equal distances, the first when the phase begins.
     Constant(Iops),
-    /// Each as soon as one before is answered and this time has passed; so many clients. After an error a
-    /// client waits for 10 ms at least.
+    /// From a number of threads: each asks again as soon as its request is answered, and the think time has
+    /// passed. After an error, a thread waits for at least 10 ms.
     Closed {
-        /// How many are outstanding or thinking.
+        /// How many threads there are.
         threads: u32,
         /// The time between an answer and the next request.
         think: Span,
     },
 }
 
-/// Where requests go. The first offset, and in random loads each, is a multiple of the request's size.
+/// Where requests go. In random loads, each offset is a multiple of the request's size; in runs, only the
+/// first offset of a run is.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Locality {
-    /// Anywhere, each place as likely.
+    /// Anywhere; each place is equally likely.
     Uniform,
-    /// Some places more often than others: Zipf with this exponent above zero, the places in random order.
+    /// Some places more often than others: by Zipf's law with this exponent above zero, with the places in
+    /// random order.
     Zipf(f64),
-    /// Runs of so many requests one after the other, each run from a random place. One run at a time,
-    /// whatever the number of clients; one that reaches the volume's end is over.
+    /// Runs of this many requests one after the other, each run from a random place. There is one run at a
+    /// time, whatever the number of clients. A run that reaches the volume's end is over.
     Runs(u32),
 }
 
-/// Something that goes wrong.
+/// A fault.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Fault {
-    /// When.
+    /// When it happens.
     pub at: Span,
-    /// What.
+    /// What happens.
     pub what: FaultKind,
 }
 
@@ -124,10 +127,10 @@ pub enum FaultKind {
         /// The unit, from zero.
         unit: usize,
     },
-    /// The array serves nothing for so long.
+    /// The array begins no operation for this long.
     Stall(Span),
-    /// A volume stops being loaded, what it has queued is aborted, and it is removed once everything that is
-    /// at the array is answered.
+    /// The clients of a volume stop, and its queued requests are aborted. The volume is removed once its
+    /// requests at the array are answered.
     VolumeRemoved {
         /// The volume, from zero.
         volume: usize,

@@ -1,20 +1,30 @@
 //! A flash disk: dies behind channels, a write cache, and the garbage that writing leaves behind.
 //!
-//! **Modelled**: reads of pages, which take a die and then its channel; a link to the host; a write cache
-//! that answers at once and is drained, a programming unit at a time, round robin over the dies while they
-//! are not reading; erases; and, once the blocks that were free have been written, the copies and erases of
-//! garbage collection, which take the same dies (see [`amplification`]). Each die is a time up to which it is
-//! busy and a count of what it still has to program, so that nothing happens by an event of its own and a
-//! request costs a few operations, whatever its length. A read waits for the operation that its die is in,
-//! and goes before those that its die has yet to begin. **Not modelled**: where the translation layer has put
-//! a page (its number decides its die, as if at random); a single-level-cell cache before the rest;
-//! suspension of programs; wear; trims (a member has reads and writes only); reads from the write cache; that
-//! sequential overwriting leaves whole blocks empty and so needs no copies. **Calibrated** by data sheets:
-//! see [`SsdOptions::preset`].
+//! **Modelled**:
 //!
-//! A station with a fixed service time misses what matters about flash: that reads wait for programs and
-//! erases, which take ten to a hundred times as long, and that writing becomes slower for good once the spare
-//! space is used up.
+//! - Reads of pages take a die, and then its channel. A link leads to the host.
+//! - A write cache answers at once. It is drained a programming unit at a time, round robin over the dies,
+//!   while they are not reading.
+//! - Once the blocks that were free have been written, garbage collection copies and erases, and takes the
+//!   same dies (see [`amplification`]).
+//! - A read waits for the operation that its die is in, and goes before those that its die has yet to begin.
+//!
+//! Each die is an instant up to which it is busy, and a count of what it still has to program. So no die
+//! needs events of its own, and a request costs a few operations, whatever its length.
+//!
+//! **Not modelled**:
+//!
+//! - the place where the translation layer has put a page: the page's number decides its die, as if at
+//!   random;
+//! - a single-level-cell cache before the rest, suspension of programs, wear, reads from the write cache;
+//! - trims: a member has reads and writes only;
+//! - sequential overwriting, which leaves whole blocks empty and so needs no copies.
+//!
+//! **Calibrated** by data sheets: see [`SsdOptions::preset`].
+//!
+//! A station with a fixed service time would miss two effects of flash. Reads wait for programs and erases,
+//! which take ten to a hundred times as long. And writing becomes slower for good once the spare space is
+//! used up.
 
 use std::num::NonZeroU32;
 
@@ -29,10 +39,10 @@ mod die;
 use amplification::Amplification;
 use die::{Die, Times};
 
-/// Bytes for which the translation layer has an entry: the unit in which it is known what has been written.
+/// Bytes of an entry of the translation layer. The model knows in this unit what has been written.
 const MAPPED: u64 = 4_096;
 
-/// What a flash disk is like.
+/// The description of a flash disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SsdOptions {
     /// Bytes that it stores for its user.
@@ -41,13 +51,13 @@ pub struct SsdOptions {
     pub spare: u64,
     /// Buses between controller and dies.
     pub channels: NonZeroU32,
-    /// Dies on each.
+    /// Dies on each channel.
     pub dies_per_channel: NonZeroU32,
     /// Bytes that are read at once.
     pub page_size: NonZeroU32,
     /// Bytes that are programmed at once: a page of each plane.
     pub program_size: NonZeroU32,
-    /// Bytes that are erased at once, a multiple of what is programmed at once.
+    /// Bytes that are erased at once, a multiple of `program_size`.
     pub block_size: NonZeroU32,
     /// The time to read a page.
     pub read: Span,
@@ -61,16 +71,16 @@ pub struct SsdOptions {
     pub link_rate: u64,
     /// Bytes of the write cache.
     pub write_cache: u64,
-    /// What each command costs.
+    /// The time that each command costs.
     pub overhead: Span,
-    /// Whether everything has been written already, as after long use; otherwise it is fresh.
+    /// Whether all of it has been written already, as after long use; otherwise it is fresh.
     pub full: bool,
 }
 
-/// Why there is no such flash disk.
+/// Why a description makes no flash disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum SsdError {
-    /// Nothing to store on, or no room to move things.
+    /// Less than 4,096 bytes, or too little spare space to move pages.
     #[error(
         "{capacity} bytes of capacity and {spare} spare ones: there must be 4096 bytes or more, and 1 % of them spare"
     )]
@@ -98,23 +108,23 @@ pub enum SsdError {
         /// The least.
         needed: u64,
     },
-    /// Nothing passes the link.
+    /// The link has no bandwidth.
     #[error("a link of 0 bytes a second passes nothing")]
     Link,
 }
 
 impl SsdOptions {
-    /// The names of the flash disks that are known, as [`SsdOptions::preset`] takes them.
+    /// The names of the known flash disks, for [`SsdOptions::preset`].
     pub const PRESETS: &[&str] = &["nvme-tlc-500gb"];
 
-    /// The flash disk of this name.
+    /// The flash disk of this name; `None` if there is none.
     ///
-    /// `nvme-tlc-500gb` is like a Samsung 970 EVO of 500 GB without its single-level-cell cache (data sheet,
-    /// 2018: sequential reading 3,400 MB/s; writing 600 MB/s beyond that cache; random 4 KiB reads 370,000 a
-    /// second at a depth of 32 by 4 threads and 15,000 at a depth of 1; PCIe 3.0 x4). From these follow, for
-    /// 8 channels of 2 dies of 256 Gbit: 41 us for a page, 25 us of overhead and transfer, 870 us to program
-    /// two pages of 16 KiB. The spare is 512 GiB less 500 GB. A block has 2 x 768 pages; an erase takes 3.5
-    /// ms, as is usual for this kind of flash.
+    /// `nvme-tlc-500gb` is like a Samsung 970 EVO of 500 GB without its single-level-cell cache. Its data
+    /// sheet of 2018 says: sequential reading 3,400 MB/s; writing 600 MB/s beyond that cache; random reads of
+    /// 4 KiB 370,000 a second at a depth of 32 by 4 threads, and 15,000 at a depth of 1; PCIe 3.0 x4. From
+    /// these figures follow, for 8 channels of 2 dies of 256 Gbit: 41 us for a page, 25 us of overhead and
+    /// transfer, and 870 us to program two pages of 16 KiB. The spare is 512 GiB less 500 GB. A block has 2 x
+    /// 768 pages. An erase takes 3.5 ms, as is usual for this kind of flash.
     pub fn preset(name: &str) -> Option<Self> {
         let count = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
         (name == "nvme-tlc-500gb").then_some(Self {
@@ -136,7 +146,7 @@ impl SsdOptions {
         })
     }
 
-    /// Whether there can be such a flash disk.
+    /// Checks that such a flash disk is possible.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -170,19 +180,19 @@ pub struct Ssd {
     options: SsdOptions,
     times: Times,
     dies: Vec<Die>,
-    /// Up to when each channel is booked, in ns, and the link to and from the host.
+    /// Up to when each channel is booked, in ns; below, the link to and from the host.
     channels: Vec<u64>,
     links: [u64; 2],
     amplification: Amplification,
     /// Bytes in the cache that do not fill a programming unit yet.
     open: u64,
-    /// Which die programs next.
+    /// The die that programs next.
     turn: usize,
     outstanding: usize,
 }
 
 impl Ssd {
-    /// One that is idle.
+    /// A flash disk that is idle.
     ///
     /// # Panics
     /// If [`SsdOptions::check`] refuses it.

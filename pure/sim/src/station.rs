@@ -1,9 +1,9 @@
 //! Servers with one queue before them: the device of queueing theory.
 //!
 //! **Modelled**: k servers, first come first served, a service time that is constant or exponentially
-//! distributed. **Not modelled**: anything that depends on where a request goes or how long it is. It
-//! calibrates nothing; its waiting times are known in closed form (M/M/k, M/D/1), by which the simulation
-//! around it is checked.
+//! distributed. **Not modelled**: anything that depends on where a request goes or how long it is. It is
+//! calibrated by no real device. Its waiting times are known in closed form (M/M/k, M/D/1), and tests check
+//! the simulation against them.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -14,14 +14,14 @@ use weir_model::{Instant, Span};
 use crate::member::{MemberIo, Started};
 use crate::random::Prng;
 
-/// What a station is like.
+/// The description of a station.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StationOptions {
     /// How many requests it serves at a time.
     pub servers: NonZeroU32,
-    /// How long it takes for each, on average.
+    /// How long it takes for each request, on average.
     pub service_time: Span,
-    /// Whether each takes the same, or as long as chance has it (exponentially distributed).
+    /// Whether the times of requests are exponentially distributed. Otherwise each takes the same time.
     pub exponential: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Station {
 }
 
 impl Station {
-    /// One that is idle.
+    /// A station that is idle.
     pub fn new(options: StationOptions, random: Prng) -> Self {
         Self { options, random, free: options.servers.get(), waiting: VecDeque::new() }
     }

@@ -1,12 +1,11 @@
-//! Random small scenarios: what nobody would think of to write a test for.
+//! Random small scenarios: they find the cases that nobody would write a test for.
 //!
-//! One seed in four gives a whole cluster ([`crate::cluster`]). Each other gives a pool, an array, one to
-//! eight volumes, loads, promises, limits and mishaps, each drawn so that bounds are met often: windows of a
-//! few control periods, deadlines shorter than a stall, depths of one. What a run must hold is not written
-//! down here: the checkers of every run know it ([`crate::Violation`]).
+//! One seed in four gives a whole cluster ([`crate::cluster`]). Each other seed gives a pool, an array, one
+//! to eight volumes, loads, promises, limits and faults. All are drawn so that bounds are met often: windows
+//! of a few control periods, deadlines shorter than a stall, depths of one. The swarm has no rules of its
+//! own: the checkers of every run know what must hold ([`crate::Violation`]).
 //!
-//! A scenario is small so that many fit into a minute. Rare combinations are found by many seeds, not by long
-//! runs.
+//! A scenario is small, so that many fit into a minute. Many seeds find rare combinations; long runs do not.
 
 mod arrays;
 mod loads;
@@ -24,13 +23,13 @@ use crate::random::{Prng, Seed};
 use crate::scenario::Scenario;
 use crate::world::{Observer, Outcome, World};
 
-/// One seed in so many is a whole cluster; the others are one pool.
+/// One seed in this many is a whole cluster; the others are one pool.
 const CLUSTERS: u64 = 4;
 
-/// Runs what the seed stands for: every fourth a cluster ([`crate::cluster`]), the others a pool.
+/// Runs the scenario of a seed: every fourth seed is a cluster ([`crate::cluster`]), the others are a pool.
 ///
 /// # Errors
-/// If something happens that must not happen in any run; the run stops there.
+/// If a rule is broken that must hold in every run. The run stops there.
 pub fn run(seed: u64, observer: &mut dyn Observer) -> Result<Outcome, Violation> {
     if seed.is_multiple_of(CLUSTERS) {
         cluster::run(&cluster::scenario(seed), observer)
@@ -39,7 +38,7 @@ pub fn run(seed: u64, observer: &mut dyn Observer) -> Result<Outcome, Violation>
     }
 }
 
-/// The scenario of the pool of a seed; always the same.
+/// The scenario of a seed's pool. A seed always gives the same scenario.
 pub fn scenario(seed: u64) -> Scenario {
     let stream = |name: &str| Seed(seed).stream(&format!("swarm/{name}"));
     let duration = span(&mut stream("duration"), 300, 2_000);
@@ -49,8 +48,8 @@ pub fn scenario(seed: u64) -> Scenario {
     Scenario { seed, duration, engine: engine(&mut stream("engine")), array, volumes, faults }
 }
 
-/// The run of the pool of a seed: that of its scenario, where some volumes are loaded by a made-up recording
-/// with requests of every kind.
+/// The run of a seed's pool, by its scenario. Some volumes are loaded by a made-up trace, with requests of
+/// every kind.
 pub fn world(seed: u64) -> World {
     let scenario = scenario(seed);
     let mut random = Seed(seed).stream("swarm/recordings");
@@ -62,7 +61,7 @@ pub fn world(seed: u64) -> World {
     world
 }
 
-/// How the pool is treated.
+/// The configuration of the pool's engine.
 fn engine(random: &mut Prng) -> EngineConfig {
     let law = DepthFeedbackConfig {
         period: span(random, 5, 100),
@@ -90,8 +89,8 @@ fn engine(random: &mut Prng) -> EngineConfig {
     EngineConfig { control, slo_window: span(random, 20, 500), background_share }
 }
 
-/// A span between so many milliseconds, to the nanosecond, so that instants seldom fall together by chance;
-/// but one in four is a whole number of milliseconds, so that they do.
+/// A span between `from_ms` and `to_ms` milliseconds, to the nanosecond, so that instants seldom coincide.
+/// But one span in four is a whole number of milliseconds, so that some instants do.
 fn span(random: &mut Prng, from_ms: u64, to_ms: u64) -> Span {
     if random.random_bool(0.25) {
         return Span::from_millis(random.random_range(from_ms..=to_ms));

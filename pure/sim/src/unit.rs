@@ -1,15 +1,18 @@
-//! A logical unit: members behind a controller, as one range of bytes.
+//! A logical unit: members behind a storage controller, as one range of bytes.
 //!
-//! **Modelled**: reads and writes as operations on members ([`crate::raid`]), through the controller's memory
-//! ([`crate::cache`]); adjacent parts of a request on one member are one operation; the members of a pair
-//! take the reads by the length of their queues. A member fails: what it was asked for is done without it, if
-//! the layout survives that, and the whole unit is lost if not. A failed member is replaced and rebuilt part
-//! after part, at a given pace; what is rebuilt is healthy.
+//! **Modelled**: reads and writes are operations on members ([`crate::raid`]), through the storage
+//! controller's memory ([`crate::cache`]). Adjacent parts of a request on one member are one operation. Of a
+//! pair, the member with the shorter queue takes a read. If a member fails, its operations are done without
+//! it, if the layout survives that; otherwise the whole unit is lost. A failed member is replaced, and
+//! rebuilt part after part, at a given pace. Rebuilt parts are healthy.
 //!
-//! **Not modelled**: locks between writes to one row that do not come from NVRAM, nor between a write and the
-//! rebuilding of its row; the time until a controller notices that a disk has failed; checksums, retries,
-//! sectors that cannot be read; time on the links between controller and members, which is part of the
-//! members' own figures.
+//! **Not modelled**:
+//!
+//! - locks between writes to one row that do not come from NVRAM, or between a write and the rebuilding of
+//!   its row;
+//! - the time until a storage controller notices that a disk has failed;
+//! - checksums, retries, and sectors that cannot be read;
+//! - time on the links between storage controller and members, which is part of the members' own figures.
 //!
 //! **Calibration**: see [`crate::raid`] and [`crate::cache`] for the arrays of the papers.
 
@@ -49,7 +52,7 @@ pub(crate) struct Unit {
     geometry: Geometry,
     options: UnitOptions,
     members: Members,
-    /// More members have failed than the layout survives.
+    /// Whether more members have failed than the layout survives.
     lost: bool,
     jobs: Slots<Job>,
     /// Jobs that wait for nothing any more.
@@ -57,21 +60,21 @@ pub(crate) struct Unit {
     nvram: Nvram,
     /// Requests that found no room in NVRAM, in the order in which they came.
     waiting: VecDeque<WaitingWrite>,
-    /// While there are any.
+    /// Runs while `waiting` is not empty.
     nvram_full: Stopwatch,
-    /// Rows that are being destaged.
+    /// How many rows are being destaged.
     destaging: u32,
     flush_timer: bool,
     read_cache: ReadCache,
     streams: Streams,
     rebuild: Option<Rebuild>,
-    /// Memory that is used anew for each request.
+    /// Memory that each request uses again.
     extents: Vec<Extent>,
     ranges: Vec<ColumnRange>,
 }
 
 impl Unit {
-    /// One that is idle and healthy.
+    /// A unit that is idle and healthy.
     ///
     /// # Panics
     /// If the options do not pass their check.
@@ -100,7 +103,7 @@ impl Unit {
         }
     }
 
-    /// Reads bytes for a request; it will be told of once.
+    /// Reads bytes for a request. Reports one [`PartDone`] for it.
     pub(crate) fn read(&mut self, turn: &mut Turn<'_>, request: u32, offset: u64, length: u64) {
         if self.lost {
             turn.done.push(PartDone { request, ok: false });
@@ -110,7 +113,7 @@ impl Unit {
         }
     }
 
-    /// Writes bytes for a request; how often it will be told of.
+    /// Writes bytes for a request. Returns how many [`PartDone`] it will report for it.
     pub(crate) fn write(&mut self, turn: &mut Turn<'_>, request: u32, offset: u64, length: u64) -> u32 {
         if self.lost {
             turn.done.push(PartDone { request, ok: false });
@@ -148,7 +151,7 @@ impl Unit {
         self.settle(turn);
     }
 
-    /// A member fails. Nothing, if it has failed already.
+    /// A member fails. Does nothing if it has failed already.
     pub(crate) fn fail(&mut self, turn: &mut Turn<'_>, member: u32) {
         for LostOperation { job, extent, write } in self.lose_member(turn.now, member) {
             self.operation_lost(turn, job, extent, write);
@@ -160,24 +163,24 @@ impl Unit {
         self.settle(turn);
     }
 
-    /// The first failed member is replaced and rebuilt; nothing, if there is none, or the unit is lost, or
-    /// one is being rebuilt already.
+    /// Replaces the first failed member, and rebuilds it. Does nothing if no member has failed, the unit is
+    /// lost, or a member is being rebuilt already.
     pub(crate) fn start_rebuild(&mut self, turn: &mut Turn<'_>) {
         self.replace_failed(turn);
         self.settle(turn);
     }
 
-    /// What a member has done.
+    /// The operations that a member has done.
     pub(crate) fn done(&self, member: u32) -> DiskOperations {
         self.members.done(member)
     }
 
-    /// For how long the member that was it for longest had something to do.
+    /// For how long the busiest member had something to do.
     pub(crate) fn busiest_member(&self, now: Instant) -> Span {
         self.members.busiest(now)
     }
 
-    /// For how long a write waited for room in NVRAM.
+    /// For how long at least one write waited for room in NVRAM.
     pub(crate) fn nvram_full(&self, now: Instant) -> Span {
         self.nvram_full.total(now)
     }
@@ -194,7 +197,7 @@ impl Unit {
         place
     }
 
-    /// One of the things that a job waits for has happened.
+    /// An operation or another job that a job waits for has ended.
     fn job_goes_on(&mut self, place: u32) {
         let job = &mut self.jobs[place];
         job.pending -= 1;
@@ -203,7 +206,7 @@ impl Unit {
         }
     }
 
-    /// A job is complete as it stands; it goes on at once if there is nothing that it waits for.
+    /// All operations of a job were issued. If it waits for nothing, it goes on at once.
     fn launch(&mut self, place: u32) {
         if self.jobs[place].pending == 0 {
             self.ready.push(place);
@@ -215,8 +218,8 @@ impl Unit {
         self.members.issue(turn, job, extent, write);
     }
 
-    /// Does what follows from jobs that wait for nothing any more, until none is left. A loop and no
-    /// recursion: one read may be waited for by a long chain of others.
+    /// Takes the next step of each job that waits for nothing any more, until none is left. A loop and no
+    /// recursion, because a long chain of reads may wait for one another.
     fn settle(&mut self, turn: &mut Turn<'_>) {
         while let Some(place) = self.ready.pop() {
             match self.jobs[place].kind {
@@ -239,8 +242,7 @@ impl Unit {
             Kind::Free => unreachable!("a job lives until its operations have ended"),
             Kind::Read { .. } if self.lost => self.jobs[place].ok = false,
             Kind::Read { .. } => self.read_from_others(turn, place, extent),
-            // What is not written is in the parity or in the other copy, and what is not read needs another
-            // plan.
+            // A lost write is in the parity or in the other copy. A lost read needs another plan.
             Kind::Write { .. } => self.jobs[place].again |= !write,
             Kind::Rebuild { .. } => self.jobs[place].ok = false,
         }

@@ -1,17 +1,16 @@
-//! A run: clients, the real engine and an array, driven from each instant at which something happens to the
-//! next.
+//! A run: clients, the real engine and an array, driven from one event's instant to the next.
 //!
-//! **At one instant** things happen in this order: the array finishes, then faults and changes of
-//! configuration, then clients ask, then the engine's timers; and then whatever the engine issues goes to the
-//! array. Any order would do, but it must be one, or the same seed would not give the same run.
+//! **At one instant**, events happen in this order: the array's answers, then faults and changes of
+//! configuration, then the clients' requests, then the engine's timers. Then all that the engine issues goes
+//! to the array. Any order would do, but it must be fixed, or the same seed would not give the same run.
 //!
-//! **The end.** A run ends when its duration is over, and not when its last request is answered: a load that
-//! an array cannot serve would have no end. What is outstanding then is counted ([`Outcome::outstanding`])
-//! and has no latency. The last instant belongs to the run but for new requests, so that the last SLO window
-//! is closed.
+//! **The end.** A run ends when its duration is over, and not when its last request is answered. Otherwise a
+//! load that an array cannot serve would have no end. Requests that are outstanding then are counted
+//! ([`Outcome::outstanding`]), and have no latency. At the last instant there are no new requests, but
+//! everything else happens, so that the last SLO window is closed.
 //!
-//! A request goes to the array at the volume's first byte plus its own offset; what the volumes share, they
-//! share because a scenario lays them over each other.
+//! A request goes to the array at the volume's first byte plus its own offset. Volumes share bytes only if a
+//! scenario lays them over each other.
 
 mod agenda;
 mod clients;
@@ -31,9 +30,9 @@ use run::Run;
 
 pub use fingerprint::Fingerprint;
 
-/// Who is told of everything that an engine reports.
+/// An observer is told of everything that the engines of a run report.
 pub trait Observer {
-    /// The pool's engine reports `event`. Volumes have the numbers of their places in the scenario.
+    /// The pool's engine reports `event`. A volume's number is its index in the scenario.
     fn on_event(&mut self, now: Instant, event: &Event);
 }
 
@@ -44,7 +43,7 @@ pub struct World {
     clients: Vec<Client>,
 }
 
-/// What became of the requests of a run, and what the array did for them.
+/// What became of the requests of a run, and how busy the array was.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Outcome {
     /// How many the clients submitted.
@@ -53,7 +52,7 @@ pub struct Outcome {
     pub answered: u64,
     /// How many it answered with an error.
     pub failed: u64,
-    /// How many were aborted, as their volume was removed.
+    /// How many were aborted, because their volume was removed.
     pub aborted: u64,
     /// How many were queued or at the array at the end.
     pub outstanding: u64,
@@ -65,7 +64,7 @@ impl World {
     /// A run that has not begun.
     ///
     /// # Panics
-    /// If the scenario makes no sense: [`Scenario::check`] says so beforehand, and why.
+    /// If the scenario makes no sense. [`Scenario::check`] says so beforehand, and why.
     pub fn new(scenario: Scenario) -> Self {
         if let Err(error) = scenario.check() {
             panic!("{error}");
@@ -75,9 +74,9 @@ impl World {
         Self { scenario, clients }
     }
 
-    /// The volume of this place is loaded by `trace` instead of by its phases: each request at its time,
-    /// whether those before it were answered or not. Offsets are folded into the volume by modulo; what
-    /// reaches over its end is clipped there.
+    /// Loads the volume with this index by `trace` instead of by its phases: each request at its time,
+    /// whether those before it were answered or not. Offsets are folded into the volume by modulo. A request
+    /// that would reach over the end is clipped there.
     ///
     /// # Panics
     /// If there is no such volume.
@@ -88,7 +87,7 @@ impl World {
     /// Runs until the duration of the scenario is over, with all checkers on.
     ///
     /// # Errors
-    /// If something happens that must not happen in any run; the run stops there.
+    /// If a rule is broken that must hold in every run. The run stops there.
     pub fn run(self, observer: &mut dyn Observer) -> Result<Outcome, Violation> {
         Run::new(&self.scenario, self.clients, observer).finish()
     }

@@ -1,7 +1,7 @@
-//! The models against what is known in closed form, or from a data sheet.
+//! The models compared with closed forms, or with data sheets.
 //!
-//! A simulator that is wrong by a constant factor still draws plausible curves. Here each model is driven by
-//! itself, by a loop that is too short to be wrong, and must give the number that the textbook gives.
+//! A simulator that is wrong by a constant factor still draws plausible curves. So here a loop that is too
+//! short to be wrong drives each model by itself, and the model must give the number of the textbook.
 
 use std::num::NonZeroU32;
 
@@ -34,7 +34,7 @@ impl Bench {
         self.announce();
     }
 
-    /// Goes to the next end, if it lies before `until`.
+    /// Goes to the next end of a request, if it lies before `until`. Returns the request's tag.
     fn finish(&mut self, until: Instant) -> Option<u32> {
         let ends = self.events.next_at().filter(|&ends| ends <= until)?;
         let tag = self.events.pop_due(ends)?;
@@ -54,7 +54,7 @@ impl Bench {
         MemberIo { tag, write, offset, length: 4_096 }
     }
 
-    /// So many requests of 4 KiB, so many outstanding; ended a second.
+    /// Does `count` requests of 4 KiB, with `depth` outstanding. Returns how many ended a second.
     fn closed(&mut self, depth: u32, write: bool, share: f64, count: u32) -> f64 {
         let begin = self.now;
         for tag in 0..depth {
@@ -84,8 +84,8 @@ fn assert_near(found: f64, expected: f64, tolerance: f64, what: &str) {
     );
 }
 
-/// The mean time in the queue, in service times, of `count` requests that come at random at `load` of what is
-/// served.
+/// The mean time in the queue, in service times, of `count` requests that come at random, at the rate `load`
+/// of the most that is served.
 fn mean_wait(servers: u32, exponential: bool, load: f64, count: u32) -> f64 {
     let service_time = Span::from_millis(1);
     let servers = NonZeroU32::new(servers).unwrap();
@@ -169,8 +169,8 @@ fn the_wait_for_the_sector_is_half_a_turn_on_average() {
     let mut total = 0.0;
     let pauses = 20_000_u32;
     for tag in 0..pauses {
-        // Writes to the first sector of all, so that no seek, no switch and no buffer has a part; at random
-        // times.
+        // Writes to the disk's first sector, at random times, so that no seek, no switch and no buffer plays
+        // a part.
         bench.push(MemberIo { tag, write: true, offset: 0, length: 512 });
         let begin = bench.now;
         bench.finish(Instant::FAR_FUTURE).unwrap();
@@ -203,7 +203,7 @@ fn nobody_waits_for_ever_at_a_disk_that_serves_the_shortest_way_first() {
     let mut bench = Bench::new(&member, 9);
     let mut arrived = [Instant::ORIGIN; 64];
     let mut longest = Span::ZERO;
-    // 63 busy with the outermost hundredth, one with the innermost.
+    // 63 requests go to the outermost hundredth, and one goes to the innermost.
     for tag in 0..63 {
         let io = bench.random_io(tag, false, 0.01);
         bench.push(io);
@@ -267,7 +267,8 @@ fn a_flash_disk_writes_slower_for_good_once_its_spare_space_is_used_up() {
     };
     let (fresh, sustained) = (rate(false), rate(true));
     assert_near(fresh, 16.0 * 32_768.0 / 0.000_870 / 4_096.0, 0.05, "16 dies that program 32 KiB in 870 us");
-    // 1.1 bytes of flash a byte: 5.6 bytes programmed for each written, of which 4.6 are read before.
+    // With 1.1 bytes of flash for each byte, 5.6 bytes are programmed for each byte written; 4.6 of them are
+    // read before.
     assert!((4.5..7.0).contains(&(fresh / sustained)), "fresh {fresh}, sustained {sustained}");
 }
 

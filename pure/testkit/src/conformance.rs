@@ -1,4 +1,4 @@
-//! What every scheduler must obey, as tests that any of them can be put through.
+//! The conformance suite: the rules that every scheduler must obey, as tests for any scheduler.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -12,9 +12,9 @@ use crate::operations::{Harness, Operation, operations};
 /// How many lists of operations each property is tried with.
 const CASES: u32 = 150;
 
-/// Tests that a scheduler issues each request once, in order within its volume, or gives it back to an abort;
-/// that it is not idle while something waits; that the instants which it names are exact; and that it hands
-/// over everything that waits.
+/// Tests the rules of every scheduler. It issues each request once, in order within its volume, or gives it
+/// back to an abort. It is not idle while a request waits. The instants that it names are exact. It hands
+/// over every waiting request.
 ///
 /// `$make` takes the [`QueueDepth`] to begin with.
 #[macro_export]
@@ -36,11 +36,11 @@ macro_rules! scheduler_conformance {
     };
 }
 
-/// [`scheduler_conformance!`], and that neither a volume's bound nor, but for what is past due, the depth is
-/// exceeded; that nothing without a promise goes before a promised request that could go; and that what
-/// passes the depth without a promise gets no more than its share of the device.
+/// [`scheduler_conformance!`], and the rules of the gates. A volume's bound is never exceeded, and the depth
+/// only by past-due requests. No request without a promise goes before a promised request that could go.
+/// Requests without a promise that pass the depth get no more than their share of the device.
 ///
-/// `$share` is that share.
+/// `$share` is that share of the device's time.
 #[macro_export]
 macro_rules! gate_conformance {
     ($name:ident, $share:expr, $make:expr) => {
@@ -62,8 +62,8 @@ macro_rules! gate_conformance {
     };
 }
 
-/// Runs random operations through a [`Harness`], which checks. `gates`: it has gates, and this share for
-/// background requests.
+/// Runs random operations through a [`Harness`], which checks the scheduler. `gates`: the scheduler has
+/// gates, with this share for background requests.
 ///
 /// # Panics
 /// With the smallest list of operations that breaks a rule.
@@ -73,11 +73,12 @@ pub fn keeps_account<S: Scheduler>(make: impl Fn(QueueDepth) -> S, gates: Option
     });
 }
 
-/// A volume's bound falls while it has more at the device, all of it past due: nothing of it is issued until
-/// it has fewer there than the new bound, from then on never more than that, and all of it leaves.
+/// Lowers a volume's bound below the number of its requests at the device, all of them past due. None of its
+/// requests is issued until it has fewer at the device than the new bound. From then on it never has more
+/// than the bound, and all of its requests are issued.
 ///
 /// # Panics
-/// With the smallest bounds with which it does not hold.
+/// With the smallest bounds for which that does not hold.
 pub fn holds_once_the_excess_has_drained<S: Scheduler>(make: impl Fn(QueueDepth) -> S) {
     let mut runner = TestRunner::new(Config::with_cases(CASES));
     let result = runner.run(&(1_u32..=32, 1_u32..=32, 0_u32..64), |(one, other, more)| {
@@ -90,7 +91,7 @@ pub fn holds_once_the_excess_has_drained<S: Scheduler>(make: impl Fn(QueueDepth)
     }
 }
 
-/// One volume, whose requests were due when they came.
+/// A scheduler with one volume, whose requests were due when they came.
 struct Drain<S> {
     scheduler: S,
     at_device: VecDeque<IoId>,
@@ -98,7 +99,7 @@ struct Drain<S> {
 }
 
 impl<S: Scheduler> Drain<S> {
-    /// With as many at the device as the bound `high` lets through of `requests`.
+    /// Submits `requests`, of which the bound `high` lets as many through.
     fn new(scheduler: S, high: u32, requests: u32) -> Self {
         let mut drain = Self { scheduler, at_device: VecDeque::new(), left: requests };
         drain.set_bound(high);
@@ -126,7 +127,7 @@ impl<S: Scheduler> Drain<S> {
         }
     }
 
-    /// Lowers the bound, and completes one after the other until nothing is left.
+    /// Lowers the bound to `low`, and completes one request after the other until none is left.
     fn to(mut self, low: u32) {
         self.set_bound(low);
         self.issue();

@@ -1,13 +1,13 @@
-//! For tests only: what is obviously right, to compare what is fast with, and a world to drive an engine in.
+//! For tests only: naive oracles, with which fast code is compared, and a world to drive an engine in.
 //!
 //! - [`OracleEdf`]: the scheduler as a list that is searched from end to end;
-//! - [`operations`]: what can be done to a scheduler, drawn at random, and a harness that does it and keeps
-//!   its own account of what must come out;
-//! - [`scheduler_conformance!`] and [`gate_conformance!`]: what every scheduler must obey, and what those
-//!   with gates must;
+//! - [`operations`]: random operations on a scheduler, and a harness that does them and keeps an account of
+//!   its own of the results;
+//! - [`scheduler_conformance!`] and [`gate_conformance!`]: the rules of every scheduler, and those of
+//!   schedulers with gates;
 //! - [`Rig`]: an engine, a device and clients in virtual time.
 //!
-//! It lies beside the crates that it serves and not in them, so that they carry no test doubles.
+//! It is a crate of its own, so that the crates that it serves carry no test doubles.
 
 pub mod conformance;
 pub mod operations;

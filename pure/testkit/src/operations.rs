@@ -1,4 +1,4 @@
-//! What can be done to a scheduler, drawn at random, and a harness that does it and keeps account.
+//! Random operations on a scheduler, and a harness that does them and keeps an account of its own.
 
 use std::num::NonZeroU32;
 
@@ -11,25 +11,25 @@ use weir_sched::{Dispatch, SchedSnapshot, Scheduler, VolumeKnobs};
 /// How many volumes a [`Harness`] has.
 pub const VOLUMES: u32 = 4;
 
-/// One thing that is done to a scheduler.
+/// An operation on a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
     /// A request comes in.
     Submit {
-        /// For which volume.
+        /// The volume that it is for.
         volume: VolumeId,
         /// What it does.
         kind: IoKind,
-        /// How long it is.
+        /// Its length in bytes.
         length: u32,
     },
-    /// It is asked once.
+    /// The scheduler is polled once.
     Poll,
-    /// It is asked until it has nothing.
+    /// The scheduler is polled until it issues nothing.
     Drain,
-    /// The device finishes one of what it has: this one, counted around.
+    /// The device finishes one of its requests: the one with this index, modulo their number.
     Complete(usize),
-    /// A client takes back one of all requests ever made: this one, counted around.
+    /// A client aborts one of all requests ever made: the one with this index, modulo their number.
     Abort(usize),
     /// Time passes.
     Advance(Span),
@@ -37,22 +37,22 @@ pub enum Operation {
     SetDepth(QueueDepth),
     /// A volume is set.
     SetVolume(VolumeId, VolumeKnobs),
-    /// Everything queued is taken out and submitted again.
+    /// All queued requests are taken out and submitted again.
     TakeQueued,
 }
 
-/// What came of an operation.
+/// The result of an operation.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
     /// The answer to a poll.
     Polled(Dispatch),
     /// The answer to an abort.
     Aborted(Option<Io>),
-    /// What was taken out.
+    /// The requests that were taken out.
     Taken(Vec<Io>),
 }
 
-/// A list of operations as they might come in a life: mostly requests, polls and completions.
+/// A list of operations, mostly requests, polls and completions, as in real use.
 pub fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let volume = || (0..VOLUMES).prop_map(VolumeId);
     let kind = || prop::sample::select(IoKind::ALL.to_vec());
@@ -74,7 +74,7 @@ pub fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 1..200)
 }
 
-/// Knobs with any of the gates.
+/// Random knobs: any of the gates, with or without a promise.
 pub fn knobs() -> impl Strategy<Value = VolumeKnobs> {
     let target = prop_oneof![0u64..100, 1_000u64..50_000, Just(10_000_000)].prop_map(Span::from_micros);
     let target = prop::option::weighted(0.6, target);
@@ -89,8 +89,8 @@ pub fn knobs() -> impl Strategy<Value = VolumeKnobs> {
     })
 }
 
-/// A scheduler, and an account of its own of what it holds. Every step panics if the scheduler breaks a rule
-/// that holds for all.
+/// A scheduler, and an account of its own of what the scheduler holds. Every step panics if the scheduler
+/// breaks a rule that holds for all schedulers.
 #[derive(Debug)]
 pub struct Harness<S> {
     scheduler: S,
@@ -102,21 +102,21 @@ pub struct Harness<S> {
     at_device: Vec<Io>,
     /// By slot: whether it is in use, and its generation.
     slots: Vec<(bool, u32)>,
-    /// Every request there ever was.
+    /// Every request that was ever submitted.
     ids: Vec<IoId>,
     outcomes: Vec<Outcome>,
-    /// If it must obey depth and concurrency: the share of the device that background requests get past the
-    /// depth.
+    /// The share of the device that background requests get past the depth, if the scheduler must obey depth
+    /// and concurrency.
     gates: Option<TimeShare>,
     /// The background request at the device that passed the depth, and when.
     passed: Option<(IoId, Instant)>,
-    /// How long those before it were at the device, in sum, and when the first was dispatched.
+    /// How long the earlier ones were at the device, in sum, and when the first of them was dispatched.
     passed_before: (Span, Option<Instant>),
 }
 
 impl<S: Scheduler> Harness<S> {
-    /// A scheduler with [`VOLUMES`] volumes. `gates`: depth and concurrency bind it, with this share for what
-    /// is background.
+    /// A scheduler with [`VOLUMES`] volumes. `gates`: it must obey depth and concurrency, with this share for
+    /// background requests.
     pub fn new(make: impl FnOnce(QueueDepth) -> S, gates: Option<TimeShare>) -> Self {
         let depth = QueueDepth::new(4);
         let mut scheduler = make(depth);
@@ -140,7 +140,7 @@ impl<S: Scheduler> Harness<S> {
         }
     }
 
-    /// Does all of `operations`, then lets time pass and the device finish until nothing is left.
+    /// Does all of `operations`. Then lets time pass and the device finish requests until none is left.
     pub fn run(mut self, operations: &[Operation]) -> Vec<Outcome> {
         for operation in operations {
             self.apply(*operation);
@@ -215,7 +215,7 @@ impl<S: Scheduler> Harness<S> {
         self.at_device.push(self.queued.remove(place));
     }
 
-    /// Called before `io` is counted at the device.
+    /// Checks concurrency, depth and share. Called before `io` is counted at the device.
     fn check_bounds(&mut self, io: Io, share: TimeShare) {
         let knobs = &self.knobs[io.volume.0 as usize];
         assert!(!self.is_at_bound(io.volume), "too many of {io:?}");
@@ -241,8 +241,8 @@ impl<S: Scheduler> Harness<S> {
         self.knobs[volume.0 as usize].due_after.is_none()
     }
 
-    /// No request of a promised volume without rates waits, unless its volume has as many at the device as it
-    /// may.
+    /// Checks that no request of a promised volume without rate limits waits, unless the volume is at its
+    /// concurrency bound.
     fn check_nothing_promised_could_go(&self, background: Io) {
         let could_go = |io: &&Io| {
             let knobs = &self.knobs[io.volume.0 as usize];
@@ -252,8 +252,8 @@ impl<S: Scheduler> Harness<S> {
         assert_eq!(self.queued.iter().find(could_go), None, "{background:?} went before a promise");
     }
 
-    /// A background request passes the depth: none is at the device, and those that passed before had their
-    /// share.
+    /// A background request passes the depth: checks that no other is at the device, and that the earlier
+    /// ones have used no more than their share.
     fn check_passing(&mut self, io: Io, share: TimeShare) {
         let other = self.at_device.iter().find(|other| self.is_background(other.volume));
         assert_eq!(other, None, "{io:?} passes the depth while another is at the device");
@@ -266,7 +266,7 @@ impl<S: Scheduler> Harness<S> {
         self.passed_before.1 = Some(since);
     }
 
-    /// Polls until there is nothing to issue; the reason.
+    /// Polls until there is nothing to issue. Returns the reason.
     fn drain(&mut self) -> Dispatch {
         loop {
             let dispatch = self.poll();
@@ -322,7 +322,7 @@ impl<S: Scheduler> Harness<S> {
         *slot = (false, slot.1 + 1);
     }
 
-    /// Lets time pass. If the scheduler named an instant on the way, it is held to it.
+    /// Lets time pass. If the scheduler has named an instant on the way, checks that it was right.
     fn advance(&mut self, to: Instant) {
         if let Some(Outcome::Polled(before)) = self.outcomes.last().cloned() {
             let again = self.scheduler.poll_dispatch(self.now);
@@ -336,8 +336,8 @@ impl<S: Scheduler> Harness<S> {
         self.now = self.now.max(to);
     }
 
-    /// `before` is what it says now. A nanosecond before the instant that it named there must be nothing to
-    /// issue; at that instant, a rate gate must be found open.
+    /// `before` is the scheduler's answer now. A nanosecond before the instant that it names, the answer must
+    /// be the same. At that instant, a rate gate must be open, if the scheduler waited for one.
     fn check_wake_up(&mut self, before: Dispatch, to: Instant) {
         let named = match before {
             Dispatch::WaitUntil(at) | Dispatch::AtDepth { recheck: Some(at) } if at <= to => at,
@@ -355,7 +355,8 @@ impl<S: Scheduler> Harness<S> {
         }
     }
 
-    /// Whatever still waits must leave: what it names is waited for, what it lacks is completed.
+    /// Checks that all requests leave: waits for the instants that the scheduler names, and completes
+    /// requests while it is at depth.
     fn finish(&mut self) {
         loop {
             match self.drain() {

@@ -1,8 +1,8 @@
-//! The rules of `Edf`, and nothing that makes them fast: one list of requests, searched from the start each
-//! time.
+//! The rules of `Edf` without anything that makes them fast: one list of requests, searched from the start
+//! each time.
 //!
-//! It shares the rate gate with the real one. The gate's arithmetic is tested by itself; what is compared
-//! here is what is done with it.
+//! It shares the rate gate with the real scheduler. The gate's arithmetic has tests of its own; the oracle
+//! checks how the scheduler uses the gate.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,10 @@ pub struct OracleEdf {
     volumes: BTreeMap<VolumeId, Volume>,
     /// In the order in which they were submitted.
     queued: Vec<Io>,
-    /// Every background request that was issued, the last one last.
+    /// The volume of every background request that was issued, in the order of issue.
     background: Vec<VolumeId>,
-    /// Every request that passed the depth gate by the lane: when it was dispatched and, by now, finished.
+    /// Every request that passed the depth gate by the lane: when it was dispatched, and when it was
+    /// finished, if it was.
     by_lane: Vec<(IoId, Instant, Option<Instant>)>,
 }
 
@@ -28,16 +29,17 @@ struct Volume {
     knobs: VolumeKnobs,
     rate: RateGate,
     in_flight: u32,
-    /// The last request was a flush that overtook data which might have gone.
+    /// Whether the last request was a flush that overtook data that could have gone.
     flush_overtook: bool,
 }
 
 /// What a volume could do now.
 struct Prospect {
     volume: VolumeId,
-    /// The request that it would send, and when the oldest of those is due that it could send.
+    /// The request that it would send, and when the oldest request that it could send is due (`None`:
+    /// background).
     first: Option<(Option<Instant>, Io)>,
-    /// When its rate gate, which is shut, opens.
+    /// When its rate gate opens, if that holds a request back.
     opens: Option<Instant>,
 }
 

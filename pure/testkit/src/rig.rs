@@ -8,27 +8,27 @@ use weir_model::{Instant, IoId, IoKind, Iops, Span, VolumeId};
 
 use crate::Station;
 
-/// Drives an [`Engine`] with a [`Station`]: the time jumps from each event to the next.
+/// Drives an [`Engine`] with a [`Station`]. The time jumps from each event to the next.
 #[derive(Debug)]
 pub struct Rig {
-    /// The engine; a test may do to it what it likes.
+    /// The engine. A test may call it directly, and then calls [`Rig::settle`].
     pub engine: Engine,
     now: Instant,
     station: Station,
     clients: Vec<Client>,
-    /// By slot: the client to whom the request belongs.
+    /// By slot: the client that the request belongs to.
     owners: Vec<Option<usize>>,
     reports: Vec<(Instant, Event)>,
 }
 
-/// What a client does.
+/// The load of a client.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Load {
-    /// To which volume.
+    /// The volume that its requests are for.
     pub volume: VolumeId,
-    /// What its requests do.
+    /// The kind of its requests.
     pub kind: IoKind,
-    /// How long they are.
+    /// Their length in bytes.
     pub length: u32,
     /// When they come.
     pub arrivals: Arrivals,
@@ -39,9 +39,9 @@ pub struct Load {
 pub enum Arrivals {
     /// At equal distances.
     Constant(Iops),
-    /// At random: so many a second, drawn from this seed.
+    /// At random, this many a second, drawn from this seed.
     Poisson(Iops, u64),
-    /// Each as soon as one before is answered; so many are always outstanding.
+    /// Each as soon as an earlier one is answered, so that this many are always outstanding.
     Closed(u32),
 }
 
@@ -55,14 +55,14 @@ struct Client {
 }
 
 impl Rig {
-    /// A pool without volumes before this device.
+    /// An engine without volumes before this device.
     pub fn new(config: EngineConfig, station: Station) -> Self {
         let now = Instant::ORIGIN;
         let engine = Engine::new(now, config);
         Self { engine, now, station, clients: Vec::new(), owners: Vec::new(), reports: Vec::new() }
     }
 
-    /// What the time is.
+    /// The time.
     pub const fn now(&self) -> Instant {
         self.now
     }
@@ -72,7 +72,7 @@ impl Rig {
         self.engine.add_volume(self.now, config)
     }
 
-    /// Lets a client begin; its number.
+    /// Lets a client begin. Returns its number.
     pub fn start(&mut self, load: Load) -> usize {
         let seed = if let Arrivals::Poisson(_, seed) = load.arrivals { seed } else { 0 };
         let random = Pcg64Mcg::seed_from_u64(seed);
@@ -93,7 +93,7 @@ impl Rig {
         self.clients[client].next = None;
     }
 
-    /// Sends one request of nobody's.
+    /// Sends one request that belongs to no client.
     pub fn submit(&mut self, volume: VolumeId, kind: IoKind, length: u32) -> IoId {
         let id = self.engine.handle_submit(self.now, Request { volume, kind, offset: 0, length });
         self.own(id, None);
@@ -134,8 +134,8 @@ impl Rig {
         }
     }
 
-    /// Drains every `poll_*`; called by everything here, and to be called after the engine was changed by
-    /// hand.
+    /// Drains every `poll_*`. The rig's own methods call it; a test calls it after it has changed the engine
+    /// directly.
     pub fn settle(&mut self) {
         while let Dispatch::Issue(io) = self.engine.poll_dispatch(self.now) {
             self.station.start(self.now, io);
@@ -145,7 +145,7 @@ impl Rig {
         }
     }
 
-    /// Everything that was reported, and when.
+    /// Every event that the engine has reported, and when.
     pub fn reports(&self) -> &[(Instant, Event)] {
         &self.reports
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use weir_model::{Instant, Io, IoId, Span};
 
-/// The time that a request takes once a server has it, given when it began.
+/// The time that a request takes at a server, as a function of when it begins.
 type Service = Box<dyn FnMut(Instant, &Io) -> Span>;
 
 /// Servers that take requests in the order in which they come.
@@ -13,17 +13,17 @@ pub struct Station {
     servers: usize,
     service: Service,
     waiting: VecDeque<Io>,
-    /// What is being served, and when it will be finished; in that order.
+    /// The requests that are being served, and when each will be finished; in the order of that instant.
     serving: Vec<(Instant, IoId)>,
 }
 
 impl Station {
-    /// `servers` servers that take `service` for everything.
+    /// `servers` servers that take `service` for each request.
     pub fn constant(servers: usize, service: Span) -> Self {
         Self::scripted(servers, move |_, _| service)
     }
 
-    /// `servers` servers that take what `service` says, which is asked when a request begins.
+    /// `servers` servers. A request takes the time that `service` returns when it begins.
     pub fn scripted(servers: usize, service: impl FnMut(Instant, &Io) -> Span + 'static) -> Self {
         assert!(servers > 0, "a station without servers");
         Self { servers, service: Box::new(service), waiting: VecDeque::new(), serving: Vec::new() }

@@ -1,6 +1,6 @@
-//! What a key accepts: how its value is read, and how that is said to an operator, in one place.
+//! What a key accepts: one place for both the code that reads the value, and the words for the operator.
 //!
-//! Were the two apart, a message would sooner or later offer what the code refuses.
+//! In two places, a message would sooner or later offer a value that the code refuses.
 
 use std::fmt::Display;
 use std::num::NonZeroU32;
@@ -18,7 +18,7 @@ pub(super) struct Accepts<T> {
     words: String,
 }
 
-/// Makes a value out of what stands in the file, if that is accepted.
+/// Makes a value out of the file's value, if that is accepted.
 type Read<T> = Box<dyn Fn(&DeValue<'_>) -> Option<T>>;
 
 impl<T: 'static> Accepts<T> {
@@ -27,17 +27,17 @@ impl<T: 'static> Accepts<T> {
         (self.read)(value)
     }
 
-    /// What is accepted, to follow "accepted: ".
+    /// The accepted values in words, to follow "accepted: ".
     pub(super) fn words(&self) -> &str {
         &self.words
     }
 
-    /// Strings out of which `read` makes a value.
+    /// Accepts strings from which `read` makes a value.
     pub(super) fn text(words: impl Into<String>, read: impl Fn(&str) -> Option<T> + 'static) -> Self {
         Self { read: Box::new(move |value| read(value.as_str()?)), words: words.into() }
     }
 
-    /// Values of any type.
+    /// Accepts values of any type.
     pub(super) fn value(
         words: impl Into<String>,
         read: impl Fn(&DeValue<'_>) -> Option<T> + 'static,
@@ -45,7 +45,7 @@ impl<T: 'static> Accepts<T> {
         Self { read: Box::new(read), words: words.into() }
     }
 
-    /// The same, read further: `then` may refuse or change what was read.
+    /// Accepts the same values, but `then` may refuse or change what was read.
     pub(super) fn then<U>(self, then: impl Fn(T) -> Option<U> + 'static) -> Accepts<U> {
         Accepts { read: Box::new(move |value| then((self.read)(value)?)), words: self.words }
     }
@@ -114,13 +114,13 @@ pub(super) fn rate() -> Accepts<Iops> {
     Accepts { read: Box::new(read), words: "a rate above zero such as 900 or \"900iops\"".to_owned() }
 }
 
-/// How much it counts that a volume gets its target.
+/// A priority: how much it counts that a volume gets its target.
 pub(super) fn priority() -> Accepts<Priority> {
     let read = |value: &DeValue<'_>| read_number(value).and_then(Priority::new);
     Accepts { read: Box::new(read), words: "a number above zero such as 4".to_owned() }
 }
 
-/// A whole number or one with a point; it may be infinite, or no number.
+/// A whole number, or one with a point. It may be infinite or NaN.
 fn read_number(value: &DeValue<'_>) -> Option<f64> {
     let whole = || value.as_integer().map(|n| n.as_str());
     value.as_float().map(|n| n.as_str()).or_else(whole)?.parse().ok()
@@ -132,7 +132,7 @@ pub(super) fn only_true() -> Accepts<()> {
     Accepts { read: Box::new(read), words: "true".to_owned() }
 }
 
-/// One of a few words, each with what it stands for.
+/// One of a few words, each with its value.
 pub(super) fn word<T: Clone + 'static>(words: &'static [(&'static str, T)]) -> Accepts<T> {
     let read = |text: &str| words.iter().find(|(word, _)| *word == text).map(|(_, value)| value.clone());
     Accepts::text(format!("one of {}", quoted(words.iter().map(|(word, _)| word))), read)

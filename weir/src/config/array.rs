@@ -1,7 +1,8 @@
 //! `[array.NAME]`: a simulated disk array, in the text form of the experiments.
 //!
-//! The form is `weir-lab`'s, which reads it with serde, since the same text stands in experiments and in
-//! files of its own. This module only gives it its place here, and gives its errors theirs.
+//! `weir-lab` owns this form and reads it with serde, because the same text stands in experiments and in
+//! files of its own. This module only gives the form its place in the configuration, and gives its errors
+//! their places.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +17,14 @@ use super::{NAMES, is_name};
 /// A simulated array.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Array {
-    /// What it is like.
+    /// The array's options.
     pub(crate) options: Arc<ArrayOptions>,
-    /// What was said of it, by full key; what was not said is as `docs/config.md` has it.
+    /// The values in the file, by full key. All others have the defaults of `docs/config.md`.
     pub(super) written: Vec<(String, Resolved<String>)>,
 }
 
-/// The arrays of the file, by name; those in which something is wrong are left out, which is a problem.
+/// The arrays of the file, by name. An array with a mistake is left out, and the mistake is noted as a
+/// problem.
 pub(super) fn resolve(root: &Section<'_>) -> BTreeMap<String, Array> {
     let mut arrays = BTreeMap::new();
     for (name, element) in root.named_values("array") {
@@ -52,7 +54,8 @@ fn resolve_one(element: &Element<'_>) -> Option<ArrayOptions> {
     }
 }
 
-/// What was found and what is accepted, of `[WHERE: ]found THIS; accepted[ FOR THAT]: OTHERS`.
+/// The two halves of a message: what was found, and what is accepted. The message has the form `[WHERE:
+/// ]found THIS; accepted[ FOR THAT]: OTHERS`.
 fn halves(cause: &str) -> (String, String) {
     let (found, accepted) = cause.split_once("; accepted").unwrap_or((cause, ": parts that go together"));
     let found = match found.split_once("found ") {

@@ -1,13 +1,13 @@
-//! What was changed since the file was read: `weir set`.
+//! Changes since the file was read: `weir set`.
 //!
-//! A change is a value more for a key of the file. The whole is read anew with it, by the code that reads a
-//! file, so that nothing can be set that could not have been written there, and what only several tables
-//! together can break is found too. The alternative, to change single values of what is in force, would be a
+//! A change is an additional value for a key of the file. The code that reads a file reads the whole anew
+//! with this value. So nothing can be set that could not have been written in the file, and mistakes that
+//! only show in several tables together are found too. To change single values in force instead would be a
 //! second set of rules.
 //!
-//! A value is bounded in length and nesting before it is read: no value of a key that can be changed comes
-//! near these bounds, and what a parser does with brackets in brackets must not depend on what stands around
-//! them.
+//! A value is bounded in length and nesting before it is read. No value of a changeable key comes near these
+//! bounds. They are there because a parser's behaviour with deeply nested brackets must not depend on the
+//! text around them.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use super::file::text_of;
 use super::reader::{Document, join, shorten};
 use super::{Config, ControllerConfig, resolve};
 
-/// What can be changed of each table while it is served.
+/// The keys of each table that can be changed while it is served.
 const CHANGEABLE: &[(&str, &[&str])] = &[
     ("volume", &["target", "priority", "max_iops", "max_bandwidth", "max_concurrency"]),
     ("pool", &["total_concurrency"]),
@@ -32,10 +32,10 @@ const LONGEST_VALUE: usize = 1024;
 /// How deep arrays and tables may be nested in a value. A target and a total are tables of one level.
 const DEEPEST_VALUE: usize = 8;
 
-/// How many keys can be set at a time: each metric of a target on its own, and more.
+/// How many keys can be set at a time. Each metric of a target is a key of its own.
 const MOST_KEYS: usize = 64;
 
-/// A configuration file as it was read, and what was changed since.
+/// A configuration file as it was read, and the changes since.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     path: PathBuf,
@@ -44,13 +44,13 @@ pub(crate) struct Source {
     changes: Vec<Change>,
 }
 
-/// Another value for a key than the file has.
+/// A value for a key that replaces the file's.
 #[derive(Clone, Debug)]
 struct Change {
     table: String,
     name: String,
     key: String,
-    /// As TOML, on one line; `None`: as if the key were not in the file.
+    /// The value as TOML, on one line; `None`: as if the key were not in the file.
     value: Option<String>,
 }
 
@@ -64,33 +64,33 @@ impl Source {
         Ok(Self::of(path, text))
     }
 
-    /// The file `text` that would be at `path`.
+    /// A source with the text `text`, as if it had been read from `path`.
     pub(crate) fn of(path: &Path, text: String) -> Self {
         Self { path: path.to_owned(), text, changes: Vec::new() }
     }
 
-    /// The file that it comes from.
+    /// The path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What all of it says.
+    /// The configuration of a gateway, with the changes.
     ///
     /// # Errors
-    /// If anything in it is wrong; then every problem is named.
+    /// If anything in it is wrong. Then every problem is named.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         self.read_by(resolve)
     }
 
-    /// The same, for the file of a controller.
+    /// The configuration of a controller, with the changes.
     ///
     /// # Errors
-    /// If anything in it is wrong; then every problem is named.
+    /// If anything in it is wrong. Then every problem is named.
     pub(crate) fn controller(&self) -> Result<ControllerConfig, ConfigError> {
         self.read_by(super::controller::resolve)
     }
 
-    /// Whether it is the file of a controller, and not of a gateway.
+    /// Whether it is the file of a controller rather than of a gateway.
     pub(crate) fn is_of_controller(&self) -> bool {
         DeTable::parse(&self.text).is_ok_and(|table| table.get_ref().contains_key("controller"))
     }
@@ -103,8 +103,8 @@ impl Source {
             change.value.as_ref().map(|value| format!("{} = {value}\n", label(i)))
         });
         let set: String = lines.collect();
-        // Parsed for itself, behind as much space as the file takes, so that places in it are places in both
-        // together.
+        // The changes are parsed on their own, behind as many spaces as the file has bytes. So a place in
+        // this text is the same place in file and changes together.
         let behind = " ".repeat(self.text.len() + 1) + &set;
         let both = format!("{}\n{set}", self.text);
         let document = Document::new(&both, self.text.len());
@@ -119,11 +119,11 @@ impl Source {
         }
     }
 
-    /// The same with other values for keys of the table `[table.name]`, as text: `none` takes the key away,
-    /// and `target.iops` stands for a target with this metric.
+    /// The same source with other values, as text, for keys of the table `[table.name]`. `none` takes a key
+    /// away. `target.iops` stands for a target with this metric.
     ///
     /// # Errors
-    /// If one of them is no key that can be changed, or no value.
+    /// If one of the keys cannot be changed, or has no value.
     pub(crate) fn with(
         &self,
         table: &str,
@@ -141,7 +141,7 @@ impl Source {
         Ok(changed)
     }
 
-    /// Puts the values of the changes, by their labels, into the table of the file.
+    /// Puts the values of the changes, found by their labels, into the table of the file.
     fn apply<'d>(&self, document: &Document<'_>, table: &mut DeTable<'d>, mut values: DeTable<'d>) {
         for (i, change) in self.changes.iter().enumerate() {
             let Change { table: kind, name, key, .. } = change;
@@ -161,7 +161,7 @@ impl Source {
     }
 }
 
-/// The changes that `set` is, if each of its keys can be changed and has a value.
+/// The changes that `set` asks for. Each key must be changeable and have a value.
 fn read_changes(table: &str, name: &str, set: &[(String, String)]) -> Result<Vec<Change>, Problem> {
     let Some((_, keys)) = CHANGEABLE.iter().find(|(changeable, _)| *changeable == table) else {
         let tables = quoted(CHANGEABLE.iter().map(|(table, _)| table));
@@ -204,7 +204,7 @@ fn read_changes(table: &str, name: &str, set: &[(String, String)]) -> Result<Vec
     Ok(changes)
 }
 
-/// The text as a value of TOML: what it is to TOML, or else a string.
+/// The text as a value of TOML; if it is none, it becomes a string.
 fn value(path: &str, text: &str) -> Result<String, Problem> {
     if text.len() > LONGEST_VALUE {
         let accepted = format!("a value of at most {LONGEST_VALUE} bytes");
@@ -224,7 +224,7 @@ fn value(path: &str, text: &str) -> Result<String, Problem> {
     Ok(if is_value { text.to_owned() } else { toml::Value::String(text.to_owned()).to_string() })
 }
 
-/// How deep brackets are nested in a text; those of strings count too.
+/// How deep brackets are nested in a text. Brackets inside strings count too.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     for byte in text.bytes() {

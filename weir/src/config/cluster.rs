@@ -1,4 +1,4 @@
-//! `[cluster]`: who the gateway is to the controllers of its pools.
+//! `[cluster]`: the gateway's identity towards the controllers of its pools.
 
 use super::accepts::Accepts;
 use super::controller::TlsConfig;
@@ -8,16 +8,16 @@ use super::reader::Section;
 
 pub(super) const KEYS: &[&str] = &["name", "ca", "certificate", "key"];
 
-/// Who the gateway is.
+/// The gateway's identity.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Cluster {
     /// Its name: one of the names in its certificate, and in the controllers' files.
     pub(crate) name: Resolved<String>,
-    /// What it shows and whom it trusts.
+    /// The certificate that it shows, and the authority that it trusts.
     pub(crate) tls: TlsConfig,
 }
 
-/// There if a pool has a controller, and only then.
+/// The identity. It must be in the file if a pool has a controller, and only then.
 pub(super) fn resolve(root: &Section<'_>, pools: &[(String, Section<'_>)]) -> Option<Cluster> {
     let controlled = pools.iter().find(|(_, pool)| pool.has("controller"));
     if !root.has("cluster") {

@@ -1,8 +1,7 @@
-//! The file of a controller: the array that several gateways serve, what is to be shared out, and who may ask
-//! for a part.
+//! The file of a controller: the array that several gateways serve, the volumes on it, and the gateways.
 //!
 //! Targets, priorities and limits stand here and nowhere else. If each gateway had its own, a change would
-//! have to reach all of them at once, and a limit would be enforced by each for itself.
+//! have to reach all of them at once, and each gateway would enforce a limit for itself alone.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -23,59 +22,59 @@ const GATEWAY_KEYS: &[&str] = &[];
 const POOL_KEYS: &[&str] = &["control", "total_concurrency", "control_interval"];
 const VOLUME_KEYS: &[&str] = &["pool", "target", "priority", "max_iops", "max_bandwidth", "max_concurrency"];
 
-/// Where a controller and its gateways have what they show each other, as PEM.
+/// The keys of the PEM files with which a controller and its gateways identify themselves.
 pub(super) const TLS_KEYS: [&str; 3] = ["ca", "certificate", "key"];
 
 /// A valid configuration of a controller.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct ControllerConfig {
-    /// Where gateways find it.
+    /// The address for gateways.
     pub(crate) listen: Resolved<TcpAddress>,
-    /// Where it tells about itself; without it, nowhere.
+    /// The address of its status; absent: none.
     pub(crate) status: Resolved<Option<TcpAddress>>,
-    /// The Unix socket where `weir set` is answered; without it, nowhere.
+    /// The Unix socket for `weir set`; absent: none.
     pub(crate) control: Resolved<Option<PathBuf>>,
-    /// What it shows and whom it trusts.
+    /// The certificate that it shows, and the authority that it trusts.
     pub(crate) tls: TlsConfig,
     /// The names of its gateways, at least one.
     pub(crate) gateways: Vec<String>,
     /// The name of the pool that they share.
     pub(crate) pool: String,
-    /// How many requests they may have at the array together.
+    /// How many requests the gateways may have at the array together.
     pub(crate) total_concurrency: Resolved<TotalConcurrency>,
-    /// How often it is shared out.
+    /// How often the controller shares them out.
     pub(crate) control_interval: Resolved<Span>,
     /// The volumes, by name.
     pub(crate) volumes: BTreeMap<String, ControlledVolume>,
 }
 
-/// What one side of a connection between a controller and a gateway shows, and whom it trusts.
+/// The certificate that one side of a connection shows, and the authority that it trusts.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct TlsConfig {
     /// The operator's own authority.
     pub(crate) ca: Resolved<PathBuf>,
-    /// Our certificate.
+    /// This side's certificate.
     pub(crate) certificate: Resolved<PathBuf>,
     /// Its key.
     pub(crate) key: Resolved<PathBuf>,
 }
 
-/// A volume, whatever gateways it is reached through.
+/// A volume, with the same settings through all gateways.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct ControlledVolume {
-    /// What it is to get.
+    /// Its target.
     pub(crate) target: Resolved<Option<Target>>,
-    /// How much it counts that it does.
+    /// How much that target counts.
     pub(crate) priority: Resolved<Priority>,
     /// The request rate that it never exceeds, through all gateways together.
     pub(crate) max_iops: Resolved<Option<Iops>>,
-    /// The byte rate, likewise.
+    /// The byte rate that it never exceeds, through all gateways together.
     pub(crate) max_bandwidth: Resolved<Option<Bandwidth>>,
-    /// The requests at the array at a time, likewise.
+    /// The most requests at the array at a time, through all gateways together.
     pub(crate) max_concurrency: Resolved<Option<NonZeroU32>>,
 }
 
-/// Resolves every table. The result is only good if no problem was noted on the way.
+/// Resolves every table. The result is only valid if no problem was noted on the way.
 pub(super) fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> ControllerConfig {
     let root = Section::root(document, table, KEYS);
     let (listen, status, control, tls) = resolve_controller(&root);
@@ -117,7 +116,7 @@ pub(super) fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTab
     }
 }
 
-/// What `[controller]` says.
+/// The values of `[controller]`.
 type Own = (Resolved<TcpAddress>, Resolved<Option<TcpAddress>>, Resolved<Option<PathBuf>>, TlsConfig);
 
 fn resolve_controller(root: &Section<'_>) -> Own {
@@ -148,7 +147,7 @@ fn resolve_controller(root: &Section<'_>) -> Own {
 }
 
 impl TlsConfig {
-    /// What a table with [`TLS_KEYS`] says.
+    /// The values of a table with [`TLS_KEYS`].
     pub(super) fn resolve(section: &Section<'_>) -> Self {
         let file = |key: &str| {
             let path = Accepts::text("the absolute path of a PEM file", |text| {
@@ -189,7 +188,7 @@ fn resolve_pool(
 fn resolve_volume(section: &Section<'_>, pool: &str, gateways: usize) -> ControlledVolume {
     let known = pool.to_owned();
     let accepted = format!("{pool:?}, the pool of this controller");
-    // Without just one pool, that is what is wrong, and not each volume.
+    // If the file does not have exactly one pool, that is the problem, not each volume's pool.
     let name = Accepts::text(accepted, move |text| (known.is_empty() || text == known).then_some(()));
     section.required("pool", &name);
     let volume = ControlledVolume {
@@ -205,8 +204,9 @@ fn resolve_volume(section: &Section<'_>, pool: &str, gateways: usize) -> Control
     volume
 }
 
-/// Each volume needs a request at each gateway, and so much is left for a gateway that is away: half an equal
-/// share.
+/// Checks that the total is large enough. Each volume needs a request at each gateway. A gateway that is away
+/// keeps half of an equal share, and that must suffice, too. So the least total is two for each volume at
+/// each gateway.
 fn check_total(section: &Section<'_>, total: TotalConcurrency, volumes: usize, gateways: usize) {
     let Some(total) = total.requests() else { return };
     let least = 2 * volumes * gateways;

@@ -1,15 +1,15 @@
-//! What is wrong with a configuration file, one line for each problem.
+//! The problems of a configuration file, one line for each.
 //!
-//! A message of the TOML or serde crates spans several lines and says what the parser wanted. An operator
-//! needs the place, the key, what stands there, and what may stand there instead; so every rule of this
-//! module makes a [`Problem`] out of just these four.
+//! A message of the TOML or serde crates spans several lines, and says what the parser wanted. An operator
+//! needs the place, the key, the value in the file, and the accepted values. So every rule of this module
+//! makes a [`Problem`] out of exactly these four.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How many problems are shown: a file of another kind may have a hundred thousand, and nobody mends more
+/// How many problems are shown. A file of another kind may have a hundred thousand, and nobody mends more
 /// than these at a time.
 const MOST_SHOWN: usize = 100;
 
@@ -27,16 +27,16 @@ enum Cause {
     Invalid(Vec<Problem>),
 }
 
-/// One thing that is wrong, at one place of the file.
+/// One problem, at one place of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Problem {
-    /// Counted from one; zero if it is not in the file, but was set while serving.
+    /// The line, counted from one; zero for a value that was set while serving.
     pub(super) line: usize,
-    /// The full path, such as `volume.db.slo[1].read`; empty if the text is no TOML and there is no key.
+    /// The full path, such as `volume.db.slo[1].read`; empty if the text is no TOML, so that there is no key.
     pub(super) key: String,
-    /// What stands there.
+    /// The value in the file.
     pub(super) found: String,
-    /// What may stand there.
+    /// The values that would be accepted.
     pub(super) accepted: String,
 }
 
@@ -53,7 +53,7 @@ impl ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A line for each problem, without a line end after the last.
+/// Formats each problem as a line, without a line end after the last.
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
@@ -84,8 +84,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The text without line ends and other control characters: what was typed goes into logs, where each problem
-/// is a line.
+/// The text without line ends and other control characters. The operator's text goes into logs, where each
+/// problem must stay one line.
 fn one_line(text: &str) -> Cow<'_, str> {
     if text.contains(char::is_control) {
         Cow::Owned(text.replace(char::is_control, " "))

@@ -1,4 +1,4 @@
-//! `faults` of a volume: rules by which its device misbehaves, to see what clients make of it.
+//! `faults` of a volume: rules by which its device misbehaves, to see how clients react.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -13,10 +13,10 @@ use super::units;
 
 pub(super) const KEYS: &[&str] = &["on", "every", "error", "delay", "stall"];
 
-/// What a rule must do.
+/// The effects that a rule can have.
 const EFFECTS: &str = "exactly one of error, delay, stall";
 
-/// The errors that a rule may give: those that devices give, and that the protocol can tell apart.
+/// The errors that a rule may give: errors of real devices that the protocol can tell apart.
 const ERRORS: &[(&str, Errno)] = &[
     ("EIO", Errno::IO),
     ("ENOSPC", Errno::NOSPC),
@@ -44,20 +44,20 @@ const KINDS: &[(&str, IoKind)] = &[
 pub(crate) struct Fault {
     /// The requests that count; all of them if `None`.
     pub(crate) on: Option<IoKind>,
-    /// One in so many of them is hit.
+    /// One in so many of these requests is hit.
     pub(crate) every: NonZeroU64,
-    /// What happens to it.
+    /// The effect on that request.
     pub(crate) effect: FaultEffect,
 }
 
-/// What happens to a request that a rule hits.
+/// The effect on a request that a rule hits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FaultEffect {
-    /// It fails with this error and never reaches the device.
+    /// The request fails with this error and never reaches the device.
     Error(Errno),
-    /// It reaches the device only after this time.
+    /// The request reaches the device only after this time.
     Delay(Span),
-    /// It is never answered, until the rule is gone.
+    /// The request gets no answer until the rule is gone.
     Stall,
 }
 
@@ -95,7 +95,7 @@ fn resolve_effect(section: &Section<'_>) -> Option<FaultEffect> {
     }
 }
 
-/// As a person would say it: `one write in 100 fails with EIO`.
+/// Formats the rule as a person would say it: `one write in 100 fails with EIO`.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let on = self.on.map_or("request", IoKind::name);

@@ -1,8 +1,8 @@
-//! The bytes of a configuration file, and no more than a configuration can have.
+//! The text of a configuration file, bounded in length.
 //!
-//! A running server reads its file anew at each SIGHUP. To open a pipe would stop it until somebody writes
-//! there, and to read a device or a file of gigabytes would cost it its memory. So only a regular file is
-//! read, and only to a bound.
+//! A running server reads its file anew at each SIGHUP. Opening a pipe would block the server until somebody
+//! writes to the pipe. Reading a device or a file of gigabytes would take all of its memory. So it reads only
+//! regular files, and only up to a bound.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
@@ -17,10 +17,10 @@ const LARGEST: u64 = 16 << 20;
 /// The text of the file at `path`.
 ///
 /// # Errors
-/// If it cannot be read, or is no regular file of text within the bound.
+/// If the file cannot be read, is no regular file, is no text, or is too long.
 pub(super) fn text_of(path: &Path) -> io::Result<String> {
     let wrong = |found: String| io::Error::new(io::ErrorKind::InvalidData, found);
-    // Without waiting for somebody at the other end, should it be a pipe.
+    // If the file is a pipe, this does not wait for the other end.
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
     if !file.metadata()?.is_file() {

@@ -1,4 +1,4 @@
-//! `[limits]`: what clients may take of the gateway's memory and time, so that both stay bounded.
+//! `[limits]`: the most that clients may take of the gateway's memory and time, so that both stay bounded.
 
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
@@ -28,50 +28,51 @@ pub(super) const KEYS: &[&str] = &[
     "api_body_bytes",
 ];
 
-/// The largest payload that the NBD protocol lets a client send without having asked for the server's limit;
-/// a connection that cannot hold one such request would never get it done.
+/// The largest payload that a client may send under the NBD protocol without asking for the server's limit.
+/// If a connection could not hold one such request, the request would never be done.
 const LARGEST_REQUEST: ByteSize = ByteSize::mib(32);
 
 /// The default of `bytes_in_flight`, unless the promises need more.
 const BYTES_IN_FLIGHT: ByteSize = ByteSize::gib(1);
 
-/// From too short for a packet that is lost once to longer than anybody waits.
+/// The range of timeouts: from too short for a packet that is lost once, to longer than anybody waits.
 const TIMEOUTS: RangeInclusive<Span> = Span::from_millis(100)..=Span::from_secs(3600);
 
-/// Why a share is what it is.
+/// The reason for the default of a share.
 const SHARE: &str = "three quarters of limits.connections, at least 16: a quarter is left for others";
 
-/// A gateway of so few places is one client's: no share is less.
+/// The least share. A gateway with so few places serves one client.
 const LEAST_SHARE: u32 = 16;
 
-/// What clients may take of the gateway's memory and time.
+/// The most that clients may take of the gateway's memory and time.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Limits {
-    /// Clients connected at a time; a further one is closed.
+    /// Clients connected at a time. A further client is closed.
     pub(crate) connections: Resolved<NonZeroU32>,
     /// Clients connected at a time from one address.
     pub(crate) connections_per_address: Resolved<NonZeroU32>,
     /// Clients connected at a time to one volume.
     pub(crate) connections_per_volume: Resolved<NonZeroU32>,
-    /// Places of each volume that clients of others cannot take.
+    /// Places of each volume that clients of other volumes cannot take.
     pub(crate) connections_kept: Resolved<NonZeroU32>,
-    /// Peers that have not finished their handshake; a further one gets the place of another.
+    /// Peers that have not finished their handshake. A further peer gets the place of another.
     pub(crate) handshakes: Resolved<NonZeroU32>,
     /// How long a client may take from connecting to the end of the negotiation.
     pub(crate) handshake_timeout: Resolved<Span>,
-    /// Requests that a connection may have read and not yet answered; beyond it, its socket is not read.
+    /// Requests that a connection may have read and not yet answered. Beyond this, its socket is not read.
     pub(crate) requests_per_connection: Resolved<NonZeroU32>,
-    /// Payload that a connection may have in memory; beyond it, its socket is not read. At least 32 MiB.
+    /// Payload that a connection may have in memory. Beyond this, its socket is not read. At least 32 MiB.
     pub(crate) bytes_per_connection: Resolved<ByteSize>,
     /// Payload that all connections together may have in memory. At least `bytes_per_connection`.
     pub(crate) bytes_in_flight: Resolved<ByteSize>,
-    /// How long a client may take no byte of its replies, or send the data of one write, before it is closed.
+    /// How long a client may take none of its replies' bytes, or send the data of one write, before it is
+    /// closed.
     pub(crate) reply_timeout: Resolved<Span>,
-    /// How long a shutdown waits for what is in flight.
+    /// How long a shutdown waits for requests in flight.
     pub(crate) shutdown_timeout: Resolved<Span>,
     /// Connections at a time to the metrics address, and as many to the control socket.
     pub(crate) api_connections: Resolved<NonZeroU32>,
-    /// Time from connecting to one of them to the last byte of the answer taken.
+    /// Time from connecting to one of these two until the client has taken the last byte of the answer.
     pub(crate) api_timeout: Resolved<Span>,
     /// Bytes of a request over HTTP before its body.
     pub(crate) api_header_bytes: Resolved<ByteSize>,
@@ -79,7 +80,7 @@ pub(crate) struct Limits {
     pub(crate) api_body_bytes: Resolved<ByteSize>,
 }
 
-/// What the table says; `promises` volumes are promised something.
+/// The values of the table. `promises` is the number of volumes with a promise.
 pub(super) fn resolve(root: &Section<'_>, promises: u64) -> Limits {
     let section = root.section("limits", KEYS);
     let section = section.as_ref();
@@ -153,8 +154,8 @@ pub(super) fn resolve(root: &Section<'_>, promises: u64) -> Limits {
     limits
 }
 
-/// The default follows from the promises: each volume that has one owns room for the largest request, and as
-/// much again is shared.
+/// The default follows from the promises: each volume with a promise owns room for the largest request, and
+/// all share the same amount again.
 fn default_bytes_in_flight(promises: u64) -> (ByteSize, &'static str) {
     let enough = ByteSize(promises.saturating_mul(2 * LARGEST_REQUEST.as_u64()));
     if enough > BYTES_IN_FLIGHT {
@@ -164,7 +165,8 @@ fn default_bytes_in_flight(promises: u64) -> (ByteSize, &'static str) {
     }
 }
 
-/// Each volume with a promise owns room for the largest request, and all share room for one more.
+/// Checks that the memory suffices: each volume with a promise owns room for the largest request, and all
+/// share room for one more.
 fn check_promises(section: Option<&Section<'_>>, limits: &Limits, promises: u64) {
     let least = ByteSize((promises + 1).saturating_mul(LARGEST_REQUEST.as_u64()));
     if promises == 0 || limits.bytes_in_flight.value >= least {
@@ -179,13 +181,14 @@ fn check_promises(section: Option<&Section<'_>>, limits: &Limits, promises: u64)
     }
 }
 
-/// What one address, or one volume, may have of all connections.
+/// The share of all connections that one address, or one volume, may have.
 const fn share_of(connections: u32) -> u32 {
     let share = connections - connections / 4;
     if share < LEAST_SHARE { LEAST_SHARE } else { share }
 }
 
-/// A connection that may hold more than the process may could never use what it was given.
+/// Checks that the process may hold at least as much as one connection. Otherwise no connection could use its
+/// limit.
 fn check_sum(section: Option<&Section<'_>>, limits: &Limits) {
     let (one, all) = (limits.bytes_per_connection.value, limits.bytes_in_flight.value);
     if all < one

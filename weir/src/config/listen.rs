@@ -1,4 +1,4 @@
-//! `[listen]`: where clients, scrapers and operators find the gateway.
+//! `[listen]`: the addresses for clients, scrapers and operators.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,23 +10,23 @@ use super::reader::Section;
 
 pub(super) const KEYS: &[&str] = &["nbd", "metrics", "control"];
 
-/// The longest path of a Unix socket: `sun_path` of unix(7) less its closing zero.
+/// The longest path of a Unix socket: `sun_path` of unix(7) without its closing zero.
 const MOST_SOCKET_PATH: usize = 107;
 
 const SOCKET: &str = "a Unix socket: \"unix:/path\" (absolute, at most 107 bytes)";
 
-/// Where clients, scrapers and operators find the gateway.
+/// The addresses for clients, scrapers and operators.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Listen {
-    /// Where NBD clients connect; at least one, none twice.
+    /// The addresses for NBD clients; at least one, none twice.
     pub(crate) nbd: Vec<Resolved<Address>>,
-    /// Where `/metrics` is served; without it, nowhere.
+    /// The address of `/metrics`; absent: none.
     pub(crate) metrics: Resolved<Option<TcpAddress>>,
-    /// The Unix socket where `weir set` is answered, by an absolute path; without it, nowhere.
+    /// The Unix socket for `weir set`, by an absolute path; absent: none.
     pub(crate) control: Resolved<Option<PathBuf>>,
 }
 
-/// Something to listen on.
+/// An address to listen on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Address {
     /// `host:port`, `[::1]:port`.
@@ -38,7 +38,7 @@ pub(crate) enum Address {
 /// A host, by name or number, and a port; port 0 lets the system choose one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TcpAddress {
-    /// As the system's resolver takes it: no brackets around an IPv6 address.
+    /// In the form of the system's resolver: without brackets around an IPv6 address.
     pub(crate) host: String,
     /// The port.
     pub(crate) port: u16,
@@ -115,7 +115,7 @@ pub(super) fn read_tcp(text: &str) -> Option<TcpAddress> {
     }
     let (host, port) = text.rsplit_once(':')?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
-    // Without a letter it would be a number that is no IPv4 address, such as 127.0.0.300.
+    // Without a letter, it would be a number that is no IPv4 address, such as 127.0.0.300.
     let is_name = host.bytes().all(plain) && host.bytes().any(|byte| byte.is_ascii_alphabetic());
     let digits = port.bytes().all(|byte| byte.is_ascii_digit());
     let port = port.parse().ok()?;

@@ -1,13 +1,15 @@
-//! The configuration of a gateway: a TOML file with units as text in, validated values with types out.
+//! The configuration of a gateway: it reads a TOML file with units as text, and gives validated values with
+//! types.
 //!
-//! Reading is split from judging. [`reader`] knows the text (lines, key paths, what is unknown or of a wrong
-//! type), [`accepts`] what single values may be, and each other file one kind of table; [`rules`] holds what
-//! only several tables together can break. Every problem of a file is reported in one go, as `weir.toml:12:
-//! volume.db.slo[1].read: found "10 sec?"; accepted: a duration such as "5ms", from 1us to 1h`.
+//! Reading is separate from judging. [`reader`] knows the text: lines, key paths, unknown keys, wrong types.
+//! [`accepts`] knows the accepted values of single keys. [`rules`] holds the rules that span several tables.
+//! Each other file has one kind of table. All problems of a file are reported together, each in the form
+//! `weir.toml:12: volume.db.slo[1].read: found "10 sec?"; accepted: a duration such as "5ms", from 1us to
+//! 1h`.
 //!
-//! What comes out depends on no other part of the gateway than the vocabulary of `weir-model`; `compose.rs`
-//! makes devices, engines and listeners out of it. `docs/config.md` is the operator's view of this module; a
-//! test compares the two key by key.
+//! The values depend on no other part of the gateway than the vocabulary of `weir-model`. `compose.rs` makes
+//! devices, engines and listeners out of them. `docs/config.md` is the operator's view of this module; a test
+//! compares the two key by key.
 
 mod accepts;
 mod array;
@@ -50,23 +52,23 @@ pub(crate) use volume::{BackendConfig, Volume};
 /// The tables of a file.
 const KEYS: &[&str] = &["listen", "cluster", "limits", "pool", "volume", "station", "array"];
 
-/// A valid configuration. Two are equal if they put the same in force, wherever that is written.
+/// A valid configuration. Two are equal if they put the same values in force, in whichever lines these stand.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Config {
-    /// Where clients and scrapers find the gateway.
+    /// The addresses for clients and scrapers.
     pub(crate) listen: Listen,
-    /// What clients may take of the gateway's memory and time.
+    /// The most that clients may take of the gateway's memory and time.
     pub(crate) limits: Limits,
     /// The pools, by name.
     pub(crate) pools: BTreeMap<String, Pool>,
-    /// Who the gateway is to controllers; there if a pool has one.
+    /// The gateway's identity towards controllers; there if a pool has one.
     pub(crate) cluster: Option<Cluster>,
-    /// The volumes, by name, which is also the name of the export. At least one; the pool of each is in
-    /// `pools`, and its station or array, if it is on one, in `stations` or `arrays`.
+    /// The volumes, by name, which is also the name of the export. There is at least one. The pool of each is
+    /// in `pools`. The station or array of a volume, if it has one, is in `stations` or `arrays`.
     pub(crate) volumes: BTreeMap<String, Volume>,
-    /// The stations, by name; the volumes on one are all of the same pool.
+    /// The stations, by name. The volumes on one station are all of the same pool.
     pub(crate) stations: BTreeMap<String, Station>,
-    /// The simulated arrays, by name; the volumes on one are all of the same pool, and fit on it.
+    /// The simulated arrays, by name. The volumes on one array are all of the same pool, and fit on it.
     pub(crate) arrays: BTreeMap<String, Array>,
 }
 
@@ -74,21 +76,21 @@ impl Config {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// If it cannot be read, or anything in it is wrong; then every problem is named.
+    /// If the file cannot be read, or anything in it is wrong. Then every problem is named.
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
         Source::read(path)?.config()
     }
 
-    /// Reads `text`; `path` is named in errors.
+    /// Reads `text`. Errors name `path`.
     ///
     /// # Errors
-    /// If anything in it is wrong; then every problem is named.
+    /// If anything in it is wrong. Then every problem is named.
     pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         Source::of(path, text.to_owned()).config()
     }
 }
 
-/// Resolves every table. The result is only good if no problem was noted on the way.
+/// Resolves every table. The result is only valid if no problem was noted on the way.
 fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> Config {
     let root = Section::root(document, table, KEYS);
     let pool_sections = root.named("pool", pool::KEYS);
@@ -116,7 +118,7 @@ fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> 
     config
 }
 
-/// What each of these tables says, by name.
+/// The values of each of these tables, by name.
 fn resolve_each<T>(
     sections: &[(String, Section<'_>)],
     resolve: fn(&Section<'_>) -> T,
@@ -135,7 +137,8 @@ fn check_name(section: &Section<'_>, name: &str) {
     }
 }
 
-/// A name goes unquoted into metric labels, log lines and NBD URIs, and has to fit an NBD export name.
+/// Whether the name is accepted. A name goes unquoted into metric labels, log lines and NBD URIs, and must
+/// fit an NBD export name.
 fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     !name.is_empty() && name.len() <= 255 && name.bytes().all(plain)

@@ -1,5 +1,5 @@
-//! `target` and `priority` of a volume: what it is to get under Maestro's law, and how much it counts that it
-//! does.
+//! `target` and `priority` of a volume: its objective under Maestro's law, and how much that objective
+//! counts.
 
 use weir_model::{Percentile, Priority, Span, Target};
 
@@ -13,7 +13,7 @@ const TARGETS: &str = "a table with one metric: { latency = \"10ms\" }, { p95 = 
 
 const METRIC: &str = "latency, throughput, iops, or a percentile from p0.1 to p99.9, such as p95";
 
-/// What it is to get: one metric, and its value.
+/// The target: one metric, and its value.
 pub(super) fn resolve_target(section: &Section<'_>) -> Resolved<Option<Target>> {
     let none = Resolved {
         value: None,
@@ -32,12 +32,13 @@ pub(super) fn resolve_target(section: &Section<'_>) -> Resolved<Option<Target>> 
     }
 }
 
-/// How much it counts that it gets it.
+/// The priority: how much the target counts.
 pub(super) fn resolve_priority(section: &Section<'_>) -> Resolved<Priority> {
     section.or_default("priority", &accepts::priority(), Priority::default(), "as everybody")
 }
 
-/// To TOML, `p99.9 = "20ms"` without quotes around the key is a table `p99` with a key `9`.
+/// Joins the key of a percentile again: in TOML, `p99.9 = "20ms"` without quotes is a table `p99` with a key
+/// `9`.
 fn unfold((name, element): (String, Element<'_>)) -> (String, Element<'_>) {
     let mut inner = element.entries().unwrap_or_default();
     match inner.pop() {
@@ -75,7 +76,7 @@ fn percentile(name: &str) -> Option<Percentile> {
     Percentile::from_tenths(tenths)
 }
 
-/// As it is written in the file.
+/// The target in the form of the file.
 pub(super) fn show_target(target: Target) -> String {
     match target {
         Target::Latency(span) => format!("latency {}", units::show_span(span)),

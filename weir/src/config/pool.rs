@@ -1,5 +1,4 @@
-//! `[pool.NAME]` and `[station.NAME]`: the devices that volumes share, and what decides which requests they
-//! see.
+//! `[pool.NAME]` and `[station.NAME]`: the devices that volumes share, and the control over their requests.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -30,31 +29,32 @@ pub(super) const TOTAL_KEYS: &[&str] = &["disks"];
 
 pub(super) const STATION_KEYS: &[&str] = &["servers", "service_time"];
 
-/// Device queues as they are: an array of hundreds of disks takes some thousand requests, nothing takes more.
+/// The largest queue depth. An array of hundreds of disks takes some thousand requests; no device takes more
+/// than this.
 const MOST_DEPTH: u32 = 65_536;
 
-/// Requests that a disk takes at a time without its service suffering: the rule of Maestro's authors.
+/// The requests that a disk takes at a time without serving them worse: the rule of Maestro's authors.
 const REQUESTS_PER_DISK: u32 = 4;
 
 /// Volumes that share a device, and are therefore scheduled together.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Pool {
-    /// What decides about its requests.
+    /// The control over its requests.
     pub(crate) control: Resolved<Control>,
-    /// The window over which a volume's rate and latency are held against its SLO.
+    /// The window over which a volume's rate and latency are compared with its SLO.
     pub(crate) slo_window: Resolved<Span>,
 }
 
-/// What decides which requests the device of a pool sees, with the settings of that and of nothing else.
+/// The control over the requests that the device of a pool sees, with the settings of this control only.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Control {
-    /// Nothing: every request goes to the device as it comes.
+    /// No control: every request goes to the device as it comes.
     None,
     /// Deadline order, and a queue depth fed back from the latencies (Façade §3).
     Facade(Facade),
     /// A bound for each volume on its requests at the device, by target and priority (Maestro §3.2).
     Maestro(Maestro),
-    /// The same, but the array's controller sets the bounds, for all gateways before the array.
+    /// Bounds like Maestro's, but granted by the array's controller, for all gateways before the array.
     Leased(Leased),
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Facade {
     pub(crate) initial_depth: Resolved<QueueDepth>,
     /// The queue depth that the law never exceeds.
     pub(crate) max_depth: Resolved<QueueDepth>,
-    /// The share of the device's time that volumes without an SLO get where those with one keep it full.
+    /// The share of the device's time that volumes without an SLO get while volumes with an SLO keep it full.
     pub(crate) background_share: Resolved<TimeShare>,
 }
 
@@ -78,18 +78,18 @@ pub(crate) struct Facade {
 pub(crate) struct Maestro {
     /// How many requests all volumes may have at the device together.
     pub(crate) total_concurrency: Resolved<TotalConcurrency>,
-    /// How often the law shares them out.
+    /// How often the law shares these requests out.
     pub(crate) control_interval: Resolved<Span>,
-    /// Through what requests come that have a bound of their own.
+    /// The ports of the pool. A volume's requests have a bound of their own at each port.
     pub(crate) ports: Resolved<Ports>,
 }
 
-/// The settings of a pool whose bounds a controller sets.
+/// The settings of a pool whose bounds a controller grants.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Leased {
-    /// Where the controller listens, as a name or an address and a port.
+    /// The address of the controller, as a name or an address and a port.
     pub(crate) controller: Resolved<TcpAddress>,
-    /// How often the gateway tells it what it has seen.
+    /// How often the gateway reports its measurements to the controller.
     pub(crate) control_interval: Resolved<Span>,
 }
 
@@ -101,7 +101,7 @@ impl Maestro {
     const KEYS: &[&str] = &["total_concurrency", "control_interval", "controller", "ports"];
 }
 
-/// The word in the file that chooses a control; `controller` makes a leased pool of Maestro's.
+/// The word in the file that chooses a control. With the key `controller`, `maestro` becomes a leased pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Word {
     None,
@@ -111,12 +111,12 @@ enum Word {
 
 const WORDS: &[(&str, Word)] = &[("facade", Word::Facade), ("maestro", Word::Maestro), ("none", Word::None)];
 
-/// The settings that each word has beside those of every pool.
+/// The settings of each word, in addition to those of every pool.
 const KEYS_OF_CONTROL: &[(&str, Word, &[&str])] =
     &[("facade", Word::Facade, Facade::KEYS), ("maestro", Word::Maestro, Maestro::KEYS)];
 
 impl Control {
-    /// As it is written in the file.
+    /// The control's word in the file.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::None => "none",
@@ -127,7 +127,7 @@ impl Control {
 }
 
 impl Pool {
-    /// Where its controller listens, if it has one.
+    /// The address of its controller, if it has one.
     pub(crate) const fn controller(&self) -> Option<&TcpAddress> {
         match &self.control.value {
             Control::Leased(leased) => Some(&leased.controller.value),
@@ -135,7 +135,7 @@ impl Pool {
         }
     }
 
-    /// How often the bounds of its volumes are set, if that is by Maestro's law.
+    /// How often the bounds of its volumes are set, if Maestro's law or a controller sets them.
     pub(crate) const fn control_interval(&self) -> Option<Span> {
         match &self.control.value {
             Control::Maestro(maestro) => Some(maestro.control_interval.value),
@@ -144,7 +144,7 @@ impl Pool {
         }
     }
 
-    /// Through what requests come that have a bound of their own.
+    /// The ports of the pool.
     pub(crate) const fn ports(&self) -> Ports {
         match &self.control.value {
             Control::Maestro(maestro) => maestro.ports.value,
@@ -153,12 +153,12 @@ impl Pool {
     }
 }
 
-/// Through what requests come to a pool.
+/// The ports through which requests come to a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ports {
-    /// One port, whatever they listen on.
+    /// One port, for all addresses together.
     One,
-    /// Each address that is listened on is a port.
+    /// A port for each listening address.
     Listeners,
 }
 
@@ -166,7 +166,7 @@ const PORTS: &[(&str, Ports)] =
     &[(Ports::One.name(), Ports::One), (Ports::Listeners.name(), Ports::Listeners)];
 
 impl Ports {
-    /// As it is written in the file.
+    /// The word in the file.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::One => "one",
@@ -175,14 +175,14 @@ impl Ports {
     }
 }
 
-/// How many requests a device is to have at a time.
+/// How many requests a device may have at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TotalConcurrency {
-    /// So many.
+    /// This number.
     Requests(NonZeroU32),
-    /// As many as so many disks take.
+    /// As many as this number of disks takes.
     Disks(NonZeroU32),
-    /// As many as make it no slower, found by probing.
+    /// As many as the device takes without getting slower, found by probing.
     Auto,
 }
 
@@ -216,7 +216,7 @@ impl fmt::Display for TotalConcurrency {
 pub(crate) struct Station {
     /// How many requests are served at a time.
     pub(crate) servers: Resolved<NonZeroU32>,
-    /// How long each takes.
+    /// How long each request takes.
     pub(crate) service_time: Resolved<Span>,
 }
 
@@ -279,7 +279,7 @@ fn resolve_facade(section: &Section<'_>) -> Facade {
     facade
 }
 
-/// Maestro's law, or bounds of a controller if the pool has one.
+/// Maestro's law, or a controller's grants, if the pool has a controller.
 fn resolve_maestro(section: &Section<'_>) -> Control {
     let (total_concurrency, control_interval) = resolve_shares(section);
     let found = section.optional("controller", &controller(), "the gateway has the device for itself");
@@ -297,7 +297,7 @@ fn resolve_maestro(section: &Section<'_>) -> Control {
     Control::Leased(Leased { controller, control_interval })
 }
 
-/// What is shared out among several gateways is not any single one's to say.
+/// Refuses the settings that the controller has for all gateways: a single gateway cannot decide them.
 fn refuse_settings_of_the_controller(section: &Section<'_>) {
     for key in ["total_concurrency", "ports"].iter().filter(|key| section.has(key)) {
         section.refuse_found(key, "a setting that the pool's controller has in its file", "nothing");
@@ -308,7 +308,7 @@ fn controller() -> Accepts<TcpAddress> {
     Accepts::text("the address of a controller such as \"10.0.0.1:7700\"", read_tcp)
 }
 
-/// What is shared out by Maestro's law, and how often.
+/// The requests that Maestro's law shares out, and how often.
 pub(super) fn resolve_shares(section: &Section<'_>) -> (Resolved<TotalConcurrency>, Resolved<Span>) {
     let total = section.or_default(
         "total_concurrency",

@@ -1,9 +1,9 @@
-//! The file as it was written: TOML tables whose every value knows its line and its full key.
+//! The file as the operator wrote it: TOML tables in which every value knows its line and its full key.
 //!
-//! Deserialising into structs would end at the first error, name no key path, and word it after the parser.
-//! The table that the `toml` crate parses keeps the place of every key and value, so it is read directly: a
-//! [`Section`] is asked for each key with what the key accepts, and notes a [`Problem`] for what is amiss, so
-//! that one run reports them all.
+//! The table that the `toml` crate parses keeps the place of every key and value, so this module reads that
+//! table directly. A [`Section`] is asked for each key, together with the values that the key accepts. It
+//! notes a [`Problem`] for each mistake, so that one run reports them all. Deserialising into structs would
+//! end at the first error, name no key path, and word the error in the parser's terms.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use super::origin::{Origin, Resolved};
 /// How much of a value a message repeats, in characters.
 const MOST_SHOWN: usize = 60;
 
-/// Keys of earlier versions: what stands for each of them now, and what that is.
+/// Keys of earlier versions, each with the key that replaces it, and its meaning.
 const REPLACED: &[(&str, &str, &str)] = &[(
     "background_deadline",
     "background_share",
@@ -28,11 +28,11 @@ const REPLACED: &[(&str, &str, &str)] = &[(
 
 /// The text of the file and the problems found in it so far.
 pub(super) struct Document<'t> {
-    /// The file, and behind it what was set since it was read.
+    /// The file, and behind it the values that were set since it was read.
     text: &'t str,
-    /// How much of it is the file.
+    /// How many bytes of it are the file.
     file: usize,
-    /// Where its lines end: each value has a line, and a file may have many of both.
+    /// Where its lines end. Each value needs its line, and a file may have many values and many lines.
     line_ends: Vec<usize>,
     problems: RefCell<Vec<Problem>>,
 }
@@ -60,18 +60,18 @@ impl<'t> Document<'t> {
         Self { text, file, line_ends, problems: RefCell::default() }
     }
 
-    /// The tables of the file, or nothing and a problem if it is no TOML.
+    /// The tables of the file. If it is no TOML, `None` and a noted problem.
     pub(super) fn parse(&self) -> Option<Spanned<DeTable<'t>>> {
         DeTable::parse(&self.text[..self.file]).map_err(|error| self.note_syntax(&error)).ok()
     }
 
-    /// The values that were set, from the same text with blanks in place of the file; nothing and a problem
-    /// if it is no TOML.
+    /// The values that were set. `behind` is the same text with blanks in place of the file. If it is no
+    /// TOML, `None` and a noted problem.
     pub(super) fn parse_changes<'c>(&self, behind: &'c str) -> Option<Spanned<DeTable<'c>>> {
         DeTable::parse(behind).map_err(|error| self.note_syntax(&error)).ok()
     }
 
-    /// What was found so far.
+    /// The problems found so far.
     pub(super) fn into_problems(self) -> Vec<Problem> {
         self.problems.into_inner()
     }
@@ -94,8 +94,8 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// The full path of the key at `span`. The parser hands out no table in this case, so that the header of
-    /// the table is looked for in the text; the path only serves the message.
+    /// The full path of the key at `span`. The parser returns no table in this case, so the header of the
+    /// table is searched in the text. The path is only for the message.
     fn duplicate_key(&self, span: &Range<usize>) -> String {
         let before = self.text.get(..span.start).unwrap_or_default();
         let before = &before[..before.rfind('\n').map_or(0, |end| end + 1)]; // the end of a line is a place to cut
@@ -111,7 +111,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Counted from one; zero behind the file.
+    /// The line of a span, counted from one; zero behind the file.
     fn line(&self, span: &Range<usize>) -> usize {
         if span.start > self.file {
             return 0;
@@ -119,7 +119,7 @@ impl<'t> Document<'t> {
         1 + self.line_ends.partition_point(|end| *end < span.start)
     }
 
-    /// A value as a message repeats it.
+    /// A value in the form for a message.
     fn show(&self, value: &Spanned<DeValue<'_>>) -> String {
         match value.get_ref() {
             DeValue::String(text) => shorten(&format!("{text:?}")),
@@ -141,7 +141,7 @@ impl<'d> Section<'d> {
         Self::checked(document, table, String::new(), 1, keys)
     }
 
-    /// A table that accepts `keys`, after a look for others.
+    /// A table that accepts `keys`. A problem is noted for each other key.
     fn checked(
         document: &'d Document<'d>,
         table: &'d DeTable<'d>,
@@ -167,12 +167,12 @@ impl<'d> Section<'d> {
         join(&self.path, key)
     }
 
-    /// Whether the key is there, with a good value or a bad one.
+    /// Whether the key is there, with an accepted value or not.
     pub(super) fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
     }
 
-    /// The value of `key`; nothing if it is missing or not accepted, which is a problem.
+    /// The value of `key`. If it is missing or not accepted, `None` and a noted problem.
     pub(super) fn required<T: 'static>(&self, key: &str, accepts: &Accepts<T>) -> Option<Resolved<T>> {
         if !self.has(key) {
             self.document.note(self.line, &self.path_of(key), "nothing", accepts.words());
@@ -180,7 +180,7 @@ impl<'d> Section<'d> {
         self.read(key, accepts)
     }
 
-    /// The value of `key`, or `default` if it is missing, for a `reason`.
+    /// The value of `key`; if it is missing, `default` with this `reason`.
     pub(super) fn or_default<T: 'static>(
         &self,
         key: &str,
@@ -191,7 +191,7 @@ impl<'d> Section<'d> {
         self.read(key, accepts).unwrap_or(Resolved { value: default, origin: Origin::Default(reason) })
     }
 
-    /// The value of `key`, or none if it is missing; `meaning` says what that means.
+    /// The value of `key`, if it is there. `meaning` says what its absence means.
     pub(super) fn optional<T: 'static>(
         &self,
         key: &str,
@@ -204,8 +204,8 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// The elements of the array `key`; none if it is missing. An empty array is a problem, and so is
-    /// anything that is no array.
+    /// The elements of the array `key`; none if the key is missing. An empty array is a problem, and so is
+    /// any other type.
     pub(super) fn elements(&self, key: &str, accepted: &str) -> Vec<Element<'d>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let Some(array) = value.get_ref().as_array().filter(|array| !array.is_empty()) else {
@@ -243,13 +243,12 @@ impl<'d> Section<'d> {
         named
     }
 
-    /// The values `key.NAME`, by name, whatever they are.
+    /// The values `key.NAME`, by name, of any type.
     pub(super) fn named_values(&self, key: &str) -> Vec<(String, Element<'d>)> {
         self.entries(key, &format!("tables [{key}.NAME]")).unwrap_or_default()
     }
 
-    /// What stands in the table `key`, by name; nothing if it is missing. Anything that is no table is a
-    /// problem.
+    /// The values in the table `key`, by name; `None` if the key is missing. Any other type is a problem.
     pub(super) fn entries(&self, key: &str, accepted: &str) -> Option<Vec<(String, Element<'d>)>> {
         let element = Element { document: self.document, value: self.value(key)?, path: self.path_of(key) };
         let entries = element.entries();
@@ -259,19 +258,19 @@ impl<'d> Section<'d> {
         entries
     }
 
-    /// A value that the table as a whole says.
+    /// A value whose origin is the table as a whole.
     pub(super) fn resolved<T>(&self, value: T) -> Resolved<T> {
         Resolved { value, origin: Origin::at(self.line) }
     }
 
-    /// Notes that `key` does not accept the value that stands there.
+    /// Notes that `key` does not accept its value.
     pub(super) fn refuse(&self, key: &str, accepted: &str) {
         if let Some(value) = self.value(key) {
             self.refuse_found(key, self.document.show(value), accepted);
         }
     }
 
-    /// Notes that `key` does not accept the value that stands there, with own words for what was found.
+    /// Notes that `key` does not accept its value, with the caller's words for what was found.
     pub(super) fn refuse_found(&self, key: &str, found: impl Into<String>, accepted: &str) {
         let line = self.value(key).map_or(self.line, |value| self.document.line(&value.span()));
         self.document.note(line, &self.path_of(key), found, accepted);
@@ -294,12 +293,12 @@ impl<'d> Section<'d> {
 }
 
 impl<'d> Element<'d> {
-    /// The element; nothing if it is not accepted, which is a problem.
+    /// The element. If it is not accepted, `None` and a noted problem.
     pub(super) fn read<T: 'static>(&self, accepts: &Accepts<T>) -> Option<Resolved<T>> {
         self.document.read(&self.path, self.value, accepts)
     }
 
-    /// What stands in it by name, if it is a table.
+    /// The values in it by name, if it is a table.
     pub(super) fn entries(&self) -> Option<Vec<(String, Self)>> {
         let table = self.value.get_ref().as_table()?;
         let (document, path) = (self.document, |name: &str| join(&self.path, name));
@@ -312,9 +311,9 @@ impl<'d> Element<'d> {
         self.document.table(self.path.clone(), self.value, keys)
     }
 
-    /// The element as a type that reads itself; nothing if it does not, which is a problem.
+    /// The element as a type that reads itself. If it does not, `None` and a noted problem.
     ///
-    /// For the text forms that other crates own. Serde ends at the first problem.
+    /// This is for the text forms that other crates own. Serde ends at the first problem.
     pub(super) fn deserialize<T: DeserializeOwned>(&self) -> Option<T> {
         match T::deserialize(ValueDeserializer::from(self.value.clone())) {
             Ok(value) => Some(value),
@@ -329,7 +328,7 @@ impl<'d> Element<'d> {
         }
     }
 
-    /// Every value in it that is no table and no array: its full key, and the value as it is written, without
+    /// Every value in it that is no table and no array: its full key, and the text of the value, without
     /// quotes.
     pub(super) fn written(&self) -> Vec<(String, Resolved<String>)> {
         let mut values = Vec::new();
@@ -337,13 +336,13 @@ impl<'d> Element<'d> {
         values
     }
 
-    /// Notes that what stands under `key` of the table is not accepted, or is missing.
+    /// Notes that the value under `key` of the table is not accepted, or is missing.
     pub(super) fn refuse_key(&self, key: &str, found: impl Into<String>, accepted: impl Into<String>) {
         let there = self.value.get_ref().as_table().and_then(|table| table.get(key)).unwrap_or(self.value);
         self.document.note(self.document.line(&there.span()), &join(&self.path, key), found, accepted);
     }
 
-    /// Notes that the element is not accepted, with own words for what was found.
+    /// Notes that the element is not accepted, with the caller's words for what was found.
     pub(super) fn refuse_found(&self, found: impl Into<String>, accepted: impl Into<String>) {
         let line = self.document.line(&self.value.span());
         self.document.note(line, &self.path, found, accepted);
@@ -375,7 +374,7 @@ impl<'d> Document<'d> {
         }
     }
 
-    /// What serde says, in the two halves of a problem. It has no better interface for it than its text.
+    /// Serde's message, in the two halves of a problem. Serde has no other interface for it than its text.
     fn found_and_accepted(&self, error: &toml::de::Error, span: &Range<usize>) -> (String, String) {
         let message = error.message();
         if let Some((found, accepted)) = message.split_once("; accepted: ") {
@@ -424,8 +423,8 @@ impl<'d> Document<'d> {
     }
 }
 
-/// The full path of the value, within `value` at `path`, that an error at `span` is about: the innermost
-/// whose key or value has the span in it.
+/// The full path of the value that an error at `span` is about, within `value` at `path`. It is the innermost
+/// value that holds the span, in its key or in itself.
 fn innermost(path: String, value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> String {
     let holds = |outer: &Range<usize>| outer.start <= span.start && span.end <= outer.end;
     let within: Option<(String, &Spanned<DeValue<'_>>)> = match value.get_ref() {
@@ -445,7 +444,7 @@ fn innermost(path: String, value: &Spanned<DeValue<'_>>, span: &Range<usize>) ->
     }
 }
 
-/// The full path of `key` in the table `path`, quoted where TOML wants it quoted.
+/// The full path of `key` in the table `path`, quoted if TOML requires that.
 pub(super) fn join(path: &str, key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let key = if !key.is_empty() && key.chars().all(bare) { key.to_owned() } else { format!("{key:?}") };

@@ -1,4 +1,4 @@
-//! What `weir check` prints: every value in force, with its unit, and where it comes from.
+//! The output of `weir check`: every value in force, with its unit and its origin.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -23,12 +23,12 @@ struct Row {
     origin: Origin,
 }
 
-/// A table of every value in force, a line each: key, value, origin.
+/// A table of every value in force, one on each line: key, value, origin.
 pub(crate) fn check_report(config: &Config) -> String {
     table(&rows(config))
 }
 
-/// The same, of the file of a controller.
+/// The same for the file of a controller.
 pub(crate) fn controller_report(config: &ControllerConfig) -> String {
     let mut rows = Rows(Vec::new());
     rows.push("controller.listen", &config.listen, ToString::to_string);
@@ -163,7 +163,7 @@ impl Rows {
 
     fn push_volume(&mut self, name: &str, volume: &Volume, pool: Option<&Pool>) {
         let control = pool.map(|pool| &pool.control.value);
-        let is_shared_elsewhere = matches!(control, Some(Control::Leased(_)));
+        let is_leased = matches!(control, Some(Control::Leased(_)));
         let table = join("volume", name);
         let key = |key| join(&table, key);
         self.push(&key("pool"), &volume.pool, Clone::clone);
@@ -173,15 +173,15 @@ impl Rows {
             self.push(&key("connections"), &volume.connections, ToString::to_string);
         }
         self.push_optional(&key("description"), &volume.description, Clone::clone);
-        if is_shared_elsewhere {
-            // All that is promised and limited stands in the controller's file.
+        if is_leased {
+            // The controller's file has all targets and limits.
         } else if let Some(Control::Maestro(_)) = control {
             self.push_optional(&key("target"), &volume.target, |target| show_target(*target));
             self.push(&key("priority"), &volume.priority, |priority| priority.get().to_string());
         } else {
             self.push_slo(&key("slo"), volume, control);
         }
-        if control != Some(&Control::None) && !is_shared_elsewhere {
+        if control != Some(&Control::None) && !is_leased {
             self.push_optional(&key("max_iops"), &volume.max_iops, ToString::to_string);
             self.push_optional(&key("max_bandwidth"), &volume.max_bandwidth, |rate| show_bandwidth(*rate));
             self.push_optional(&key("max_concurrency"), &volume.max_concurrency, ToString::to_string);
@@ -191,7 +191,7 @@ impl Rows {
         }
     }
 
-    /// A line for each point of the curve, and what becomes of it where nobody enforces it.
+    /// A line for each point of the curve. Without control, the line says that the point is only measured.
     fn push_slo(&mut self, key: &str, volume: &Volume, control: Option<&Control>) {
         let Some(slo) = &volume.slo.value else {
             self.push_optional(key, &volume.slo, |_| String::new());

@@ -1,5 +1,5 @@
-//! What only several tables together can break: names that lead nowhere, devices used twice, settings that
-//! nobody would enforce.
+//! The rules that span several tables: names must exist, a device has one user, and a setting must be one
+//! that the control enforces.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use super::pool::{Control, Pool, Ports, Station};
 use super::reader::{Section, join};
 use super::volume::{BackendConfig, Volume};
 
-/// Caps are gates of the scheduler; without control there is none.
+/// The caps. They are gates of the scheduler, and without control there is no scheduler.
 const CAPS: [&str; 3] = ["max_iops", "max_bandwidth", "max_concurrency"];
 
-/// What only Maestro's law knows.
+/// The keys that only Maestro's law knows.
 const OBJECTIVE: [&str; 2] = ["target", "priority"];
 
-/// Holds a volume against its pool and its backend.
+/// Checks a volume together with its pool and its backend.
 pub(super) fn check_volume(
     section: &Section<'_>,
     volume: &Volume,
@@ -45,7 +45,7 @@ pub(super) fn check_volume(
     }
 }
 
-/// A file may go without a size, another server must, all others must have one.
+/// Checks the size: a file may have none, another server must have none, all others must have one.
 fn check_size(section: &Section<'_>, volume: &Volume) {
     match (&volume.backend.value, section.has("size")) {
         (BackendConfig::File(_), _) | (BackendConfig::Upstream(_), false) => {}
@@ -61,8 +61,8 @@ fn check_size(section: &Section<'_>, volume: &Volume) {
     }
 }
 
-/// Refuses what the controller of an array says of a volume for all gateways: a limit of each for itself
-/// would be several times the limit.
+/// Refuses the settings that an array's controller has for all gateways. If each gateway enforced a limit for
+/// itself, the sum would be several times the limit.
 fn refuse_what_is_shared_out(section: &Section<'_>, pool: &str) {
     for key in OBJECTIVE.iter().chain(&CAPS).chain(&["slo"]) {
         if section.has(key) {
@@ -72,7 +72,7 @@ fn refuse_what_is_shared_out(section: &Section<'_>, pool: &str) {
     }
 }
 
-/// Refuses what is not enforced under this control.
+/// Refuses the settings that this control does not enforce.
 fn check_control(section: &Section<'_>, pool: &str, control: &Control) {
     let refuse = |key: &str, what: &str, why: &str, accepted: &str| {
         if section.has(key) {
@@ -102,8 +102,8 @@ fn check_control(section: &Section<'_>, pool: &str, control: &Control) {
     }
 }
 
-/// Every volume needs one of the requests that its pool may have at the device, at each port, and may have as
-/// many.
+/// Checks the numbers of requests. A pool's total must have one request for each volume at each port. A
+/// volume's own `max_concurrency` must have one for each port.
 pub(super) fn check_totals(
     pools: &[(String, Section<'_>)],
     volumes: &[(String, Section<'_>)],
@@ -144,19 +144,19 @@ fn at_each(ports: usize) -> &'static str {
     if ports > 1 { " at each port" } else { "" }
 }
 
-/// How many volumes have a promise, or may have one that stands in the file of a controller.
+/// How many volumes have a promise, or may have one in the file of a controller.
 pub(super) fn promises(pools: &BTreeMap<String, Pool>, volumes: &BTreeMap<String, Volume>) -> u64 {
-    let elsewhere = |volume: &Volume| {
+    let is_leased = |volume: &Volume| {
         let control = pools.get(&volume.pool.value).map(|pool| &pool.control.value);
         matches!(control, Some(Control::Leased(_)))
     };
     let is_promised =
-        |volume: &&Volume| volume.slo.value.is_some() || volume.target.value.is_some() || elsewhere(volume);
+        |volume: &&Volume| volume.slo.value.is_some() || volume.target.value.is_some() || is_leased(volume);
     volumes.values().filter(is_promised).count() as u64
 }
 
-/// Holds the volumes against each other: a station or an array has one pool, a file one volume, and an array
-/// room for its volumes.
+/// Checks the volumes against each other: a station or an array has one pool, a file has one volume, and an
+/// array has room for all of its volumes.
 pub(super) fn check_sharing(sections: &[(String, Section<'_>)], config: &Config) {
     let mut device_users: BTreeMap<String, (&str, &Volume)> = BTreeMap::new();
     let mut file_users: BTreeMap<PathBuf, &str> = BTreeMap::new();
@@ -196,7 +196,7 @@ pub(super) fn check_sharing(sections: &[(String, Section<'_>)], config: &Config)
     }
 }
 
-/// Takes the volume's bytes from what is free on its array.
+/// Takes the volume's bytes from the free bytes of its array.
 fn check_room(section: &Section<'_>, array: &str, volume: &Volume, free: &mut u64) {
     let Some(size) = volume.size.value else { return };
     match free.checked_sub(size.as_u64()) {
@@ -209,7 +209,7 @@ fn article(noun: &str) -> &'static str {
     if noun.starts_with('a') { "an" } else { "a" }
 }
 
-/// The path without links and detours; the file itself need not be there yet.
+/// The path without links and detours. The file itself need not exist yet.
 fn real_path(path: &Path) -> PathBuf {
     let of_parent = || {
         let parent = path.parent()?.canonicalize().ok()?;

@@ -1,4 +1,4 @@
-//! What the module promises, from text to values, messages and the report.
+//! Claims about the module, from text to values, messages and the report.
 
 mod arrays;
 mod changes;

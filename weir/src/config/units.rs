@@ -1,10 +1,10 @@
 //! Quantities as text, such as `"5ms"`, `"64KiB"`, `"1200iops"`, `"100MiB/s"`: to values and back.
 //!
-//! A bare number would leave the unit to the reader's memory. The crates that read the units are lenient in
-//! places where two readers may understand two things, and what is ambiguous is refused here: `bytesize`
-//! takes `"20G"` for 20,000,000,000 where disk tools mean 20 GiB, `"1Mb"` for a megabyte, `"20"` for bytes,
-//! and a number beyond 64 bits for the largest one. `humantime` takes `"1M"` for a month; no setting here
-//! lasts that long.
+//! A bare number would leave it to the reader to remember the unit. The crates that read the units are
+//! lenient: they accept texts that two readers may understand in two ways. This module refuses such texts.
+//! `bytesize` takes `"20G"` for 20,000,000,000 bytes, where disk tools mean 20 GiB, `"1Mb"` for a megabyte,
+//! `"20"` for bytes, and a number beyond 64 bits for the largest one. `humantime` takes `"1M"` for a month;
+//! no setting here lasts that long.
 
 use std::time::Duration;
 
@@ -51,12 +51,12 @@ pub(super) fn read_bandwidth(text: &str) -> Option<Bandwidth> {
     read_size(text.strip_suffix("/s")?.trim_end()).and_then(|size| Bandwidth::new(size.as_u64()))
 }
 
-/// As [`read_span`] reads it, with nothing rounded away.
+/// The text that [`read_span`] reads as this span, with nothing rounded.
 pub(crate) fn show_span(span: Span) -> String {
     humantime::format_duration(Duration::from(span)).to_string()
 }
 
-/// As [`read_size`] reads it, in the largest unit that leaves a whole number.
+/// The text that [`read_size`] reads as this size, in the largest unit that leaves a whole number.
 pub(super) fn show_size(size: ByteSize) -> String {
     let bytes = size.as_u64();
     let fits = |(_, factor): &&(&str, u64)| bytes >= *factor && bytes.is_multiple_of(*factor);
@@ -64,7 +64,7 @@ pub(super) fn show_size(size: ByteSize) -> String {
     format!("{}{unit}", bytes / factor)
 }
 
-/// As [`read_bandwidth`] reads it.
+/// The text that [`read_bandwidth`] reads as this bandwidth.
 pub(super) fn show_bandwidth(bandwidth: Bandwidth) -> String {
     format!("{}/s", show_size(ByteSize::b(bandwidth.get())))
 }
@@ -75,7 +75,7 @@ fn read_decimal(text: &str) -> Option<f64> {
     (plain && text.starts_with(|c: char| c.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }
 
-/// Whether `size` is `number` times `factor`, with nothing cut off at the top or behind the point.
+/// Whether `size` is exactly `number` times `factor`, with nothing cut off at the top or behind the point.
 #[allow(clippy::cast_precision_loss, clippy::float_cmp)] // a fraction is exact only if both sides are the same number
 fn is_exact(number: &str, factor: u64, size: ByteSize) -> bool {
     match number.parse::<u64>() {

@@ -1,4 +1,4 @@
-//! `[volume.NAME]`: what clients see as a disk, where its bytes are, and what it was promised.
+//! `[volume.NAME]`: a disk for clients, with its backend and its promise.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -34,38 +34,38 @@ pub(super) const SLO_KEYS: &[&str] = &["up_to", "read", "write"];
 const BACKENDS: &str = "\"file:/path\" (absolute), \"memory\", \"station:NAME\", \"array:NAME:/path\", \
      \"nbd://host:port/export\" or \"nbd+unix:///export?socket=/path\"";
 
-/// Connections to a server that allows several.
+/// The default number of connections to a server that allows several.
 const CONNECTIONS: NonZeroU32 = NonZeroU32::new(4).expect("above zero");
 
 /// The longest string of the NBD protocol, the description of an export included.
 const MOST_DESCRIPTION: usize = 4096;
 
-/// An offset into a file is signed.
+/// The largest size: an offset into a file is signed.
 const LARGEST: ByteSize = ByteSize::b(i64::MAX.cast_unsigned());
 
-/// Beyond what any server has cores for.
+/// The most connections: more than any server has cores for.
 const MOST_CONNECTIONS: u32 = 64;
 
-/// What clients see as a disk.
+/// A volume, which clients see as a disk.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Volume {
     /// The name of its pool.
     pub(crate) pool: Resolved<String>,
     /// Where its bytes are.
     pub(crate) backend: Resolved<BackendConfig>,
-    /// Its size; a file may go without, and then has the size that it has; another server has its own.
+    /// Its size. A file without one keeps its own size; another server has its own.
     pub(crate) size: Resolved<Option<ByteSize>>,
     /// How many connections are made to another server that allows several.
     pub(crate) connections: Resolved<NonZeroU32>,
-    /// What clients are told about it.
+    /// The description that clients see.
     pub(crate) description: Resolved<Option<String>>,
-    /// What it was promised.
+    /// Its promise.
     pub(crate) slo: Resolved<Option<Slo>>,
-    /// Where each point of the SLO stands.
+    /// The place of each point of the SLO in the file.
     pub(crate) slo_points: Vec<Resolved<()>>,
-    /// What it is to get under Maestro's law.
+    /// Its target under Maestro's law.
     pub(crate) target: Resolved<Option<weir_model::Target>>,
-    /// How much it counts that it does.
+    /// How much that target counts.
     pub(crate) priority: Resolved<Priority>,
     /// The request rate that it never exceeds.
     pub(crate) max_iops: Resolved<Option<Iops>>,
@@ -73,7 +73,7 @@ pub(crate) struct Volume {
     pub(crate) max_bandwidth: Resolved<Option<Bandwidth>>,
     /// How many of its requests may be at the device at a time.
     pub(crate) max_concurrency: Resolved<Option<NonZeroU32>>,
-    /// How its device misbehaves; the first rule that hits a request has it.
+    /// The faults of its device. The first rule that hits a request decides.
     pub(crate) faults: Vec<Resolved<Fault>>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) enum BackendConfig {
     Upstream(Target),
 }
 
-/// The volume; nothing if it has no pool or no backend, which is a problem.
+/// The volume. If it has no pool or no backend, `None` and a noted problem.
 pub(super) fn resolve(section: &Section<'_>) -> Option<Volume> {
     let name = Accepts::text("the name of a pool", |text| (!text.is_empty()).then(|| text.to_owned()));
     let backend = Accepts::text(BACKENDS, BackendConfig::read);
@@ -130,7 +130,7 @@ pub(super) fn resolve(section: &Section<'_>) -> Option<Volume> {
     match (pool, backend) {
         (Some(pool), Some(backend)) => Some(volume(pool, backend)),
         (pool, backend) => {
-            // The other keys are read all the same, for what is wrong with them.
+            // The other keys are read all the same, to find the problems in them.
             let pool = pool.unwrap_or_else(|| Resolved::placeholder(String::new()));
             volume(pool, backend.unwrap_or_else(|| Resolved::placeholder(BackendConfig::Memory)));
             None
@@ -166,7 +166,7 @@ impl fmt::Display for BackendConfig {
     }
 }
 
-/// The path of a file, if it is absolute and can be one.
+/// The path of a file, if it is absolute and valid.
 fn file_path(path: &str) -> Option<PathBuf> {
     (path.starts_with('/') && !path.contains('\0')).then(|| path.into())
 }
@@ -209,7 +209,7 @@ fn resolve_point(element: &Element<'_>) -> Option<Resolved<SloPoint>> {
     Some(section.resolved(point))
 }
 
-/// Says of which point the curve does not increase, and in which key.
+/// Notes at which point, and in which key, the curve does not increase.
 fn refuse_curve(elements: &[Element<'_>], points: &[Resolved<SloPoint>], error: SloError) {
     let (i, key, accepted) = match error {
         SloError::RateNotIncreasing(i) => {

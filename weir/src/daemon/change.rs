@@ -1,5 +1,5 @@
-//! `weir set`, at the server: a change is judged as the file is, and put in force or refused as a whole. It
-//! lasts until the file is read again.
+//! `weir set`, on the server's side. The server judges a change as it judges its file, and puts it in force
+//! or refuses it as a whole. The change lasts until the file is read again.
 
 use weir_api::{Asked, Change};
 use weir_model::Span;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 pub(super) async fn carry_out<D: Daemon>(daemon: &mut D, source: &mut Source, asked: Asked, reloading: bool) {
     let Asked { change, answer } = asked;
     let done = put_in_force(daemon, source, &change, reloading).await;
-    // The client may be gone; what is in force is in the log.
+    // The client may be gone; the log says what is in force.
     let _ = answer.send(done.map_err(|failure| failure.to_string()));
 }
 
@@ -35,7 +35,7 @@ async fn put_in_force<D: Daemon>(
     Ok(said)
 }
 
-/// What was changed, from when on and until when.
+/// The answer: what was changed, from when on, and until when.
 fn said(source: &Source, Change { table, name, set }: &Change, interval: Option<Span>) -> String {
     let keys: Vec<_> = set.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let from = interval.map_or("at once".to_owned(), |span| format!("within {}", units::show_span(span)));

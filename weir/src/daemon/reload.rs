@@ -1,4 +1,4 @@
-//! SIGHUP: the file is read again, and what is new in it is opened beside everything else.
+//! SIGHUP: the process reads its file again, and opens the new parts beside everything else.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub(super) struct Reloading<D: Daemon> {
     begun: D::Begun,
 }
 
-/// Reads the file, and begins to open what is new. A reload that is under way ends here in any case.
+/// Reads the file, and begins to open the new parts. A reload that is under way ends here in any case.
 pub(super) fn begin<D: Daemon>(
     daemon: &D,
     file: &Path,
@@ -30,7 +30,8 @@ pub(super) fn begin<D: Daemon>(
     begin().inspect_err(not_reloaded).ok()
 }
 
-/// When the new parts of a reload are open, or one cannot be; never without a reload.
+/// Waits until the new parts of a reload are open, or one cannot be opened. Without a reload, it waits for
+/// ever.
 pub(super) async fn opened<D: Daemon>(reloading: &mut Option<Reloading<D>>) -> Result<(), Failure> {
     match reloading {
         Some(Reloading { begun, .. }) => D::opened(begun).await,
@@ -38,7 +39,7 @@ pub(super) async fn opened<D: Daemon>(reloading: &mut Option<Reloading<D>>) -> R
     }
 }
 
-/// Puts the file in force. What was set since the file was read last gives way to what the file says.
+/// Puts the file in force. Values that were set since the file was last read give way to the file's.
 pub(super) async fn finish<D: Daemon>(
     daemon: &mut D,
     source: &mut Source,

@@ -1,31 +1,32 @@
-//! How many lines of each kind may be written: a burst, and then one now and then. Pure: time is an argument.
+//! How many lines of each kind may be written: a burst, and after it one line at each interval. Pure: time is
+//! an argument.
 //!
-//! A kind is a place in the code that writes lines, so there are as many as the program has such places: the
-//! table cannot grow. One allowance for all kinds would let a flood of one kind hide the others; one for each
-//! peer would be a table that peers can grow.
+//! A kind is a place in the code that writes lines. The program has a fixed number of them, so the table
+//! cannot grow. One allowance for all kinds would let a flood of one kind hide the others. One allowance for
+//! each peer would need a table that peers can make grow.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use weir_model::{Instant, Span};
 
-/// What each kind of line may have.
+/// The lines that each kind may write.
 #[derive(Debug)]
 pub(crate) struct Allowance<K> {
     burst: u32,
-    /// One line more after each such time.
+    /// The interval after which a kind may write one more line.
     every: Span,
     kinds: HashMap<K, Kind>,
 }
 
-/// How one kind of line stands.
+/// The state of one kind of line.
 #[derive(Debug)]
 struct Kind {
     /// Lines that may still be written.
     left: u32,
-    /// Up to when that is reckoned.
+    /// The instant up to which `left` was computed.
     since: Instant,
-    /// Lines left out that nobody was told of.
+    /// Lines that were left out and not reported yet.
     left_out: Option<LeftOut>,
 }
 
@@ -34,17 +35,17 @@ struct Kind {
 pub(crate) struct LeftOut {
     /// How many.
     pub(crate) lines: u64,
-    /// What the first of them said.
+    /// The text of the first of them.
     pub(crate) like: String,
 }
 
 impl<K: Eq + Hash> Allowance<K> {
-    /// `burst` lines of each kind at once, and one more after each time of `every`.
+    /// An allowance of `burst` lines of each kind at once, and one more after each `every`.
     pub(crate) fn new(burst: u32, every: Span) -> Self {
         Self { burst, every, kinds: HashMap::new() }
     }
 
-    /// Whether a line of this kind may be written now. If not, it is counted; `like` says what it is like.
+    /// Whether a line of this kind may be written now. If not, it is counted, and `like` gives its text.
     pub(crate) fn admit(&mut self, now: Instant, kind: K, like: impl FnOnce() -> String) -> bool {
         let (burst, every) = (self.burst, self.every);
         let kind = self.kinds.entry(kind).or_insert(Kind { left: burst, since: now, left_out: None });
@@ -65,12 +66,12 @@ impl<K: Eq + Hash> Allowance<K> {
         true
     }
 
-    /// Whether there is something to tell.
+    /// Whether there are lines to report.
     pub(crate) fn has_left_out(&self) -> bool {
         self.kinds.values().any(|kind| kind.left_out.is_some())
     }
 
-    /// What was left out since this was asked last.
+    /// The lines that were left out since the last call.
     pub(crate) fn take_left_out(&mut self) -> Vec<LeftOut> {
         self.kinds.values_mut().filter_map(|kind| kind.left_out.take()).collect()
     }

@@ -1,4 +1,4 @@
-//! `weir check FILE`: every value in force and where it comes from, or every mistake.
+//! `weir check FILE`: prints every value in force and its origin, or every mistake.
 
 use std::io::Write;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::config::{Source, check_report, controller_report};
 use crate::failure::Failure;
 
-/// Prints what the configuration of a gateway or a controller in `file` comes to.
+/// Prints the values in force by the file of a gateway or a controller.
 ///
 /// # Errors
 /// If there is a mistake in it, or it cannot be read.

@@ -1,4 +1,4 @@
-//! `weir controller FILE`: shares an array out among gateways until it is told to stop.
+//! `weir controller FILE`: divides an array among gateways until a signal stops it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::task::spawn_local;
 use weir_api::{ApiListener, ArrayProbe, Asked, Change, ControlListener, STATUS_PATH};
 use weir_clock::Clock;
 use weir_cluster::{Server, Tls};
-use weir_controller::Controller;
+use weir_leases::Controller;
 use weir_model::Span;
 
 use crate::compose::{controller_config, socket_address, tls_files, volume_configs};
@@ -21,14 +21,14 @@ use crate::failure::Failure;
 struct Running {
     config: ControllerConfig,
     server: Arc<Server>,
-    /// Where gateways find it, and where it tells about itself.
+    /// The address for gateways, and the address of the status.
     addresses: Vec<String>,
-    /// Changes that somebody asks for at the control socket. One end is held here, so that there may always
-    /// be another.
+    /// The changes that clients ask for at the control socket. The sender is kept for a socket that may be
+    /// added.
     asked: (mpsc::Sender<Asked>, mpsc::Receiver<Asked>),
 }
 
-/// Shares out what the configuration in `file` says until SIGTERM or SIGINT.
+/// Divides the array in the configuration `file` until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// If it cannot start.

@@ -1,8 +1,8 @@
-//! `weir demo`: what weir is for, on this machine's own disk, in half a minute.
+//! `weir demo`: shows the purpose of weir on this machine's own disk, in half a minute.
 //!
-//! Two volumes on files in one pool. A paced "database" reads at random, and is promised four times the mean
-//! latency that it has alone; a greedy "backup" reads as fast as it can. First nobody is in control, then
-//! Façade is. The clients come in through NBD like anybody else, from threads of their own.
+//! Two volumes on files share a pool. A paced "database" reads at random. It is promised four times the mean
+//! latency that it has alone. A greedy "backup" reads as fast as it can. The first part runs without control,
+//! the second with Façade. Both clients use NBD like any other client, from threads of their own.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -29,29 +29,29 @@ const BACKUP_DEPTH: u32 = 128;
 /// The promise, as a multiple of the mean latency of the database alone.
 const SLO_FACTOR: f64 = 4.0;
 const ALONE: Duration = Duration::from_secs(3);
-/// Until rates and depth have settled; not judged.
+/// The time until rates and depth have settled. It is not judged.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// How to show it.
+/// The arguments of the demo.
 #[derive(Args, Debug)]
 pub(crate) struct DemoArguments {
-    /// Where the two files of 256 MiB go while it runs [default: the system's directory for large temporary
-    /// files]
+    /// Directory for the two files of 256 MiB while it runs [default: the system's directory for large
+    /// temporary files]
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Seconds that each of the two parts is judged for
+    /// Seconds for which each of the two parts is judged
     #[arg(long, default_value_t = 10)]
     seconds: u64,
 }
 
-/// What one part of the demo showed.
+/// The result of one part of the demo.
 struct Part {
     windows: WindowCounters,
     database_mean_us: f64,
     backup_iops: f64,
 }
 
-/// Shows it. Ctrl-C ends it early, and leaves nothing behind either.
+/// Runs the demo. Ctrl-C ends it early. It leaves no files behind in either case.
 ///
 /// # Errors
 /// If there is no room for the files, or a client fails.
@@ -63,7 +63,7 @@ pub(crate) async fn until_interrupted(arguments: DemoArguments) -> Result<(), Fa
 }
 
 async fn demo(arguments: DemoArguments) -> Result<(), Failure> {
-    // Not the usual temporary directory, which is often memory: there would be no disk to share.
+    // The usual temporary directory is often memory. Then there would be no disk to share.
     let parent = arguments.dir.unwrap_or_else(|| "/var/tmp".into());
     let dir = tempfile::Builder::new()
         .prefix("weir-demo.")
@@ -97,7 +97,7 @@ async fn demo(arguments: DemoArguments) -> Result<(), Failure> {
 /// The configuration, as a user would write it.
 fn config(dir: &Path, control: &str, slo_us: Option<f64>) -> Result<Config, Failure> {
     let at = dir.display();
-    // Twice the rate: the promise is for what the database does, and a burst is no breach of it.
+    // The promise covers twice the database's rate, so that a burst does not leave the contract.
     let slo = slo_us.map_or(String::new(), |us| {
         format!(
             "slo = [ {{ up_to = \"{}iops\", read = \"{us:.0}us\", write = \"{us:.0}us\" }} ]",
@@ -113,7 +113,7 @@ fn config(dir: &Path, control: &str, slo_us: Option<f64>) -> Result<Config, Fail
     Config::parse(Path::new("the demo's configuration"), &text).map_err(Failure::usage)
 }
 
-/// A file full of data: reading a hole would cost the disk nothing.
+/// Writes a file full of data: reading a hole would cost the disk nothing.
 fn write_volume(path: &Path) -> anyhow::Result<()> {
     let chunk: Vec<u8> = (1..=u8::MAX).cycle().take(1024 * 1024).collect();
     let write = || {
@@ -124,7 +124,7 @@ fn write_volume(path: &Path) -> anyhow::Result<()> {
     write().with_context(|| format!("{}: cannot write {VOLUME_MIB} MiB", path.display()))
 }
 
-/// The mean latency of the database with nobody beside it, in microseconds.
+/// The mean latency of the database without the backup, in microseconds.
 async fn alone(clients: &Clients, probe: &StatusProbe) -> Result<f64, Failure> {
     let database = clients.database(ALONE);
     let (stop, report) = spawn(database);

@@ -14,7 +14,7 @@ use weir_lab::run::{Plan, Progress, Store, run};
 
 use crate::failure::Failure;
 
-/// Which experiments, and what to do.
+/// The experiments, and what to do with them.
 #[derive(Args, Debug)]
 pub(crate) struct LabArguments {
     /// Take the experiments from this folder, instead of those that are part of the program
@@ -57,7 +57,7 @@ struct Seeds(Vec<u64>);
 /// Does what the arguments say.
 ///
 /// # Errors
-/// If there is no such experiment, one is wrong, or a claim does not hold.
+/// If there is no such experiment, an experiment is wrong, or a claim does not hold.
 pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
     let library = match &arguments.experiments {
         Some(folder) => Library::open(folder).map_err(|error| Failure::usage(format!("{error:#}")))?,
@@ -129,7 +129,7 @@ fn run_matching(
     Ok(())
 }
 
-/// On a terminal a bar shows how far it is; elsewhere nothing does.
+/// Runs the plan. On a terminal, a bar shows the progress.
 fn run_with_progress(plan: &Plan<'_>, store: &Store) -> anyhow::Result<()> {
     let style = "{bar:40} {pos}/{len} {elapsed} {wide_msg}";
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(style)?);

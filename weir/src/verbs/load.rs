@@ -1,4 +1,4 @@
-//! `weir load URI`: puts a load on an NBD server, and says what it got.
+//! `weir load URI`: puts a load on an NBD server, and prints rates and latencies.
 
 use std::io::Write;
 use std::num::NonZeroU64;
@@ -11,7 +11,7 @@ use weir_model::{Iops, Span};
 use crate::config::units;
 use crate::failure::Failure;
 
-/// What to load, and how.
+/// The load.
 #[derive(Args, Debug)]
 pub(crate) struct LoadArguments {
     /// The export: nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH
@@ -26,8 +26,8 @@ pub(crate) struct LoadArguments {
     /// Connections
     #[arg(long, default_value_t = 1)]
     connections: u32,
-    /// Requests outstanding on each connection: held there by a closed loop, at most by an open one [default:
-    /// 32 closed, 1024 open]
+    /// Requests outstanding on each connection: always this many in a closed loop, at most this many in an
+    /// open one [default: 32 closed, 1024 open]
     #[arg(long)]
     depth: Option<u32>,
     /// Reads in a hundred requests; the rest are writes
@@ -36,7 +36,7 @@ pub(crate) struct LoadArguments {
     /// Bytes of each request
     #[arg(long, default_value = "4KiB", value_parser = size)]
     size: ByteSize,
-    /// Where requests go
+    /// The blocks that requests go to
     #[arg(long, value_enum, default_value = "random")]
     pattern: PatternArgument,
     /// First byte of the range that is used
@@ -45,7 +45,7 @@ pub(crate) struct LoadArguments {
     /// Bytes of the range that is used [default: to the end of the export]
     #[arg(long, value_parser = size)]
     length: Option<ByteSize>,
-    /// A flush after so many writes of a connection
+    /// Send a flush after this number of writes of a connection
     #[arg(long, value_name = "WRITES")]
     flush_every: Option<NonZeroU64>,
     /// How long to measure
@@ -54,10 +54,10 @@ pub(crate) struct LoadArguments {
     /// How many requests to measure, instead of how long
     #[arg(long, conflicts_with = "duration")]
     requests: Option<u64>,
-    /// How long to go on before anything counts
+    /// How long to load the server before the measurement starts
     #[arg(long, default_value = "0s", value_parser = span)]
     warm_up: Span,
-    /// Equal seeds give equal requests and equal arrivals
+    /// Seed of the random numbers: equal seeds give equal requests and equal arrivals
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Ask for structured replies
@@ -78,13 +78,13 @@ enum ArrivalArgument {
 
 #[derive(Clone, Copy, ValueEnum, Debug)]
 enum PatternArgument {
-    /// To any block, each as likely
+    /// To any block, all with the same probability
     Random,
     /// To one block after the other
     Sequential,
 }
 
-/// Runs the load; Ctrl-C ends it early, with a report of what was measured.
+/// Runs the load. Ctrl-C ends it early, with a report of the measurements so far.
 ///
 /// # Errors
 /// If there is no such server, or it breaks the connection or the protocol.

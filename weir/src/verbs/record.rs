@@ -1,7 +1,7 @@
-//! `weir record FILE --out DIR`: serves, and keeps what every pool's engine was told and decided.
+//! `weir record FILE --out DIR`: serves, and records every event and decision of each pool's engine.
 //!
-//! The recording begins with the engine, so that there is no way to turn it on at a server that runs: what an
-//! engine decides hangs on all that it saw, and its state is not written down.
+//! The recording begins with the engine, so it cannot be turned on while a server runs. An engine's decisions
+//! depend on everything that it has seen, and its state is not written down.
 
 use std::cell::RefCell;
 use std::fs;
@@ -19,18 +19,18 @@ use weir_recording::{Ending, Writing, create};
 use crate::failure::Failure;
 use crate::verbs::serve::serve;
 
-/// What the name of a recording ends with.
+/// The ending of a recording's name.
 pub(crate) const SUFFIX: &str = ".decisions";
 
-/// What to serve, and where the recordings go.
+/// The configuration to serve, and the directory of the recordings.
 #[derive(Args, Debug)]
 pub(crate) struct RecordArguments {
     /// The configuration file
     file: PathBuf,
     /// Directory for the recordings, one file POOL.decisions for each pool; new or empty
     ///
-    /// A pool is recorded from its start on, volumes and pools that a reload adds included. If the disk
-    /// cannot keep up, clients are not held back: the recording ends there, and the exit status is 1.
+    /// Each pool is recorded from its start on, also a pool that a reload adds. If the disk cannot keep up,
+    /// clients are not held back: the recording ends there, and the exit status is 1.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
@@ -51,7 +51,7 @@ pub(crate) async fn record(arguments: RecordArguments) -> Result<(), Failure> {
     recordings.finish()
 }
 
-/// Makes the directory, unless it is there and empty; whether it was made.
+/// Makes the directory, unless it is there and empty. Returns whether it made it.
 fn prepare(out: &Path) -> Result<bool, Failure> {
     let wrong = |found: &str| {
         let accepted = "a directory that is empty, or does not exist and can be made";
@@ -73,15 +73,15 @@ fn prepare(out: &Path) -> Result<bool, Failure> {
 /// The recordings of a server.
 #[derive(Clone, Default)]
 struct Recordings {
-    /// In the order in which they were begun.
+    /// The recordings, in the order in which they began.
     files: Rc<RefCell<Vec<Begun>>>,
 }
 
-/// A pool, and the file of its recording, or why there is none.
+/// A pool, and the file of its recording, or the reason why there is none.
 type Begun = (String, anyhow::Result<Writing>);
 
 impl Recordings {
-    /// What the gateway makes its recorders with.
+    /// The function with which the gateway makes its recorders.
     fn recorders(&self, out: PathBuf) -> Recorders {
         let files = Rc::clone(&self.files);
         Box::new(move |pool| {
@@ -98,7 +98,7 @@ impl Recordings {
         })
     }
 
-    /// Waits until all is on the disk, and says what was recorded.
+    /// Waits until everything is on the disk, and prints what was recorded.
     fn finish(self) -> Result<(), Failure> {
         let mut first_failure = Ok(());
         for (pool, writing) in self.files.take() {

@@ -1,10 +1,10 @@
 //! `weir replay TRACE --pool FILE`: a recorded load on a pool with a simulated array, in simulated or in real
 //! time.
 //!
-//! The two are made to be compared: the same requests, the same engine, the same array, the same figures in
-//! the same table. In simulated time an hour takes seconds, and nothing but the array and the engine takes
-//! any time. In real time the requests go through sockets and threads to a gateway, and to its array, which
-//! answers when the clock says so.
+//! The two replays are made for comparison: the same requests, engine and array, and the same figures in the
+//! same table. In simulated time an hour takes seconds, and only the array and the engine take any time. In
+//! real time the requests go through sockets and threads to a gateway and its array. The array then answers
+//! by the clock.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ mod report;
 
 use report::Report;
 
-/// What to replay, on what.
+/// The recorded load, and the pool for it.
 #[derive(Args, Debug)]
 pub(crate) struct ReplayArguments {
     /// The trace, compressed with gzip or zstd or not: CSV with t_us,op,offset,length; MSR Cambridge CSV; SPC
@@ -39,18 +39,18 @@ pub(crate) struct ReplayArguments {
     /// The volume that is loaded [default: the only one]
     #[arg(long, value_name = "NAME")]
     volume: Option<String>,
-    /// By how much faster than recorded
+    /// How many times faster than recorded
     #[arg(long, default_value = "1x", value_parser = recording::speed)]
     speed: f64,
-    /// In simulated time, or in real time through a gateway of its own, whose volumes are empty and gone
-    /// afterwards
+    /// In simulated time, or in real time through a gateway of its own. That gateway's volumes are empty at
+    /// first, and gone afterwards
     #[arg(long, value_enum, default_value = "sim")]
     against: Against,
-    /// In real time through this server instead, which serves FILE: nbd://HOST:PORT/VOLUME or
+    /// Replay in real time through this server instead, which serves FILE: nbd://HOST:PORT/VOLUME or
     /// nbd+unix:///VOLUME?socket=PATH. The volume is overwritten
     #[arg(long, value_name = "URI", conflicts_with = "volume")]
     server: Option<Target>,
-    /// How the trace is written: csv, msr, spc, blkparse, iolog [default: recognised]
+    /// The format of the trace: csv, msr, spc, blkparse, iolog [default: recognised]
     #[arg(long, value_parser = recording::format)]
     format: Option<Format>,
     /// End the replay after this time [default: with the trace]
@@ -82,7 +82,7 @@ struct Plan {
     size: u64,
 }
 
-/// Replays.
+/// Runs the replay.
 ///
 /// # Errors
 /// If the trace or the configuration is wrong, or the gateway fails.
@@ -108,7 +108,7 @@ fn plan(arguments: &ReplayArguments) -> Result<Plan, Failure> {
     };
     let volume = chosen(&config, volume).map_err(|failure| failure.in_file(file))?;
     if arguments.server.is_none() {
-        // Found before the trace is read, which may take long.
+        // An error here shows before the trace is read, which may take long.
         simulated_pool(&config, &config.volumes[&volume].pool.value)
             .map_err(|failure| failure.in_file(file))?;
     }

@@ -1,4 +1,4 @@
-//! `weir serve FILE`: serves volumes until it is told to stop.
+//! `weir serve FILE`: serves volumes until a signal stops it.
 
 use std::path::Path;
 

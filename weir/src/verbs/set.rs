@@ -1,7 +1,7 @@
-//! `weir set`: another target, priority or limit for what a running server serves.
+//! `weir set`: changes a target, a priority or a limit of a volume or a pool while a server serves it.
 //!
-//! The server judges it as it judges its file, and puts it in force or refuses it as a whole. It lasts until
-//! the server reads its file again.
+//! The server judges the change as it judges its file, and puts it in force or refuses it as a whole. The
+//! change lasts until the server reads its file again.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use weir_api::{CHANGES_PATH, Change};
 use crate::ask;
 use crate::failure::Failure;
 
-/// What to change, and where.
+/// The change, and the server.
 #[derive(Args, Debug)]
 pub(crate) struct SetArguments {
     /// The kind of thing to change
@@ -39,7 +39,7 @@ enum Kind {
 /// Asks the server for the change, and prints what is in force.
 ///
 /// # Errors
-/// If it does not answer, or refuses; then nothing has changed.
+/// If the server does not answer, or refuses; then nothing has changed.
 pub(crate) async fn set(arguments: SetArguments) -> Result<(), Failure> {
     let server = ask::to_change(&arguments.server)?;
     let table = match arguments.kind {

@@ -1,8 +1,8 @@
 //! `weir sim swarm`: random scenarios in simulated time, with every checker on.
 //!
-//! A failure is of use only if it can be had again: each run is one seed, and the line of one that fails is
-//! the command that repeats it. That also holds for a panic, which the engine answers a broken invariant
-//! with.
+//! A failure is useful only if it can be repeated. So each run is one seed, and the line about a failed run
+//! is the command that repeats it. That also holds for a panic, which is the engine's reaction to a broken
+//! invariant.
 
 use std::fmt;
 use std::io::Write;
@@ -17,7 +17,7 @@ use weir_sim::{Fingerprint, Outcome, Violation, swarm};
 
 use crate::failure::Failure;
 
-/// What to simulate.
+/// The arguments of a simulation.
 #[derive(Args, Debug)]
 pub(crate) struct SimArguments {
     #[command(subcommand)]
@@ -37,10 +37,10 @@ enum What {
     },
 }
 
-/// Simulates.
+/// Runs the simulation.
 ///
 /// # Errors
-/// If something did not hold that must, or standard output is gone.
+/// If a checker or an invariant fails, or standard output is gone.
 pub(crate) fn sim(arguments: &SimArguments) -> Result<(), Failure> {
     let What::Swarm { seed, runs } = arguments.what;
     let mut failed = 0_u64;
@@ -73,7 +73,7 @@ fn success_line(seed: u64, outcome: Outcome, fingerprint: Fingerprint) -> String
     )
 }
 
-/// In one line, whatever the panic's message looks like.
+/// The failure in one line, whatever the panic's message looks like.
 fn failure_line(seed: u64, what: impl fmt::Display) -> String {
     let what = what.to_string().replace('\n', " ");
     format!("seed {seed}: FAILED: {what}; to repeat: weir sim swarm --seed {seed}")
@@ -83,7 +83,7 @@ fn violated(violation: &Violation) -> String {
     format!("{} after the start: {}", weir_model::Span::from_nanos(violation.at.as_nanos()), violation.what)
 }
 
-/// A seed as the command line has it.
+/// A seed in the form of the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct SwarmSeed(u64);
 

@@ -1,9 +1,9 @@
-//! `weir whatif FILE --trace VOLUME=TRACE`: would the promises of a proposed configuration hold? In simulated
-//! time, from what its volumes, or others like them, have asked for once.
+//! `weir whatif FILE --trace VOLUME=TRACE`: would the promises of a proposed configuration hold? The answer
+//! comes from simulated time, and from recorded loads of its volumes or of similar ones.
 //!
 //! Each pool with a traced volume is run twice with the very same requests: as proposed, and as it is today.
-//! Volumes without a trace are idle. With several traces all start at once, and the run is over when the
-//! longest is.
+//! Volumes without a trace are idle. Several traces all start at once, and the run is over when the longest
+//! trace is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -25,7 +25,7 @@ mod report;
 
 use report::Row;
 
-/// What is proposed, and what loads it.
+/// The proposal, and the load on it.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Exit code: 0 if the promise of every traced volume holds as proposed, which is if it is kept in at \
@@ -34,14 +34,14 @@ use report::Row;
 pub(crate) struct WhatIfArguments {
     /// The proposed configuration; the pools of the traced volumes are on simulated arrays
     file: PathBuf,
-    /// What a volume is asked for: a trace as `weir replay` takes it, and by how much faster than recorded.
-    /// For several volumes, several times
+    /// The load of a volume: a trace as `weir replay` takes it, and how many times faster than recorded. Give
+    /// this option once for each volume
     #[arg(long = "trace", value_name = "VOLUME=PATH[@SPEEDx]", required = true)]
     traces: Vec<TraceArgument>,
     /// The configuration of today, to compare with
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
-    /// By how much faster than recorded, for traces that do not say
+    /// How many times faster than recorded, for traces without an @SPEED of their own
     #[arg(long, default_value = "1x", value_parser = recording::speed)]
     speed: f64,
     /// End after this time [default: with the longest trace]
@@ -63,7 +63,7 @@ struct TraceArgument {
     speed: Option<f64>,
 }
 
-/// What a volume would get.
+/// The result for a volume.
 struct Judged {
     outcome: Outcome,
     answer: Answer,
@@ -71,13 +71,13 @@ struct Judged {
     array: String,
 }
 
-/// What loads each volume, and how long it takes.
+/// The load of each volume, and the duration of the run.
 struct Loads {
     recordings: BTreeMap<String, Recording>,
     duration: Span,
 }
 
-/// Runs what is proposed, and what is there today.
+/// Runs the proposed configuration and today's.
 ///
 /// # Errors
 /// If a trace or a configuration is wrong, or a promise does not hold.
@@ -148,7 +148,7 @@ impl Loads {
         Ok(Self { recordings, duration })
     }
 
-    /// What each traced volume of the configuration would get.
+    /// The result for each traced volume of the configuration.
     fn run(&self, config: &Config, file: &Path) -> Result<BTreeMap<String, Judged>, Failure> {
         let pool_of = |volume: &String| config.volumes.get(volume).map(|volume| volume.pool.value.as_str());
         let pools: BTreeSet<&str> = self.recordings.keys().filter_map(pool_of).collect();
@@ -199,7 +199,7 @@ impl FromStr for TraceArgument {
         if volume.is_empty() || path.is_empty() {
             return Err(accepted());
         }
-        // A path may have an @ in it: only what is a speed is taken for one.
+        // A path may contain an @. Only a text that is a speed counts as one.
         let (path, speed) = match path.rsplit_once('@').map(|(path, text)| (path, recording::speed(text))) {
             Some((path, Ok(speed))) if !path.is_empty() => (path, Some(speed)),
             _ => (path, None),

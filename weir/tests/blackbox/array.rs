@@ -1,4 +1,4 @@
-//! Volumes on a simulated array: real clients, real bytes, the array's time.
+//! Volumes on a simulated array: real clients, real bytes, and the array's time.
 
 use crate::harness::{Program, RawClient, Scene, block};
 

@@ -7,7 +7,8 @@ use crate::harness::{Outcome, Program, RawClient, Scene, expect_refusal};
 
 const POOL: &str = "[pool.p]\n";
 
-/// A volume on a file that does not exist: one that is started by half would leave it behind.
+/// A volume on a file that does not exist. If the server created the file and then failed, the file would
+/// show it.
 fn volume(scene: &Scene, name: &str, more: &str) -> String {
     let backend = scene.backend(&format!("{name}.img"));
     format!("[volume.{name}]\npool = \"p\"\nbackend = \"{backend}\"\n{more}\n")
@@ -17,7 +18,8 @@ fn good(scene: &Scene) -> String {
     format!("{POOL}{}", volume(scene, "good", "size = \"1MiB\""))
 }
 
-/// Serving `rest` is refused with one line that contains all of `expected`; the directory stays as it is.
+/// Asserts that serving `rest` is refused with one line that contains all of `expected`, and that the
+/// directory stays as it is.
 fn refused_in_one_line(scene: &Scene, rest: &str, expected: &[&str]) {
     let config = scene.configure(rest);
     let before = scene.listing();
@@ -29,8 +31,8 @@ fn refused_in_one_line(scene: &Scene, rest: &str, expected: &[&str]) {
     assert_eq!(scene.listing(), before, "{rest}");
 }
 
-/// As [`refused_in_one_line`], and the line names the file of the configuration, a line of it, the key, what
-/// was found and what is accepted.
+/// As [`refused_in_one_line`]. The line must also name the file of the configuration, a line of it, the key,
+/// what was found and what is accepted.
 fn refused_key(scene: &Scene, rest: &str, key: &str, found: &str, accepted: &str) {
     let place = format!("{}:", scene.text("weir.toml"));
     let (key, found, accepted) =
@@ -209,14 +211,14 @@ fn a_size_smaller_than_the_file_is_refused_and_the_file_is_not_cut() {
     let rest = format!("{}{}", good(&scene), volume(&scene, "v", "size = \"4096B\""));
     refused_in_one_line(&scene, &rest, &["volume.v", "v.img", "5000", "4096", "accepted"]);
     assert_eq!(fs::read(&path).unwrap(), data);
-    // A larger one is no problem, unless something else is: then the file is as it was.
+    // A larger file is no problem. But if another value is wrong, the file must stay as it was.
     let rest = format!("{POOL}{}{}", volume(&scene, "v", "size = \"8192B\""), volume(&scene, "w", ""));
     refused_in_one_line(&scene, &rest, &["volume.w.backend"]);
     assert_eq!(fs::read(&path).unwrap(), data);
 }
 
 #[test]
-fn a_port_in_use_is_refused() {
+fn an_address_in_use_is_refused() {
     let scene = Scene::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

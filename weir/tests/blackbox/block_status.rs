@@ -1,14 +1,14 @@
-//! Questions about allocation, which block a thread each, asked without end.
+//! Questions about allocation, asked without end. Each question blocks a thread.
 
 use std::thread;
 
 use crate::harness::{Flags, RawClient, Scene, bytes, command, python, wait_until};
 
-/// Beyond what a server with four clients and one file needs, and far below one for each question.
+/// More than a server with four clients and one file needs, and far fewer than one for each question.
 const MOST_DESCRIPTORS: usize = 100;
 
-/// 1,024 questions from each of four clients before the answers are read. Every second piece of the volume
-/// has data, the others are holes (1) that read as zeroes (2).
+/// Each of four clients asks 1,024 questions before it reads the answers. Every second piece of the volume
+/// has data; the others are holes (1) that read as zeroes (2).
 const QUESTIONS: &str = r"
 PIECE, PIECES = 65536, 64
 answers = []

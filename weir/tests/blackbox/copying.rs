@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::harness::{Flags, Program, RawClient, Scene, Server, bytes, command};
 
-/// No multiple of any block.
+/// The size is no multiple of any block.
 const SIZE: usize = 24 * 1024 * 1024 + 1234;
 
 /// Random data with runs of zeroes, aligned and not.

@@ -1,11 +1,11 @@
-//! Killed in the middle of writes, a hundred times in all: what was flushed is there. For a file, for another
-//! server behind, and through two gateways before one array; those through Linux's own client and ext4 are in
-//! `vm`.
+//! Servers that are killed in the middle of writes, a hundred times in all: everything that was flushed must
+//! be there. The volume is on a file, on another server, or on an array that two gateways serve. The kills
+//! under Linux's own client and ext4 are in `vm`.
 //!
-//! SIGKILL takes the process and leaves the kernel, so that this finds whatever the gateway acknowledges
-//! while it still holds it. What a power failure would take from the kernel is for the flush to have written;
-//! that it asks for that is checked in `weir-backend`. A server with a volatile cache, which is killed too,
-//! loses what was not flushed.
+//! SIGKILL ends the process and leaves the kernel. So these tests find a gateway that acknowledges data which
+//! only the gateway itself holds. A power failure would also take the kernel's data, which is what a flush
+//! must write out; `weir-backend` checks that the gateway asks the kernel for it. A server with a volatile
+//! cache behind the gateway is killed too, and loses what was not flushed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::vm::rounds;
 
 const BLOCK: u32 = 4096;
 const BLOCKS: u64 = 512;
-/// How the kills are shared out, in hundredths; ext4 has the rest, as its rounds take the longest.
+/// The parts of the kills, in percent. ext4 has the rest, because its rounds take the longest.
 const PERCENT_WITH_CONTROL: u64 = 20;
 const PERCENT_WITHOUT_CONTROL: u64 = 20;
 const PERCENT_UPSTREAM: u64 = 30;
@@ -24,28 +24,28 @@ const PERCENT_GATEWAYS: u64 = 20;
 /// Writes under way at a time, on each connection.
 const DEPTH: usize = 24;
 
-/// What the client knows about each block.
+/// The client's knowledge about each block.
 #[derive(Default)]
 struct Known {
     /// The last stamp that was sent for a block.
     sent: BTreeMap<u64, u64>,
-    /// The last stamp that was acknowledged for good.
+    /// The last stamp of a block that was acknowledged as durable.
     durable: BTreeMap<u64, u64>,
 }
 
-/// A connection that writes, and what is under way on it.
+/// A connection that writes, and its requests under way.
 struct Writer {
     client: RawClient,
     /// The number of the server that it writes to.
     server: usize,
     /// Block, stamp and whether with FUA, by cookie.
     under_way: BTreeMap<u64, (u64, u64, bool)>,
-    /// Acknowledged since the last flush.
+    /// Block and stamp of the writes acknowledged since the last flush.
     acknowledged: Vec<(u64, u64)>,
 }
 
 impl Writer {
-    /// Number `number`, at one of the servers.
+    /// The writer of this number, at one of the servers.
     fn new(servers: &[Server], number: usize) -> Self {
         let server = number % servers.len();
         let client = RawClient::connect(&servers[server], "v");
@@ -72,7 +72,7 @@ impl Writer {
 }
 
 /// Writes on two connections, to one server or to one each, and flushes at each server, until `acks` writes
-/// are acknowledged. There are writes, and every other time a flush too, under way then.
+/// are acknowledged. At the end there are writes under way, and in every other round a flush, too.
 fn write_until_it_is_time(servers: &[Server], round: u64, acks: u64, known: &mut Known) -> [Writer; 2] {
     let mut writers = [Writer::new(servers, 0), Writer::new(servers, 1)];
     let choices = bytes(round, 1 << 16);
@@ -84,7 +84,8 @@ fn write_until_it_is_time(servers: &[Server], round: u64, acks: u64, known: &mut
                 stamp += 1;
                 let choice = usize::try_from(stamp & 0x7fff).expect("15 bits");
                 let random = u64::from(choices[2 * choice]) << 8 | u64::from(choices[2 * choice + 1]);
-                // Each connection has its own blocks, and none twice at a time, which would have no order.
+                // Each connection has its own blocks. It writes none twice at a time, because two such writes
+                // have no order.
                 let number = random % (BLOCKS / 2) * 2 + i;
                 if writer.under_way.values().any(|(busy, ..)| *busy == number) {
                     continue;
@@ -111,8 +112,8 @@ fn write_until_it_is_time(servers: &[Server], round: u64, acks: u64, known: &mut
     writers
 }
 
-/// Flushes at each server, which covers what it has acknowledged before, on any connection. With `is_last`
-/// nobody waits for the flushes, and true is returned.
+/// Flushes at each server. A flush covers the writes that this server has acknowledged before, on any
+/// connection. With `is_last`, it does not wait for the flushes, and returns true.
 fn flush_each(servers: &[Server], writers: &mut [Writer; 2], is_last: bool, known: &mut Known) -> bool {
     for server in 0..servers.len() {
         let here = writers.iter_mut().filter(|writer| writer.server == server);
@@ -147,7 +148,7 @@ fn flushed(writer: &mut Writer, flush: u64, known: &mut Known) {
     }
 }
 
-/// Every block holds what was flushed or what was sent later, whole.
+/// Checks that every block is whole, and holds what was flushed or what was sent later.
 fn check(server: &Server, known: &Known) {
     let mut client = RawClient::connect(server, "v");
     for number in 0..BLOCKS {
@@ -186,7 +187,7 @@ fn survives_being_killed(control: &str, rounds: u64) {
     ends_well(&config, &known);
 }
 
-/// A last look after the last kill.
+/// Starts the server once more after the last kill, and checks the blocks.
 fn ends_well(config: &Path, known: &Known) {
     let server = Server::start(config);
     check(&server, known);
@@ -210,7 +211,7 @@ fn every_flushed_write_survives_that_a_server_and_the_one_behind_it_are_killed()
     let config = scene.configure(&upstream::config(&upstream::address(&scene), ""));
     let mut known = Known::default();
     for round in 1..=rounds(PERCENT_UPSTREAM) {
-        // A new one each time: nbdkit now and then aborts when its client is killed.
+        // Each round starts a new one: nbdkit now and then aborts when its client is killed.
         let behind = nbdkit_with_volatile_cache(&scene);
         let servers = [Server::start(&config)];
         check(&servers[0], &known);
@@ -254,7 +255,7 @@ fn every_flushed_write_survives_that_one_of_two_gateways_is_killed_or_both_and_t
         let [first, second] = gateways;
         let (killed, other) = if dies == 0 { (first, second) } else { (second, first) };
         killed.kill();
-        // The client of the other gateway is answered as if nothing had happened.
+        // The other gateway answers its client as if nothing had happened.
         let alive = &mut writers[1 - dies];
         while alive.client.outstanding() > 0 {
             let reply = alive.client.receive();

@@ -1,36 +1,37 @@
-//! One array behind two gateways and a controller, from outside: who may do how much, whoever is killed or
-//! lies.
+//! One array behind two gateways and a controller, seen from outside: the bounds of each gateway, also if a
+//! process is killed or lies.
 //!
-//! Each test has its controller at a loopback address of its own, where nothing else takes the port of one
-//! that was killed.
+//! Each test has its controller at a loopback address of its own. There no other test takes the port of a
+//! controller that was killed.
 
 use serde_json::Value;
 
 use crate::harness::{Authority, Outcome, Program, Running, Scene, Server, get, status, wait_until};
 
-/// What gateways may have at the array together. Half of an equal share, that of each while it is away, is 4.
+/// The gateways' requests at the array, together. While a gateway is away, it keeps half of an equal share,
+/// which is 4.
 pub(crate) const TOTAL: u64 = 16;
 pub(crate) const STATIC_PART: u64 = 4;
 
-/// More is asked for than the stations do, so that all of the total is shared out.
+/// The volumes ask for more than the stations can do, so that all of the total is shared out.
 const VOLUMES: &str = "[volume.v]\npool = \"p\"\ntarget = { iops = 90000 }\npriority = 4\n\
     [volume.w]\npool = \"p\"\ntarget = { iops = 90000 }\n";
 
-/// An array, and who is trusted.
+/// An array, and the authority that its processes trust.
 pub(crate) struct Array {
-    /// Of the controller.
+    /// The controller's scene.
     scene: Scene,
     pub(crate) authority: Authority,
     host: &'static str,
 }
 
-/// A controller that runs, and its array.
+/// A running controller, and its array.
 pub(crate) struct Controller<'a> {
     array: &'a Array,
     pub(crate) server: Server,
 }
 
-/// A gateway that runs.
+/// A running gateway.
 pub(crate) struct Gateway {
     scene: Scene,
     pub(crate) server: Server,
@@ -41,7 +42,7 @@ impl Array {
         Self { scene: Scene::new(), authority: Authority::new(), host }
     }
 
-    /// Starts a first controller. Its file then has the ports that it got, for others that take up from it.
+    /// Starts a first controller. Its file then has the ports that it got, for a controller that takes over.
     pub(crate) fn controller(&self) -> Controller<'_> {
         let (tls, host, control) =
             (self.authority.issue(&self.scene, self.host), self.host, self.scene.control());
@@ -59,7 +60,7 @@ impl Array {
         controller
     }
 
-    /// Starts a controller with the file of the one before.
+    /// Starts a controller with the file of the previous one.
     fn controller_again(&self) -> Controller<'_> {
         Controller { array: self, server: Server::controller(&self.scene.file("controller.toml")) }
     }
@@ -71,7 +72,7 @@ impl Array {
 }
 
 impl Controller<'_> {
-    /// How all of it stands. Holds what the gateways may have against the total.
+    /// The controller's status. Checks that the gateways' bounds are within the total.
     fn status(&self) -> Value {
         let status = status(&self.server);
         if let Some(held) = status["held"].as_u64() {
@@ -94,7 +95,7 @@ impl Controller<'_> {
         volumes.iter().find(|found| found["name"] == volume).unwrap()["sharing"]["desired"].clone()
     }
 
-    /// Waits until it is so in the last control interval of a volume.
+    /// Waits until `is_so` holds for the last control interval of a volume.
     fn wait_for_an_interval(&self, volume: &str, what: &str, is_so: impl Fn(&Value) -> bool) {
         let url = self.server.metrics.replace("/v1/status", &format!("/v1/volumes/{volume}/intervals"));
         wait_until(what, || {
@@ -115,20 +116,20 @@ impl Gateway {
         Self::showing(&controller.array.authority, name, controller, name)
     }
 
-    /// One with a certificate of this authority for the name `certified`.
+    /// A gateway with a certificate of this authority for the name `certified`.
     fn showing(authority: &Authority, certified: &str, controller: &Controller<'_>, name: &str) -> Self {
         let scene = Scene::new();
         let tls = authority.issue(&scene, certified);
         Self::with(scene, &tls, controller, name)
     }
 
-    /// One with these certificates, which are in its scene.
+    /// A gateway with these certificates, which are in its scene.
     fn with(scene: Scene, tls: &str, controller: &Controller<'_>, name: &str) -> Self {
         let file = scene.configure(&Self::text(tls, controller, name));
         Self { server: Server::start(&file), scene }
     }
 
-    /// One whose decisions are recorded.
+    /// A gateway whose decisions are recorded.
     fn recorded(controller: &Controller<'_>, name: &str) -> Self {
         let scene = Scene::new();
         let tls = controller.array.authority.issue(&scene, name);
@@ -157,13 +158,13 @@ impl Gateway {
         })
     }
 
-    /// Requests to a volume are answered.
+    /// Checks that requests to a volume are answered.
     pub(crate) fn serve(&self, volume: &str) {
         let load = Program::weir().arg("load").arg(self.server.uri(volume));
         load.args("--reads 60 --depth 8 --requests 300").run();
     }
 
-    /// How many requests its volumes may have at the array, in sum.
+    /// The sum of its volumes' bounds: how many requests they may have at the array.
     pub(crate) fn bounds(&self) -> u64 {
         let status = status(&self.server);
         let volumes = status["pools"][0]["volumes"].as_array().unwrap();
@@ -171,14 +172,15 @@ impl Gateway {
         grants.map(|grant| grant["concurrency"].as_u64().unwrap()).sum()
     }
 
-    /// The lines in which it says that it has no controller.
+    /// The lines of its log which say that it has no controller.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let log = self.server.logged_since(0);
         log.lines().filter(|line| line.contains("no controller")).map(str::to_owned).collect()
     }
 }
 
-/// Whoever asks for more than there is gets all of its own part, and of what others leave.
+/// Waits until the gateways hold all of the total. Each asks for more than there is. So each gets its whole
+/// part, and shares what the others leave.
 pub(crate) fn wait_until_shared_out(controller: &Controller<'_>) {
     wait_until("all of the total is shared out", || controller.status()["held"] == TOTAL);
 }

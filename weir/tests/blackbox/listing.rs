@@ -1,4 +1,4 @@
-//! What clients are told before they ask for data: `nbdinfo`.
+//! What clients learn before they ask for data: `nbdinfo`.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! A pool under Maestro's law, from outside: bounds at the device, changes while serving, and what is told
+//! A pool under Maestro's law, from outside: bounds at the device, changes while serving, and the reports
 //! about them.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use weir_recording::Reader;
 
 use crate::harness::{Outcome, Program, Scene, Server, get, status, wait_until};
 
-/// More is asked for than the station does: 4 servers of 500 us do 8000 requests a second.
+/// The volumes ask for more than the station can do: 4 servers of 500 us do 8000 requests a second.
 const POOL: &str = "[pool.p]\ncontrol = \"maestro\"\ntotal_concurrency = 6\ncontrol_interval = \"50ms\"\n\
     [volume.oltp]\npool = \"p\"\nbackend = \"station:s\"\nsize = \"16MiB\"\n\
     target = { latency = \"1ms\" }\npriority = 4\n\
@@ -25,19 +25,19 @@ fn load(server: &Server, volume: &str, requests: u32) -> Program {
     program.args("--reads 60 --connections 2 --depth 8 --requests").arg(requests)
 }
 
-/// `weir set` with these words.
+/// Runs `weir set` with these words.
 fn set(scene: &Scene, words: &str) -> Outcome {
     Program::weir().arg("set").args(words).arg("--server").arg(scene.control()).outcome()
 }
 
-/// `weir set` with these words, which succeeds; returns what it said.
+/// Runs `weir set` with these words, which must succeed. Returns its output.
 fn set_well(scene: &Scene, words: &str) -> String {
     let Outcome { code, out, log } = set(scene, words);
     assert_eq!((code, log.as_str()), (Some(0), ""), "{words}: {out}");
     out
 }
 
-/// How the volume stands, as the server tells it.
+/// The volume's part in the server's status.
 fn sharing(server: &Server, volume: &str) -> Value {
     let status = status(server);
     let volumes = status["pools"][0]["volumes"].as_array().expect("volumes").clone();
@@ -51,15 +51,15 @@ fn intervals(server: &Server, volume: &str) -> Vec<Value> {
     explained["intervals"].as_array().expect("intervals").clone()
 }
 
-/// Waits until it is so in the last control interval of a volume.
+/// Waits until `is_so` holds for the last control interval of a volume.
 fn wait_for_an_interval(server: &Server, volume: &str, what: &str, is_so: impl Fn(&Value) -> bool) {
     wait_until(what, || intervals(server, volume).last().is_some_and(&is_so));
 }
 
-/// What a recording says of a volume.
+/// What a recording shows about a volume.
 #[derive(Default)]
 struct Seen {
-    /// What it may do.
+    /// Its bound.
     grant: Option<u32>,
     limit: Option<u32>,
     at_device: u32,
@@ -67,8 +67,8 @@ struct Seen {
     bounds: Vec<u32>,
 }
 
-/// Reads the recording of a pool, and holds every request that goes to the device against the bounds that its
-/// volume has then. Returns what was seen of each volume.
+/// Reads the recording of a pool. Checks every request that goes to the device against the bounds of its
+/// volume at that time. Returns what the recording shows about each volume.
 fn check_bounds(path: &Path) -> BTreeMap<VolumeId, Seen> {
     let mut reader = Reader::open(path).unwrap();
     let mut volumes: BTreeMap<VolumeId, Seen> = BTreeMap::new();

@@ -1,11 +1,10 @@
 //! Tests of the `weir` binary from outside: configuration files in, real clients on its sockets, exit codes
 //! out.
 //!
-//! One program for all of them, since every integration-test file is linked on its own. Each test has a
-//! directory and a server of its own and no fixed port, so that they run side by side. Nothing is
-//! synchronised by sleeping: a test blocks on what it waits for (a line, a reply, the end of a process), with
-//! a limit beyond which it fails; the few figures that nobody announces are polled, see
-//! `harness::wait_until`.
+//! All tests are one program, because each integration-test file is linked on its own. Each test has a
+//! directory and a server of its own and no fixed port, so that tests run side by side. No test synchronises
+//! by sleeping. It blocks on a line, a reply or the end of a process, and fails after a limit. It polls the
+//! few figures that nobody announces, see `harness::wait_until`.
 
 mod array;
 mod bad_input;

@@ -1,5 +1,5 @@
-//! Little memory for many clients: it is bounded, comes back from those that hold it for nothing, and its
-//! want slows everybody down but stops nobody.
+//! Little memory for many clients. The memory is bounded, and the server takes it back from clients that hold
+//! it idly. If it is short, all clients get slower and none is stopped.
 
 use std::thread;
 
@@ -8,7 +8,7 @@ use crate::push_back::others_are_undisturbed;
 
 const MIB: u32 = 1 << 20;
 
-/// A server with little more memory than its largest request, of which one client may have all.
+/// A server with little more memory than its largest request. One client may have all of it.
 fn serve(scene: &Scene, limits: &str, size: &str) -> Server {
     scene.serve(&format!(
         "[limits]\nbytes_in_flight = \"33MiB\"\nbytes_per_connection = \"33MiB\"\n{limits}
@@ -25,7 +25,7 @@ fn a_write_that_is_announced_and_not_sent_holds_memory_for_the_time_for_replies_
     let data = bytes(1, MIB as usize);
     other.write(0, &data);
     let mut stuck = RawClient::connect(&server, "v");
-    // In one piece, so that the write has its memory when the flush is answered.
+    // Both are sent in one piece, so that the write has its memory when the flush is answered.
     let cookies = stuck.send_together(&[(command::FLUSH, 0, 0), (command::WRITE, 0, 32 * MIB)]);
     assert_eq!(stuck.receive().cookie, cookies[0]);
     assert!(other.read(0, 4096) == data[..4096], "small requests need none of it");
@@ -52,7 +52,7 @@ fn clients_that_pipeline_large_writes_all_finish_with_little_memory() {
                 for turn in 0..16 {
                     let length = (1 + turn % 4) << 18;
                     let data = bytes(number * 100 + turn, usize::try_from(length).unwrap());
-                    // Small ones between, which are read together with others and have to be kept.
+                    // Small requests between. The server reads them together with others and must keep them.
                     client.send_together(&[(command::READ, at, 512), (command::FLUSH, 0, 0)]);
                     assert!(client.try_send(command::WRITE, at, u32::try_from(length).unwrap(), &data));
                     sent.push((at, data));
@@ -76,7 +76,8 @@ fn clients_that_pipeline_large_writes_all_finish_with_little_memory() {
 fn what_was_read_and_waits_does_not_lock_out_the_largest_request() {
     let scene = Scene::new();
     let server = serve(&scene, "", "64MiB");
-    // Refused without asking a device: what is sent with it has been parsed when it is answered.
+    // The server refuses this request without a device. When it answers, it has parsed everything sent with
+    // it.
     let beyond = (command::READ, u64::from(64 * MIB), 1);
     let parsed = |client: &mut RawClient, requests: &[(u16, u64, u32)], data: &[u8]| {
         let cookies = client.send_together_with(&[&[beyond], requests].concat(), data);
@@ -86,8 +87,8 @@ fn what_was_read_and_waits_does_not_lock_out_the_largest_request() {
     parsed(&mut hog, &[(command::WRITE, 0, 32 * MIB)], &[]);
     let mut largest = RawClient::connect(&server, "v");
     parsed(&mut largest, &[(command::READ, 0, 32 * MIB)], &[]);
-    // Each waits behind it, with as much after its first request as is read at a time. Together more than
-    // what the largest request leaves.
+    // Each of these waits behind the largest request. Each sends, after its first request, as much as the
+    // server reads at a time. Together that is more than the largest request leaves free.
     let small = (command::WRITE, u64::from(32 * MIB), 60_000);
     let mut others: Vec<_> = (0..24).map(|_| RawClient::connect(&server, "v")).collect();
     for client in &mut others {
@@ -112,7 +113,7 @@ fn small_requests_count_for_what_they_cost_when_nobody_reads_their_replies() {
     others_are_undisturbed(&server);
     let before = server.resident_kib();
     let mut requests = vec![(command::READ, 0, 1); READS];
-    // More than a socket holds: the replies behind it stay in the server.
+    // More than a socket holds, so that the replies behind it stay in the server.
     requests[0] = (command::READ, 0, 256 * 1024);
     let mut deaf: Vec<_> = (0..64).map(|_| RawClient::connect(&server, "v")).collect();
     for client in &mut deaf {
@@ -123,7 +124,7 @@ fn small_requests_count_for_what_they_cost_when_nobody_reads_their_replies() {
         let grown = server.resident_kib().saturating_sub(before) / 1024;
         assert!(grown < 2 * 33 + 64, "{grown} MiB more than before, where 33 are allowed");
     }
-    // Once they read, they get all of it.
+    // When these clients read, they get everything.
     thread::scope(|scope| {
         for client in &mut deaf {
             scope.spawn(move || {

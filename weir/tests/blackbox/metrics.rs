@@ -1,4 +1,4 @@
-//! What a server tells about itself: `/metrics`, `weir status`, `weir top`.
+//! A server's reports about itself: `/metrics`, `weir status`, `weir top`.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use crate::harness::{Flags, Outcome, Program, RawClient, Scene, Server, bytes, c
 /// Samples by name and labels, such as `weir_pool_queued{pool="p"}`.
 type Samples = BTreeMap<String, f64>;
 
-/// Reads OpenMetrics text, more strictly than scrapers do: every family has its type and help before its
-/// samples, every sample a family, and the text an end.
+/// Reads OpenMetrics text, more strictly than scrapers do. Every family must have its type and help before
+/// its samples, every sample a family, and the text an end.
 fn parse(text: &str) -> Samples {
     let mut samples = Samples::new();
     let mut types = BTreeMap::new();
@@ -44,7 +44,7 @@ fn parse(text: &str) -> Samples {
     samples
 }
 
-/// Buckets rise, and the last has everything.
+/// Checks that buckets rise, and that the last one has everything.
 fn check_histograms(samples: &Samples) {
     let mut buckets: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for (series, value) in samples.iter().filter(|(series, _)| series.contains("_bucket{")) {
@@ -76,7 +76,7 @@ fn serve(scene: &Scene) -> Server {
     )
 }
 
-/// 10 reads, 7 writes, 3 flushes, 4 trims (2 of which fail), 2 zeroes, 1 cache.
+/// Sends 10 reads, 7 writes, 3 flushes, 4 trims (2 of which fail), 2 zeroes, 1 cache.
 fn known_requests(client: &mut RawClient) {
     for _ in 0..10 {
         client.read(0, 4096);

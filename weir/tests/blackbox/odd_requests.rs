@@ -1,5 +1,4 @@
-//! Requests that few clients send, through libnbd with its own checks off, and handshakes out of the
-//! ordinary.
+//! Requests that few clients send, made by libnbd with its own checks off; and unusual handshakes.
 
 use crate::harness::{Flags, RawClient, Scene, Server, bytes, command, python};
 

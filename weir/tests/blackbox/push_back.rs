@@ -16,11 +16,11 @@ fn serve(scene: &Scene, limits: &str) -> Server {
     ))
 }
 
-/// Another client does a fixed amount of work, and verifies it.
+/// Shows that another client can do a fixed amount of work, and verifies it.
 pub(super) fn others_are_undisturbed(server: &Server) {
     for mut client in [RawClient::connect(server, "v"), RawClient::connect_tcp(server, "v")] {
         for turn in 0..50 {
-            // Small enough for what a connection has of its own when others hold everything.
+            // This is small enough for a connection's own memory when other clients hold everything else.
             let data = bytes(turn, 16 * 1024);
             let offset = (32 << 20) + turn * 20_011;
             client.write(offset, &data);
@@ -31,8 +31,7 @@ pub(super) fn others_are_undisturbed(server: &Server) {
     }
 }
 
-/// Memory beyond what it had at first stays within what the limits allow, and what the allocator rounds up
-/// to.
+/// Asserts that the server's memory has grown by no more than the limits allow, and the allocator's rounding.
 fn assert_bounded(server: &Server, before_kib: u64) {
     let grown = server.resident_kib().saturating_sub(before_kib) / 1024;
     assert!(
@@ -50,7 +49,8 @@ fn clients_that_never_read_their_replies_are_held_back() {
     let mut deaf: Vec<_> = (0..8).map(|_| RawClient::connect(&server, "v")).collect();
     for _ in 0..5 {
         for client in &mut deaf {
-            // Each asks for 128 KiB a time until the server takes no more of it, 80 GiB at most.
+            // Each asks for 128 KiB at a time, until the server takes no more requests; 80,000 requests at
+            // most.
             let mut sent = 0;
             while sent < 80_000 && client.send_without_waiting(command::READ, 0, 128 * 1024, &[]) {
                 sent += 1;
@@ -59,8 +59,8 @@ fn clients_that_never_read_their_replies_are_held_back() {
         others_are_undisturbed(&server);
         assert_bounded(&server, before);
     }
-    // Once they read, they get everything that they asked for, but for the request that was not sent to its
-    // end.
+    // When the clients read, they get everything that they asked for, except for the request that was not
+    // sent completely.
     let read_all = |mut client: RawClient| {
         move || {
             while client.outstanding() > 1 {
@@ -87,7 +87,7 @@ fn clients_that_write_without_end_and_read_no_replies_are_held_back() {
             while sent < 100 && client.send_without_waiting(command::WRITE, 0, 1 << 20, &data) {
                 sent += 1;
             }
-            // And small ones, whose replies outweigh them.
+            // And small requests, whose replies are larger than they are.
             while sent < 20_000 && client.send_without_waiting(command::FLUSH, 0, 0, &[]) {
                 sent += 1;
             }
@@ -104,7 +104,8 @@ fn a_client_that_stops_in_the_middle_of_a_request_disturbs_nobody() {
     let server = serve(&scene, "reply_timeout = \"1h\"");
     let mut half_header = RawClient::connect(&server, "v");
     half_header.send_bytes(&0x2560_9513_u32.to_be_bytes());
-    // The header of a write of 32 MiB, and a little of its data: as much of the memory as one may hold.
+    // The header of a write of 32 MiB, and a little of its data. That takes as much memory as one client may
+    // hold.
     let half_writes: Vec<_> = (0..4)
         .map(|_| {
             let mut client = RawClient::connect(&server, "v");
@@ -131,7 +132,7 @@ fn garbage_ends_only_the_connection_that_it_came_on() {
         client.send_bytes(&garbage);
         assert!(client.receive_or_end().is_none(), "a bad magic cannot be answered");
 
-        // The handshake: no valid flags, and then the right flags before it.
+        // The handshake: either no valid flags, or valid flags and then noise.
         garbage[..4].copy_from_slice(&if seed % 2 == 0 { [0xff; 4] } else { [0, 0, 0, 3] });
         let mut socket = connect_silently(&server);
         let _ = socket.write_all(&garbage);
@@ -160,7 +161,7 @@ fn a_flood_of_options_is_cut_off() {
     let scene = Scene::new();
     let server = serve(&scene, "reply_timeout = \"1h\"");
     let before = server.resident_kib();
-    // One that reads the answers, and three that do not.
+    // One client that reads the answers, and three that do not.
     let mut floods: Vec<_> = (0..4).map(|_| connect_silently(&server)).collect();
     let list = [&b"IHAVEOPT"[..], &[0, 0, 0, 3], &[0; 4]].concat();
     for flood in &mut floods {

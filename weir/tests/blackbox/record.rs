@@ -1,5 +1,5 @@
-//! `weir record` and `weir replay --decisions`: what a server decided under load is decided again, and what
-//! was changed in a recording is found.
+//! `weir record` and `weir replay --decisions`: a replay makes a loaded server's decisions again, and finds a
+//! change in a recording.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ const POOL: &str = "[pool.p]\n[volume.v]\npool = \"p\"\nbackend = \"station:s\"\
     slo = [{ up_to = \"100000iops\", read = \"5ms\", write = \"5ms\" }]\n\
     [station.s]\nservers = 4\nservice_time = \"200us\"\n";
 
-/// Everything that a reload can do to an engine: another law, a volume and a pool more.
+/// Everything that a reload can do to an engine: another law, one more volume, and one more pool.
 const OTHER: &str = "[pool.p]\ncontrol = \"none\"\n[volume.v]\npool = \"p\"\nbackend = \"station:s\"\nsize = \"16MiB\"\n\
     [volume.w]\npool = \"p\"\nbackend = \"memory\"\nsize = \"1MiB\"\n\
     [pool.q]\n[volume.x]\npool = \"q\"\nbackend = \"memory\"\nsize = \"1MiB\"\n\
@@ -28,7 +28,7 @@ fn load(server: &Server, volume: &str, requests: u32) {
         .run();
 }
 
-/// A server that was loaded, changed, loaded and stopped; its recordings are in `recorded`.
+/// Runs a server that is loaded, changed, loaded again and stopped. Its recordings are in `recorded`.
 fn recorded(scene: &Scene) {
     let server = Server::record(&scene.configure(POOL), &scene.file("recorded"));
     load(&server, "v", 2_000);
@@ -72,8 +72,8 @@ fn a_recording_that_was_changed_is_told_from_the_first_difference_on() {
     assert!(log.contains("ok: true") && log.contains("decided now") && log.contains("ok: false"), "{log}");
 }
 
-/// Copies a recording, but lets the device fail the first request that is answered after so many entries.
-/// Returns the number of the entry that can no longer be right: the report of it.
+/// Copies a recording, but makes the device fail the first request that is answered after `after` entries.
+/// Returns the number of the entry that can no longer be right: the report of that request.
 fn rewrite(from: &Path, to: &Path, after: usize) -> usize {
     let mut reader = Reader::open(from).unwrap();
     let mut entries = Vec::new();

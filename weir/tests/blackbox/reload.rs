@@ -1,4 +1,5 @@
-//! SIGHUP: what stays is not disturbed, what goes finishes what it accepted, what is wrong changes nothing.
+//! SIGHUP: the parts that stay are not disturbed, the parts that go finish what they accepted, and a mistake
+//! changes nothing.
 
 use std::fs;
 
@@ -64,7 +65,7 @@ fn reloads_under_load_disturb_nobody() {
         assert!(guest.receive_or_end().is_none(), "the volume of an idle client goes at once");
         server.wait_for_log(logged, "no longer served");
         reloads += 1;
-        // The file is free for the next round, and has what was written.
+        // The file is free for the next round, and holds what was written.
         assert_eq!(volume_names(&server), ["steady"]);
         assert_eq!(&fs::read(scene.file("guest.img")).unwrap()[..4096], stamp);
     }
@@ -87,7 +88,7 @@ fn a_new_slo_is_in_force_from_the_next_control_period_on() {
     assert_eq!(client.read(0, 4096), block(0, 1));
 }
 
-/// A volume whose device does not move, with one request there and the others queued before it.
+/// A volume whose device stalls, with one request at the device and the others queued before it.
 fn with_requests_queued(scene: &Scene, writes: u64) -> (Server, RawClient) {
     let stalled = volume(scene, "going", "max_concurrency = 1\nfaults = [{ stall = true }]");
     let server = scene.serve(&config(scene, "", &stalled));
@@ -108,7 +109,7 @@ fn a_volume_that_is_removed_answers_every_request_that_is_queued_once() {
     let (server, mut client) = with_requests_queued(&scene, 300);
     let mut other = RawClient::connect(&server, "steady");
     server.reload(&config(&scene, "", "")).unwrap();
-    // With the volume its fault is gone, so that what was accepted is now done.
+    // The fault goes with the volume, so the accepted requests are done now.
     let replies = client.receive_to_end();
     assert_eq!(replies.len(), 300, "none is lost; the client itself would notice one answered twice");
     assert!(replies.iter().all(|reply| reply.error == 0), "what was accepted is done");
@@ -127,7 +128,7 @@ fn a_volume_that_is_removed_answers_every_request_that_is_queued_once() {
 #[test]
 fn requests_that_come_after_the_removal_are_refused_while_those_before_it_are_done() {
     let scene = Scene::new();
-    // Slow, so that the volume is still on its way out when the late requests come.
+    // The device is slow, so that the volume is still ending when the late requests come.
     let slow =
         volume(&scene, "going", "max_concurrency = 1\nfaults = [{ on = \"write\", delay = \"100ms\" }]");
     let server = scene.serve(&config(&scene, "", &slow));
@@ -140,7 +141,7 @@ fn requests_that_come_after_the_removal_are_refused_while_those_before_it_are_do
     let late_write = client.send(command::WRITE, Flags::NONE, 0, 4096, &block(0, 2));
     for reply in client.receive_to_end() {
         if early.contains(&reply.cookie) {
-            // Those that the server had not read yet at the time of the removal are late too.
+            // Requests that the server had not read yet at the time of the removal are late, too.
             assert!([0, ESHUTDOWN].contains(&reply.error), "{}", reply.error);
         } else {
             assert!([late, late_write].contains(&reply.cookie));
@@ -172,7 +173,7 @@ fn a_request_that_waits_for_memory_is_answered_when_its_volume_is_removed_and_ho
         replies.iter().map(|reply| (reply.cookie, reply.error)).collect::<Vec<_>>(),
         [(cookies[1], ESHUTDOWN)]
     );
-    // More than what a connection has of its own, so that it has to get in line.
+    // This is more than a connection's own memory, so the client has to get in line.
     let mut other = RawClient::connect(&server, "steady");
     assert_eq!(other.read(0, 512 << 10).len(), 512 << 10);
     server.reload(&rest.replace("faults = [{ stall = true }]", "")).unwrap();
@@ -192,7 +193,7 @@ fn a_write_whose_data_is_still_on_its_way_when_its_volume_is_removed_is_not_done
     server.reload(&config(&scene, "", "")).unwrap();
     client.send_bytes(&block(2, 1));
     for reply in client.receive_to_end() {
-        // The second has no answer if the first was done before the rest of its data came.
+        // The second request has no answer if the first was done before the rest of the second's data came.
         assert!(
             (reply.cookie, reply.error) == (whole, 0) || (reply.cookie, reply.error) == (half, ESHUTDOWN)
         );
@@ -303,7 +304,7 @@ fn a_pool_that_is_removed_with_its_volumes_finishes_them_and_can_come_back() {
         server.reload(&config(&scene, "", "")).unwrap();
         assert!(client.receive_or_end().is_none());
         wait_until("the pool is gone", || status(&server)["pools"].as_array().map(Vec::len) == Some(1));
-        // Its file is free only then.
+        // Only then is its file free.
         server.wait_for_log(logged, "no longer served");
         server.reload(&both).unwrap();
         assert_eq!(RawClient::connect(&server, "going").read(0, 4096), block(0, stamp));

@@ -17,7 +17,7 @@ pub(crate) fn pool(scene: &Scene) -> String {
     )
 }
 
-/// So many requests, 2 ms apart, every fourth a write, on a device that is larger than the volume.
+/// A trace of `count` requests, 2 ms apart, every fourth a write, on a device that is larger than the volume.
 pub(crate) fn trace(scene: &Scene, count: u64) -> String {
     let line = |n: u64| {
         let operation = if n % 4 == 3 { "W" } else { "R" };
@@ -77,7 +77,7 @@ fn a_replay_against_a_server_that_runs_tells_its_latencies_and_its_windows() {
     let scene = Scene::new();
     let trace = trace(&scene, 600);
     let server = scene.serve(&pool(&scene));
-    // The configuration names port 0; what asks for the status has to know the real one.
+    // The configuration names port 0, but the replay that asks for the status must know the real port.
     let metrics = server.metrics.trim_start_matches("http://").trim_end_matches("/metrics");
     let listen = format!("[listen]\nnbd = [\"127.0.0.1:0\"]\nmetrics = \"{metrics}\"\n");
     let config = scene.write("known.toml", format!("{listen}{}", pool(&scene)));

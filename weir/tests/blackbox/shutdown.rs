@@ -1,4 +1,5 @@
-//! SIGTERM: nothing more is accepted, what was accepted is finished within its time, the exit code is 0.
+//! SIGTERM: the server accepts nothing more, finishes accepted requests within its time, and ends with exit
+//! code 0.
 
 use std::fs;
 
@@ -10,7 +11,7 @@ use crate::harness::{
 
 const ESHUTDOWN: u32 = 108;
 
-/// A server with the volume `v`, and a client that has sent `writes` writes that are all known to have
+/// A server with the volume `v`, and a client that has sent `writes` writes. All of them are known to have
 /// arrived.
 fn with_writes_under_way(scene: &Scene, writes: u64, more: &str) -> (Server, RawClient) {
     let backend = scene.backend("v.img");
@@ -67,7 +68,7 @@ fn a_device_that_is_stuck_ends_the_wait_and_what_is_queued_is_told_so() {
 #[test]
 fn a_volume_that_a_reload_has_just_removed_is_finished_too() {
     let scene = Scene::new();
-    // Longer than clients of a server that has nothing to finish are given to leave.
+    // This is longer than an idle server gives its clients to leave.
     let late = "faults = [{ on = \"write\", delay = \"1500ms\" }]";
     let (server, mut client) = with_writes_under_way(&scene, 32, late);
     server.reload("[pool.p]\n[volume.w]\npool = \"p\"\nbackend = \"memory\"\nsize = \"1MiB\"\n").unwrap();

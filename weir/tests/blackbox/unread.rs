@@ -1,5 +1,5 @@
-//! Replies that a client has not read yet when what they came from goes: a pool, or the server. They are owed
-//! to it none the less, for the time that it has.
+//! Replies that a client has not read yet when their pool is removed, or the server ends. The server still
+//! owes them to the client, for the time that the client has to read.
 
 use std::fs;
 
@@ -23,8 +23,8 @@ fn config(with_going: bool) -> String {
     format!("{}{going}", pool("p", "steady"))
 }
 
-/// A client of `going` to which 24 reads of 1 MiB are owed, all of which the server has accepted; and their
-/// data, in the order of their cookies.
+/// A client of `going` with 24 reads of 1 MiB that the server has accepted and owes the replies to. The data
+/// are in the order of the cookies.
 struct Unread {
     client: RawClient,
     cookies: Vec<u64>,
@@ -38,8 +38,8 @@ impl Unread {
         for (number, data) in (0..).zip(&data) {
             client.write(number * u64::from(MIB), data);
         }
-        // In one piece with the reads, and refused without asking a device: all is parsed when it is
-        // answered.
+        // The first request is sent in one piece with the reads. The server refuses it without a device, so
+        // when it answers, it has parsed all of them.
         let beyond = (command::READ, u64::from(UNREAD * MIB), 1);
         let reads = (0..UNREAD).map(|number| (command::READ, u64::from(number * MIB), MIB));
         let cookies = client.send_together(&[beyond].into_iter().chain(reads).collect::<Vec<_>>());
@@ -47,7 +47,7 @@ impl Unread {
         Self { client, cookies: cookies[1..].to_vec(), data }
     }
 
-    /// Reads everything up to the end of the connection; `pause` is called before each reply.
+    /// Reads everything up to the end of the connection. Calls `pause` before each reply.
     fn read_all(mut self, mut pause: impl FnMut()) {
         while self.client.outstanding() > 0 {
             pause();
@@ -64,7 +64,7 @@ fn one_pool_is_left(server: &Server) {
     wait_until("the pool is gone", || status(server)["pools"].as_array().map(Vec::len) == Some(1));
 }
 
-/// Another client writes and reads back.
+/// Checks that another client can write and read back.
 fn is_undisturbed(client: &mut RawClient, stamp: u64) {
     let data = bytes(stamp, 100_000);
     client.write(stamp * 1_000, &data);
@@ -115,7 +115,8 @@ fn a_slow_reader_gets_everything_that_it_is_owed_before_the_server_ends() {
     let scene = Scene::new();
     let server = scene.serve(&format!("[limits]\nshutdown_timeout = \"60s\"\n{}", config(true)));
     let unread = Unread::new(&server);
-    // Another server tells the time: in all, longer than clients that are owed nothing are given to leave.
+    // A slow server sets the pace. All reads together take longer than clients without owed replies get to
+    // leave.
     let elsewhere = Scene::new();
     let metronome = elsewhere.serve(
         "[pool.p]\n[volume.v]\npool = \"p\"\nbackend = \"memory\"\nsize = \"1MiB\"

@@ -1,8 +1,8 @@
-//! Volumes on another server: nbdkit, qemu-nbd and weir itself behind weir; killed in the middle, and started
-//! again.
+//! Volumes on another server: nbdkit, qemu-nbd or weir itself behind weir. The server is killed in the
+//! middle, and started again.
 //!
-//! `nbdkit --filter=cache cache=writeback` is a server with a volatile cache: what was not flushed is gone
-//! when it is killed, as with a disk that loses its power.
+//! `nbdkit --filter=cache cache=writeback` is a server with a volatile cache. When it is killed, it loses
+//! what was not flushed, like a disk that loses its power.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,7 +28,7 @@ fn nbdkit(scene: &Scene, args: &str) -> Running {
     running
 }
 
-/// nbdkit on the scene's image, with a cache that does not survive it.
+/// nbdkit on the scene's image, with a cache that is lost when nbdkit is killed.
 pub(crate) fn nbdkit_with_volatile_cache(scene: &Scene) -> Running {
     nbdkit(scene, &format!("--filter=cache file {} cache=writeback", image(scene)))
 }
@@ -44,7 +44,7 @@ fn image(scene: &Scene) -> String {
     scene.text("disk.img")
 }
 
-/// The address of what listens on the scene's socket for upstreams.
+/// The URI of the scene's socket for upstreams.
 pub(crate) fn address(scene: &Scene) -> String {
     format!("nbd+unix:///?socket={}", scene.text("upstream.sock"))
 }
@@ -189,7 +189,7 @@ fn each_client_is_told_once_that_what_it_did_not_flush_may_be_lost() {
     let _upstream = nbdkit_with_volatile_cache(&scene);
     let flush = |client: &mut RawClient| client.ask(command::FLUSH, Flags::NONE, 0, 0, &[]).error;
     assert_eq!(clients[0].read(0, 4096), block(0, 1), "the server has lost it indeed");
-    // A write with FUA speaks for itself alone.
+    // A write with FUA says nothing about other writes.
     assert_eq!(clients[0].ask(command::WRITE, Flags::FUA, 4096, 4096, &block(1, 1)).error, 0);
     let mut newcomer = RawClient::connect(&server, "v");
     assert_eq!(flush(&mut newcomer), EIO, "nobody was told before it, and it may be a client that is back");
@@ -208,7 +208,7 @@ fn no_flushed_write_is_lost_however_often_the_server_behind_is_killed() {
     let mut upstream = nbdkit_with_volatile_cache(&scene);
     let server = serve(&scene);
     let mut client = RawClient::connect(&server, "v");
-    // By block: the last stamp that was sent, and the last that is durable.
+    // For each block: the last stamp that was sent, and the last one that is durable.
     let (mut sent, mut durable) = (BTreeMap::new(), BTreeMap::new());
     for round in 1..=6_u64 {
         let choices = bytes(round, 1 << 10);

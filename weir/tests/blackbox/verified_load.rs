@@ -1,4 +1,4 @@
-//! Load whose every byte is verified by the client that made it: `fio`, `qemu-io`.
+//! Load of clients that verify every byte: `fio`, `qemu-io`.
 
 use crate::harness::{Program, Scene, Server};
 
@@ -9,7 +9,7 @@ fn file_volume(scene: &Scene, control: &str, more: &str) -> Server {
     ))
 }
 
-/// Writes all over each job's own 16 MiB and reads everything back.
+/// Writes all over each job's own 16 MiB, and reads everything back.
 pub(crate) fn fio(scene: &Scene, uri: &str, job: &str) {
     let out = Program::new("fio")
         .args("--name=job --ioengine=nbd --size=16m --offset_increment=16m --thread --group_reporting")
@@ -72,7 +72,7 @@ fn fio_verifies_what_it_wrote_through_the_tightest_of_limits() {
     server.stop();
 }
 
-/// `qemu-io` with one command after the other. It says so itself if a pattern does not match.
+/// Runs `qemu-io` with one command after the other. It reports a pattern that does not match.
 pub(crate) fn qemu_io(uri: &str, commands: &[&str]) {
     let mut program = Program::new("qemu-io").args("-f raw --cache=none");
     for command in commands {
@@ -120,7 +120,7 @@ fn qemu_io_finds_its_patterns_after_fua_discard_and_write_zeroes() {
             ],
         );
     }
-    // By another connection after all of that.
+    // This runs over another connection, after all of that.
     qemu_io(&server.uri("v"), &["read -P 0x22 1M 64k", "read -P 0 5M 256k", "read -P 0x11 0 1M"]);
     server.stop();
 }

@@ -1,4 +1,4 @@
-//! `weir whatif`: what a proposed volume would do to the promises of those that are there.
+//! `weir whatif`: the effect of a proposed volume on the promises of the existing ones.
 
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ fn a_promise_above_what_the_array_can_do_does_not_hold_and_the_exit_code_says_so
     let scene = Scene::new();
     let trace = trace(&scene, 30_000);
     let [today, proposed] = configurations(&scene);
-    // 500 requests a second, and a promise of half of what a request takes.
+    // The load is 500 requests a second. The promise is half of the time that a request takes.
     let text = std::fs::read_to_string(&proposed).unwrap().replace("20ms", "500us");
     std::fs::write(&proposed, text).unwrap();
     let traces = [format!("v={trace}"), format!("w={trace}")];

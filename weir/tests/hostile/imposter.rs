@@ -1,4 +1,4 @@
-//! Gateways that are not what they say: two of one name, and one that invents volumes.
+//! Gateways that lie about themselves: two of one name, and one that invents volumes.
 
 use tokio::runtime::{Builder, Runtime};
 use weir_clock::Clock;
@@ -9,7 +9,7 @@ use weir_model::Span;
 use crate::gateways::{Array, Controller, Gateway, TOTAL, wait_until_shared_out};
 use crate::harness::{Running, Scene, status, wait_until};
 
-/// What the controller counts as held, whatever that is.
+/// The number of requests that the controller counts as held.
 fn held(controller: &Controller<'_>) -> u64 {
     status(&controller.server)["held"].as_u64().unwrap()
 }
@@ -61,7 +61,7 @@ fn a_gateway_that_was_killed_is_accepted_at_once_when_it_comes_back() {
     assert!(b.complaints().is_empty(), "nobody had its place: {:?}", b.complaints());
 }
 
-/// A gateway that says what this test wants, with a certificate that is good.
+/// A gateway with a good certificate that sends what this test wants.
 struct Liar {
     runtime: Runtime,
     spec: ClientSpec,
@@ -86,7 +86,7 @@ impl Liar {
         Self { runtime: Builder::new_current_thread().enable_all().build().unwrap(), spec, _scene: scene }
     }
 
-    /// Connects, and reports of so many volumes that nobody knows. Why it is sent away.
+    /// Connects, and reports about `volumes` unknown volumes. Returns why the controller sends it away.
     fn invents(&self, round: usize, volumes: usize) -> String {
         self.runtime.block_on(async {
             let checked = self.spec.clone().check().unwrap();

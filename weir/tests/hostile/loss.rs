@@ -1,7 +1,8 @@
-//! Storage that loses what it was given: no client takes for durable what is not, whoever found out first.
+//! Storage that loses data: no client may take lost data for durable, whichever client's request found the
+//! loss.
 //!
-//! What a device does wrong is injected, so that these run anywhere. The kernel's own way of losing data,
-//! with a file system above it, is in `vm`; a server with a volatile cache is in `upstream`.
+//! The device's faults are injected, so that these tests run anywhere. The kernel's own way of losing data,
+//! with a file system above it, is in `vm`. A server with a volatile cache is in `upstream`.
 
 use crate::harness::{Flags, RawClient, Scene, Server, block, command, status, wait_until};
 
@@ -18,14 +19,14 @@ impl Volume {
         (volume, server)
     }
 
-    /// Its pool and itself, with these faults.
+    /// The text of its pool and itself, with these faults.
     fn text(&self, faults: &str) -> String {
         let faults = if faults.is_empty() { String::new() } else { format!("faults = [{faults}]\n") };
         let backend = self.0.backend("v.img");
         format!("[pool.p]\n[volume.v]\npool = \"p\"\nbackend = \"{backend}\"\nsize = \"64MiB\"\n{faults}")
     }
 
-    /// Has the storage behave like this from now on.
+    /// Makes the storage behave like this from now on.
     fn misbehave(&self, server: &Server, faults: &str) {
         server.reload(&self.text(faults)).expect("faults can be changed");
     }
@@ -35,13 +36,14 @@ fn flush(client: &mut RawClient) -> u32 {
     client.ask(command::FLUSH, Flags::NONE, 0, 0, &[]).error
 }
 
-/// Ends the connection without a word; returns when the server has seen that, and `left` are there.
+/// Ends the connection without a disconnect. Returns when the server has seen that, and has `left`
+/// connections.
 fn vanish(client: RawClient, server: &Server, left: u64) {
     drop(client);
     wait_until("the server has seen a client go", || status(server)["connections"] == left);
 }
 
-/// A connection comes, flushes and goes.
+/// Connects, flushes and disconnects. Returns the error of the flush.
 fn newcomer(server: &Server, others: u64) -> u32 {
     let mut client = RawClient::connect(server, "v");
     let error = flush(&mut client);

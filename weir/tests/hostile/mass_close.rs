@@ -1,15 +1,15 @@
-//! Many connections that are closed at a time with much that waits: what a close costs is what the connection
+//! Many connections with many waiting requests, closed at once. A close may only cost what its own connection
 //! had.
 
 use super::neighbour::Neighbour;
 use crate::harness::{RawClient, Scene, Server, command, status, wait_until};
 
 const ATTACKERS: usize = 400;
-/// As many as a connection may have.
+/// As many requests as a connection may have.
 const REQUESTS: usize = 1024;
 const VISITS: u64 = 200;
 
-/// What the server computes for clients that come, read a block and go.
+/// The server's processor time for clients that come, read a block and go.
 fn visits(server: &Server) -> u64 {
     let before = server.computed_nanos();
     for visit in 0..VISITS {

@@ -1,15 +1,15 @@
-//! Clients that make the server hold as much as it may, in pieces of all sizes: it holds no more than that.
+//! Clients that make the server hold as much memory as it may, in pieces of all sizes. It must not hold more.
 
 use crate::harness::{RawClient, Scene, Server, bytes, command, status, wait_until};
 
 /// `limits.bytes_in_flight`.
 const LIMIT_MIB: u64 = 64;
 
-/// The volume, which is in memory.
+/// The size of the volume, which is in memory.
 const VOLUME_MIB: u64 = 32;
 
-/// For the program itself: code that it has not run before, stacks, the buffer of a thread for what it reads,
-/// tables, what the allocator keeps, and 69 KiB that each of the 24 connections has of its own.
+/// Memory of the program itself: code that it has not run before, stacks, the read buffer of a thread,
+/// tables, memory that the allocator keeps, and 69 KiB for each of the 24 connections.
 const ALLOWED_MIB: u64 = 16;
 
 const DEAF: usize = 24;

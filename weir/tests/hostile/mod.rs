@@ -1,7 +1,7 @@
-//! Clients, servers and operators that do what nobody should, against the built program, and beside them a
-//! client of another volume that must notice nothing.
+//! Hostile clients, servers and operators against the built program. Beside them works a client of another
+//! volume, which must notice nothing.
 //!
-//! A file for each kind of attack. Each test is named after what it protects, and fails on a weir that does
+//! Each kind of attack has a file. Each test is named after what it protects, and fails on a weir that does
 //! not protect it.
 
 mod flood;

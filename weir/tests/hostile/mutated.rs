@@ -1,8 +1,8 @@
-//! Mutated messages over real sockets: what clients say, with something wrong in it, thousands of times over.
+//! Mutated messages of clients over real sockets, many thousands of them.
 //!
-//! The parsers are tried by themselves in `weir-fuzz`, faster and deeper. Here they stand where they are
-//! used: with buffers, budgets, queues and a device behind them. `WEIR_FUZZ_MESSAGES` says how many messages
-//! are sent, and `WEIR_FUZZ_SEED` which.
+//! `weir-fuzz` tries the parsers on their own, faster and deeper. Here the parsers stand where they are used:
+//! with buffers, budgets, queues and a device behind them. `WEIR_FUZZ_MESSAGES` sets how many messages are
+//! sent, and `WEIR_FUZZ_SEED` which.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -15,14 +15,15 @@ use weir_fuzz::{Effort, Script, mutate, targets, transcripts};
 use super::neighbour::Neighbour;
 use crate::harness::{Scene, Server, connect_silently};
 
-/// What the server may have resident beyond `limits.bytes_in_flight` and what it had before: buffers that are
-/// kept for the next request, and what the allocator of a debug build does not give back.
+/// The memory that the server may have resident in addition to `limits.bytes_in_flight` and to what it had
+/// before. It holds buffers that are kept for the next request, and memory that the allocator of a debug
+/// build keeps.
 const ALLOWANCE_KIB: u64 = 96 << 10;
 
 /// `limits.bytes_in_flight` of the server.
 const IN_FLIGHT_KIB: u64 = 64 << 10;
 
-/// How often memory is looked at, in connections.
+/// The number of connections between two looks at the memory.
 const LOOK_EACH: usize = 64;
 
 #[test]
@@ -63,11 +64,12 @@ fn no_mutated_message_harms_a_neighbour_or_takes_more_memory_than_the_limits() {
     server.stop();
 }
 
-/// Says all of a script over a connection of its own, hangs up, and takes what is answered: so many bytes.
+/// Sends a script over a connection of its own, hangs up, and reads the answer. Returns the number of bytes
+/// read.
 fn say(server: &Server, script: &Script) -> u64 {
     let mut socket = connect_silently(server);
     for piece in &script.pieces {
-        // The server has hung up: it said why, or need not.
+        // The server has hung up. It may have said why, but need not.
         if socket.write_all(piece).is_err() {
             break;
         }

@@ -1,18 +1,17 @@
-//! Mutated replies over real sockets: what other NBD servers say to weir, with something wrong in it,
-//! thousands of times over.
+//! Mutated replies of other NBD servers to weir, over real sockets, many thousands of them.
 //!
-//! The parsers are tried by themselves in `weir-fuzz`, faster and deeper. Here they stand where they are
-//! used: behind volumes whose clients keep asking. Weir pauses for up to 2 s before it makes a broken link
-//! again, so there are many volumes, each with a server of its own. Block status is not asked for: weir
-//! answers it without the server.
+//! `weir-fuzz` tries the parsers on their own, faster and deeper. Here the parsers stand where they are used:
+//! behind volumes whose clients keep asking. weir pauses for up to 2 s before it makes a broken link again.
+//! So there are many volumes, each with a server of its own. No client asks for the block status, because
+//! weir answers that without the server.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `server` | what the servers say, and what is wrong with it |
-//! | `judge` | what that means, by the specification |
-//! | `volume` | what clients ask; whether an answer is what the server said to that very request |
+//! | `server` | makes the servers' replies, and the mutations in them |
+//! | `judge` | says what a reply means, by the specification |
+//! | `volume` | makes the clients' requests; compares each answer with the server's to that very request |
 //!
-//! `WEIR_FUZZ_MESSAGES` says how many messages are sent, and `WEIR_FUZZ_SEED` which.
+//! `WEIR_FUZZ_MESSAGES` sets how many messages are sent, and `WEIR_FUZZ_SEED` which.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,30 +33,31 @@ mod volume;
 
 const VOLUMES: u64 = 64;
 
-/// Requests of a client that are not answered.
+/// The most requests of a client that are not answered.
 const WINDOW: usize = 32;
-/// A request of this length is alone: nobody takes replies while it is sent.
+/// A request of this length is sent alone, because nobody takes replies while it is sent.
 const LONG: u32 = 64 << 10;
 
 /// `limits.bytes_in_flight` of the server.
 const IN_FLIGHT_KIB: u64 = 64 << 10;
-/// What it may have resident beyond that and what it had before: as for mutated messages of clients.
+/// The memory that the server may have resident in addition to that and to what it had before; as in
+/// `mutated`.
 const ALLOWANCE_KIB: u64 = 96 << 10;
 
-/// How often memory is looked at, in connections.
+/// The number of connections between two looks at the memory.
 const LOOK_EACH: u64 = 64;
 
-/// What all servers and clients know in common.
+/// The state that all servers and clients share.
 struct Attack {
     effort: Effort,
-    /// Whether servers say what is wrong.
+    /// Whether servers send mutated replies.
     is_on: AtomicBool,
     /// Messages of mutated scripts.
     messages: AtomicU64,
     scripts: AtomicU64,
     /// Requests that succeeded, and that failed.
     answered: [AtomicU64; 2],
-    /// What weir did wrong, in words.
+    /// weir's mistakes, in words.
     faults: Mutex<Vec<String>>,
 }
 
@@ -147,12 +147,12 @@ struct Client {
     attack: Arc<Attack>,
     volume: Arc<Volume>,
     socket: RawClient,
-    /// What is not answered, by cookie.
+    /// The requests that are not answered, by cookie.
     asked: BTreeMap<u64, Request>,
     /// The number of the next request.
     next: u64,
     random: Pcg64Mcg,
-    /// Requests that failed, but for flushes: one of these fails after each loss.
+    /// Requests that failed, without flushes: a flush fails after each loss.
     failed: u64,
 }
 
@@ -169,7 +169,7 @@ impl Client {
         }
     }
 
-    /// Asks for as long as the attack lasts. What it asks then succeeds.
+    /// Sends requests for as long as the attack lasts. The requests after it must succeed.
     fn run(mut self) {
         while self.attack.is_on() {
             while self.asked.len() < WINDOW {
@@ -201,7 +201,7 @@ impl Client {
         }
     }
 
-    /// Takes answers until no more than so many are left to come.
+    /// Takes answers until at most `left` are still to come.
     fn take_answers(&mut self, left: usize) {
         while self.asked.len() > left {
             let reply = self.socket.receive();

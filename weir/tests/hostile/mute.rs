@@ -1,5 +1,5 @@
-//! A device that never answers: an upstream server that accepts and says nothing. No command of the operator
-//! waits for it.
+//! A device that never answers: an upstream server that accepts connections and sends nothing. No command of
+//! the operator may wait for it.
 
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -9,19 +9,19 @@ use rustix::process::Signal;
 use super::neighbour::Neighbour;
 use crate::harness::{Outcome, Program, RawClient, Running, Scene, Server, status, wait_until};
 
-/// A socket that takes connections into its backlog and never answers, at the address that it returns.
+/// A socket that takes connections into its backlog and never answers; and its URI.
 fn mute(scene: &Scene, name: &str) -> (UnixListener, String) {
     let path = scene.file(name);
     let listener = UnixListener::bind(&path).expect("the directory of a test can have a socket");
     (listener, format!("nbd+unix:///?socket={}", path.display()))
 }
 
-/// Waits until somebody has connected to it; the connection stays open as long as what this returns.
+/// Waits for a connection. It stays open as long as the returned stream.
 fn connected(listener: &UnixListener) -> std::os::unix::net::UnixStream {
     listener.accept().expect("a connection comes").0
 }
 
-/// Pools and volumes: one in memory, and those of `more`.
+/// Pools and volumes: one in memory, and the ones in `more`.
 fn volumes(more: &str) -> String {
     format!(
         "[pool.p]\ncontrol = \"maestro\"\n[volume.v]\npool = \"p\"\nbackend = \"memory\"\nsize = \"1MiB\"\n{more}"
@@ -32,7 +32,7 @@ fn upstream(name: &str, address: &str) -> String {
     format!("[volume.{name}]\npool = \"p\"\nbackend = \"{address}\"\n")
 }
 
-/// Writes the configuration of a running server with these volumes, and has it read.
+/// Writes the configuration of a running server with these volumes, and makes the server read it.
 fn hang_up(scene: &Scene, server: &Server, volumes: &str) {
     let path: PathBuf = scene.file("weir.toml");
     let before = std::fs::read_to_string(&path).unwrap();
@@ -71,7 +71,8 @@ fn while_a_reload_opens_a_mute_server_every_command_is_answered_and_it_can_be_su
         "nothing has changed yet"
     );
     neighbour.works_for(100);
-    // Again with the file that is open already, and without the mute server: it need not be opened twice.
+    // A second reload, with the file that is open already and without the mute server. The file need not be
+    // opened twice.
     hang_up(&scene, &server, &volumes(&new));
     wait_until("the newer reload is in force", || {
         status(&server)["pools"][0]["volumes"].as_array().unwrap().len() == 2
@@ -91,7 +92,7 @@ fn a_command_while_a_reload_that_failed_is_undone_does_not_make_it_succeed() {
     slow.signal(Signal::STOP);
     let missing = format!("[volume.a]\npool = \"p\"\nbackend = \"{}\"\n", scene.backend("missing.img"));
     hang_up(&scene, &server, &volumes(&format!("{missing}{}", upstream("u", &slow.uri("v")))));
-    // Volume `a` fails at once; what is told of it waits for `u`, for a while.
+    // Volume `a` fails at once. The report of that waits a while for `u`.
     for priority in ["priority=3", "priority=4"] {
         let Outcome { code, out, log } = set(&scene, priority);
         assert_eq!(code, Some(0), "{out}{log}");

@@ -1,4 +1,4 @@
-//! A well-behaved client that works while somebody else misbehaves.
+//! A well-behaved client that works while another peer misbehaves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,11 +6,11 @@ use std::thread::{self, JoinHandle};
 
 use crate::harness::{RawClient, Server, block, wait_until};
 
-/// Blocks of 4 KiB that it goes through.
+/// The number of its blocks of 4 KiB.
 const BLOCKS: u64 = 64;
 
-/// A client of one volume that writes a block, reads it back, compares, and begins again. It flushes once
-/// each time it has been through all its blocks.
+/// A client of one volume that writes a block, reads it back, compares, and goes on with the next block. It
+/// flushes after its last block, and then starts again.
 pub(crate) struct Neighbour {
     rounds: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -18,7 +18,7 @@ pub(crate) struct Neighbour {
 }
 
 impl Neighbour {
-    /// Connects to `export`, which has at least 256 KiB that nobody else writes to, and begins.
+    /// Connects to `export`, and begins. No other client may write to the export's first 256 KiB.
     pub(crate) fn start(server: &Server, export: &str) -> Self {
         let mut client = RawClient::connect(server, export);
         let (rounds, stop) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
@@ -40,11 +40,11 @@ impl Neighbour {
         Self { rounds, stop, thread: Some(thread::spawn(work)) }
     }
 
-    /// Waits until it has been through `rounds` more rounds. A caller whose attack goes on until this returns
-    /// has shown that the attack does not stop the neighbour.
+    /// Waits for `rounds` more rounds. If the caller's attack goes on meanwhile, this shows that the attack
+    /// does not stop the neighbour.
     ///
     /// # Panics
-    /// If it does not get through, or got a wrong answer.
+    /// If the neighbour is stopped, or got a wrong answer.
     pub(crate) fn works_for(&self, rounds: u64) {
         let enough = self.rounds.load(Ordering::Acquire) + rounds;
         wait_until("the neighbour has worked on", || {
@@ -54,7 +54,7 @@ impl Neighbour {
         });
     }
 
-    /// Ends it, and shows that each of its requests was answered, and rightly.
+    /// Ends the client, and shows that each of its requests got the right answer.
     pub(crate) fn finish(mut self) {
         self.stop.store(true, Ordering::Release);
         let thread = self.thread.take().expect("it is finished once");

@@ -1,4 +1,4 @@
-//! An operator's slips: what is wrong is a line, what runs goes on, and nothing is half done.
+//! An operator's mistakes: each gives a line, a running server goes on, and nothing is half done.
 
 use std::fs::{Permissions, remove_file, set_permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -59,7 +59,7 @@ fn a_file_that_cannot_be_a_configuration_stops_no_server_at_a_reload() {
     server.stop();
 }
 
-/// A gateway with these tables, and a controller that nobody is at.
+/// The file of a gateway with these tables, and with a controller that does not run.
 fn controlled(tls: &str, pools: &[&str]) -> String {
     let pool = |name: &&str| {
         format!(

@@ -1,4 +1,4 @@
-//! Peers of the metrics address and of the control socket that never finish, in numbers.
+//! Many peers of the metrics address and of the control socket that never finish.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -32,7 +32,7 @@ fn scrapers_that_never_finish_keep_no_descriptors_and_nobody_out() {
     let begun: Vec<_> = (0..CONNECTIONS)
         .map(|_| {
             let mut stream = UnixStream::connect(scene.file("control.sock")).unwrap();
-            // One that gave way to another is closed already.
+            // A connection that gave way to another is closed already.
             let _ = stream.write_all(head);
             stream
         })
@@ -65,7 +65,7 @@ fn headers_and_bodies_without_end_take_no_memory() {
             (0..32).map(|_| UnixStream::connect(scene.file("control.sock")).unwrap()).collect();
         for peer in &mut peers {
             let _ = peer.write_all(head);
-            // 16 MiB from each, unless it is cut off, as it must be.
+            // Each sends 16 MiB, unless the server cuts it off, which it must.
             let sent = (0..4096).take_while(|_| peer.write_all(more).is_ok()).count();
             assert!(sent < 4096, "a request without end is cut off");
         }
@@ -105,7 +105,7 @@ fn with_few_descriptors_fewer_clients_are_accepted_and_volumes_work() {
     let connect = || RawClient::try_connect(&server, "v").ok();
     let clients: Vec<_> = std::iter::from_fn(connect).take(256).collect();
     assert!(clients.len() < 200, "{} clients leave too few descriptors for others", clients.len());
-    // What needs a descriptor of its own still has one.
+    // There are still descriptors for work that needs one.
     assert!(get(&server.metrics).contains("weir_connections"));
     neighbour.works_for(100);
     neighbour.finish();

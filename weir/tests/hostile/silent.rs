@@ -1,4 +1,4 @@
-//! Peers that connect and say nothing, or that connect and stay, in numbers.
+//! Many peers that connect and send nothing, or that connect and stay.
 
 use std::net::TcpStream;
 
@@ -12,7 +12,7 @@ fn serve(scene: &Scene, limits: &str) -> Server {
     scene.serve(&format!("[limits]\n{limits}\n[pool.p]\n{}{}", volume("v"), volume("w")))
 }
 
-/// Connects to `export` over TCP until that is refused; returns the clients that were let in.
+/// Connects to `export` over TCP until the server refuses. Returns the clients that it let in.
 fn connect_as_often_as_possible(server: &Server, export: &str) -> Vec<RawClient> {
     let connect = || RawClient::try_connect_tcp(server, export).ok();
     let clients: Vec<_> = std::iter::from_fn(connect).take(1000).collect();
@@ -25,7 +25,7 @@ fn silent_connections_keep_nobody_out_neither_over_tcp_nor_over_a_unix_socket() 
     let scene = Scene::new();
     let server = serve(&scene, "connections = 20\nhandshakes = 16\nhandshake_timeout = \"1h\"");
     let neighbour = Neighbour::start(&server, "v");
-    // Held to the end: those that give way to others are closed, and as many as have a place stay.
+    // All sockets are held to the end. The server closes the ones that give way to others, and the rest stay.
     let tcp: Vec<_> = (0..200).map(|_| TcpStream::connect(&server.tcp).unwrap()).collect();
     let mut unix: Vec<_> = (0..200).map(|_| connect_silently(&server)).collect();
     neighbour.works_for(100);
@@ -69,7 +69,7 @@ fn clients_of_one_address_leave_places_for_those_of_others() {
     assert_eq!(greedy.len(), 16);
     greedy.extend(connect_as_often_as_possible(&server, "w"));
     assert_eq!(greedy.len(), 16 + 4, "beyond its share, an address has only what the other volume keeps");
-    // The user of this process is another address than 127.0.0.1.
+    // Over the Unix socket, this process's user counts as another address than 127.0.0.1.
     RawClient::connect(&server, "v").disconnect();
     RawClient::connect(&server, "w").disconnect();
     neighbour.works_for(100);

@@ -1,4 +1,4 @@
-//! A file that somebody cuts off while it is served.
+//! A file that another process cuts off while it is served.
 
 use std::fs::OpenOptions;
 
@@ -9,8 +9,8 @@ use super::neighbour::Neighbour;
 const EIO: u32 = 5;
 const BLOCKS: u64 = 256;
 
-/// A server with the volume `v` of 1 MiB in the file `v.img`, on that backend, and the volume `w` in memory
-/// beside it.
+/// A server with the volume `v` of 1 MiB in the file `v.img`, on that backend; and beside it the volume `w`
+/// in memory.
 fn serve(scene: &Scene, backend: &str) -> Server {
     let array = "[array.a]\ndisks = 1\nraid = \"single\"\nsize = \"1MiB\"\n\
                  station = { servers = 8, service_time = \"10us\", exponential = false }\n";

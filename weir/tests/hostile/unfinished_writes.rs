@@ -1,5 +1,5 @@
-//! Clients that begin what they do not finish: large writes whose data does not come, and connections that
-//! are left.
+//! Clients that begin requests and do not finish them: large writes whose data do not come, and abandoned
+//! connections.
 
 use super::neighbour::Neighbour;
 use crate::harness::{RawClient, Scene, Server, bytes, command, status, wait_until};
@@ -12,19 +12,19 @@ fn volume(name: &str, more: &str) -> String {
     format!("[volume.{name}]\npool = \"p\"\nbackend = \"memory\"\nsize = \"64MiB\"\n{more}\n")
 }
 
-/// A server with memory for a few of the largest requests, and with more time than a test has.
+/// A server with memory for a few of the largest requests, and with longer time limits than a test takes.
 fn serve(scene: &Scene, bytes_in_flight: &str, rest: &str) -> Server {
     scene.serve(&format!(
         "[limits]\nbytes_in_flight = \"{bytes_in_flight}\"\nbytes_per_connection = \"32MiB\"\n{rest}"
     ))
 }
 
-/// Connections that each announce a write of 32 MiB and send a byte of it. All of it has been read by the
-/// server.
+/// Connections that each announce a write of 32 MiB and send a byte of it. The server has read all of that.
 fn announce_writes(server: &Server, export: &str) -> Vec<RawClient> {
     let announce = |_| {
         let mut client = RawClient::connect(server, export);
-        // Refused without asking a device: what is sent with it has been parsed when it is answered.
+        // The server refuses this request without a device. When it answers, it has parsed everything sent
+        // with it.
         let beyond = (command::READ, u64::from(64 * MIB), 1);
         let cookies = client.send_together_with(&[beyond, (command::WRITE, 0, 32 * MIB)], &[1]);
         assert_eq!(client.receive().cookie, cookies[0]);
@@ -68,7 +68,8 @@ fn volumes_without_a_promise_wait_for_one_another_and_not_for_each_connection() 
         client.write(0, &data);
         assert!(client.read(0, 16 * MIB) == data);
     }
-    // More than what is its own: it gets in when one of those before it is through, whose turn it was.
+    // This is more than the volume's own memory. The request gets in when an earlier one, whose turn it was,
+    // is through.
     let data = bytes(9, 32 << 20);
     assert!(client.try_send(command::WRITE, 0, 32 * MIB, &data[..1]));
     attackers.truncate(ATTACKERS / 2);
@@ -82,7 +83,7 @@ fn volumes_without_a_promise_wait_for_one_another_and_not_for_each_connection() 
 fn a_client_that_sends_slowly_may_take_longer_than_the_time_for_replies() {
     let scene = Scene::new();
     let server = serve(&scene, "64MiB", &format!("reply_timeout = \"2s\"\n[pool.p]\n{}", volume("v", "")));
-    // Another server tells the time: in all, longer than the time-out.
+    // A slow server sets the pace. All of it together takes longer than the time-out.
     let elsewhere = Scene::new();
     let metronome = elsewhere.serve(
         "[pool.p]\n[volume.v]\npool = \"p\"\nbackend = \"memory\"\nsize = \"1MiB\"
@@ -131,8 +132,8 @@ fn what_a_client_holds_is_free_when_it_goes_though_nobody_reads_from_it() {
     let before = queued();
     let request = |at: u32| (command::READ, u64::from(at * MIB), 8 * MIB);
     let requests = [request(0), request(8), request(16), request(24)];
-    // Over TCP, a stream that ends behind requests that were not read may end with a goodbye; so nothing is
-    // left unread.
+    // Over TCP, a stream that ends behind unread requests may end with a disconnect. So nothing is left
+    // unread.
     for (connect, sent) in [(RawClient::connect as fn(&Server, &str) -> _, 4), (RawClient::connect_tcp, 3)] {
         let mut held = connect(&server, "slow");
         held.send_together(&requests[..sent]);

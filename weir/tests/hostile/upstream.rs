@@ -1,5 +1,4 @@
-//! A server behind weir that breaks the protocol, or does not answer: what it does is between it and its own
-//! volume.
+//! A server behind weir that breaks the protocol, or does not answer. Only its own volume may suffer.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,22 +13,22 @@ use super::neighbour::Neighbour;
 
 const SIMPLE: u32 = 0x6744_6698;
 const CHUNK: u32 = 0x668e_33ef;
-/// Flags of an export, NBD protocol, "Transmission flags": there are flags, and flush. No write zeroes.
+/// The flags of an export (NBD protocol, "Transmission flags"): there are flags, and flush. No write zeroes.
 const FLAGS: u16 = 1 | 1 << 2;
 
-/// A server that is told by a test what to do with each of its connections.
+/// A server that treats each of its connections as the test says.
 struct Upstream {
     address: String,
 }
 
-/// One connection to it, in the transmission phase, with structured replies.
+/// One connection to that server, in the transmission phase, with structured replies.
 struct Wire {
     socket: TcpStream,
-    /// How many came before it.
+    /// The number of connections before it.
     number: usize,
 }
 
-/// A request that was received, but for the data of a write.
+/// A received request, without the data of a write.
 struct Request {
     command: u16,
     cookie: u64,
@@ -46,21 +45,21 @@ impl Upstream {
         thread::spawn(move || {
             for (number, socket) in listener.incoming().enumerate() {
                 let serve = Arc::clone(&serve);
-                // Weir may end a connection whenever it likes; what it must not do the tests look at.
+                // weir may end a connection at any time. The tests themselves look for what it must not do.
                 thread::spawn(move || Wire::shake_hands(socket?, number, size).and_then(|wire| serve(wire)));
             }
         });
         Self { address }
     }
 
-    /// A volume of this name on it.
+    /// The text of a volume of this name on it.
     fn volume(&self, name: &str) -> String {
         format!("[volume.{name}]\npool = \"p\"\nbackend = \"nbd://{}/\"\n", self.address)
     }
 }
 
 impl Wire {
-    /// Fixed newstyle, with structured replies and `GO`.
+    /// Shakes hands: fixed newstyle, with structured replies and `GO`.
     fn shake_hands(socket: TcpStream, number: usize, size: u64) -> io::Result<Self> {
         let mut wire = Self { socket, number };
         wire.say(&[b"NBDMAGICIHAVEOPT\0\x03"])?;
@@ -107,7 +106,7 @@ impl Wire {
         self.socket.write_all(&parts.concat())
     }
 
-    /// Does as it should, with `bytes` as the export's.
+    /// Serves requests correctly, with `bytes` as the export's content.
     fn serve(mut self, bytes: &Mutex<Vec<u8>>) -> io::Result<()> {
         loop {
             let request = self.request()?;
@@ -133,7 +132,7 @@ impl Wire {
         }
     }
 
-    /// Says no more, and hears nothing, until weir has ended the connection.
+    /// Sends nothing and reads nothing until weir has ended the connection.
     fn fall_silent(self) {
         thread::park();
         drop(self);
@@ -152,13 +151,13 @@ impl Request {
     }
 }
 
-/// What a server may do, instead of an answer, to the first request of its first connection.
+/// A misdeed of a server: what it does instead of an answer to the first request of its first connection.
 struct Misdeed {
     command: u16,
-    /// Before it has read the data.
+    /// Whether it does so before it has read the data.
     too_early: bool,
     says: fn(&Request) -> Vec<u8>,
-    /// What weir makes of it in its log.
+    /// The text in weir's log.
     logged: &'static str,
 }
 
@@ -205,7 +204,7 @@ const MIB: usize = 1 << 20;
 const LONG: usize = 16 * MIB;
 
 impl Misdeed {
-    /// A server that does it on its first connection, and serves on those after it.
+    /// A server that does the misdeed on its first connection, and serves on the later ones.
     fn upstream(&'static self) -> Upstream {
         let content = Arc::new(Mutex::new(vec![0; LONG]));
         Upstream::start(LONG as u64, move |mut wire| {
@@ -222,7 +221,7 @@ impl Misdeed {
         })
     }
 
-    /// Has a client of the volume ask what the misdeed is done to; it must not notice.
+    /// Makes a client of the volume send the request that meets the misdeed. The client must not notice it.
     fn provoke(&self, server: &Server, volume: &str) {
         let mut client = RawClient::connect(server, volume);
         if self.command == command::READ {
@@ -297,7 +296,7 @@ impl Gate {
 /// The longest range of zeroes that a client can ask for, in whole blocks.
 const MOST_ZEROES: u32 = u32::MAX - 4095;
 
-/// A server of 8 GiB without write zeroes that reads nothing until the gate is open, and counts the writes
+/// A server of 8 GiB without write zeroes. It reads nothing until the gate is open, and counts the writes
 /// from then on.
 fn reluctant(gate: &Arc<Gate>, writes: &Arc<Mutex<u64>>) -> Upstream {
     let (gate, writes) = (Arc::clone(gate), Arc::clone(writes));
@@ -318,7 +317,7 @@ fn reluctant(gate: &Arc<Gate>, writes: &Arc<Mutex<u64>>) -> Upstream {
     })
 }
 
-/// The volume `v` on a server, without a bound on what is at it at a time, and `w` in memory.
+/// A server with the volume `v` on `upstream`, without a bound on its requests there, and with `w` in memory.
 fn serve_beside_memory(scene: &Scene, upstream: &Upstream) -> Server {
     let memory = "[volume.w]\npool = \"p\"\nbackend = \"memory\"\nsize = \"1MiB\"\n";
     scene.serve(&format!("[pool.p]\ncontrol = \"none\"\n{memory}{}", upstream.volume("v")))

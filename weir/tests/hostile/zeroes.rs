@@ -1,8 +1,8 @@
-//! Clients of a capped volume that ask for much with few bytes: long ranges of zeroes, trims, ranges to be
-//! cached, flushes.
+//! Clients of a capped volume that ask for much with few bytes: long ranges of zeroes, trims, ranges to
+//! cache, flushes.
 //!
-//! The caps are so low that what passes them in the time of any test is what passes at once. What the device
-//! did is read from the counters, so that nothing here hangs on how fast the machine is.
+//! The caps are so low that they let nothing more through during a test than at its start. The tests read the
+//! device's work from the counters, so they do not depend on the speed of the machine.
 
 use super::neighbour::Neighbour;
 use crate::harness::{Flags, RawClient, Scene, Server, command, get, status, wait_until};
@@ -13,11 +13,11 @@ const GIB: u32 = 1 << 30;
 /// The largest piece of a long request.
 const PIECE: u64 = 32 << 20;
 
-/// Rounds of the neighbour that show that it works on.
+/// This many rounds of the neighbour show that it works on.
 const ROUNDS: u64 = 300;
 
-/// A server of a volume `attacked` with this cap, and of a volume `good` beside it in the same pool, which is
-/// promised a latency.
+/// A server with a volume `attacked` that has this cap, and beside it in the same pool a volume `good` with a
+/// promised latency.
 fn serve(scene: &Scene, cap: &str) -> Server {
     let (attacked, good) = (scene.backend("attacked.img"), scene.backend("good.img"));
     scene.serve(&format!(
@@ -28,7 +28,7 @@ fn serve(scene: &Scene, cap: &str) -> Server {
     ))
 }
 
-/// How many requests of a kind to the attacked volume the device has finished, and of how many bytes.
+/// How many requests of a kind to the attacked volume the device has finished, and the number of their bytes.
 fn done(server: &Server, op: &str) -> (u64, u64) {
     let text = get(&server.metrics);
     let of = |family: &str| {
@@ -41,7 +41,8 @@ fn done(server: &Server, op: &str) -> (u64, u64) {
     (of("requests") as u64, of("request_bytes") as u64)
 }
 
-/// A flood of requests beside a neighbour: what came of it when the neighbour had worked on.
+/// Sends a flood of requests beside a neighbour. Returns the device's work at the time when the neighbour has
+/// worked on.
 fn flood(cap: &str, requests: &[(u16, u64, u32)], op: &str) -> (u64, u64) {
     let scene = Scene::new();
     let server = serve(&scene, cap);
@@ -95,7 +96,7 @@ fn what_a_client_that_leaves_has_asked_for_is_not_gone_on_with() {
     client.send(command::WRITE_ZEROES, Flags::NONE, 0, 3 * GIB, &[]);
     wait_until("a piece of it was written", || done(&server, "write_zeroes").0 > 0);
     drop(client);
-    // And one that says goodbye, and waits for nothing either.
+    // Another client disconnects, and does not wait either.
     let mut client = RawClient::connect(&server, "attacked");
     client.send(command::WRITE_ZEROES, Flags::NONE, 0, 3 * GIB, &[]);
     assert!(client.try_send(command::DISCONNECT, 0, 0, &[]));

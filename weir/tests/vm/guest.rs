@@ -1,4 +1,4 @@
-//! What runs in the guest, on a kernel and on file systems of its own.
+//! The tests that run in the guest, on a kernel and on file systems of its own.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,10 +20,10 @@ mod page;
 const EIO: u32 = 5;
 const CONNECTIONS: u32 = 4;
 
-/// Of the kills under writes, those under a file system; the others are in `crash`.
+/// The part of the kills under a file system, in percent of all. The other kills are in `crash`.
 const PERCENT_OF_ROUNDS: u64 = 10;
 
-/// A volume `v`, and beside it in its pool another one.
+/// A volume `v`, and another volume in its pool.
 fn configuration(scene: &Scene, backend: &str) -> PathBuf {
     scene.configure(&format!(
         "[pool.p]\n[volume.v]\npool = \"p\"\nbackend = \"{backend}\"\n\
@@ -39,7 +39,7 @@ fn image(scene: &Scene) -> String {
     scene.backend("v.img")
 }
 
-/// fio in a directory, that verifies what it has written; bounded in time by the guest alone.
+/// fio in a directory. It verifies what it has written. Only the guest's own limit bounds its time.
 fn fio(directory: &Path, more: &str) -> Child {
     Command::new("fio")
         .args("--name=job --size=2m --rw=randwrite --bs=4k --ioengine=psync --fsync=8".split(' '))
@@ -117,8 +117,8 @@ fn a_disk_that_loses_writes_is_told_to_every_client_and_stops_ext4() {
     in_guest("a_disk_that_loses_writes_is_told_to_every_client_and_stops_ext4", || {
         let scene = Scene::new();
         let small = scene.file("small");
-        // An image on a file system that is too small for it, as a loop device. Allocated is what ext4 needs
-        // of it.
+        // The image is on a file system that is too small for it, and is used as a loop device. Only the part
+        // that ext4 needs is allocated.
         let device = shell(&format!(
             "mkdir {0}; mount -t tmpfs -o size=96m small {0}; truncate -s 512M {0}/image; losetup -f --show {0}/image",
             small.display()
@@ -141,7 +141,7 @@ fn a_disk_that_loses_writes_is_told_to_every_client_and_stops_ext4() {
         let mut others = [(); 2].map(|()| RawClient::connect(&server, "v"));
         attempt(&format!("dd if=/dev/zero of={}/rest bs=64k", small.display())); // until it is full
 
-        // Unaligned writes go through the page cache, which takes them; the disk does not.
+        // Unaligned writes go through the page cache, which takes them; the disk has no room for them.
         for (number, client) in (0..).zip(&mut others) {
             for piece in 0..64 {
                 client.write((400 << 20) + (number * 64 + piece) * 65536 + 512, &[1; 512]);
@@ -186,8 +186,8 @@ fn a_write_for_which_the_disk_under_an_image_has_no_room_fails_and_works_when_th
             assert_eq!(client.read(0, 4096), block(0, 1));
             client.flush();
             server.stop();
-            // The kernel lets go of the files of an io_uring some time after its process has ended. Until
-            // then a plain umount finds the file system busy.
+            // The kernel releases the files of an io_uring some time after its process has ended. Until then
+            // a plain umount finds the file system busy.
             shell(&format!("umount --lazy {}", small.display()));
         },
     );
@@ -219,15 +219,15 @@ fn clients_and_promises_do_not_notice_that_the_time_of_day_jumps() {
     });
 }
 
-/// Blocks of the file that is written in place.
+/// The number of blocks of the file that is written in place.
 const BLOCKS: u64 = 32;
 
-/// What one writer knows: by block, the last stamp that it wrote and the last that was synchronised.
+/// A writer's knowledge: for each block, the last stamp that it wrote and the last one that was synchronised.
 #[derive(Default)]
 struct Known {
     sent: BTreeMap<u64, u64>,
     durable: BTreeMap<u64, u64>,
-    /// Files that were made and synchronised, their directory included.
+    /// Files that were made and synchronised, together with their directory.
     made: Vec<u64>,
 }
 
@@ -291,7 +291,7 @@ fn write_until_it_fails(directory: &Path, round: u64, known: &mut Known, synchro
     let _ = (1..).try_for_each(&mut write);
 }
 
-/// All that was synchronised is there, whole.
+/// Checks that everything that was synchronised is there, whole.
 fn check(directory: &Path, known: &Known) {
     for stamp in &known.made {
         let data =

@@ -5,10 +5,10 @@ use std::process::{Command, Output};
 
 use crate::harness::{Scene, Server, wait_until};
 
-/// Connects the kernel to a server, and again to another one: `nbd-client` of Debian 12 cannot do the second.
+/// Connects the kernel to a server, and later to another one, which `nbd-client` of Debian 12 cannot do.
 const NETLINK: &str = include_str!("netlink.py");
 
-/// A device `/dev/nbdN` that the kernel's client serves. Each test has its own.
+/// A device `/dev/nbdN` of the kernel's client. Each test has its own.
 pub(super) struct Disk {
     pub(super) path: String,
     number: u32,
@@ -19,7 +19,7 @@ pub(super) struct Mounted {
     pub(super) directory: PathBuf,
 }
 
-/// What a shell makes of `script`, in the guest.
+/// Runs `script` in a shell, in the guest.
 ///
 /// # Panics
 /// Outside of the guest.
@@ -44,32 +44,32 @@ fn kernel_log() -> String {
 }
 
 impl Disk {
-    /// Connects the kernel to export `v` by so many connections, with `nbd-client`.
+    /// Connects the kernel to export `v` by this number of connections, with `nbd-client`.
     pub(super) fn connect(server: &Server, number: u32, connections: u32) -> Self {
         let path = Self::prepare(number);
         shell(&format!("nbd-client -unix {} {path} -name v -connections {connections} >&2", server.socket));
         Self { path, number }
     }
 
-    /// The same, but the kernel keeps what is not answered for two minutes if all connections break.
+    /// The same, but if all connections break, the kernel keeps unanswered requests for two minutes.
     pub(super) fn connect_patiently(server: &Server, number: u32, connections: u32) -> Self {
         let disk = Self { path: Self::prepare(number), number };
         disk.netlink("connect", server, connections);
         disk
     }
 
-    /// Gives the kernel new connections for those that broke.
+    /// Gives the kernel new connections for the broken ones.
     pub(super) fn reconnect(&self, server: &Server, connections: u32) {
         self.netlink("reconnect", server, connections);
     }
 
-    /// Disconnects it: what is under way fails. Without this the kernel waits 30 s for the answers of a
-    /// server that is gone.
+    /// Disconnects the device: requests under way fail. Without this the kernel waits 30 s for the answers of
+    /// a server that is gone.
     pub(super) fn cut(&self) {
         shell(&format!("nbd-client -d {} >&2", self.path));
     }
 
-    /// Waits until the kernel has let go of it, after it was cut and what used it has ended.
+    /// Waits until the kernel has released the device, after it was cut and its users have ended.
     pub(super) fn forget(self) {
         wait_until("the kernel has let go of the device", || {
             let size = std::fs::read_to_string(format!("/sys/block/nbd{}/size", self.number));
@@ -78,7 +78,7 @@ impl Disk {
         });
     }
 
-    /// Disconnects it. What used it has ended.
+    /// Disconnects the device. Its users must have ended.
     pub(super) fn disconnect(self) {
         self.cut();
         self.forget();
@@ -108,7 +108,7 @@ impl Disk {
 }
 
 impl Mounted {
-    /// Unmounts it, also if its device is gone.
+    /// Unmounts it, even if its device is gone.
     pub(super) fn unmount(self) {
         shell(&format!("umount {}", self.directory.display()));
     }

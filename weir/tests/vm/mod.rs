@@ -1,9 +1,10 @@
-//! Linux's own NBD client and its file systems on weir, in a virtual machine with a stock kernel: no test may
-//! load modules into the kernel of a developer's machine, make its file systems fail, or wait for an unmount
+//! Linux's own NBD client and its file systems on weir, in a virtual machine with a stock kernel. On a
+//! developer's own machine, no test may load kernel modules, make file systems fail, or wait for an unmount
 //! that hangs.
 //!
-//! The guest runs this same program. The first of the tests in `guest` that runs on a machine boots a guest
-//! for all of them, as a boot costs more than most of them do, and each then tells how it went there.
+//! The guest runs this same program. The first of the tests in `guest` that runs on a machine boots one guest
+//! for all of them, because a boot takes longer than most tests. Each test then reports how it went in the
+//! guest.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -16,25 +17,26 @@ mod rounds;
 
 pub(crate) use rounds::rounds;
 
-/// Seconds for all of it. An idle machine takes a tenth; the guest's processor is emulated.
+/// The time limit for all of it, in seconds. An idle machine needs a tenth; the guest's processor is
+/// emulated.
 const LIMIT: &str = "2400";
-/// The exit status of `run-in-vm` where no guest is to be had.
+/// The exit status of `run-in-vm` if there can be no guest.
 const UNAVAILABLE: i32 = 69;
 /// Tells the program that it is in the guest.
 const IN_GUEST: &str = "WEIR_IN_GUEST";
 
-/// What became of the guest.
+/// The result of the guest.
 enum Guest {
-    /// There is none, and why.
+    /// There is none, for this reason.
     Unavailable(String),
-    /// What the tests said in it.
+    /// The output of the tests in it.
     Ran(String),
 }
 
-/// Makes the check of the test `name` if this is the guest; else tells how it went there.
+/// In the guest, runs the check of the test `name`. Outside, reports how that test went in the guest.
 ///
 /// # Panics
-/// If it failed.
+/// If the test failed.
 fn in_guest(name: &str, check: impl FnOnce()) {
     static GUEST: OnceLock<Guest> = OnceLock::new();
     if std::env::var_os(IN_GUEST).is_some() {

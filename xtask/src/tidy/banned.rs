@@ -1,4 +1,4 @@
-//! What must not be in a file at all, or only in one place.
+//! Words and calls that must not be in a file at all, or only in one place.
 
 use super::finding::Finding;
 use super::source::{RustFile, has_word};
@@ -15,10 +15,11 @@ const CLOCK_READS: &[&str] = &["Instant::now", "SystemTime::now"];
 
 const SLEEPS: &[&str] = &["thread::sleep", "time::sleep"];
 
-/// Folders of one machine; put together here, so that this file does not break its own rule.
+/// Folders of one machine. Each is put together from two parts, so that this file does not break its own
+/// rule.
 const MACHINE_FOLDERS: &[&str] = &[concat!("/", "home/"), concat!("/", "work/"), concat!("/", "root/")];
 
-/// No note and no unfinished code.
+/// Checks that there is no note and no unfinished code.
 pub(super) fn leftovers(file: &RustFile<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in (1..).zip(file.comments.lines()) {
@@ -39,7 +40,7 @@ pub(super) fn leftovers(file: &RustFile<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Only `io/clock` reads a clock; benchmarks measure.
+/// Checks that only `io/clock` reads a clock. Benchmarks may, because they measure.
 pub(super) fn clocks(file: &RustFile<'_>) -> Vec<Finding> {
     let measures = file.path.starts_with("bench/") || file.path.contains("/benches/");
     if measures || file.path.starts_with("io/clock/") {
@@ -48,7 +49,7 @@ pub(super) fn clocks(file: &RustFile<'_>) -> Vec<Finding> {
     words_in_code(file, 1, CLOCK_READS, "weir_clock::Clock, or now as an argument")
 }
 
-/// Only `io/backend` has unsafe code: it hands memory to the kernel.
+/// Checks that only `io/backend` has unsafe code, because it hands memory to the kernel.
 pub(super) fn unsafety(file: &RustFile<'_>) -> Vec<Finding> {
     if file.path.starts_with("io/backend/") {
         return Vec::new();
@@ -56,13 +57,13 @@ pub(super) fn unsafety(file: &RustFile<'_>) -> Vec<Finding> {
     words_in_code(file, 1, &["unsafe"], "safe code, or a place in io/backend")
 }
 
-/// A test that sleeps is slow on a fast machine and wrong on a slow one.
+/// Checks that no test sleeps: such a test is slow on a fast machine, and wrong on a slow one.
 pub(super) fn sleeps_in_tests(file: &RustFile<'_>) -> Vec<Finding> {
     let Some(first) = file.first_test_line() else { return Vec::new() };
     words_in_code(file, first, SLEEPS, "virtual time, or waiting for the event itself")
 }
 
-/// No file names a folder of somebody's machine.
+/// Checks that no file names a folder of somebody's machine.
 pub(super) fn machine_paths(file: &File) -> Vec<Finding> {
     let lines = (1..).zip(file.text.lines());
     lines
@@ -74,7 +75,7 @@ pub(super) fn machine_paths(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether `folder` stands in the line as the start of a path, not in the middle of one.
+/// Whether `folder` stands in the line as the start of a path, and not only in the middle of one.
 fn is_absolute_in(line: &str, folder: &str) -> bool {
     let is_middle = |c: char| c.is_alphanumeric() || "._-}*".contains(c);
     line.match_indices(folder).any(|(start, _)| !line[..start].chars().next_back().is_some_and(is_middle))

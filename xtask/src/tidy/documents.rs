@@ -1,10 +1,10 @@
-//! What the documents promise is there: crates, symbols, link targets; and each manifest takes the lints of
-//! all.
+//! Checks that the documents are right about crates, symbols, tests and link targets, and that each manifest
+//! takes the workspace's lints.
 
 use super::finding::Finding;
 use super::tree::{File, Tree};
 
-/// Every crate is in the table of ARCHITECTURE.md, with its folder.
+/// Checks that every crate is in the table of ARCHITECTURE.md, with its folder.
 pub(super) fn crates_are_listed(tree: &Tree) -> Vec<Finding> {
     const PAGE: &str = "ARCHITECTURE.md";
     let page = tree.text(PAGE).unwrap_or_default();
@@ -22,7 +22,7 @@ pub(super) fn crates_are_listed(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// The symbols of the papers are in the glossary, as a table with at least one row.
+/// Checks that the glossary has a table of the papers' symbols, with at least one row.
 pub(super) fn symbols_are_listed(tree: &Tree) -> Option<Finding> {
     const PAGE: &str = "docs/glossary.md";
     let page = tree.text(PAGE).unwrap_or_default();
@@ -35,8 +35,8 @@ pub(super) fn symbols_are_listed(tree: &Tree) -> Option<Finding> {
     })
 }
 
-/// On the pages that promise so, each row of a table with a column of tests names one that is there, or says
-/// that it is open.
+/// Checks the tables with a column of tests, on the pages that promise one: each row names tests that exist,
+/// or says that it is open.
 pub(super) fn rows_have_tests(tree: &Tree) -> Vec<Finding> {
     const PAGES: [&str; 2] = ["docs/limits.md", "docs/operating.md"];
     const COLUMN: &str = "test that holds it";
@@ -74,7 +74,7 @@ pub(super) fn rows_have_tests(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The manifest takes the lints of the workspace.
+/// Checks that the manifest takes the lints of the workspace.
 pub(super) fn lints_are_inherited(tree: &Tree, manifest: &str) -> Option<Finding> {
     let text = tree.text(manifest).unwrap_or_default();
     let mut lints = text.lines().skip_while(|line| line.trim() != "[lints]").skip(1);
@@ -83,8 +83,8 @@ pub(super) fn lints_are_inherited(tree: &Tree, manifest: &str) -> Option<Finding
     (!inherited).then(|| Finding::new(manifest, 1, "lints of its own", "[lints] workspace = true"))
 }
 
-/// Every link of a Markdown file to a file of the repository leads somewhere. Headings (`#…`) are not
-/// checked.
+/// Checks that every link of a Markdown file to a file of the repository leads to an existing file. Headings
+/// (`#…`) are not checked.
 pub(super) fn links(file: &File, has: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     if !file.path.ends_with(".md") {
         return Vec::new();
@@ -107,7 +107,7 @@ pub(super) fn links(file: &File, has: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     findings
 }
 
-/// What the links of a line lead to, if it is in the repository: `[text](target)`.
+/// The targets of a line's links, `[text](target)`, that are in the repository.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     // Every other piece is inline code.
     let prose = line.split('`').step_by(2);
@@ -117,7 +117,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
     local.filter(|target| !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:"))
 }
 
-/// The path from the root of what `target` means in `folder`; nothing if it leads out of the repository.
+/// The path from the root for `target` in `folder`; `None` if it leads out of the repository.
 fn resolve(folder: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in target.split('/') {

@@ -1,4 +1,4 @@
-//! What a rule says about a place of the tree.
+//! The findings of the rules: places of the tree that break one.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! A line of the log that a peer can cause names the peer: by that field `weir/src/log.rs` knows which lines
-//! to limit.
+//! Checks that a line of the log that a peer can cause names the peer. By that field, `weir/src/log.rs` knows
+//! which lines to limit.
 
 use super::finding::Finding;
 use super::source::{RustFile, has_word};
@@ -10,13 +10,13 @@ const SEE_PEERS: [&str; 4] = ["io/gateway/", "io/api/", "io/cluster/", "io/backe
 /// The fields that name a peer; `weir/src/log.rs` has the same.
 const PEERS: [&str; 4] = ["peer", "gateway", "upstream", "listener"];
 
-/// What a comment before a line says that no peer can cause.
+/// The start of the comment before a line that no peer can cause.
 const NO_PEER: &str = "No peer: ";
 
 const MACROS: [&str; 5] = ["error!(", "warn!(", "info!(", "debug!(", "trace!("];
 
-/// Each place that writes lines has a field that names a peer, or a comment before it that says why no peer
-/// can cause it.
+/// Checks that each place that writes a line has a field that names a peer, or a comment before it that says
+/// why no peer can cause the line.
 pub(super) fn peers_are_named(file: &RustFile<'_>) -> Vec<Finding> {
     if !SEE_PEERS.iter().any(|folder| file.path.starts_with(folder)) {
         return Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn peers_are_named(file: &RustFile<'_>) -> Vec<Finding> {
         if !is_line || line >= last {
             continue;
         }
-        // What stands behind `=` is a value: a field is named before it.
+        // A field's name stands before `=`, and its value behind it.
         let fields = call_of(call).split(',').map(|argument| argument.split('=').next().unwrap_or(argument));
         let named = fields.into_iter().any(|field| PEERS.iter().any(|peer| has_word(field, peer)));
         if !named && !is_excused(&comments, line) {

@@ -1,4 +1,4 @@
-//! Names that say nothing: a room called "util" collects what nobody has found a place for.
+//! Finds names that say nothing: a module called "util" collects code that nobody has found a place for.
 
 use super::finding::Finding;
 use super::source::RustFile;
@@ -9,20 +9,20 @@ const NAMELESS: &[&str] =
 
 const INSTEAD: &str = "the name of what it is for";
 
-/// No crate has such a name.
+/// Checks that the crate does not have such a name.
 pub(super) fn crate_name(name: &str, manifest: &str) -> Option<Finding> {
     let nameless = name.split('-').any(|part| NAMELESS.contains(&part));
     nameless.then(|| Finding::new(manifest, 1, format!("the crate name {name}"), INSTEAD))
 }
 
-/// No folder and no Rust file has such a name.
+/// Checks that neither the file nor its folders have such a name.
 pub(super) fn path(file: &File) -> Option<Finding> {
     let stem = file.path.strip_suffix(".rs").unwrap_or(&file.path);
     let nameless = stem.split('/').find(|part| NAMELESS.contains(part))?;
     Some(Finding::new(&file.path, 1, format!("the name {nameless}"), INSTEAD))
 }
 
-/// No module within a file has such a name.
+/// Checks that no module within a file has such a name.
 pub(super) fn inline_modules(file: &RustFile<'_>) -> Vec<Finding> {
     let name = |line: &str| {
         let (_, after) = line

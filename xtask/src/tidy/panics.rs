@@ -1,12 +1,12 @@
-//! Where outside data could end the program: every place outside tests, in the crates that read such data, at
-//! which Rust may panic. They are counted by file and kind in `xtask/panics.txt`, so that no new one goes
-//! unseen.
+//! Counts the places where outside data could end the program: every place outside tests at which Rust may
+//! panic, in the crates that read such data. `xtask/panics.txt` has the counts by file and kind, so that no
+//! new place goes unseen.
 //!
-//! Clippy's `indexing_slicing` and `expect_used` know such places exactly, but one attribute with a reason
-//! for each of several hundred would bury the code in which most of them cannot happen. `pure/nbd`, where
-//! every byte is a peer's, has these lints on. For the rest a count is enough to make somebody look: it must
-//! not rise, and where it falls the list is to fall with it. `unwrap()` says nothing about why it cannot fail
-//! and is forbidden; an `expect` must say it.
+//! Clippy's `indexing_slicing` and `expect_used` know such places exactly. But several hundred places would
+//! need an attribute with a reason each, and these would bury the code, in most of which no panic can happen.
+//! `pure/nbd`, where every byte comes from a peer, has these lints on. For the other crates, a count is
+//! enough. It must not rise, so a new place gets a second look. If it falls, the list must follow. `unwrap()`
+//! is forbidden, because it does not say why it cannot fail. An `expect` must say it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,20 +17,20 @@ use super::finding::Finding;
 use super::source::{RustFile, has_word};
 use super::tree::Tree;
 
-/// The list.
+/// The file with the counts.
 pub(super) const LIST: &str = "xtask/panics.txt";
 
-/// What writes the list anew.
+/// How to write the list anew.
 const WRITE: &str = "`cargo xtask tidy --list-panics` writes the list anew";
 
-/// What reads, or is told, what a peer, a device, a file or an operator says.
+/// The folders and files whose code gets data from a peer, a device, a file or an operator.
 const WATCHED: &[&str] = &[
     "pure/model/src/",
     "pure/nbd/src/",
     "pure/sched/src/",
     "pure/control/src/",
     "pure/engine/src/",
-    "pure/controller/src/",
+    "pure/leases/src/",
     "io/clock/src/",
     "io/backend/src/",
     "io/gateway/src/",
@@ -43,7 +43,7 @@ const WATCHED: &[&str] = &[
     "weir/src/",
 ];
 
-/// Fewer words than this say nothing.
+/// The fewest words of an `expect`: fewer say nothing.
 const FEWEST_WORDS: usize = 2;
 
 /// A way to panic.
@@ -55,16 +55,17 @@ enum Kind {
     Expect,
     /// `panic!` and `unreachable!`.
     Panic,
-    /// `assert!` and its kin; those of debug builds do not count.
+    /// `assert!` and its variants. Those of debug builds do not count.
     Assert,
     /// `unwrap`.
     Unwrap,
 }
 
-/// How often each kind stands in each file.
+/// How many places of each kind each file has.
 type Counts = BTreeMap<(String, Kind), usize>;
 
-/// No more places than the list has, none fewer, no `unwrap` at all, and a reason in each `expect`.
+/// Checks that the places are exactly those of the list, that there is no `unwrap`, and that each `expect`
+/// has a reason.
 pub(super) fn listed(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut places = BTreeMap::new();
@@ -145,7 +146,7 @@ fn parse(text: &str) -> anyhow::Result<Counts> {
     Ok(counts)
 }
 
-/// The files that are watched, without those that only tests compile.
+/// The watched files, without those that only tests compile.
 fn watched(tree: &Tree) -> Vec<RustFile<'_>> {
     let is_watched = |file: &RustFile<'_>| WATCHED.iter().any(|start| file.path.starts_with(start));
     let files: Vec<_> = tree.files.iter().filter_map(RustFile::of).filter(is_watched).collect();
@@ -158,7 +159,7 @@ fn watched(tree: &Tree) -> Vec<RustFile<'_>> {
     files.into_iter().filter(|file| !is_test(file.path)).collect()
 }
 
-/// The modules with a file of their own that `file` has for tests only, as their paths without `.rs`.
+/// The modules that `file` declares for tests only and that have a file of their own, as paths without `.rs`.
 fn test_modules(file: &RustFile<'_>) -> Vec<String> {
     let stem = file.path.trim_end_matches(".rs");
     let folder = ["/lib", "/main", "/mod"].iter().find_map(|root| stem.strip_suffix(root)).unwrap_or(stem);
@@ -170,8 +171,7 @@ fn test_modules(file: &RustFile<'_>) -> Vec<String> {
         .collect()
 }
 
-/// The lines of code that not only tests compile: without each item behind `#[cfg(test)]`, up to the brace
-/// that closes it.
+/// The lines of code outside tests: without each item behind `#[cfg(test)]`, up to its closing brace.
 fn code_outside_tests<'f>(file: &'f RustFile<'_>) -> Vec<(usize, &'f str)> {
     let mut outside = Vec::new();
     let mut lines = file.code_lines();
@@ -210,13 +210,13 @@ fn indices(line: &str) -> usize {
     line.match_indices('[').filter(|(at, _)| line[..*at].chars().next_back().is_some_and(is_value)).count()
 }
 
-/// Each `expect` with a text that says nothing.
+/// Finds each `expect` with a text that says nothing.
 fn silent_expects(file: &RustFile<'_>) -> Vec<Finding> {
     let text: Vec<_> = file.text.lines().collect();
     let mut findings = Vec::new();
     for (number, _) in code_outside_tests(file).iter().filter(|(_, line)| line.contains(".expect(")) {
         let after = text[number - 1].split_once(".expect(").map_or("", |(_, after)| after);
-        // Too long for the line, it stands in the next.
+        // A text that is too long for the line stands in the next one.
         let after = if after.is_empty() { text.get(*number).map_or("", |next| next.trim()) } else { after };
         let said = after.strip_prefix('"').and_then(|said| said.split('"').next());
         if said.is_some_and(|said| said.split_whitespace().count() < FEWEST_WORDS) {

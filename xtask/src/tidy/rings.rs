@@ -1,44 +1,47 @@
-//! Who may depend on whom: the rings of ARCHITECTURE.md.
+//! Which crate may depend on which: the rings of ARCHITECTURE.md.
 //!
-//! What decides (`pure/`) must not know what touches the world (`io/`), or it can no longer run in simulated
-//! time; and the simulator and the gateway must not know each other, or each gets its own engine. A model of
-//! the simulator may stand in for a device, though: a backend drives a simulated array by the clock, and the
-//! lab runs experiments.
+//! The crates that decide (`pure/`) must not know the crates that touch the world (`io/`). Otherwise they
+//! could no longer run in simulated time. The simulator and the gateway must not know each other, or each
+//! would get its own engine. There are two exceptions for the simulator's models: a backend drives a
+//! simulated array by the clock, as a device, and the lab runs experiments.
 
 use super::finding::Finding;
 use super::tree::Member;
 
-/// The crates under `pure/` and what each may link of them. A new one is added here on purpose.
+/// The crates under `pure/`, and which of them each may link. A new crate needs a line here, as a decision on
+/// purpose.
 const PURE: &[(&str, &[&str])] = &[
     ("weir-model", &[]),
     ("weir-sched", &["weir-model"]),
     ("weir-control", &["weir-model"]),
     ("weir-engine", &["weir-model", "weir-sched", "weir-control"]),
-    ("weir-controller", &["weir-model", "weir-control"]),
-    ("weir-sim", &["weir-model", "weir-sched", "weir-control", "weir-engine", "weir-controller"]),
+    ("weir-leases", &["weir-model", "weir-control"]),
+    ("weir-sim", &["weir-model", "weir-sched", "weir-control", "weir-engine", "weir-leases"]),
     ("weir-nbd", &["weir-model"]),
     ("weir-iscsi", &["weir-model"]),
     ("weir-transfer", &["weir-model"]),
     ("weir-testkit", &["weir-model", "weir-sched", "weir-control", "weir-engine"]),
 ];
 
-/// For tests only: its oracles are naive on purpose.
+/// A crate for tests only: its oracles are naive on purpose.
 const TESTKIT: &str = "weir-testkit";
 
-/// Tries by machine what reads outside data, wherever that is; nothing is built on it but tests.
+/// The fuzz targets: they may use every crate, because they try all code that reads outside data. Only tests
+/// use this crate.
 const FUZZ: &str = "weir-fuzz";
 
-/// The other world: what serves under `io/` never knows it.
+/// The simulator: no crate under `io/` that serves knows it.
 const SIM: &str = "weir-sim";
 
-/// Who under `io/` may: devices, of which a simulated array is one, and what runs experiments.
+/// The crates under `io/` that may use the simulator: a simulated array is one of the devices, and the lab
+/// runs experiments.
 const SIM_USERS: &[&str] = &["weir-backend", "weir-lab"];
 
-/// Crates that wait, or ask the kernel: nothing that decides may link one.
+/// Crates that wait, or call the kernel. No crate that decides may link one.
 const RUNTIMES: &[&str] =
     &["tokio", "async-std", "smol", "async-io", "futures-executor", "mio", "io-uring", "rustix", "socket2"];
 
-/// Every dependency of a crate of ours on another is one that the rings allow.
+/// Checks that the rings allow every dependency between weir's crates.
 pub(super) fn dependencies(members: &[Member]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for member in members {
@@ -54,7 +57,7 @@ pub(super) fn dependencies(members: &[Member]) -> Vec<Finding> {
     findings
 }
 
-/// Nothing under `pure/` links a runtime, however far down.
+/// Checks that no crate under `pure/` links a runtime, at any depth.
 pub(super) fn runtimes(members: &[Member]) -> Vec<Finding> {
     let pure = members.iter().filter(|member| ring(member) == "pure");
     pure.flat_map(|member| {
@@ -67,7 +70,7 @@ pub(super) fn runtimes(members: &[Member]) -> Vec<Finding> {
     .collect()
 }
 
-/// How it should be, if `member` must not depend on `other`.
+/// What to do instead, if `member` must not depend on `other`; `None` if it may.
 fn refusal(member: &Member, other: &Member, dev: bool) -> Option<String> {
     if member.name == FUZZ {
         return None;
@@ -103,7 +106,7 @@ fn refusal(member: &Member, other: &Member, dev: bool) -> Option<String> {
     }
 }
 
-/// The folder at the root that the crate is in.
+/// The crate's folder at the root.
 fn ring(member: &Member) -> &str {
     member.manifest.split('/').next().unwrap_or_default()
 }

@@ -1,21 +1,21 @@
-//! Files and functions that fit a head, and files that say why they exist.
+//! Checks that files and functions are short enough to understand, and that each file says why it exists.
 
 use super::finding::Finding;
 use super::source::RustFile;
 use super::tree::File;
 
-/// Columns of a line of text, as of code (rustfmt.toml).
+/// The most columns of a line of text, the same as of code (rustfmt.toml).
 const MOST_COLUMNS: usize = 110;
 const MOST_LINES: usize = 1_000;
 const MOST_FUNCTION_LINES: usize = 80;
 
-/// A Rust file begins with why it exists.
+/// Checks that a Rust file begins with why it exists.
 pub(super) fn header(file: &RustFile<'_>) -> Option<Finding> {
     let missing = !file.text.starts_with("//!");
     missing.then(|| Finding::new(file.path, 1, "a file without a header", "//! why it exists"))
 }
 
-/// A Rust file has one purpose.
+/// Checks the length of a Rust file, which has one purpose.
 pub(super) fn lines(file: &RustFile<'_>) -> Option<Finding> {
     let lines = file.text.lines().count();
     let what = format!("a file of {lines} lines");
@@ -23,8 +23,8 @@ pub(super) fn lines(file: &RustFile<'_>) -> Option<Finding> {
         .then(|| Finding::new(file.path, 1, what, format!("at most {MOST_LINES}, split by purpose")))
 }
 
-/// Lines of text and comments are no wider than lines of code. Tables, quoted output and links stay as they
-/// are, as a line of these cannot be broken; so do reports, which the benchmarks write.
+/// Checks that lines of text and comments are no wider than lines of code. Tables, quoted output and links
+/// are not checked, because their lines cannot be broken. The benchmarks' reports are not checked either.
 pub(super) fn columns(file: &File) -> Vec<Finding> {
     let is_rust = file.path.ends_with(".rs");
     if !is_rust && (!file.path.ends_with(".md") || file.path.starts_with("bench/results/")) {
@@ -47,7 +47,7 @@ pub(super) fn columns(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// A function fits a screen. Counted from the line of `fn` to that of its closing brace.
+/// Checks that a function fits a screen, from the line of `fn` to that of its closing brace.
 pub(super) fn functions(file: &RustFile<'_>) -> Vec<Finding> {
     let long = |(_, _, lines): &(usize, String, usize)| *lines > MOST_FUNCTION_LINES;
     functions_of(&file.code)
@@ -77,8 +77,8 @@ fn functions_of(code: &str) -> Vec<(usize, String, usize)> {
     functions
 }
 
-/// Where the body of the function ends that begins here; nothing if it has none. A `;` before the body ends
-/// it unless it is within brackets, as in `[u8; 4]`.
+/// Where the body of the function that begins here ends; `None` if it has none. A `;` before a body means
+/// that there is none, unless it is within brackets, as in `[u8; 4]`.
 fn body_end(function: &str) -> Option<usize> {
     let (mut brackets, mut braces) = (0_i32, 0_i32);
     for (at, byte) in function.bytes().enumerate() {

@@ -1,20 +1,20 @@
-//! A Rust file, split into what is code and what is comment, line for line.
+//! Splits a Rust file into code and comments, line for line.
 //!
-//! The rules ask for words and braces, and a word in a string is not the word in code. A whole parser (`syn`)
-//! would be another dependency, of another version than that of the derive macros, for rules that only need
-//! to know strings from code. The limit: what a macro expands to is not seen.
+//! The rules look for words and braces, and a word in a string is not the word in code. A whole parser
+//! (`syn`) would be another dependency, of another version than that of the derive macros. The rules only
+//! have to tell strings and comments from code. Cost: the rules do not see what a macro expands to.
 
 use super::tree::File;
 
 /// A Rust file.
 pub(super) struct RustFile<'t> {
-    /// From the root, with `/`.
+    /// Its path from the root, with `/`.
     pub(super) path: &'t str,
-    /// What it says.
+    /// Its text.
     pub(super) text: &'t str,
-    /// The same with comments and the content of literals blanked, line for line.
+    /// The text with comments and literals blanked, line for line.
     pub(super) code: String,
-    /// The same with everything but comments blanked, line for line.
+    /// The text with everything except comments blanked, line for line.
     pub(super) comments: String,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// What a character belongs to.
+/// The kind of text that a character belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Code,
@@ -73,7 +73,7 @@ fn split(text: &str) -> (String, String) {
     (only(Part::Code), only(Part::Comment))
 }
 
-/// What each character belongs to.
+/// The kind of each character.
 fn parts(text: &str) -> Vec<Part> {
     let chars: Vec<char> = text.chars().collect();
     let mut parts = vec![Part::Code; chars.len()];
@@ -130,7 +130,7 @@ fn quoted_length(rest: &[char], quote: char) -> usize {
     i + 1
 }
 
-/// `r"…"`, `r#"…"#` and so on; nothing for a raw identifier such as `r#type`.
+/// The length of `r"…"`, `r#"…"#` and so on; `None` for a raw identifier such as `r#type`.
 fn raw_string_length(rest: &[char]) -> Option<usize> {
     let hashes = rest[1..].iter().take_while(|c| **c == '#').count();
     let start = 1 + hashes;

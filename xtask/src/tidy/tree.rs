@@ -1,4 +1,4 @@
-//! What the rules look at: the files that git knows or would add, and the crates that cargo knows.
+//! The tree that the rules look at: the files that git knows or would add, and the crates that cargo knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(super) struct Tree {
     pub(super) files: Vec<File>,
     /// Every crate of the workspace.
     pub(super) members: Vec<Member>,
-    /// Where it is.
+    /// Its root folder.
     pub(super) root: PathBuf,
     /// Every file, text or not, and every folder with one.
     paths: BTreeSet<String>,
@@ -23,23 +23,22 @@ pub(super) struct Tree {
 
 /// A text file.
 pub(super) struct File {
-    /// From the root, with `/`.
+    /// Its path from the root, with `/`.
     pub(super) path: String,
-    /// What it says.
+    /// Its text.
     pub(super) text: String,
 }
 
 /// A crate of the workspace.
 #[derive(Clone, Default)]
 pub(super) struct Member {
-    /// As cargo knows it.
+    /// Its name for cargo.
     pub(super) name: String,
     /// Path of its `Cargo.toml` from the root.
     pub(super) manifest: String,
     /// The crates it names in its manifest.
     pub(super) dependencies: Vec<Dependency>,
-    /// What is linked into it, at any depth: dependencies of dependencies, without those of tests and build
-    /// scripts.
+    /// The crates that are linked into it, at any depth, without those of tests and build scripts.
     pub(super) linked: BTreeSet<String>,
 }
 
@@ -120,7 +119,7 @@ fn members(metadata: &Metadata) -> Vec<Member> {
     metadata.workspace_packages().into_iter().map(member).collect()
 }
 
-/// Which crates each crate links directly.
+/// The crates that each crate links directly.
 fn linked_crates(metadata: &Metadata) -> BTreeMap<String, BTreeSet<String>> {
     let name = |id| metadata[id].name.to_string();
     let nodes = metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);

@@ -1,17 +1,17 @@
-//! Where on an array a volume lies.
+//! The place of a volume on an array.
 
 use std::ops::Range;
 
 use weir_sim::Seed;
 
-/// From which an array's draws follow; the same at each start, as a real array is the same.
+/// The seed of an array's random draws. It is the same at each start, as a real array is the same.
 pub const ARRAY_SEED: Seed = Seed(1);
 
-/// The bytes of an array of `capacity` that a volume of `size` gets, which is not larger, beside others that
-/// have `taken` theirs: the first gap that is large enough. If there is none, it shares the array's end with
+/// The bytes that a volume of `size` gets on an array of `capacity`, beside the volumes that have `taken`
+/// theirs: the first gap that is large enough. If there is none, the volume shares the array's end with
 /// others.
 ///
-/// In simulated time just as behind a gateway, so that heads travel between the volumes as far in both.
+/// Simulated time and a gateway both use this function, so that the heads travel equally far in both.
 ///
 /// # Panics
 /// If the volume is larger than the array.

@@ -1,4 +1,4 @@
-//! In virtual time before a real file: which request ends when, and where its bytes go.
+//! In virtual time on a real file: when each request ends, and where its bytes go.
 
 use std::future::poll_fn;
 use std::num::NonZeroU32;
@@ -33,21 +33,22 @@ fn volume(rig: &mut Rig, file: &str, size: u64) -> Device {
     open(&spec(rig, file), Some(size)).unwrap().attach(&mut rig.shard, Vec::new())
 }
 
-/// A volume of 1 MiB without the door in front of it.
+/// A volume of 1 MiB without the fault layer in front of it.
 fn array_device(rig: &mut Rig, file: &str) -> ArrayDevice {
     let file = crate::file::open(&rig.path(file), Some(MIB)).unwrap().through_the_page_cache();
     let (ring_file, kept) = rig.shard.reactor.add_kept(file.descriptors, file.abilities);
     ArrayDevice::new(Rc::new(RefCell::new(SharedArray::new(&options()))), ring_file, kept, MIB)
 }
 
-/// Starts a request that finishes nothing.
+/// Starts a request. It must not finish anything at once.
 fn start(device: &mut Device, now: Instant, token: u64, request: DeviceRequest) {
     let mut finished = Vec::new();
     device.start(now, DeviceRequest { token: Token(token), ..request }, &mut finished);
     assert!(finished.is_empty());
 }
 
-/// Lets the array's time come, and waits for the file; the requests that are done then, by token.
+/// Lets the array's time pass to `now`, and waits for the file. Returns the requests that are then done, by
+/// token.
 async fn done(rig: &Rig, device: &mut Device, now: Instant, count: usize) -> Vec<Finished> {
     let mut finished = Vec::new();
     poll_fn(|cx| {
@@ -78,7 +79,7 @@ async fn a_request_is_answered_when_the_array_has_finished_it_and_its_bytes_are_
     assert_eq!(device.poll_timeout(), None);
 }
 
-/// Waits until the file has finished so many requests of a volume, while the array's time does not go on.
+/// Waits until the file has finished `count` requests of a volume, while the array's time stands still.
 async fn file_done(rig: &Rig, device: &ArrayDevice, count: usize) {
     poll_fn(|cx| {
         rig.shard.reactor.poll_finished(cx, &mut Vec::new());
@@ -108,7 +109,7 @@ async fn a_file_that_is_slower_than_the_array_is_waited_for() {
     let mut device = array_device(&mut rig, "v");
     device.start(at(0), DeviceRequest { token: Token(9), ..read(0, 512) }, &mut Vec::new());
     let mut finished = Vec::new();
-    // Nothing was given to the kernel so far.
+    // The kernel has got nothing so far.
     device.poll_finished(at(10), &mut finished);
     assert!(finished.is_empty());
     assert_eq!(device.poll_timeout(), Some(Instant::FAR_FUTURE), "time alone finishes nothing");
@@ -143,7 +144,7 @@ async fn the_volumes_of_an_array_wait_for_each_other_and_get_their_own_answers()
     start(&mut other, at(0), 2, read(0, 4096));
     assert_eq!(done(&rig, &mut one, at(19), 1).await[0].token, Token(1));
     assert_eq!((one.poll_timeout(), other.poll_timeout()), (None, Some(at(20))));
-    // Whoever looks first takes the array along; the other is told to look at once.
+    // The first device that looks moves the array on; the other device is told to look at once.
     done(&rig, &mut one, at(20), 0).await;
     assert_eq!(other.poll_timeout(), Some(Instant::ORIGIN));
     assert_eq!(done(&rig, &mut other, at(20), 1).await[0].token, Token(2));

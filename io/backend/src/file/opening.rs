@@ -1,7 +1,7 @@
 //! Opens, creates, locks and sizes a file, and finds out what it can do.
 //!
-//! All of it happens before anything is served, and what it did can be taken back, so that a start-up that
-//! fails elsewhere leaves the disk as it was.
+//! All of this happens before anything is served, and the changes can be taken back. So a start-up that fails
+//! elsewhere leaves the disk as it was.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ pub(crate) struct OpenFile {
     before: Before,
 }
 
-/// What was there before.
+/// The state of the file before it was opened.
 #[derive(Clone, Copy, Debug)]
 enum Before {
     Nothing,
@@ -35,7 +35,7 @@ enum Before {
     Same,
 }
 
-/// Opens the file at `path`. See [`open()`](crate::open()) for what `size` means.
+/// Opens the file at `path`. [`open()`](crate::open()) explains `size`.
 pub(crate) fn open(path: &Path, size: Option<u64>) -> Result<OpenFile, OpenError> {
     match fs::metadata(path) {
         Ok(_) => open_existing(path, size),
@@ -45,15 +45,15 @@ pub(crate) fn open(path: &Path, size: Option<u64>) -> Result<OpenFile, OpenError
 }
 
 impl OpenFile {
-    /// The same, read and written through the page cache only.
+    /// The same file, read and written through the page cache only.
     pub(crate) fn through_the_page_cache(mut self) -> Self {
         self.descriptors.direct = None;
         self.abilities.direct = false;
         self
     }
 
-    /// Says so if the file was made longer: it may have been cut off. To be called when it is served, as a
-    /// start that fails takes it back.
+    /// Logs a warning if opening made the file longer: something may have cut it off before. Call this when
+    /// the file is served, because a start-up that fails takes the change back.
     pub(crate) fn tell_if_longer(&self) {
         if let Before::Shorter(before @ 1..) = self.before {
             let (path, size) = (self.descriptors.path.display(), self.size);
@@ -62,9 +62,9 @@ impl OpenFile {
         }
     }
 
-    /// Takes back what opening changed: removes the file if it was created, cuts off what was added to it.
+    /// Takes back what opening changed: removes a file that it created, cuts off what it added.
     pub(crate) fn discard(self) {
-        // Nobody is left to tell of a failure: the start-up has failed already, and says why.
+        // An error here is ignored: the start-up has already failed, and reports why.
         let _ = match self.before {
             Before::Nothing => fs::remove_file(&self.descriptors.path),
             Before::Shorter(size) => ftruncate(&*self.descriptors.buffered, size).map_err(io::Error::from),
@@ -115,7 +115,7 @@ fn create(path: &Path, size: Option<u64>) -> Result<OpenFile, OpenError> {
     opened
 }
 
-/// Without its name in the directory, a file's durable bytes are lost all the same.
+/// Makes the file's name in its directory durable. Without the name, even durable bytes of the file are lost.
 fn sync_directory(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
@@ -126,7 +126,8 @@ fn open_descriptor(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY | flags, mode)
 }
 
-/// Keeps the file from being served twice. The lock goes with the descriptor, however the process ends.
+/// Locks the file, so that it is not served twice. The lock goes with the descriptor, however the process
+/// ends.
 fn take(path: &Path, file: impl AsFd) -> Result<(), OpenError> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),
@@ -135,7 +136,7 @@ fn take(path: &Path, file: impl AsFd) -> Result<(), OpenError> {
     }
 }
 
-/// The size that a regular file is to have.
+/// The size that a regular file will have, and its state before.
 fn file_size(path: &Path, file: &OwnedFd, wanted: Option<u64>) -> Result<(u64, Before), OpenError> {
     let found = stat(path, file)?.st_size;
     let found =
@@ -148,7 +149,7 @@ fn file_size(path: &Path, file: &OwnedFd, wanted: Option<u64>) -> Result<(u64, B
     }
 }
 
-/// The size of a block device, or as much of it as was asked for.
+/// The size of a block device, or the smaller size that was asked for.
 fn device_size(path: &Path, device: &OwnedFd, wanted: Option<u64>) -> Result<(u64, Before), OpenError> {
     let found = seek(device, SeekFrom::End(0)).map_err(|errno| refused(path, "find its size", errno))?;
     match wanted.unwrap_or(found) {
@@ -168,7 +169,7 @@ fn finish(
     let buffered = open_again(path, &lock, OFlags::empty())?;
     let direct = open_direct(path, &lock, size)?;
     if direct.is_some() {
-        // See the header of `file`. A file system without advice has no read-ahead to turn off.
+        // See the header of `file`. A file system without `fadvise` has no read-ahead to turn off.
         let _ = fadvise(&buffered, 0, None, Advice::Random);
     } else {
         // No peer: once, when a volume is opened.
@@ -186,8 +187,8 @@ fn finish(
     Ok(OpenFile { descriptors, abilities, size, before })
 }
 
-/// A descriptor for direct I/O, if the file allows that in blocks of 4096. Some file systems refuse the flag,
-/// others the first request, so that one is tried.
+/// A descriptor for direct I/O, if the file allows it in blocks of 4096. Some file systems refuse the flag,
+/// others only the first request, so this function tries one.
 fn open_direct(path: &Path, first: &OwnedFd, size: u64) -> Result<Option<OwnedFd>, OpenError> {
     let direct = match open_again(path, first, OFlags::DIRECT) {
         Err(OpenError::Refused { source, .. }) if Errno::from_io_error(&source) == Some(Errno::INVAL) => {

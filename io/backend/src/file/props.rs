@@ -1,4 +1,4 @@
-//! Whatever is done to a device, it holds what a `Vec<u8>` would hold.
+//! After any sequence of requests, a device holds what a `Vec<u8>` would hold.
 
 use proptest::prelude::*;
 use weir_model::IoKind;
@@ -8,7 +8,7 @@ use crate::memory::MemoryDevice;
 use crate::rig::{Rig, command, pattern, read, write};
 use crate::{BlockDevice, DeviceRequest};
 
-/// Ends within a block, and reaches over more than one chunk of memory.
+/// The size ends within a block, and is more than one chunk of memory.
 const SIZE: u32 = 3 * 65_536 + 1808;
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ fn request(act: &Act) -> DeviceRequest {
     DeviceRequest { fua: act.fua, no_hole: act.no_hole, ..request }
 }
 
-/// Does the act on the device and on the model, and compares what can be seen.
+/// Does the act on the device and on the model, and compares the visible results.
 async fn check(rig: &Rig, device: &mut Device, model: &mut [u8], act: &Act) {
     let done = rig.run(device, request(act)).await;
     done.result.unwrap();

@@ -1,4 +1,4 @@
-//! On a real file of a real disk: each kind of request, with each descriptor.
+//! Each kind of request with each descriptor, on a real file of a real disk.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -9,7 +9,7 @@ use crate::{Device, DeviceRequest, Errno, Extent};
 
 const SIZE: u64 = 1 << 20;
 
-/// Bytes of disk that the file takes.
+/// The bytes of disk space that the file takes.
 fn allocated(rig: &Rig) -> u64 {
     std::fs::metadata(rig.path("disk")).unwrap().blocks() * 512
 }

@@ -1,4 +1,4 @@
-//! What is allocated when; that the bytes are right is shown by the properties in `file::props`.
+//! Claims about what is allocated when. The properties in `file::props` show that the bytes are right.
 
 use super::*;
 use crate::rig::{command, read, write};
@@ -9,7 +9,7 @@ fn extents(device: &mut MemoryDevice, offset: u64, length: u32) -> Vec<Extent> {
     device.execute(command(IoKind::BlockStatus, offset, length)).extents
 }
 
-/// How many were written.
+/// How many chunks were written.
 fn chunks(device: &MemoryDevice) -> u32 {
     device.written.iter().map(|bits| bits.count_ones()).sum()
 }

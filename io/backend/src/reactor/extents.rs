@@ -1,8 +1,8 @@
-//! Which parts of a file are allocated: `lseek` with `SEEK_DATA` and `SEEK_HOLE`.
+//! Which parts of a file are allocated, found by `lseek` with `SEEK_DATA` and `SEEK_HOLE`.
 //!
-//! These may wait for the disk, and io_uring has nothing for it, so that they run on a thread of tokio's pool
-//! for blocking calls. Such questions are rare and are asked in bulk, so that a thread for each is cheap
-//! enough; a client that asks many at a time waits for those before.
+//! These calls may wait for the disk, and io_uring has no operation for them. So they run on a thread of
+//! tokio's pool for blocking calls. A thread for each question is cheap enough, because clients ask rarely,
+//! and for large ranges. If a client asks many questions at a time, the later ones wait for the earlier ones.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
@@ -25,14 +25,14 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Asks a thread. The file stays open until it has answered, whatever happens to the device.
+    /// Asks on a thread. The file stays open until the answer is there, whatever happens to the device.
     pub(super) fn ask(request: DeviceRequest, file: Arc<OwnedFd>) -> Self {
         let (offset, length) = (request.offset, u64::from(request.length));
         let answer = spawn_blocking(move || extents(file, offset, length));
         Self { request: Some(request), answer }
     }
 
-    /// The answer, once.
+    /// The answer. It comes once.
     pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Finished> {
         let answer = std::task::ready!(Pin::new(&mut self.answer).poll(cx));
         let request = self.request.take().expect("polled until it was answered, and not again");
@@ -44,8 +44,9 @@ impl Question {
     }
 }
 
-/// The extents from `offset` on, [`MAX_EXTENTS`] at most. A file system that cannot tell has everything
-/// allocated. A file that ends before the range does was cut off: what is not there is no hole.
+/// The extents from `offset` on, [`MAX_EXTENTS`] at most. If the file system cannot tell, everything counts
+/// as allocated. If the file ends before the range does, it was cut off, and the answer is an error: a
+/// missing part is no hole.
 fn extents(file: impl AsFd, offset: u64, length: u64) -> Result<Vec<Extent>, Errno> {
     let mut extents = Vec::new();
     let end = offset + length;
@@ -57,13 +58,14 @@ fn extents(file: impl AsFd, offset: u64, length: u64) -> Result<Vec<Extent>, Err
             Err(Errno::NXIO) => (true, end), // no data from here to the end of the file
             Err(_) => (false, end),
         };
-        // Someone may change the file between the two; an empty extent would never come to an end.
+        // Another process may change the file between the two calls. An empty extent would never come to an
+        // end.
         let until = if until > at { until.min(end) } else { end };
         let length = until - at;
         extents.push(if hole { Extent::unallocated(length) } else { Extent::allocated(length) });
         at = until;
     }
-    // Only now, so that nobody can cut it off between the two.
+    // The size is asked last, so that the file cannot be cut off between these calls unnoticed.
     if seek(&file, SeekFrom::End(0)).is_ok_and(|size| size < end) {
         return Err(Errno::IO);
     }

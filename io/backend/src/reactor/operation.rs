@@ -1,16 +1,15 @@
-//! What a request to a file is to the kernel: one step after the other, each decided by how the one before
-//! went.
+//! A request to a file as steps for the kernel. The result of each step decides the next one.
 //!
-//! Most requests are one step. A short transfer takes another for the rest; zeroes that the file system
-//! cannot make are written; trims and zeroes that must be durable are followed by `fdatasync`. Nothing here
-//! talks to the kernel, so that each turn can be tested without one.
+//! Most requests are one step. A short transfer takes another step for the rest. Zeroes that the file system
+//! cannot make are written. Trims and zeroes that must be durable are followed by `fdatasync`. Nothing here
+//! talks to the kernel, so that tests can check each step without one.
 //!
-//! **A file that is cut off while it is served** has lost what lay beyond its new end. The kernel answers a
-//! read there with no bytes and no error. To make zeroes of these would tell the client that nothing is
-//! amiss, so the read fails. What was noticed once is remembered: from then on every request fails that
-//! reaches beyond the end, and every flush, as data that was answered and not flushed may have been there.
-//! Writes fail there too: the file would grow again, with a hole before the write that reads as zeroes. The
-//! operator has to see to the file, and to have it opened again.
+//! **A file that is cut off while it is served** has lost the data beyond its new end. The kernel answers a
+//! read there with no bytes and no error. To return zeroes would tell the client that all is well, so the
+//! read fails. The operation remembers this. From then on, every request that reaches beyond the end fails.
+//! Every flush fails too, because the lost part may have held data that were answered and not flushed. Writes
+//! beyond the end fail as well: otherwise the file would grow again, with a hole before the write that reads
+//! as zeroes. The operator must repair the file, and then serve it again.
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -22,12 +21,12 @@ use crate::{DeviceRequest, Extent, Finished};
 pub(crate) const DIRECT_BLOCK: u64 = 4096;
 /// The most zeroes written in one step, in bytes.
 pub(super) const ZEROES: u32 = 1 << 20;
-/// How often in a row the kernel may ask for a step to be tried again, before it fails. It does so if a
-/// signal came or if it is short of something, and that passes; a driver that obeys a device without end
-/// would do nothing else.
+/// How often in a row a step is tried again, at the kernel's request, before it fails. The kernel asks for
+/// that if a signal came or if it is short of something, and both pass. Without this limit, a device that
+/// always asks again would keep the driver busy for ever.
 const TRIES: u32 = 64;
 
-/// What a file can do. What it is said to be able to and turns out not to is struck off.
+/// What a file can do. An ability that fails in use is struck off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Abilities {
     /// It has a descriptor for direct I/O.
@@ -38,9 +37,9 @@ pub(crate) struct Abilities {
     pub(crate) punch_hole: bool,
     /// It can zero a range and keep it allocated.
     pub(crate) zero_range: bool,
-    /// The bytes of it that are served.
+    /// How many of its bytes are served.
     pub(crate) size: u64,
-    /// Where it ends: at its size, unless it turned out to have been cut off.
+    /// Where it ends: at `size`, unless it was found to be cut off.
     pub(crate) end: u64,
 }
 
@@ -51,9 +50,9 @@ pub(super) struct Operation {
     stage: Stage,
     /// Bytes transferred or zeroed so far.
     done: u32,
-    /// How often in a row it was to be tried again.
+    /// How often in a row the kernel asked to try the step again.
     tries: u32,
-    /// It has no client any more.
+    /// Nobody waits for it any more.
     abandoned: bool,
 }
 
@@ -65,7 +64,7 @@ enum Stage {
     Allocate,
     /// Writes zeroes.
     Fill,
-    /// Makes what was written durable.
+    /// Makes the changes durable.
     Sync,
     /// Has the range read into the page cache.
     Advise,
@@ -74,15 +73,15 @@ enum Stage {
 /// Where a request goes first.
 #[derive(Debug)]
 pub(super) enum Beginning {
-    /// Nowhere: there is nothing to do, or it cannot be done.
+    /// Nowhere: there is nothing to do, or the request cannot be done.
     AtOnce(Finished),
-    /// To a thread, as the ring has no operation for it.
+    /// To a thread, because the ring has no operation for it.
     AskExtents(DeviceRequest),
     /// To the ring.
     Kernel(Operation),
 }
 
-/// One step, as the kernel is to be told.
+/// One step, in the kernel's terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     /// Read to the request's buffer, from byte `skip` of it on.
@@ -100,7 +99,7 @@ pub(super) enum Step {
 }
 
 impl Operation {
-    /// Decides where a request starts that lies inside of what is served.
+    /// Decides the first step of a request that lies inside the served part of the file.
     pub(super) fn begin(request: DeviceRequest, file: &Abilities) -> Beginning {
         let is_lost = match request.kind {
             IoKind::Flush => file.is_cut_off(),
@@ -113,7 +112,7 @@ impl Operation {
         let stage = match request.kind {
             IoKind::Read | IoKind::Write => Stage::Transfer,
             IoKind::Flush => Stage::Sync,
-            // What is read with direct I/O passes the page cache by.
+            // Direct reads do not use the page cache, so there is nothing to read into it.
             IoKind::Cache if file.direct => return Beginning::AtOnce(request.succeed()),
             IoKind::Cache => Stage::Advise,
             IoKind::BlockStatus if file.block_device => {
@@ -121,7 +120,7 @@ impl Operation {
                 return Beginning::AtOnce(request.answer(vec![all]));
             }
             IoKind::BlockStatus => return Beginning::AskExtents(request),
-            // A trim is advice: what cannot be done is not missed.
+            // A trim is advice: if it cannot be done, it still succeeds.
             IoKind::Trim if !file.punch_hole || trim_range(&request, file).1 == 0 => {
                 return Beginning::AtOnce(request.succeed());
             }
@@ -142,12 +141,12 @@ impl Operation {
         self.stage == Stage::Fill && self.request.length > ZEROES
     }
 
-    /// It has no client any more: no further zeroes are written.
+    /// Notes that nobody waits for it: no further zeroes are written.
     pub(super) fn abandon(&mut self) {
         self.abandoned = true;
     }
 
-    /// Whether this outcome of a step makes it worth a look whether the file was cut off.
+    /// Whether this outcome of a step is a reason to look whether the file was cut off.
     pub(super) fn raises_doubt(&self, result: Result<u32, Errno>) -> bool {
         match (self.request.kind, result) {
             (IoKind::Read, Ok(bytes)) => bytes == 0,
@@ -192,8 +191,8 @@ impl Operation {
         }
     }
 
-    /// Takes in how the step went (a number of bytes, or why not). `Some` when the request is done; `None` if
-    /// there is another step. `file` loses the abilities that it turns out not to have.
+    /// Takes in the outcome of a step: a number of bytes, or an error. `Some` when the request is done;
+    /// `None` if there is another step. `file` loses the abilities that turn out to be missing.
     pub(super) fn advance(
         &mut self,
         result: Result<u32, Errno>,
@@ -234,7 +233,8 @@ impl Operation {
         (!self.request.fua).then_some(Ok(()))
     }
 
-    /// The file cannot make the hole or the zeroes, and is not asked again.
+    /// Goes on without the kernel's holes or zeroes, which this file cannot make. The kernel is not asked
+    /// again.
     fn do_without(&mut self, file: &mut Abilities) -> Option<Result<(), Errno>> {
         if self.request.no_hole && self.request.kind == IoKind::WriteZeroes {
             file.zero_range = false;
@@ -251,7 +251,7 @@ impl Operation {
         }
     }
 
-    /// Nothing was transferred. If that was a read, somebody has cut the file off, here or before.
+    /// Handles a step that transferred nothing. If that was a read, the file was cut off, there or before.
     fn end_of_file(&self, file: &mut Abilities) -> Errno {
         if self.request.kind == IoKind::Read {
             file.end = file.end.min(self.request.offset + u64::from(self.done));
@@ -261,7 +261,7 @@ impl Operation {
 }
 
 impl Abilities {
-    /// Whether it turned out to be shorter than what is served of it.
+    /// Whether the file was found to be shorter than its served part.
     pub(super) fn is_cut_off(&self) -> bool {
         self.end < self.size
     }
@@ -275,8 +275,8 @@ fn is_aligned(offset: u64, length: u32) -> bool {
     offset.is_multiple_of(DIRECT_BLOCK) && u64::from(length).is_multiple_of(DIRECT_BLOCK)
 }
 
-/// The range to punch, offset and length: the request's own, or on a block device, which refuses parts of its
-/// blocks, what of it is aligned.
+/// The offset and length to punch. A block device refuses parts of its blocks, so on it only the aligned part
+/// of the request is punched.
 fn trim_range(request: &DeviceRequest, file: &Abilities) -> (u64, u64) {
     let end = request.offset + u64::from(request.length);
     if !file.block_device {
@@ -287,8 +287,8 @@ fn trim_range(request: &DeviceRequest, file: &Abilities) -> (u64, u64) {
     (first, last.saturating_sub(first))
 }
 
-/// How many zeroes to write at `offset` when `left` are left: up to the next aligned byte first, so that the
-/// bulk can be written with direct I/O, and what is left over at the end on its own.
+/// How many zeroes to write at `offset` when `left` are left. The first write goes up to the next aligned
+/// byte, so that direct I/O can write the bulk. The rest at the end is a write of its own.
 #[allow(clippy::cast_possible_truncation)] // the block fits, and the remainder is smaller
 fn fill_length(offset: u64, left: u32) -> u32 {
     let block = DIRECT_BLOCK as u32;

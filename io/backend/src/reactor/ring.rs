@@ -1,5 +1,4 @@
-//! The io_uring of a thread: files, slots, submission and completion. All that is unsafe about io_uring is in
-//! here.
+//! The io_uring of a thread: files, slots, submission and completion. All unsafe code about io_uring is here.
 #![allow(unsafe_code)] // the kernel is handed memory that it reads and writes later
 
 use std::collections::{BTreeMap, VecDeque};
@@ -26,26 +25,25 @@ use crate::{Buffer, DeviceRequest, Finished, Token};
 
 /// Room for the requests of one turn; a turn with more enters the kernel more than once.
 const SUBMISSIONS: u32 = 512;
-/// Room for the requests in flight; more than that wait here. As many as a pool's queue depth may be.
+/// Room for the requests in flight, as many as a pool's queue depth may be. Further requests wait here.
 const COMPLETIONS: u32 = 4096;
-/// Files that the ring registers; those beyond are used by their descriptors, which costs a little more.
+/// Files that the ring registers. Further files are used by their descriptors, which costs a little more.
 const REGISTERED_FILES: u32 = 512;
-/// Questions about extents that threads work on at a time; further ones wait.
+/// How many questions about extents threads work on at a time. Further questions wait.
 const QUESTIONS: usize = 8;
 
 /// The open descriptors of a file.
 #[derive(Debug)]
 pub(crate) struct Descriptors {
-    /// Through the page cache.
-    /// Shared with questions about the file, which may outlive the device.
+    /// The descriptor through the page cache. Questions about the file share it, and may outlive the device.
     pub(crate) buffered: Arc<OwnedFd>,
-    /// Past it, if the file allows that.
+    /// The descriptor for direct I/O, if the file allows that.
     pub(crate) direct: Option<OwnedFd>,
-    /// Holds the lock, and is not registered with the ring. The kernel takes a ring apart some time after the
-    /// process has ended. A registered descriptor would keep the file locked until then, so that a server
-    /// that is started again could not open it.
+    /// Holds the lock, and is never given to the ring. The kernel takes a ring apart some time after its
+    /// process has ended. A registered descriptor would keep the file locked until then, and a restarted
+    /// server could not open it.
     pub(crate) lock: OwnedFd,
-    /// Where it was opened, for the log.
+    /// The file's path, for the log.
     pub(crate) path: PathBuf,
 }
 
@@ -56,9 +54,9 @@ struct File {
     direct: Option<Target>,
     /// Where its finished requests go, if not to the driver.
     kept: Option<Kept>,
-    /// Slots that are for this file.
+    /// The number of slots for this file.
     in_use: usize,
-    /// No other request will be started; the file goes with its last.
+    /// No further request will be started. The file goes with its last request.
     closing: bool,
 }
 
@@ -88,25 +86,25 @@ pub(super) struct Ring {
     has_file_table: bool,
     /// Requests that are not finished; an entry's user data is its key.
     slots: Slab<Slot>,
-    /// Keys of the slots that the ring has no room for.
+    /// Keys of the slots that wait for room in the ring.
     waiting: VecDeque<usize>,
     /// Entries in the ring, submitted or not, that have not been completed.
     in_flight: usize,
     capacity: usize,
-    /// What zeroes are written from.
+    /// The zeroes that are written to files.
     zeroes: Option<Buffer>,
-    /// The slots of requests that may write zeroes for long, by file and token: those that can end before
-    /// they are done.
+    /// The slots of requests that may write zeroes for long, by file and token. These can end before they are
+    /// done.
     fills: BTreeMap<(usize, Token), usize>,
-    /// Each with where its answer goes, if not to the driver.
+    /// The questions that threads work on, each with the place for its answer if that is not the driver.
     questions: Vec<(Question, Option<Kept>)>,
     /// Questions that wait for a thread.
     unasked: VecDeque<Unasked>,
-    /// Of the task that last polled; for questions that are asked after that.
+    /// The waker of the task that last polled, for questions that are asked after that.
     waker: Option<Waker>,
 }
 
-/// Builds an entry for a file, whichever way the kernel knows it: `io_uring` has a type for each way.
+/// Builds an entry for a file, registered or not: `io_uring` has a type for each.
 macro_rules! entry {
     ($target:expr, $fd:ident => $operation:expr) => {
         match $target {
@@ -183,7 +181,8 @@ impl Ring {
             return;
         }
         if let Target::Registered(types::Fixed(place)) = file.buffered {
-            // Until then the kernel keeps the file open; but not its lock, and the next file takes the place.
+            // Until this succeeds the kernel keeps the file open, though not its lock. The next file takes
+            // over the place.
             if let Err(error) = self.set_place(place, [-1, -1]) {
                 // No peer: once, when a volume ends.
                 tracing::warn!(path = %file.descriptors.path.display(), %error, "the kernel keeps the file open");
@@ -209,7 +208,7 @@ impl Ring {
         }
     }
 
-    /// A request of this file has no client any more.
+    /// Notes that nobody waits for a request of this file.
     pub(super) fn abandon(&mut self, file: usize, token: Token) {
         if let Some(key) = self.fills.get(&(file, token)) {
             self.slots[*key].operation.abandon();
@@ -250,7 +249,7 @@ impl Ring {
         }
     }
 
-    /// Puts a slot's next step into the ring; false if there is no room.
+    /// Puts a slot's next step into the ring. False if there is no room.
     fn issue(&mut self, key: usize) -> bool {
         if self.in_flight == self.capacity {
             return false;
@@ -275,7 +274,7 @@ impl Ring {
         true
     }
 
-    /// Submits the entries in the ring; false if the kernel cannot take them now.
+    /// Submits the entries in the ring. False if the kernel cannot take them now.
     pub(super) fn enter(&mut self) -> bool {
         while !self.uring.get_mut().submission().is_empty() {
             match self.uring.get_ref().submit() {
@@ -295,8 +294,8 @@ impl Ring {
         !self.uring.get_mut().completion().is_empty()
     }
 
-    /// Reads all completions: pushes the requests that are done, and puts the next steps of the others, and
-    /// what waited for room, into the ring.
+    /// Reads all completions. Pushes the requests that are done, and puts the next steps of the others into
+    /// the ring; also the slots that waited for room.
     pub(super) fn reap(&mut self, finished: &mut Vec<Finished>) {
         while let Some((key, result)) = self.next_completion() {
             let slot = &mut self.slots[key];
@@ -345,7 +344,7 @@ impl Ring {
         self.remove_if_unused(slot.file);
     }
 
-    /// Ready if the ring's descriptor said that there are completions; forgets that it said so.
+    /// Ready if the ring's descriptor reported completions. Clears that report.
     pub(super) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.uring
             .poll_read_ready(cx)
@@ -354,9 +353,9 @@ impl Ring {
 }
 
 impl File {
-    /// Looks whether a regular file is as long as what is served of it. It asks only this kernel, and so does
-    /// not wait for a file system on the network. A block device has no length here; reads tell that its end
-    /// has moved.
+    /// Looks whether a regular file still has its served length. The question goes to this kernel only, so it
+    /// does not wait for a file system on the network. (A block device has no length here; reads show if its
+    /// end has moved.)
     fn look_for_end(&mut self) {
         let was_whole = !self.abilities.is_cut_off();
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
@@ -370,7 +369,7 @@ impl File {
         }
     }
 
-    /// To be called once it may have turned out, and not again after that.
+    /// Logs an error if the file was cut off. Call it once, after a check that may have found that.
     fn tell_if_cut_off(&self) {
         let Abilities { size, end, .. } = self.abilities;
         if self.abilities.is_cut_off() {
@@ -406,7 +405,7 @@ impl Ring {
     }
 }
 
-/// Hands a finished request to its device, if that has more to do for it, or else to the driver.
+/// Hands a finished request to the driver, or to its owner's list.
 fn give(done: Finished, kept: Option<&Kept>, finished: &mut Vec<Finished>) {
     match kept {
         Some(kept) => kept.borrow_mut().push(done),
@@ -414,7 +413,7 @@ fn give(done: Finished, kept: Option<&Kept>, finished: &mut Vec<Finished>) {
     }
 }
 
-/// Sets up the ring; older kernels do not know all that makes it fast.
+/// Sets up the ring. Older kernels do not know all the options that make it fast.
 fn set_up() -> io::Result<IoUring> {
     let mut fast = IoUring::builder();
     fast.setup_cqsize(COMPLETIONS).setup_single_issuer().setup_coop_taskrun();
@@ -467,9 +466,9 @@ fn bits(flags: u32) -> i32 {
 }
 
 impl Drop for Ring {
-    /// Waits until the kernel writes into no buffer of ours any more. If the ring fails even in this, the
-    /// buffers are leaked: lost memory does no harm, but the kernel must not write into memory that has
-    /// another use.
+    /// Waits until the kernel writes into none of the buffers any more. If the ring fails even in this, the
+    /// buffers are leaked. Lost memory harms nobody; a kernel that writes into memory which now belongs to
+    /// another request does.
     fn drop(&mut self) {
         while self.in_flight > 0 {
             match self.uring.get_ref().submitter().submit_and_wait(1) {

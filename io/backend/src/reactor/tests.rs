@@ -1,4 +1,4 @@
-//! Many requests, more than there is room for, and nobody left to wait for them.
+//! More requests than there is room for, and requests that nobody waits for any more.
 
 use std::future::poll_fn;
 

@@ -1,4 +1,4 @@
-//! In virtual time: which request ends when.
+//! In virtual time: when each request ends.
 
 use weir_model::IoKind;
 
@@ -15,7 +15,7 @@ fn station(servers: u32, millis: u64) -> Rc<RefCell<Station>> {
     Rc::new(RefCell::new(Station::new(servers, Span::from_millis(millis))))
 }
 
-/// Starts a request that finishes nothing.
+/// Starts a request. It must not finish anything at once.
 fn start(device: &mut StationDevice, now: Instant, token: u64, request: DeviceRequest) {
     let mut finished = Vec::new();
     device.start(now, DeviceRequest { token: Token(token), ..request }, &mut finished);

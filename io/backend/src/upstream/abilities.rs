@@ -1,16 +1,16 @@
-//! What a server said about its export, checked, in the terms of a device.
+//! The abilities of a server's export, checked, in the terms of a device.
 //!
-//! Two are equal if clients that were told of the one can go on with the other: what is asked when a server
-//! is back.
+//! If two are equal, clients that were told the one can go on with the other. That is the check for a server
+//! that comes back.
 
 use weir_nbd::client::RemoteExport;
 use weir_nbd::wire::transmission_flag as flag;
 
 use crate::Properties;
 
-/// What a server that tells no block sizes accepts as one payload (NBD protocol, "Size constraints").
+/// The longest payload for a server that tells no block sizes (NBD protocol, "Size constraints").
 const DEFAULT_MAXIMUM: u32 = 32 << 20;
-/// The largest smallest block of the protocol, and the smallest largest.
+/// The protocol's upper limit of the smallest block, and its lower limit of the longest.
 const MINIMUM_AT_MOST: u32 = 64 << 10;
 const MAXIMUM_AT_LEAST: u32 = 512;
 
@@ -25,9 +25,9 @@ pub(crate) struct Abilities {
     pub(super) write_zeroes: bool,
     pub(super) fast_zero: bool,
     pub(super) cache: bool,
-    /// A flush on one connection covers what was answered on all.
+    /// A flush on one connection covers the answers on all.
     pub(super) multi_conn: bool,
-    /// Offsets and lengths are multiples of it; a power of two.
+    /// Offsets and lengths must be multiples of this; a power of two.
     pub(super) minimum: u32,
     preferred: u32,
     /// The longest read and write; a multiple of `minimum`.
@@ -35,12 +35,12 @@ pub(crate) struct Abilities {
 }
 
 impl Abilities {
-    /// What `export` can do; in words what is wrong with it if it makes no sense.
+    /// The abilities of `export`. If they make no sense, the error says in words what is wrong.
     pub(super) fn of(export: &RemoteExport) -> Result<Self, String> {
         if export.size == 0 {
             return Err("has no bytes to serve".to_owned());
         }
-        // A server that does not set this one has told nothing.
+        // Without this flag, the other flags say nothing.
         let flags = if export.flags & flag::HAS_FLAGS == 0 { 0 } else { export.flags };
         let has = |flag| flags & flag != 0;
         let (minimum, preferred, maximum) = block_sizes(export)?;
@@ -61,7 +61,7 @@ impl Abilities {
         })
     }
 
-    /// What the device is to its driver.
+    /// The properties of the device.
     pub(super) fn properties(&self) -> Properties {
         Properties {
             size: self.size,
@@ -72,7 +72,7 @@ impl Abilities {
         }
     }
 
-    /// In words how `other` differs from it, if it does.
+    /// How `other` differs from these abilities, in words; `None` if it does not.
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
         if self.size != other.size {
             return Some(format!("its size was {} bytes and is {}", self.size, other.size));
@@ -113,7 +113,7 @@ fn block_sizes(export: &RemoteExport) -> Result<(u32, u32, u32), String> {
              {MINIMUM_AT_MOST}, at most no less than that and than {MAXIMUM_AT_LEAST}"
         ));
     }
-    // This one is only advice, and senseless advice is not passed on.
+    // The preferred size is only advice. A value that makes no sense is not passed on.
     let preferred = match block.preferred {
         sensible if sensible.is_power_of_two() && (512..=maximum).contains(&sensible) => {
             sensible.max(minimum)

@@ -1,12 +1,12 @@
 //! From a URI to connections in the transmission phase, in blocking calls.
 //!
 //! It runs where waiting harms nobody: before anything is served, and for a reconnection on a thread of its
-//! own, since the look-up of a name may take as long as it likes.
+//! own. The look-up of a name may take any time.
 //!
-//! **A peer that is gone without a word** is the kernel's to notice, as only it sees acknowledgements: an
-//! idle connection is probed and given up after ten seconds; data that nobody acknowledges, or that a server
-//! does not take, after thirty. A time limit of our own on answers would cut off a slow flush, which is no
-//! sign of anything.
+//! **A peer that disappears silently** is for the kernel to notice, because only the kernel sees
+//! acknowledgements. It probes an idle connection, and gives it up after ten seconds. It gives up after
+//! thirty seconds if nobody acknowledges the data, or if the server does not take them. A time limit of
+//! weir's own on answers would cut off a slow flush, which is no sign of a failure.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -23,14 +23,15 @@ use super::abilities::Abilities;
 
 /// How long connecting and negotiating may take, for each connection.
 const CONNECT_WITHIN: Span = Span::from_secs(5);
-/// When an idle connection is probed for the first time, how often again, and after how many it is given up.
+/// When an idle connection is first probed, the time between two probes, and the number of probes before it
+/// is given up.
 const PROBE_AFTER: Duration = Duration::from_secs(4);
 const PROBE_EVERY: Duration = Duration::from_secs(2);
 const PROBES: u32 = 3;
-/// How long data may stay unacknowledged or untaken.
+/// How long data may stay unacknowledged, or wait for the server to take them.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// Connections that are ready for requests, and what is behind them.
+/// Connections that are ready for requests, and the abilities of the export behind them.
 #[derive(Debug)]
 pub(crate) struct Established {
     pub(super) connections: Vec<Negotiated>,
@@ -47,28 +48,28 @@ pub(super) struct Negotiated {
 /// Why there is no connection.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// The network, or the host, says no.
+    /// The network or the host refused the connection.
     #[error("cannot connect: {0}")]
     Unreachable(#[from] io::Error),
-    /// Something listens and says nothing.
+    /// A process accepts the connection there, and does not answer.
     #[error("the server did not finish the handshake within {} s", CONNECT_WITHIN.as_micros() / 1_000_000)]
     Silent,
-    /// The server says no, or is none.
+    /// The server refuses, or the peer is no NBD server.
     #[error(transparent)]
     Refused(#[from] HandshakeError),
-    /// What it offers cannot be served.
+    /// weir cannot serve the export.
     #[error("the export {0}")]
     Unusable(String),
-    /// It is not what it was before; in words how.
+    /// The export is not what it was before; the text says how.
     #[error("the export has changed: {0}")]
     Changed(String),
 }
 
-/// Connects to `target`, `most` times if a flush on one connection covers all, and else once. A server that
-/// lets in fewer gets fewer.
+/// Connects to `target`: `most` times if a flush on one connection covers all, otherwise once. If the server
+/// lets in fewer, there are fewer.
 ///
 /// # Errors
-/// If there is not one connection.
+/// If there is no connection at all.
 pub(super) fn connect(target: &Target, most: NonZeroU32) -> Result<Established, ConnectError> {
     let (first, abilities) = connect_once(target)?;
     let mut connections = vec![first];
@@ -118,7 +119,7 @@ fn connect_once(target: &Target) -> Result<(Negotiated, Abilities), ConnectError
     }
 }
 
-/// A socket that is connected, to the first address that lets it.
+/// A connected socket, to the first address that accepts.
 fn open(target: &Target, limit: Limit) -> Result<Socket, ConnectError> {
     match target.address() {
         Address::Unix(path) => {
@@ -150,8 +151,8 @@ fn open_tcp(address: SocketAddr, limit: Limit) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Zero at the end of the stream. A connection that breaks in the handshake was closed by the server: a reset
-/// is just a ruder way.
+/// Reads; zero at the end of the stream. A connection that breaks during the handshake counts as closed by
+/// the server, also if it was reset.
 fn read(mut socket: &Socket, into: &mut [u8], limit: Limit) -> Result<usize, ConnectError> {
     loop {
         socket.set_read_timeout(Some(limit.left()?))?;
@@ -176,7 +177,7 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// Until when a connection has to be ready.
+/// The instant by which a connection must be ready.
 #[derive(Clone, Copy)]
 struct Limit {
     clock: Clock,
@@ -184,7 +185,7 @@ struct Limit {
 }
 
 impl Limit {
-    /// What is left of it: a millisecond at least, as none at all would be no limit to a socket.
+    /// The time that is left; at least a millisecond, because zero would mean no limit to a socket.
     fn left(self) -> Result<Duration, ConnectError> {
         let left = self.end.saturating_since(self.clock.now());
         if left < Span::from_millis(1) { Err(ConnectError::Silent) } else { Ok(left.into()) }

@@ -1,9 +1,9 @@
 //! One connection: requests on their way to its socket, and replies on their way from it.
 //!
-//! What a turn of the driver has for a server is written with one call, headers and the data of writes where
-//! they lie. A read takes whatever the socket has: the rest of a payload straight to where it belongs, and
-//! what follows it into a buffer of the whole thread, which is looked through to its end. A large read is so
-//! copied for its first part only.
+//! One call writes everything that a turn of the driver has for a server: headers, and the data of writes
+//! from where they lie. A read takes all that the socket has. The rest of a read's payload goes straight to
+//! its place. Whatever follows goes into a buffer of the whole thread, and is handled at once. So only the
+//! first part of a large read is copied.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -19,8 +19,8 @@ use super::table::{Piece, Table};
 
 /// Parts of one write to the socket: a turn's worth of requests.
 const SLICES: usize = 128;
-/// Reads of one turn, and messages; beyond them the others have theirs first. Each message costs some time
-/// whatever its length, and a server may answer a read byte by byte.
+/// The most reads, and the most messages, of one turn; after them the other connections have their turn. Each
+/// message costs some time, whatever its length, and a server may answer a read byte by byte.
 const READS: usize = 16;
 const MESSAGES: usize = 4096;
 
@@ -42,14 +42,14 @@ pub(super) enum Lost {
 /// A connection in the transmission phase.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// Its number at its server.
+    /// Its number among the connections to its server.
     index: usize,
     socket: Socket,
     decoder: ReplyDecoder,
     output: VecDeque<Outgoing>,
     /// Bytes of the first of `output` that the socket has taken.
     taken: usize,
-    /// Pieces that are not answered.
+    /// The number of pieces that are not answered.
     outstanding: usize,
     filling: Option<Filling>,
 }
@@ -77,7 +77,7 @@ pub(super) enum Data {
     },
 }
 
-/// Data of a read that has yet to come.
+/// The data of a read that have not come yet.
 #[derive(Debug)]
 struct Filling {
     cookie: u64,
@@ -99,12 +99,12 @@ impl Connection {
         })
     }
 
-    /// Pieces that are not answered.
+    /// The number of pieces that are not answered.
     pub(super) const fn outstanding(&self) -> usize {
         self.outstanding
     }
 
-    /// Queues a request, the cookie of which is that of a piece for this connection.
+    /// Queues a request. Its cookie is that of a piece for this connection.
     pub(super) fn push(&mut self, command: &Command, data: Data) {
         self.outstanding += 1;
         self.output.push_back(Outgoing { cookie: command.cookie, header: request_header(command), data });
@@ -152,8 +152,7 @@ impl Connection {
         }
     }
 
-    /// Reads what there is; pushes each piece that was answered, with the error of the protocol, zero for
-    /// none.
+    /// Reads what has come. Pushes each answered piece with the protocol's error, or with zero for none.
     pub(super) fn receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -183,7 +182,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Of `count` bytes the first went to where they belong; how many did not.
+    /// Counts the first of `count` bytes as the data of a read, already in their place. Returns how many are
+    /// left.
     fn filled(&mut self, count: usize) -> usize {
         let Some(filling) = &mut self.filling else { return count };
         let left = filling.length as usize;
@@ -197,7 +197,7 @@ impl Connection {
         0
     }
 
-    /// Takes in what was read; returns how many messages that was.
+    /// Handles the bytes that were read. Returns the number of messages in them.
     fn look_through(
         &mut self,
         mut input: &[u8],
@@ -241,7 +241,7 @@ impl Connection {
         Ok(messages)
     }
 
-    /// Says that nothing more will be asked, if the socket takes that at once.
+    /// Sends the disconnect command, if the socket takes it at once.
     pub(super) fn disconnect(&self) {
         if self.output.is_empty() {
             let farewell = Command::new(CommandKind::Disconnect, 0, 0, 0);

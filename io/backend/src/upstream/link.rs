@@ -1,10 +1,12 @@
-//! The way to a server: its connections while there are any, and what happens when there are none.
+//! The link to a server: its connections, or its attempts to connect while there are none.
 //!
-//! See the header of `upstream` for what is promised and why. In here: requests come in by [`Link::start`],
-//! each turn sends by [`Link::send`] and looks for answers by [`Link::poll`]; [`Link::handle_time`] sees to
-//! what time brings. Any connection that breaks takes the others with it, since nobody knows then whether
-//! behind them is still the same server; and all that was not answered goes out again, in its order, once
-//! there are new ones.
+//! The header of `upstream` says what is promised, and why. Here, requests come in by [`Link::start`]. Each
+//! turn sends by [`Link::send`], and looks for answers by [`Link::poll`]. [`Link::handle_time`] does what is
+//! due.
+//!
+//! If one connection breaks, the link drops the others too, because nobody knows then whether the same server
+//! is still behind them. Once there are new connections, all requests that were not answered go out again, in
+//! their order.
 
 use std::num::NonZeroU32;
 use std::pin::Pin;
@@ -23,38 +25,39 @@ use super::connection::{Connection, Data, Lost};
 use super::table::{Piece, Table, changes};
 use crate::{Buffer, DeviceRequest, Extent, Finished, Token};
 
-/// How long a request waits for a server that is away: half of the 30 s after which usual initiators give up.
+/// How long a request waits for a server that is away. Usual initiators give up after 30 s; this is half of
+/// that.
 pub(super) const HELD_AT_MOST: Span = Span::from_secs(15);
-/// The pause after the second attempt to connect that failed in a row, and the longest.
+/// The pause after the second failed attempt to connect in a row, and the longest pause.
 const FIRST_PAUSE: Span = Span::from_millis(100);
 pub(super) const LONGEST_PAUSE: Span = Span::from_secs(2);
-/// How long there have to be connections for the pauses to begin anew. A server that lets weir in, answers
-/// once and breaks off costs so no more attempts, threads and lines of the log than one that is away.
+/// How long the connections must last before the pauses start anew. So a server that lets weir in, answers
+/// once and breaks off costs no more attempts, threads and log lines than a server that is away.
 const LASTED: Span = LONGEST_PAUSE;
-/// Bytes of zeroes that are written at a time to a server that has no other way.
+/// How many bytes of zeroes are written at a time, if the server has no command for zeroes.
 const ZEROES: u32 = 1 << 20;
 
-/// A server, as its device and the thread's driver share it.
+/// The link to a server. Its device and the thread's driver share it.
 #[derive(Debug)]
 pub(crate) struct Link {
     target: Target,
-    /// Connections at most.
+    /// The most connections.
     most: NonZeroU32,
     pub(super) abilities: Abilities,
     table: Table,
     state: State,
-    /// When the driver last told the time.
+    /// The time that the driver last passed.
     now: Instant,
-    /// Of the driver.
+    /// The driver's waker.
     waker: Waker,
-    /// Changes that were answered, and how many of these are durable for sure.
+    /// How many changes were answered, and how many of them are durable for sure.
     changes: u64,
     durable: u64,
-    /// Changes that were answered may be lost, and the driver was not told.
+    /// Whether changes that were answered may be lost, and the driver does not know it yet.
     lost: bool,
     /// The pause before the next attempt to connect.
     pause: Span,
-    /// Since when there are connections, if there are.
+    /// Since when there are connections, if there are any.
     raised: Instant,
     zeroes: Option<Buffer>,
     answered: Vec<(Piece, u32)>,
@@ -71,16 +74,16 @@ enum State {
 #[derive(Debug)]
 struct Outage {
     attempt: Option<oneshot::Receiver<Result<Established, ConnectError>>>,
-    /// When there is to be an attempt, if there is none.
+    /// When to make the next attempt, if none is under way.
     next_attempt: Instant,
     /// When the first request gives up.
     next_give_up: Instant,
-    /// Why the server was refused that answered last.
+    /// Why the last server that answered was refused.
     refused: String,
 }
 
 impl Link {
-    /// To the server at `target`. Belongs to the thread that it is made on.
+    /// A link to the server at `target`. It belongs to the thread that makes it.
     pub(super) fn new(target: Target, most: NonZeroU32, established: Established) -> Self {
         let outage = Outage {
             attempt: None,
@@ -108,7 +111,7 @@ impl Link {
         link
     }
 
-    /// Starts a request that lies inside of the export.
+    /// Starts a request that lies inside the export.
     pub(super) fn start(&mut self, now: Instant, request: DeviceRequest, finished: &mut Vec<Finished>) {
         self.now = now;
         let request = match self.answer(request) {
@@ -126,8 +129,8 @@ impl Link {
         }
     }
 
-    /// Nobody waits for a request: it ends after the pieces that are under way, or at once if there is no
-    /// connection.
+    /// Notes that nobody waits for a request. It ends after the pieces that are under way, or at once if
+    /// there is no connection.
     pub(super) fn abandon(&mut self, token: Token) {
         let Some(request) = self.table.abandon(token) else { return };
         if let State::Down(outage) = &mut self.state {
@@ -137,7 +140,7 @@ impl Link {
         }
     }
 
-    /// Tells the time: what has waited for too long fails, and a connection is tried if it is time for that.
+    /// Does what is due by `now`: fails requests that have waited too long, and tries to connect.
     pub(super) fn handle_time(&mut self, now: Instant, finished: &mut Vec<Finished>) {
         self.now = now;
         let State::Down(outage) = &mut self.state else { return };
@@ -177,12 +180,12 @@ impl Link {
         }
     }
 
-    /// Whether changes that were answered may be lost; says so once.
+    /// Whether changes that were answered may be lost. Each loss is reported once.
     pub(super) fn take_loss(&mut self) -> bool {
         std::mem::take(&mut self.lost)
     }
 
-    /// Looks for answers, and for connections; has the task woken when there are more.
+    /// Looks for answers and for new connections, and has the task woken when there are more.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, scratch: &mut [u8], finished: &mut Vec<Finished>) {
         self.waker.clone_from(cx.waker());
         if let State::Down(outage) = &mut self.state {
@@ -215,7 +218,7 @@ impl Link {
         }
     }
 
-    /// Hands all that was started to the sockets, as far as they take it.
+    /// Hands all started requests to the sockets, as far as they take them.
     pub(crate) fn send(&mut self) {
         let State::Up(connections) = &mut self.state else { return };
         let mut cx = Context::from_waker(&self.waker);
@@ -228,7 +231,7 @@ impl Link {
         }
     }
 
-    /// The answer to a request that need not go to the server; else the request.
+    /// The answer to a request that need not go to the server; otherwise the request.
     fn answer(&self, request: DeviceRequest) -> Result<Finished, DeviceRequest> {
         let can = &self.abilities;
         let is_aligned = |number: u64| number.is_multiple_of(can.minimum.into());
@@ -241,7 +244,7 @@ impl Link {
             IoKind::WriteZeroes if request.fast_zero && !can.fast_zero => Ok(request.fail(Errno::OPNOTSUPP)),
             IoKind::Trim if !can.trim => Ok(request.succeed()),
             IoKind::Cache if !can.cache => Ok(request.succeed()),
-            // Later if there is no connection: somebody may have to be told of a loss first.
+            // Without a connection the answer comes later: the client may have to hear of a loss first.
             IoKind::Flush if !can.flush && is_up => Ok(request.succeed()),
             IoKind::BlockStatus => {
                 let all = vec![Extent::allocated(request.length.into())];
@@ -251,7 +254,7 @@ impl Link {
         }
     }
 
-    /// Queues pieces of a request: as many as may be under way.
+    /// Queues as many pieces of a request as may be under way.
     fn issue(&mut self, key: usize) {
         let can = self.abilities;
         let request = &self.table.requests[key].inner;
@@ -267,7 +270,7 @@ impl Link {
             self.zeroes = Some(Buffer::zeroed(ZEROES as usize));
         }
         let command = Command {
-            // Without a flush to ask for, whatever can be made durable at once is.
+            // If the server has no flush, every change is made durable with FUA, if it has that.
             fua: changes(kind) && can.fua && (fua || !can.flush),
             no_hole: request.no_hole && !by_hand,
             fast_zero: request.fast_zero,
@@ -284,7 +287,7 @@ impl Link {
         }
     }
 
-    /// Queues a flush, for a request that is one or needs one, at a server that knows it.
+    /// Queues a flush, for a request that is a flush or needs one. The server must have the command.
     fn issue_flush(&mut self, key: usize) {
         let flush = Command::new(CommandKind::Flush, 0, 0, 0);
         self.issue_piece(key, 0, flush, Data::None, Some(self.changes));
@@ -294,7 +297,7 @@ impl Link {
         let State::Up(connections) = &mut self.state else {
             unreachable!("pieces are made only while the link is up")
         };
-        // The least busy one; of several the first, so that a few requests share one system call.
+        // The least busy connection; of several the first, so that a few requests share one system call.
         let index = (0..connections.len()).min_by_key(|index| connections[*index].outstanding());
         let index = index.expect("a link that is up has a connection");
         let awaits = if command.kind == CommandKind::Read { command.length } else { 0 };
@@ -303,7 +306,7 @@ impl Link {
         connections[index].push(&Command { cookie, ..command }, data);
     }
 
-    /// A piece was answered, with this error of the protocol or with zero.
+    /// Handles the answer to a piece, with the protocol's error or with zero.
     fn handle_answer(&mut self, piece: &Piece, error: u32, finished: &mut Vec<Finished>) {
         if let Some(covers) = piece.covers.filter(|_| error == 0) {
             self.durable = self.durable.max(covers);
@@ -334,13 +337,13 @@ impl Link {
         finished.push(self.table.remove(piece.request).inner.finish(outcome));
     }
 
-    /// The connections are gone.
+    /// Notes that the connections are gone.
     fn lose(&mut self, why: &Lost) {
         let now = self.now;
         let unflushed = self.changes > self.durable;
         self.lost |= unflushed;
         self.durable = self.changes;
-        // One that nobody acknowledges has been kept waiting by that already.
+        // If nobody acknowledged the data, the requests have waited since their start.
         let silent = matches!(why, Lost::Broken(error) if error.kind() == std::io::ErrorKind::TimedOut);
         self.table.rewind(|request| if silent { request.started } else { now } + HELD_AT_MOST);
         let give_ups = self.table.requests.iter().map(|(_, request)| request.give_up);
@@ -367,7 +370,7 @@ impl Link {
         }
     }
 
-    /// Takes these connections, if they lead to what there was before.
+    /// Takes these connections, if they lead to the same export as before.
     fn try_again_with(&mut self, established: Established, finished: &mut Vec<Finished>) {
         if let Some(how) = self.abilities.difference(&established.abilities) {
             return self.note_failure(&ConnectError::Changed(how));
@@ -380,7 +383,7 @@ impl Link {
         }
     }
 
-    /// Takes these connections, and sends all that was not answered.
+    /// Takes these connections, and sends all requests that were not answered.
     fn raise(&mut self, established: Established, finished: &mut Vec<Finished>) {
         let negotiated = established.connections.into_iter().enumerate();
         match negotiated.map(|(index, negotiated)| Connection::new(index, negotiated)).collect() {
@@ -393,7 +396,7 @@ impl Link {
         for key in self.table.in_order() {
             let request = &self.table.requests[key];
             if request.is_abandoned() {
-                // It has no pieces to come, so that nothing else would end it.
+                // The request has no pieces left to send, so nothing else would end it.
                 finished.push(self.table.remove(key).inner.fail(Errno::CANCELED));
             } else if request.inner.kind == IoKind::Flush && !self.abilities.flush {
                 finished.push(self.table.remove(key).inner.succeed());
@@ -404,14 +407,14 @@ impl Link {
         self.send();
     }
 
-    /// There is still no connection.
+    /// Notes a failed attempt to connect.
     fn note_failure(&mut self, why: &ConnectError) {
         let State::Down(outage) = &mut self.state else {
             unreachable!("nobody connects while the link is up")
         };
         outage.next_attempt = self.now + self.pause;
         let reason = why.to_string();
-        // That nobody is there yet is to be expected; a server that says no is not, and is told once.
+        // A server that is not there yet is no news. A server that refuses is, and is logged once.
         if !matches!(why, ConnectError::Unreachable(_)) && outage.refused != reason {
             tracing::warn!(upstream = %self.target, reason, "still without the server; trying on");
             outage.refused = reason;

@@ -1,8 +1,8 @@
-//! A connected socket, TCP or Unix alike, that never makes anybody wait: vectored both ways, its readiness
-//! told by the runtime.
+//! A connected socket, TCP or Unix, that never blocks. It transfers vectors both ways, and the runtime
+//! reports its readiness.
 //!
-//! The runtime's own streams only learn from a further system call that a socket has been drained. Here a
-//! short transfer is enough to know it: with edge-triggered polling, what arrives later makes a new edge.
+//! The runtime's own streams need one more system call to learn that a socket has been drained. Here a short
+//! transfer is enough: polling is edge-triggered, so whatever arrives later makes a new edge.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::task::{Context, Poll, ready};
@@ -22,7 +22,7 @@ impl Socket {
         AsyncFd::with_interest(socket, Interest::READABLE | Interest::WRITABLE).map(Self)
     }
 
-    /// Reads into `into` as far as there is anything to read. `Ok(0)` is the end of the stream.
+    /// Reads into `into` what has arrived. `Ok(0)` is the end of the stream.
     pub(super) fn poll_read(
         &self,
         cx: &mut Context<'_>,
@@ -44,7 +44,8 @@ impl Socket {
         }
     }
 
-    /// Writes what the socket takes of `from`; pending, and the task woken later, if that is nothing.
+    /// Writes as much of `from` as the socket takes. If that is nothing, it is pending, and the task is woken
+    /// later.
     pub(super) fn poll_write(&self, cx: &mut Context<'_>, from: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         loop {
             let mut ready = ready!(self.0.poll_write_ready(cx))?;
@@ -56,7 +57,7 @@ impl Socket {
         }
     }
 
-    /// Writes `bytes` if the socket takes them all now; else what it likes.
+    /// Writes as many of `bytes` as the socket takes now.
     pub(super) fn write_at_once(&self, bytes: &[u8]) {
         let _ = self.0.get_ref().write(bytes);
     }

@@ -1,16 +1,16 @@
-//! What is asked of a server: the requests of the driver, and the pieces in which they are under way.
+//! The requests at a server: the driver's requests, and the pieces of them that are under way.
 //!
-//! A server takes no more than so many bytes at a time, and a client of weir may ask for more; so that one
-//! request may be several on the wire, on any connection. A piece is known by its cookie, which holds its
-//! place in the table and a number that changes with each use of the place: an answer that comes twice, or on
-//! another connection, finds nothing.
+//! A server takes a limited number of bytes at a time, and a client of weir may ask for more. So one request
+//! may be several pieces on the wire, on any connection. A piece is known by its cookie: its place in the
+//! table, and a number that changes with each use of the place. An answer that comes twice, or on another
+//! connection, finds no piece.
 //!
-//! **Pieces are made as those before them are answered.** A client's 28 bytes may ask for 4 GiB of zeroes,
-//! which a server without that command gets in pieces of 1 MiB. Made all at once, these would be memory that
-//! nobody is charged for, and work that goes on after the client has left.
+//! **Pieces are made as the pieces before them are answered.** A client's 28 bytes may ask for 4 GiB of
+//! zeroes. A server without that command gets them in pieces of 1 MiB. If all pieces were made at once, they
+//! would take memory that nobody is charged for, and the work would go on after the client has left.
 //!
-//! **A request stays until each of its pieces was sent and answered.** What is on its way to a socket refers
-//! to the request's buffer, so a server that answers a piece before it was sent has broken the protocol: see
+//! **A request stays until each of its pieces was sent and answered.** The data on their way to a socket are
+//! in the request's buffer. So a server that answers a piece before it was sent has broken the protocol: see
 //! [`Table::awaited`].
 
 use std::collections::BTreeMap;
@@ -22,9 +22,9 @@ use weir_nbd::client::Awaited;
 
 use crate::{DeviceRequest, Token};
 
-/// The most pieces of one request that are under way at a time. One is in the server's hands, one waits
-/// behind it, and two are on their way to it and back, so that the server is not idle between them. It is
-/// also the default number of connections: each of them can carry one.
+/// The most pieces of one request that are under way at a time. The server works on one, one waits behind it,
+/// and two are on their way to the server and back. So the server is not idle between them. It is also the
+/// default number of connections: each of them can carry a piece.
 pub(super) const PIECES: u32 = 4;
 
 /// A request of the driver that is not finished.
@@ -34,21 +34,22 @@ pub(super) struct Request {
     /// Requests are sent, and sent again, in the order of their numbers.
     pub(super) number: u64,
     pub(super) started: Instant,
-    /// When it fails if there is no connection then. Set when it has to wait for one, and never moved.
+    /// When the request fails if there is no connection then. Set when the request has to wait for one, and
+    /// never moved.
     pub(super) give_up: Instant,
     /// Bytes of its range, from the first on, for which pieces were made.
     issued: u32,
-    /// Pieces whose answer was not handled.
+    /// The number of pieces whose answers were not handled.
     pub(super) pieces: u32,
-    /// Of the first piece that failed.
+    /// The error of the first piece that failed.
     pub(super) error: Option<Errno>,
-    /// It was answered, and a flush follows, as the server has no FUA.
+    /// Its pieces were answered, and a flush follows because the server has no FUA.
     pub(super) flushing: bool,
     /// Nobody waits for it: no further pieces are made.
     abandoned: bool,
 }
 
-/// A request of the wire that is not answered.
+/// A request on the wire that is not answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     /// The key of its request.
@@ -57,30 +58,30 @@ pub(super) struct Piece {
     pub(super) start: u32,
     /// Bytes of data in its reply.
     pub(super) awaited: Awaited,
-    /// On which connection.
+    /// Its connection.
     pub(super) connection: usize,
-    /// For a flush: how many changes had been answered when it was sent.
+    /// For a flush: how many changes had been answered when the flush was sent.
     pub(super) covers: Option<u64>,
-    /// The socket has taken all of it, so that the server may have.
+    /// The socket has taken all of it, so that the server may have it.
     sent: bool,
     serial: u32,
 }
 
-/// All that is not finished.
+/// All requests and pieces that are not finished.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) requests: Slab<Request>,
     pieces: Slab<Piece>,
-    /// By token: the requests that can end before they are done, if nobody waits for them. These are those
-    /// that have pieces to come, and those that wait for a server that is away. Most are done without being
-    /// here.
+    /// The requests that can end early if nobody waits for them, by token. These are the requests with pieces
+    /// still to come, and the requests that wait for a server that is away. Most requests finish without
+    /// being here.
     long: BTreeMap<Token, usize>,
     next_number: u64,
     next_serial: u32,
 }
 
 impl Table {
-    /// Takes a request in; its key.
+    /// Adds a request, and returns its key.
     pub(super) fn add(&mut self, now: Instant, inner: DeviceRequest) -> usize {
         self.next_number += 1;
         self.requests.insert(Request {
@@ -96,7 +97,7 @@ impl Table {
         })
     }
 
-    /// Takes out a request that is finished.
+    /// Removes a request that is finished.
     pub(super) fn remove(&mut self, request: usize) -> Request {
         let request = self.requests.remove(request);
         if !self.long.is_empty() {
@@ -105,8 +106,8 @@ impl Table {
         request
     }
 
-    /// The next part of a request that is to be a piece of at most `longest` bytes: its first byte, counted
-    /// from the request's, and its length. `None` if there is none, or if enough are under way.
+    /// The next part of a request, for a piece of at most `longest` bytes: its first byte, counted from the
+    /// request's, and its length. `None` if there is no part left, or if enough pieces are under way.
     pub(super) fn next_part(&mut self, request: usize, longest: u32) -> Option<(u32, u32)> {
         let key = request;
         let request = &mut self.requests[key];
@@ -123,14 +124,14 @@ impl Table {
         Some((start, length))
     }
 
-    /// Notes that nobody waits for a request. Says whether it can end before it is done.
+    /// Notes that nobody waits for a request. Returns the request if it can end before it is done.
     pub(super) fn abandon(&mut self, token: Token) -> Option<&mut Request> {
         let request = &mut self.requests[*self.long.get(&token)?];
         request.abandoned = true;
         Some(request)
     }
 
-    /// Notes that a request waits for a server that is away, `give_up` at the latest.
+    /// Notes that a request waits for a server that is away, until `give_up` at the latest.
     pub(super) fn hold(&mut self, request: usize, give_up: Instant) {
         let key = request;
         let request = &mut self.requests[key];
@@ -138,7 +139,7 @@ impl Table {
         self.long.insert(request.inner.token, key);
     }
 
-    /// Takes in a piece of a request that will be sent on `connection`; its cookie.
+    /// Adds a piece of a request that will be sent on `connection`, and returns its cookie.
     pub(super) fn add_piece(
         &mut self,
         request: usize,
@@ -155,14 +156,13 @@ impl Table {
         u64::from(serial) << 32 | key as u64
     }
 
-    /// What the piece of this cookie waits for, if there is one on this connection, and all of it was sent.
-    /// Until then no answer can be true, and one that were believed would end a request whose data is still
-    /// on its way.
+    /// What the piece of this cookie waits for, if this connection has such a piece and all of it was sent.
+    /// An earlier answer cannot be true. To believe it would end a request whose data are still on their way.
     pub(super) fn awaited(&self, connection: usize, cookie: u64) -> Option<Awaited> {
         self.piece(connection, cookie).filter(|piece| piece.sent).map(|piece| piece.awaited)
     }
 
-    /// Whether there is a piece of this cookie on this connection that was not sent, or not all of it.
+    /// Whether this connection has a piece of this cookie that was not sent completely.
     pub(super) fn is_unsent(&self, connection: usize, cookie: u64) -> bool {
         self.piece(connection, cookie).is_some_and(|piece| !piece.sent)
     }
@@ -177,13 +177,13 @@ impl Table {
         self.pieces[key(cookie)].sent = true;
     }
 
-    /// Takes out a piece that [`Table::awaited`] knows.
+    /// Removes a piece that [`Table::awaited`] knows.
     pub(super) fn remove_piece(&mut self, cookie: u64) -> Piece {
         self.pieces.remove(key(cookie))
     }
 
-    /// The part of a read's buffer that belongs to `length` bytes of a piece that [`Table::awaited`] knows,
-    /// from byte `start` of it on. They lie within the piece.
+    /// The part of a read's buffer for `length` bytes of a piece, from byte `start` of the piece on.
+    /// [`Table::awaited`] must know the piece, and the bytes must lie within it.
     pub(super) fn data(&mut self, cookie: u64, start: u32, length: u32) -> &mut [u8] {
         let piece = &self.pieces[key(cookie)];
         let buffer = self.requests[piece.request].inner.buffer.as_mut();
@@ -191,15 +191,15 @@ impl Table {
         &mut buffer[piece.start as usize..][start as usize..][..length as usize]
     }
 
-    /// The bytes of a write that go with a piece, which is not answered.
+    /// The data that go with a piece of a write that is not answered.
     pub(super) fn payload(&self, request: usize, start: u32, length: u32) -> &[u8] {
         let buffer = self.requests[request].inner.buffer.as_ref();
         let buffer = buffer.expect("`Device::start` has seen the buffer of each write");
         &buffer[start as usize..][..length as usize]
     }
 
-    /// Forgets all pieces: each request is to be sent again from its start, if there is a connection before
-    /// it gives up.
+    /// Forgets all pieces. Each request is sent again from its start, if there is a connection before it
+    /// gives up.
     pub(super) fn rewind(&mut self, give_up: impl Fn(&Request) -> Instant) {
         self.pieces.clear();
         for (key, request) in &mut self.requests {
@@ -222,7 +222,7 @@ impl Table {
 }
 
 impl Request {
-    /// Whether it changes bytes.
+    /// Whether the request changes bytes.
     pub(super) fn changes(&self) -> bool {
         changes(self.inner.kind)
     }
@@ -232,12 +232,12 @@ impl Request {
         self.abandoned
     }
 
-    /// Whether there are pieces of it to come.
+    /// Whether there are pieces of the request still to come.
     pub(super) fn has_more(&self) -> bool {
         self.issued < self.inner.length && self.error.is_none() && !self.abandoned
     }
 
-    /// How it ended, after its last piece.
+    /// The outcome of the request, after its last piece.
     pub(super) fn outcome(&self) -> Result<(), Errno> {
         match self.error {
             Some(errno) => Err(errno),

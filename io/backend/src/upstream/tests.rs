@@ -1,4 +1,4 @@
-//! What a device on another server promises, held against servers of every kind.
+//! The promises of a device on another server, tested against servers of every kind.
 
 use std::future::poll_fn;
 use std::io::Read;
@@ -39,14 +39,14 @@ fn hang_up_at(n: usize) -> impl FnMut(&Asked) -> Act + Send + 'static {
     }
 }
 
-/// Does the first request in another way, and serves all others.
+/// Treats the first request with `act`, and serves all others.
 fn at_first(act: impl Fn(&Asked) -> Act + Send + 'static) -> impl FnMut(&Asked) -> Act + Send + 'static {
     let mut seen = false;
     move |asked| if std::mem::replace(&mut seen, true) { Act::Serve } else { act(asked) }
 }
 
-/// Drives the device until `count` requests have finished, from this instant on: time goes on in the pauses
-/// between attempts to connect, and else stands still. Returns when that was.
+/// Drives the device until `count` requests have finished, from the given instant on. Time passes only in the
+/// pauses between attempts to connect. Returns the instant at the end.
 async fn drive(
     rig: &Rig,
     device: &mut Device,
@@ -248,7 +248,7 @@ async fn a_loss_is_told_once_and_only_if_something_answered_was_not_flushed() {
     assert!(!device.take_loss(), "what was not answered was sent again");
 }
 
-/// Until the device has noticed that its connections are gone.
+/// Runs until the device has noticed that its connections are gone.
 async fn run_until_down(rig: &Rig, device: &mut Device) {
     poll_fn(|cx| {
         rig.shard.reactor.poll_finished(cx, &mut Vec::new());
@@ -317,7 +317,7 @@ async fn a_server_that_came_back_with_another_size_is_refused_until_it_is_as_bef
     let mut attempts = 0;
     let mut now = START;
     while finished.is_empty() {
-        // Until the next attempt is due, or the server is back.
+        // Waits until the next attempt is due, or the server is back.
         let due = poll_fn(|cx| {
             rig.shard.reactor.poll_finished(cx, &mut finished);
             match device.poll_timeout().unwrap() {
@@ -371,7 +371,7 @@ async fn no_bytes_of_a_server_do_more_than_end_the_connection() {
         if seen.is_multiple_of(2) {
             return Act::Say(chunk(asked.cookie, true, asked.offset, &[9; 512]));
         }
-        // Noise, that gets past the first check more often than other noise would.
+        // Noise that gets past the first check more often than other noise would.
         let byte =
             |at: u64| (seen * 0x9e37_79b9 + at * 0x85eb_ca6b).wrapping_mul(0xc2b2_ae35).to_be_bytes()[4];
         let noise: Vec<_> = (0..seen % 97).map(byte).collect();
@@ -427,7 +427,7 @@ async fn an_answer_to_a_write_that_was_not_taken_is_not_believed_and_sends_nobod
     let mut finished = Vec::new();
     device.start(START, write(0, &[0xaa; 8 << 20]), &mut finished);
     run_until_down(&rig, &mut device).await;
-    // It would take the place of the first, had that been answered.
+    // This request would take the place of the first, if the first had been answered.
     let other = DeviceRequest { token: Token(1), ..write(16 << 20, &[0xbb; 8 << 20]) };
     device.start(START, other, &mut finished);
     drive(&rig, &mut device, START, &mut finished, 2).await;
@@ -477,7 +477,7 @@ async fn zeroes_that_nobody_waits_for_any_more_end_after_the_few_pieces_that_are
     let mib = 1 << 20;
     let pieces = (0..4).map(|n| (command::WRITE, 0, n * u64::from(mib), mib));
     assert!(fake.log().into_iter().eq(pieces.chain([(command::FLUSH, 0, 0, 0)])), "{:?}", fake.log());
-    // And those that somebody waits for are all written.
+    // The pieces that a client still waits for are all written.
     drop(allow);
     fake.bytes.lock().unwrap().fill(9);
     let (fake, mut device) = serve_again(&mut rig, &fake);
@@ -486,7 +486,7 @@ async fn zeroes_that_nobody_waits_for_any_more_end_after_the_few_pieces_that_are
     assert!(fake.bytes.lock().unwrap().iter().all(|byte| *byte == 0));
 }
 
-/// A server that is like `fake` and does what it is asked, with a volume on it.
+/// A server like `fake` that serves every request, with a volume on it.
 fn serve_again(rig: &mut Rig, fake: &Fake) -> (Fake, Device) {
     let offer = fake.offer.lock().unwrap().clone();
     let again = Fake::new(rig.path("another"), offer, |_| Act::Serve);
@@ -540,7 +540,7 @@ async fn a_server_that_answers_once_and_breaks_off_is_tried_again_after_growing_
         assert_eq!(finished[0].result, Ok(()));
     }
     assert_eq!(now, START + Span::from_millis(100 + 200 + 400 + 800));
-    // One that has lasted begins anew.
+    // After connections that lasted, the pauses start anew: the first attempt is made at once.
     now = now + LONGEST_PAUSE;
     let mut finished = Vec::new();
     device.start(now, read(0, 512), &mut finished);

@@ -9,7 +9,7 @@ use tonic::transport::Endpoint;
 use tonic::{Code, Request, Response, Status, Streaming};
 use weir_clock::Clock;
 use weir_control::PortObservation;
-use weir_controller::{Hello, Report};
+use weir_leases::{Hello, Report};
 use weir_model::{Instant, Span};
 
 use super::certificates::Authority;

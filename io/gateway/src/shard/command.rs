@@ -10,7 +10,7 @@ use weir_nbd::Session;
 use super::Shard;
 use crate::connection::ConnectionId;
 use crate::front::Permit;
-use crate::port::{Observations, PortTerms};
+use crate::leased::{LeaseTerms, Observations};
 use crate::sharing::Explanation;
 use crate::spec::Limits;
 use crate::status::PoolStatus;
@@ -84,15 +84,15 @@ pub(crate) enum Command {
         volume: VolumeId,
         answer: oneshot::Sender<Option<Explanation>>,
     },
-    /// What is seen of a pool that is a port goes there from now on.
+    /// What a leased pool sees goes there from now on.
     Observe {
         pool: usize,
         observations: Sender<Observations>,
     },
-    /// `done` is sent when they are in force, and dropped if there is no such port.
+    /// `done` is sent when they are in force, and dropped if there is no such leased pool.
     ApplyTerms {
         pool: usize,
-        terms: PortTerms,
+        terms: LeaseTerms,
         done: oneshot::Sender<()>,
     },
     /// The time for finishing what is queued is up.
@@ -131,8 +131,16 @@ impl Shard {
             Command::Explain { pool, volume, answer } => {
                 let _ = answer.send(pools.get(pool).and_then(|pool| pool.explain(now, volume)));
             }
-            Command::Observe { pool, observations } => self.observe(pool, observations),
-            Command::ApplyTerms { pool, terms, done } => self.apply_terms(pool, &terms, done),
+            Command::Observe { pool, observations } => {
+                if let Some(pool) = pools.get_mut(pool) {
+                    pool.observe(observations);
+                }
+            }
+            Command::ApplyTerms { pool, terms, done } => {
+                if let Some(pool) = pools.get_mut(pool) {
+                    pool.apply_terms(now, &terms, done);
+                }
+            }
             Command::AbortQueued => self.abort_all_queued(),
             Command::Stop => {} // the loop that receives commands sees to it
         }

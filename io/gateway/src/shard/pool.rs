@@ -10,6 +10,7 @@
 //! | `ports` | where listeners are ports: several volumes of the engine that are one |
 //! | `events` | what the engine says of requests and windows; the status of the pool |
 //! | `explain` | what a law that shares out concurrency decided, and why |
+//! | `leased` | what the controller of a leased pool is told, and what it grants |
 
 use weir_backend::{BlockDevice, Device, Finished};
 use weir_engine::{Control, Engine, EngineConfig, Recorder, VolumeConfig, WindowReport};
@@ -26,6 +27,7 @@ use crate::stats::VolumeStats;
 mod dispatch;
 mod events;
 mod explain;
+mod leased;
 mod loss;
 mod ports;
 mod requests;
@@ -43,13 +45,13 @@ pub(super) struct Pool {
     key: usize,
     name: String,
     control: Control,
-    pub(super) engine: Engine,
-    /// Who is told what was seen, if it is a port of an array.
-    pub(super) observer: Option<tokio::sync::mpsc::Sender<crate::port::Observations>>,
+    engine: Engine,
+    /// Is told what was seen, if the pool is leased.
+    observer: Option<tokio::sync::mpsc::Sender<crate::leased::Observations>>,
     /// The names of its ports, one for each listener; none if all listeners are one port.
     ports: Vec<String>,
     /// By `VolumeId`; a volume of the engine that is one more port of another is part of that one.
-    pub(super) volumes: Vec<Option<Volume>>,
+    volumes: Vec<Option<Volume>>,
     /// By `VolumeId` of the engine: the volume that it is, or is one more port of.
     first_ports: Vec<VolumeId>,
     /// The volumes whose device waits for some instant: most pools have none.
@@ -66,14 +68,14 @@ pub(super) struct Pool {
     /// To be removed with its last volume.
     closing: bool,
     /// Something was submitted, completed or due since the last dispatch, or the quota did not do for all.
-    pub(super) dirty: bool,
+    dirty: bool,
     /// What the devices may still get in this turn.
     quota: Quota,
 }
 
 /// A volume that is served, or on its way out.
-pub(super) struct Volume {
-    pub(super) name: String,
+struct Volume {
+    name: String,
     device: Device,
     /// The engine's volumes that it is, one for each port of the pool; the first has its number.
     ports: Vec<VolumeId>,

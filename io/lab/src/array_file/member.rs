@@ -1,4 +1,4 @@
-//! What an array is made of, as text: a disk, a flash disk or a station.
+//! A member of an array as text: a disk, a flash disk or a station.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -11,11 +11,11 @@ use weir_sim::{DiskOptions, DiskOrder, SeekTimes, StationOptions};
 
 use crate::experiment::Text;
 
-/// A disk: the name of one, or a table with the name of one that it is like and with what is different.
+/// A disk: the name of a model, or a table with the name of a model and the values that differ from it.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, remote = "Self")] // what this derives reads the table; see the impl below
 pub struct DiskSpec {
-    /// The name of the disk.
+    /// The name of the model.
     pub like: String,
     /// Turns a minute.
     pub rpm: Option<u32>,
@@ -25,21 +25,21 @@ pub struct DiskSpec {
     pub seek_average: Option<Text<Span>>,
     /// The seek over all tracks.
     pub seek_full_stroke: Option<Text<Span>>,
-    /// How many commands it can choose from.
+    /// How many commands the disk can choose from.
     pub tags: Option<NonZeroU32>,
-    /// In which order it serves them.
+    /// The order in which the disk serves commands.
     pub order: Option<OrderSpec>,
 }
 
-/// In which order a disk serves commands.
+/// The order in which a disk serves commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OrderSpec {
-    /// As they came.
+    /// In the order of their arrival.
     Fifo,
-    /// To and fro.
+    /// By the elevator algorithm: the arm sweeps to and fro.
     Elevator,
-    /// By seek and rotation.
+    /// The shortest seek and rotation first.
     ShortestPositioning,
 }
 
@@ -47,16 +47,16 @@ pub enum OrderSpec {
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StationSpec {
-    /// How many requests it serves at a time.
+    /// How many requests the station serves at a time.
     pub servers: NonZeroU32,
-    /// How long it takes for each, on average.
+    /// The mean time that the station takes for a request.
     pub service_time: Text<Span>,
-    /// Whether that is exponentially distributed, or always the same.
+    /// Whether that time is exponentially distributed; if not, it is always the same.
     pub exponential: bool,
 }
 
 impl DiskSpec {
-    /// The disk; `None` if there is none of this name.
+    /// The disk; `None` if no model has this name.
     pub(super) fn options(&self) -> Option<DiskOptions> {
         let like = DiskOptions::preset(&self.like)?;
         let span = |text: Option<Text<Span>>, other: Span| text.map_or(other, |text| text.0);
@@ -91,7 +91,7 @@ impl StationSpec {
     }
 }
 
-/// By hand, since what serde makes of "either text or a table" says nothing but that neither fits.
+/// Written by hand: the error of serde's derived "either text or a table" says only that neither fits.
 impl<'de> Deserialize<'de> for DiskSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NameOrTable)

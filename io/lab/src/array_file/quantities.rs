@@ -1,14 +1,15 @@
 //! Quantities of an array as text: sizes and rates of data.
 //!
-//! `bytesize` takes `"20G"` for 20,000,000,000 where disk tools mean 20 GiB, `"1Mb"` for a megabyte and a
-//! bare number for bytes; what two readers may understand in two ways is refused here before it gets to it.
+//! This module refuses each text that two readers could understand in two ways, before `bytesize` reads it.
+//! `bytesize` takes `"20G"` for 20,000,000,000 bytes, where disk tools mean 20 GiB. It takes `"1Mb"` for a
+//! megabyte, and a bare number for bytes.
 
 use bytesize::ByteSize;
 use weir_model::Bandwidth;
 
 use crate::experiment::FromText;
 
-/// The units of a size that are accepted: each means one thing.
+/// The units of a size that are accepted. Each of them has only one meaning.
 const UNITS: [&str; 11] = ["PiB", "PB", "TiB", "TB", "GiB", "GB", "MiB", "MB", "KiB", "kB", "B"];
 
 /// A number of bytes, which may be zero.

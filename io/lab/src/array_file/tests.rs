@@ -1,4 +1,4 @@
-//! What is written is what is built, and what cannot be built is said with its key.
+//! Claims: a text builds the array that it describes, and the error for any other text names the key.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is wrong with an experiment's file: where, which key, what was found, what is accepted.
+//! An error in an experiment's file: the line, the key, what was found, and what is accepted.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What is wrong with an experiment's file.
+/// An error in an experiment's file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExperimentError {
     file: String,
@@ -16,12 +16,12 @@ pub struct ExperimentError {
 }
 
 impl ExperimentError {
-    /// Something wrong at a key.
+    /// An error at a key.
     pub(crate) fn at(file: &str, key: impl Into<String>, message: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line: None, key: key.into(), message: message.into() }
     }
 
-    /// What `text` is no experiment for, with the line and the key that the parser stumbled over.
+    /// The parser's error about `text`, with the line and the key at which the parser stopped.
     pub(crate) fn of_parser(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let span = error.span();
         let line = span.clone().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
@@ -46,8 +46,8 @@ impl fmt::Display for ExperimentError {
     }
 }
 
-/// Serde says `invalid value: string "5x", expected a duration`, and `unknown field `x`, expected one of
-/// ...`.
+/// Puts serde's message into the project's words. Serde says `invalid value: string "5x", expected a
+/// duration`, and `unknown field `x`, expected one of ...`.
 fn in_our_words(message: &str) -> String {
     let message = message.replace("invalid value: string ", "").replace("invalid type: ", "");
     match message.split_once(", expected ") {
@@ -88,8 +88,8 @@ fn descend_value(value: &Spanned<DeValue<'_>>, span: &Range<usize>, path: &mut V
     }
 }
 
-/// Whether the value, or anything below it, holds `span`. A table that is written under a header spans only
-/// that.
+/// Whether `span` lies in the value or in anything below it. The span of a table that is written under a
+/// header covers only the header, so the values below are asked too.
 fn holds(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> bool {
     let own = value.span();
     let within = own.start <= span.start && span.end <= own.end;

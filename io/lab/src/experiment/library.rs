@@ -1,6 +1,7 @@
-//! All experiments: those that are part of the program, or those of a folder.
+//! All experiments: the ones that are part of the program, or the ones in a folder.
 //!
-//! They are part of the program so that an installed one can show what it claims, with no checkout at hand.
+//! The experiments are part of the program so that an installed program can show its claims without a
+//! checkout.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -51,7 +52,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// Those that are part of the program.
+    /// The experiments that are part of the program.
     ///
     /// # Errors
     /// If one of them is wrong.
@@ -60,10 +61,10 @@ impl Library {
         Ok(Self { experiments: experiments.collect::<Result<_, _>>()? })
     }
 
-    /// Those of a folder and its folders, by name.
+    /// The experiments in a folder and the folders below it, by name.
     ///
     /// # Errors
-    /// If there is none, or one of them is wrong or cannot be read.
+    /// If there is no experiment, or one of them is wrong or cannot be read.
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
         let mut files = BTreeSet::new();
         find(folder, &mut files)?;
@@ -77,22 +78,22 @@ impl Library {
         Ok(Self { experiments: files.iter().map(read).collect::<Result<_, _>>()? })
     }
 
-    /// Those whose id matches `pattern`, in which `*` stands for anything.
+    /// The experiments whose id matches `pattern`, in which `*` stands for any text.
     pub fn matching(&self, pattern: &str) -> Vec<&Experiment> {
         self.experiments.iter().filter(|experiment| matches(pattern, &experiment.id)).collect()
     }
 
-    /// All of them.
+    /// All experiments.
     pub fn all(&self) -> &[Experiment] {
         &self.experiments
     }
 }
 
 impl Experiment {
-    /// The experiment that `text` says; `file` is for messages, and gives the id.
+    /// The experiment that `text` describes. `file` is the name for messages, and gives the id.
     ///
     /// # Errors
-    /// If the text is no experiment, or one that cannot be run.
+    /// If the text is no experiment, or an experiment that cannot be run.
     pub fn parse(file: &str, text: &str) -> Result<Self, ExperimentError> {
         let mut experiment: Self =
             toml::from_str(text).map_err(|error| ExperimentError::of_parser(file, text, &error))?;
@@ -101,7 +102,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// What the parser cannot know: that names lead somewhere.
+    /// Checks what the parser cannot know: that each name in the file refers to something.
     fn check(&self, file: &str) -> Result<(), ExperimentError> {
         let wrong = |key: String, found: &str, accepted: String| {
             Err(ExperimentError::at(file, key, format!("found \"{found}\"; accepted: {accepted}")))
@@ -169,7 +170,7 @@ fn find(folder: &Path, files: &mut BTreeSet<std::path::PathBuf>) -> anyhow::Resu
     Ok(())
 }
 
-/// Whether `text` is what `pattern` says; `*` stands for anything, nothing included.
+/// Whether `text` matches `pattern`, in which `*` stands for any text, also for none.
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,

@@ -1,5 +1,5 @@
-//! What the clients of a volume do, in a few words: `"200iops"`, `"2000 threads"`, `"idle"`; or a list of
-//! that, by port.
+//! The load that the clients of a volume make, in a few words: `"200iops"`, `"2000 threads"`, `"idle"`; or a
+//! list of loads, one for each port.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use weir_sim::Arrivals;
 
 use super::units::{FromText, Text};
 
-/// What clients do.
+/// The load that clients make.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Load {
-    /// Nothing.
+    /// No requests.
     Idle,
-    /// Requests, so.
+    /// Requests that arrive in this way.
     Arrivals(Arrivals),
 }
 
@@ -39,17 +39,17 @@ impl FromText for Load {
     }
 }
 
-/// What clients do at each port.
+/// The load at each port.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Loads {
-    /// The same at all of them.
+    /// The same load at all ports.
     Same(Load),
-    /// By port.
+    /// One load for each port.
     Each(Vec<Load>),
 }
 
 impl Loads {
-    /// That at a port, from zero; `None` if it says nothing of that port.
+    /// The load at a port, from zero; `None` if the list has no load for that port.
     pub fn at(&self, port: usize) -> Option<Load> {
         match self {
             Self::Same(load) => Some(*load),
@@ -64,7 +64,7 @@ impl<'de> Deserialize<'de> for Loads {
     }
 }
 
-/// By hand, since a derived choice between the two forms says of either's mistakes only that neither fits.
+/// Written by hand: the error of a derived choice between the two forms says only that neither fits.
 struct OneOrMany;
 
 impl<'de> Visitor<'de> for OneOrMany {

@@ -1,4 +1,4 @@
-//! From an experiment's file to what the simulator runs.
+//! Translates an experiment's file into the scenario that the simulator runs.
 
 mod volume;
 
@@ -15,18 +15,18 @@ use super::{ControlSpec, CurveSpec, Experiment, ExperimentError, RunSpec, TraceS
 use crate::ArraySpecError;
 use crate::run::Curve;
 
-/// What a run needs.
+/// Everything that a run needs.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// What the simulator runs.
+    /// The scenario for the simulator.
     pub scenario: Scenario,
-    /// What is left out at its beginning.
+    /// The time at the beginning of the run that is left out of the figures.
     pub warm_up: Span,
-    /// The volumes that are loaded by a recording, by their places in the scenario.
+    /// The volumes that replay a recorded load, by their places in the scenario.
     pub traces: Vec<(usize, TraceSpec)>,
 }
 
-/// What a run needs, with this seed, and the curves as they were measured with it.
+/// Everything that a run needs with this seed, given the curves that were measured with the same seed.
 ///
 /// # Errors
 /// If the values do not fit together.
@@ -63,7 +63,7 @@ pub fn resolve_run(
     Ok(Resolved { scenario, warm_up: run.warm_up.0, traces })
 }
 
-/// The run in which the point of a curve at `rate` is measured.
+/// The run that measures the point of a curve at `rate`.
 ///
 /// # Errors
 /// If the array cannot be made.

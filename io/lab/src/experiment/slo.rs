@@ -1,4 +1,4 @@
-//! A promise in an experiment's file: points, or the name of a curve that is measured first.
+//! A promise in an experiment's file: a list of points, or the name of a curve that is measured first.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ impl<'de> Deserialize<'de> for SloSpec {
     }
 }
 
-/// By hand, since a derived choice between the two forms says of either's mistakes only that neither fits.
+/// Written by hand: the error of a derived choice between the two forms says only that neither fits.
 struct SloVisitor;
 
 impl<'de> Visitor<'de> for SloVisitor {

@@ -5,10 +5,10 @@ use toml::Value;
 
 use super::{Experiment, ExperimentError, SweepSpec};
 
-/// A run under its own name, and the experiment as it is for this run.
+/// A run under its own name, together with the experiment as this run needs it.
 #[derive(Clone, Debug)]
 pub struct NamedRun {
-    /// `run`, or `run@value` for one of a sweep.
+    /// `run`, or `run@value` for a run of a sweep.
     pub name: String,
     /// The run's name in the file.
     pub run: String,
@@ -19,7 +19,7 @@ pub struct NamedRun {
 }
 
 impl Experiment {
-    /// Every run, those of sweeps one by one.
+    /// Every run; a sweep gives one run for each of its values.
     ///
     /// # Errors
     /// If a sweep's key is not in the file, or a value does not fit there.
@@ -63,7 +63,7 @@ impl Experiment {
     }
 }
 
-/// The value at a path of keys; places of arrays are numbers.
+/// The value at a path of keys. A number in the path is a place in a list.
 fn place<'v>(document: &'v mut toml::Table, path: &str) -> Option<&'v mut Value> {
     let mut keys = path.split('.');
     let mut here = document.get_mut(keys.next()?)?;

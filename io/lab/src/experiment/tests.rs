@@ -1,4 +1,4 @@
-//! What an experiment's file may say, and what is said of one that is wrong.
+//! Claims about the files of experiments, and about the messages for wrong ones.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ fn text() -> String {
     include_str!("../../tests/tiny/facade-isolation-1.toml").to_owned()
 }
 
-/// What is said of the file with one text in place of another.
+/// The error message for the file after `from` was replaced by another text.
 fn message(from: &str, to: &str) -> String {
     assert!(text().contains(from), "{from}");
     Experiment::parse(FILE, &text().replacen(from, to, 1)).expect_err("it is wrong").to_string()

@@ -1,6 +1,6 @@
 //! Quantities as text in an experiment's file, such as `"50ms"`, `"200iops"`, `"4KiB"`.
 //!
-//! A bare number would leave the unit to the reader's memory.
+//! A bare number would leave it to the reader to remember the unit.
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use weir_model::{Iops, Span, Target};
@@ -11,12 +11,12 @@ use crate::array_file::Rate;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Text<T>(pub T);
 
-/// What can be written as text.
+/// A value that can be written as text.
 pub trait FromText: Sized {
-    /// What is accepted, with an example.
+    /// The accepted texts, with an example.
     const ACCEPTED: &str;
 
-    /// The value of `text`; `None` if it is none.
+    /// The value of `text`; `None` if the text has none.
     fn from_text(text: &str) -> Option<Self>;
 }
 

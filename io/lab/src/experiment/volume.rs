@@ -1,4 +1,4 @@
-//! A volume in an experiment's file: what it is to get, and what its clients do.
+//! A volume in an experiment's file: its promise or target, and the load of its clients.
 
 use std::num::NonZeroU32;
 
@@ -11,33 +11,32 @@ use super::{Bytes, Loads, Text};
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeSpec {
-    /// What it is promised.
+    /// The promise: latency up to a rate.
     pub slo: Option<SloSpec>,
-    /// What it is to get under Maestro's law.
+    /// The target under Maestro's law.
     pub target: Option<Text<Target>>,
-    /// How much it counts that it does; 1.
+    /// How much that target counts; absent: 1.
     pub priority: Option<f64>,
-    /// What changes in that, and when.
+    /// Changes of the priority during the run.
     #[serde(default)]
     pub changes: Vec<ChangeSpec>,
-    /// Through how many ports its clients come; one.
+    /// The number of ports through which the volume's clients come; absent: one.
     pub ports: Option<NonZeroU32>,
     /// The share of reads.
     pub reads: Option<f64>,
     /// Bytes of a request.
     pub request: Option<Text<Bytes>>,
-    /// What its clients do, from when on.
+    /// The load of the clients, one phase after the other.
     #[serde(default)]
     pub phases: Vec<PhaseSpec>,
-    /// After how long the phases begin anew.
+    /// The time after which the phases start again.
     pub repeat: Option<Text<Span>>,
     /// Instead of phases: a rate that rises in steps.
     pub steps: Option<StepsSpec>,
     /// Instead of phases: a recorded load.
     pub trace: Option<TraceSpec>,
-    /// From where to where on the array it lies, as shares of the whole; all of it, if it does not say.
-    /// Volumes may lie on top of each other: they store nothing, and the paper's loads are spread over the
-    /// whole unit.
+    /// Where the volume lies on the array: beginning and end as shares of the whole; absent: all of it.
+    /// Volumes may overlap, because they store nothing, and the paper's loads are spread over the whole unit.
     pub region: Option<[f64; 2]>,
 }
 
@@ -62,25 +61,25 @@ pub struct PointSpec {
     pub write: Text<Span>,
 }
 
-/// What clients do from an instant on.
+/// The load of the clients from an instant on.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhaseSpec {
-    /// From when on.
+    /// When the phase begins.
     pub at: Text<Span>,
-    /// What, at each port.
+    /// The load at each port.
     pub load: Loads,
-    /// Bytes of a request from then on; those of the volume.
+    /// Bytes of a request in this phase; absent: the volume's.
     pub request: Option<Text<Bytes>>,
 }
 
-/// What changes in what a volume is to get.
+/// A change of a volume's priority.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeSpec {
-    /// When.
+    /// When the priority changes.
     pub at: Text<Span>,
-    /// How much it counts from then on.
+    /// The priority from then on.
     pub priority: f64,
 }
 
@@ -90,13 +89,13 @@ pub struct ChangeSpec {
 pub struct StepsSpec {
     /// The first rate.
     pub from: Text<Iops>,
-    /// The last.
+    /// The last rate.
     pub to: Text<Iops>,
-    /// What lies between one and the next.
+    /// The difference between one rate and the next.
     pub by: Text<Iops>,
-    /// How long each lasts.
+    /// How long each step lasts.
     pub each: Text<Span>,
-    /// How much longer the first one lasts: as long as the warm-up of the runs.
+    /// How much longer the first step lasts. Experiments set it to the warm-up of the runs.
     pub lead: Option<Text<Span>>,
 }
 
@@ -106,12 +105,12 @@ pub struct StepsSpec {
 pub struct TraceSpec {
     /// The file, within the folder of traces.
     pub file: String,
-    /// How many times faster than it was recorded it is replayed.
+    /// How many times faster than it was recorded the load is replayed.
     pub speed: f64,
-    /// How much of the recording is left out at its beginning.
+    /// The time at the beginning of the recording that is left out.
     #[serde(default)]
     pub skip: Option<Text<Span>>,
-    /// How long to wait before the first request.
+    /// The time before the first request.
     #[serde(default)]
     pub delay: Option<Text<Span>>,
 }

@@ -1,6 +1,8 @@
-//! §4.7, figure 10: a disk fails under two recorded loads with a promise and a background without one.
+//! §4.7, figure 10: a disk fails while two recorded loads with a promise share the array with a background
+//! without one.
 //!
-//! Under control those with a promise hardly notice; the background pays. Without control they do notice.
+//! Under control, the two loads with a promise hardly notice the failure, and the background pays for it.
+//! Without control, they do notice it.
 
 use crate::study::{Figure, Records, View, change_percent};
 

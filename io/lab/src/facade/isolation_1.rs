@@ -1,11 +1,13 @@
 //! §4.2, figure 4: a bursty volume with a tight promise beside a steady one with a loose promise.
 //!
-//! Without control the tight one is let down by the other. With control it is not, and the loose one, which
-//! pays for it during the bursts, keeps its own promise and catches up between them.
+//! Without control, the bursty volume misses its promise because of the steady one. With control, the bursty
+//! volume keeps its promise. The steady volume pays for that during the bursts, but it keeps its own promise
+//! and catches up between the bursts.
 
 use crate::study::{Figure, Records, View, percent, work_conservation};
 
-/// Caught up is who has no more waiting than a tenth of a second's requests: some always are at the device.
+/// A volume has caught up if at most so many of its requests wait, a tenth of a second's worth: some requests
+/// are always at the device.
 const CAUGHT_UP: u64 = 50;
 
 /// The figures of the claim.
@@ -25,8 +27,7 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     ]
 }
 
-/// Percent of the pauses between the bursts of `bursty` in which `steady` has at some time nothing left of
-/// what it had to wait with.
+/// Percent of the pauses between the bursts of `bursty` in which `steady` catches up at some time.
 fn caught_up(bursty: Option<View<'_>>, steady: Option<View<'_>>) -> Option<f64> {
     let bursts = bursty?.bursts();
     let backlogs: Vec<_> = steady?.backlogs().collect();

@@ -1,6 +1,7 @@
-//! §4.2, figure 5 and table 1: three volumes whose targets are now in one order and now in another.
+//! §4.2, figure 5 and table 1: three volumes whose targets change their order during the run.
 //!
-//! With control each meets its own, and the latency of the two that have tight ones varies less than without.
+//! With control, each volume meets its own target. The latency of the two volumes with tight targets varies
+//! less than without control.
 
 use crate::study::{Figure, Records, View};
 

@@ -1,8 +1,9 @@
-//! §4.3, figure 6: the tightest promise that an array can keep is its own latency when it serves nobody else.
+//! §4.3, figure 6: the tightest promise that an array can keep is the latency that it has when it serves
+//! nobody else.
 //!
-//! VSD0 is promised just that, while its rate rises, beside 2,000 requests that are always outstanding. It
-//! must get what it would get alone, and there is nothing left for the others where it takes all that the
-//! array has.
+//! VSD0 is promised exactly that while its rate rises, beside 2,000 requests of VSD1 that are always
+//! outstanding. VSD0 must get what it would get alone. At the rate at which VSD0 takes all that the array
+//! has, nothing is left for VSD1.
 
 use super::slo::steps;
 use crate::run::Window;
@@ -19,7 +20,8 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
 }
 
 /// By how much the mean latency of each step is above that of the same requests on an array of their own, in
-/// percent. That, and not the curve, as a rate that is drawn at random is never quite that of the curve.
+/// percent. The comparison is not with the curve, because a rate that is drawn at random is never quite the
+/// curve's.
 fn deviations(records: &Records) -> Option<Vec<f64>> {
     let of = |run| steps_of(records, run, "vsd0");
     let pairs = of("facade")?.into_iter().zip(of("dedicated")?);
@@ -28,7 +30,8 @@ fn deviations(records: &Records) -> Option<Vec<f64>> {
     Some(above.collect())
 }
 
-/// What VSD1 gets while VSD0 is at its highest rate, in percent of what it gets then without control.
+/// The rate that VSD1 gets while VSD0 is at its highest rate, in percent of what VSD1 gets then without
+/// control.
 fn vsd1_at_limit(records: &Records) -> Option<f64> {
     let rate = |run| {
         let steps = steps_of(records, run, "vsd1")?;
@@ -37,8 +40,8 @@ fn vsd1_at_limit(records: &Records) -> Option<f64> {
     Some(100.0 * rate("facade")? / rate("none")?)
 }
 
-/// The windows of each of VSD0's rates: those of the curve but for its last, which is there for what chance
-/// makes of the last but one.
+/// The windows of each of VSD0's rates. These are the rates of the curve except for its last. The curve
+/// measures one rate more, because chance can make VSD0's highest rate a little higher.
 fn steps_of<'r>(records: &'r Records, run: &str, volume: &str) -> Option<Vec<Vec<&'r Window>>> {
     let (_, rates) = records.curves.get("dedicated")?.points.split_last()?;
     Some(steps(records.view(run, volume)?, rates))

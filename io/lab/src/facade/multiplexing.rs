@@ -1,7 +1,7 @@
-//! §4.4, figure 7: two volumes that share two arrays get more than from one array each.
+//! §4.4, figure 7: two volumes that share two arrays get more than each gets from an array of its own.
 //!
-//! What the bursty one leaves unused of its array the greedy one can have; the price is at most a late window
-//! at the beginning of each burst, until the queue that the greedy one had built up is drained.
+//! The greedy volume can have what the bursty volume leaves unused. The price is at most one late window at
+//! the beginning of each burst: the queue that the greedy volume has built up must drain first.
 
 use crate::run::{Verdict, Window};
 use crate::study::{Figure, Records, View, greatest};

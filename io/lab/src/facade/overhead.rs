@@ -1,5 +1,5 @@
-//! §4.6, figure 9: what the scheduler costs a recorded load that has the array to itself, promised what the
-//! array gives.
+//! §4.6, figure 9: the cost of the scheduler. A recorded load has the array to itself, and is promised what
+//! the array gives.
 
 use crate::study::{Figure, Records, View, change_percent};
 

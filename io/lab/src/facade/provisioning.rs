@@ -1,10 +1,11 @@
-//! §4.5, figure 8: how many disks it takes until the bursty volume of the first isolation experiment keeps
+//! §4.5, figure 8: the number of disks with which the bursty volume of the first isolation experiment keeps
 //! its target.
 
 use crate::study::{Figure, Records, View, attainment};
 
-/// It keeps it, if it does in so many percent of its on-windows, the first of each burst left out: in that
-/// the queue that was built up in the pause drains, which the paper counts apart, as a spike.
+/// The volume keeps its target if it meets it in so many percent of its on-windows. The first window of each
+/// burst does not count: in it, the queue that was built up in the pause drains. The paper counts that apart,
+/// as a spike.
 const KEPT: f64 = 95.0;
 
 /// The figures of the claim.

@@ -1,14 +1,13 @@
-//! §4.1, figure 3: a volume with an SLO curve keeps it at every rate that its array can serve within it,
-//! beside a greedy background; and the device is kept busy, its latency a little below the promise and not
-//! far.
+//! §4.1, figure 3: beside a greedy background, a volume with an SLO curve keeps its SLO at every reachable
+//! rate. The device is kept busy: the volume's latency stays a little below the promise, but not far below.
 //!
-//! Which rates those are is measured on an array of its own (the curve `dedicated`): a rate counts if the
-//! mean latency there is within the promise for it.
+//! A rate is reachable if an array that serves only this volume (the curve `dedicated`) serves it with a mean
+//! latency within the promise for it.
 
 use crate::run::{CurvePoint, Window};
 use crate::study::{Figure, Records, View, attainment, greatest, least, mean_latency_ms, mean_target_ms};
 
-/// How many of the highest rates that count must be near the promise.
+/// So many of the highest reachable rates must have a latency near the promise.
 const TOP: usize = 3;
 
 /// The figures of the claim.
@@ -31,8 +30,8 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     ]
 }
 
-/// The windows of each step of the rate that a dedicated array serves within the promise. A step's first
-/// window is left out: its promise is that of the rate before.
+/// The windows of each step of the rate that a dedicated array serves within the promise. The first window of
+/// a step is left out, because its promise is that of the rate before.
 fn reachable_steps<'r>(records: &'r Records, run: &str) -> Vec<Vec<&'r Window>> {
     let (Some(view), Some(curve)) = (records.view(run, "vsd"), records.curves.get("dedicated")) else {
         return Vec::new();
@@ -45,7 +44,8 @@ fn reachable_steps<'r>(records: &'r Records, run: &str) -> Vec<Vec<&'r Window>> 
     curve.points.iter().zip(steps).filter(reachable).map(|(_, step)| step).collect()
 }
 
-/// The windows of each rate of the curve, equally long: the volume's rate rises through the same rates.
+/// The windows of each rate of the curve, the same number for each. The volume's rate rises through the same
+/// rates.
 pub(super) fn steps<'r>(view: View<'r>, points: &[CurvePoint]) -> Vec<Vec<&'r Window>> {
     let windows: Vec<_> = view.windows().collect();
     let each = windows.len() / points.len().max(1);

@@ -1,4 +1,4 @@
-//! The figures of the claims, of records made by hand.
+//! Claims about the figures of Façade's claims, computed from records made by hand.
 
 use crate::claims;
 use crate::run::{Curve, CurvePoint, Window};
@@ -23,8 +23,8 @@ fn bursty(means_ms: [u64; 5]) -> Vec<Window> {
 
 #[test]
 fn isolation_1_counts_on_windows_and_the_pauses_in_which_the_backlog_is_drained() {
-    // VSD2 falls behind by 100 in each burst second; in the first pause it catches up, in the second there is
-    // no end.
+    // VSD2 falls behind by 100 requests in each second of a burst. It catches up in the first pause, and does
+    // not in the second.
     let steady = (1..=20).map(|second| match second {
         1..=5 | 11..=15 => window(second, 500, 400, 900),
         6..=10 => window(second, 500, 600, 900),

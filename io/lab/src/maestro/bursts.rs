@@ -1,21 +1,21 @@
-//! §5.2, figure 7: a workload of high priority beside one that has 50 clients and 200 by turns.
+//! §5.2, figure 7: a workload of high priority beside a workload that has 50 and 200 clients by turns.
 //!
-//! The allocation *follows* a burst if within five intervals it has gone most of its way: from where it was
-//! before the burst to where it is at the end of it, as the mean over all bursts; and back. Which is only
-//! said where that is a way at all.
+//! The allocation *follows* a burst if it goes most of its way within five intervals. The way leads from the
+//! allocation before the burst to the allocation at the end of it, each as the mean over all bursts. The same
+//! holds for the way back. If the two allocations are equal, there is no way, and no figure.
 
 use super::{application, between};
 use crate::study::application::{Interval, performance, share_at_least};
 use crate::study::{Figure, Records, least, mean};
 
-/// How long a burst lasts, and how long what is between two; in seconds.
+/// How long a burst lasts, and how long the pause between two bursts; in seconds.
 const TURN: f64 = 20.0;
-/// When the first begins that counts: those before are the law's beginning.
+/// When the first turn begins that counts. In the turns before, the law is still finding its start.
 const FROM: f64 = 80.0;
 const END: f64 = 400.0;
-/// In how many intervals the allocation must have followed.
+/// The number of intervals within which the allocation must have followed.
 const FOLLOWED: usize = 5;
-/// Over how many intervals at its end the level of a turn is taken.
+/// The number of intervals at the end of a turn that define its level.
 const LEVEL: usize = 3;
 
 /// The figures of the claim.
@@ -37,7 +37,7 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     ]
 }
 
-/// The intervals of each turn of the bursty workload, the first with few clients.
+/// The intervals of each turn of the bursty workload. The first turn is one with few clients.
 fn turns(records: &Records) -> Vec<Vec<Interval>> {
     let Some(bursty) = application(records, "maestro", "bursty") else { return Vec::new() };
     let begins = std::iter::successors(Some(FROM), |at| Some(at + TURN)).take_while(|at| *at < END);
@@ -49,8 +49,8 @@ fn level(turn: &[Interval]) -> Option<f64> {
     mean(turn.iter().rev().take(LEVEL).map(|interval| interval.allocation))
 }
 
-/// What share of the way from one level to the other the allocation has gone after [`FOLLOWED`] intervals of
-/// every second turn from the `first` on, in percent; the least of all.
+/// The share of the way from the level `from` to the level `to` that the allocation has gone after
+/// [`FOLLOWED`] intervals, in percent. It is the least over every second turn from the turn `first` on.
 fn followed(turns: &[Vec<Interval>], first: usize, from: f64, to: f64) -> Option<f64> {
     let reached = |turn: &Vec<Interval>| Some(turn.get(FOLLOWED)?.allocation);
     least(turns.iter().skip(first).step_by(2).filter_map(reached).map(|at| 100.0 * (at - from) / (to - from)))

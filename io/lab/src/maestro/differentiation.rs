@@ -1,10 +1,11 @@
-//! §5.1, figure 3: two throughputs that fit, until one needs more requests for its bytes.
+//! §5.1, figure 3: two throughput targets that the array can meet, until one workload needs more requests for
+//! its bytes.
 
 use super::{SETTLING, between};
 use crate::study::application::{difference, performance};
 use crate::study::{Figure, Records};
 
-/// When the requests of one become smaller, in seconds.
+/// When the requests of one workload become smaller, in seconds.
 const CHANGE: f64 = 180.0;
 const END: f64 = 360.0;
 

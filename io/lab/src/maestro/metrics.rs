@@ -1,4 +1,4 @@
-//! §5.1, figure 4: a throughput beside a latency, whose clients become fewer twice.
+//! §5.1, figure 4: a throughput target beside a latency target, whose clients become fewer twice.
 
 use super::{SETTLING, between};
 use crate::study::application::{difference, performance};

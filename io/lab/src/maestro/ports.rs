@@ -1,5 +1,5 @@
-//! §5.2, figure 8: two workloads at four ports, which leave two of these one after the other, with all of
-//! their load.
+//! §5.2, figure 8: two workloads at four ports. One after the other, each leaves two of the ports and moves
+//! all of its load to the other two.
 
 use super::{SETTLING, application, between};
 use crate::study::application::throughput;
@@ -7,7 +7,7 @@ use crate::study::{Figure, Records, greatest};
 
 /// When the second workload leaves two ports, when the first does, and the end; in seconds.
 const CHANGES: [f64; 3] = [140.0, 280.0, 420.0];
-/// The share of the clients of both that each port has, from each of the changes on and before them.
+/// The share of both workloads' clients at each port, in percent: before the changes, and from each on.
 const SHARES: [[f64; 4]; 3] = [[25.0; 4], [37.5, 12.5, 37.5, 12.5], [50.0, 0.0, 50.0, 0.0]];
 /// How long the allocation may take to follow: five intervals.
 const FOLLOWED: f64 = 10.0;
@@ -27,8 +27,8 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     ]
 }
 
-/// By how much the share of any port in what is allotted to both workloads is ever off what their clients'
-/// is, in points.
+/// The most by which the share of any port in the bounds of both workloads ever differs from the port's share
+/// of their clients, in points.
 fn off_by(records: &Records, from: f64, to: f64, shares: [f64; 4]) -> Option<f64> {
     let both = [application(records, "maestro", "light1")?, application(records, "maestro", "light2")?];
     let instants = std::iter::successors(Some(from), |at| Some(at + INTERVAL)).take_while(|at| *at < to);
@@ -41,8 +41,8 @@ fn off_by(records: &Records, from: f64, to: f64, shares: [f64; 4]) -> Option<f64
     greatest(off)
 }
 
-/// By how much the throughput of a workload in the second or the third part is off that in the first, in
-/// percent.
+/// By how much the throughput of a workload in the second or the third part differs from that in the first
+/// part, in percent; the greater of the two.
 fn moved(records: &Records, volume: &str) -> Option<f64> {
     let of = |from, to| throughput(&between(records, "maestro", volume, from, to));
     let before = of(SETTLING, CHANGES[0])?;

@@ -1,4 +1,4 @@
-//! §5.1, figure 5: the priority of one of two that fall short becomes four times that of the other.
+//! §5.1, figure 5: two workloads fall short, and the priority of one becomes four times that of the other.
 
 use super::{SETTLING, between};
 use crate::study::application::{difference, performance, shortfall_ratio};

@@ -1,12 +1,12 @@
-//! §5.2, figure 6: more and more of the same workload, half of it at a priority of four.
+//! §5.2, figure 6: a growing number of equal workloads, half of them with a priority of four.
 
 use super::{SETTLING, between};
 use crate::study::application::{Application, Interval, performance};
 use crate::study::{Figure, Records, least, mean, percent};
 
 const END: f64 = 240.0;
-/// The figures of each number of workloads: `y` of the high ones, of the low ones, and the one less the
-/// other.
+/// For each number of workloads, its run and the names of its figures: `y` of the workloads of high priority,
+/// `y` of those of low priority, and the difference.
 const COUNTS: [(usize, &str, [&str; 3]); 4] = [
     (2, "maestro-2", ["high-2", "low-2", "high-above-low-2"]),
     (4, "maestro-4", ["high-4", "low-4", "high-above-low-4"]),
@@ -42,19 +42,19 @@ fn settled(records: &Records, run: &str, volume: &str) -> Vec<Interval> {
     between(records, run, volume, SETTLING, END)
 }
 
-/// The low workloads of the run with sixteen.
+/// The workloads of low priority in the run with sixteen.
 fn low_of_sixteen() -> impl Iterator<Item = String> {
     (1..=8).map(|number| format!("low{number:02}"))
 }
 
-/// The least that any of sixteen low workloads was granted at any time.
+/// The lowest bound that any of the workloads of low priority in the run with sixteen was ever granted.
 fn least_bound(records: &Records) -> Option<f64> {
     let run = records.runs.get("maestro-16")?;
     let applications = low_of_sixteen().filter_map(|name| Application::of(run, &name));
     least(applications.flat_map(|low| low.intervals()).map(|interval| interval.allocation))
 }
 
-/// Percent of the intervals in which each of the low workloads had something answered.
+/// Percent of the intervals in which each of the workloads of low priority got answers.
 fn progress(records: &Records) -> Option<f64> {
     let lows: Vec<Vec<Interval>> =
         low_of_sixteen().map(|name| settled(records, "maestro-16", &name)).collect();

@@ -1,4 +1,4 @@
-//! The figures of the claims, of records made by hand.
+//! Claims about the figures of Maestro's claims, computed from records made by hand.
 
 use weir_model::{Bandwidth, Span, Target};
 
@@ -16,7 +16,8 @@ fn close(value: Option<f64>, expected: f64) {
     assert!(value.is_some_and(|value| (value - expected).abs() < 1e-6), "{value:?} is not {expected}");
 }
 
-/// Windows of 2 s up to `end` in seconds, each with as many answers of 4 KiB as are said for its end.
+/// Windows of 2 s up to `end` in seconds. `answers` gives the number of answers of 4 KiB in the window that
+/// ends at an instant.
 fn windows(end: u64, answers: impl Fn(u64) -> u64) -> Vec<Window> {
     (1..=end / 2).map(|number| window(2 * number, answers(2 * number), answers(2 * number), 10)).collect()
 }
@@ -44,8 +45,8 @@ fn a_change_is_judged_when_it_has_settled() {
 #[test]
 fn an_allocation_has_followed_when_it_is_most_of_its_way_in_the_sixth_interval() {
     let mut record = run(400, &[("light", &|_| 1_000), ("bursty", &|_| 1_000)]);
-    // 10 requests in quiet times, 30 in bursts, of which it gets 20 in the fifth interval and the rest in the
-    // eighth.
+    // The workload's bound is 10 requests in quiet times and 30 in bursts. It gets to 20 in the fifth
+    // interval of a burst, and to 30 in the eighth.
     let bound = |at: u64, requests| Bound { at_us: at * 1_000_000, requests };
     record.bounds[1] = (0..10)
         .flat_map(|turn| [bound(40 * turn, 10), bound(40 * turn + 29, 20), bound(40 * turn + 34, 30)])

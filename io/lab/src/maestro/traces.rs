@@ -1,21 +1,21 @@
-//! §5.3, figures 9 to 11: recorded loads with a latency, beside a background with a throughput, and beside
-//! each other.
+//! §5.3, figures 9 to 11: recorded loads with a latency target, beside a background with a throughput target
+//! and beside each other.
 
 use super::application;
 use crate::study::application::{Interval, median, share_at_least, throughput};
 use crate::study::{Figure, Records, View, change_percent, greatest, percent};
 
-/// What both recorded loads are promised, in milliseconds.
+/// The latency that both recorded loads are promised, in milliseconds.
 const TARGET_MS: f64 = 50.0;
-/// What the background is promised, in bytes a second.
+/// The throughput that the background is promised, in bytes a second.
 const BACKGROUND: f64 = 100e6;
 
-/// Figure 9: an OLTP trace against a background, more than fits.
+/// Figure 9: an OLTP trace and a background that together want more than the array has.
 pub(super) fn oltp(records: &Records) -> Vec<Figure> {
     let [with, without] = ["maestro", "none"].map(|run| intervals(records, run, "oltp"));
     let met = |intervals: &[Interval]| share_at_least(intervals, 1.0);
     let gain = |with: &[Interval], without: &[Interval]| {
-        // None at all counts as one: the gain is at least that.
+        // No met interval at all counts as one, so the gain is a lower bound.
         let least = percent(1, without.len())?;
         Some(met(with)? / met(without)?.max(least))
     };

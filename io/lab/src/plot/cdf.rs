@@ -1,5 +1,5 @@
-//! The share of the intervals with at most a latency or a throughput, whichever a volume is promised: a panel
-//! for each volume, a line for each run.
+//! The share of the intervals with at most a given latency, or at most a given throughput: whichever the
+//! volume has a target for. A panel for each volume, a line for each run.
 
 use weir_model::Target;
 

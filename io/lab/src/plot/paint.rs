@@ -1,7 +1,7 @@
 //! From a drawing to pixels and to SVG.
 //!
-//! Text is measured and, in the PNG, painted with a font that is part of the program: a server has none. The
-//! colours are those of Okabe and Ito, which stay apart for those who see few.
+//! A server has no fonts, so the font is part of the program. It measures the text, and in the PNG also
+//! paints it. The colours are those of Okabe and Ito, which people with colour blindness can tell apart.
 
 use std::sync::Once;
 
@@ -177,7 +177,7 @@ fn colour(stroke: Stroke) -> RGBColor {
     }
 }
 
-/// A number at an axis: no digits that say nothing.
+/// A number at an axis, without needless digits.
 fn shown(value: &f64) -> String {
     let text = format!("{value:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

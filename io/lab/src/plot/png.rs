@@ -1,8 +1,8 @@
 //! A picture as PNG (ISO/IEC 15948): 8 bits of red, green and blue for each pixel, no filter, one piece of
 //! data.
 //!
-//! Written here and not by a crate: what encodes PNG brings a second implementation of deflate along, while
-//! the one that traces are unpacked with does all the work. A figure is white for the most part, and small
+//! The project writes PNG itself. A crate that encodes PNG would bring a second implementation of deflate
+//! along, while the one that unpacks traces does all the work. A figure is mostly white, so it is small
 //! without filters.
 
 use std::io::Write;
@@ -15,8 +15,7 @@ const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// Bytes of a pixel.
 pub(super) const PIXEL: usize = 3;
 
-/// Eight bits a channel; truecolour; and the only methods of compression, filtering and (no) interlacing
-/// there are.
+/// Eight bits a channel; truecolour; the only methods of compression and filtering there are; no interlacing.
 const FORM: [u8; 5] = [8, 2, 0, 0, 0];
 
 /// The picture of these rows of pixels, from the top.
@@ -59,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// A picture of one white pixel as others encode it, but for its data.
+    /// A picture of one white pixel as other encoders write it, except for its data.
     const HEADER: &str = "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de";
 
     #[test]

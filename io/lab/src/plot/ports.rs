@@ -1,5 +1,5 @@
-//! The share of each port in what is allotted to all volumes, over the time after the warm-up, a column for
-//! each run.
+//! The share of each port in the sum of the bounds of all volumes, over the time after the warm-up. A column
+//! for each run.
 
 use super::{Axis, Drawing, Key, Line, Panel, Stroke, drawn_volumes};
 use crate::experiment::Experiment;

@@ -1,5 +1,5 @@
-//! Latency over the value of a sweep: for each run a line, of what 95 in 100 of the volume's window means
-//! stay below.
+//! Latency over the value of a sweep: a line for each run. A point is the 95th percentile of the volume's
+//! window means.
 
 use super::{Axis, Drawing, Key, Line, Panel, Stroke, drawn_volumes, millis};
 use crate::experiment::Experiment;

@@ -1,4 +1,4 @@
-//! What is drawn.
+//! Claims about what is drawn.
 
 use super::*;
 use crate::experiment::Library;

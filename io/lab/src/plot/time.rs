@@ -33,7 +33,7 @@ pub(super) fn drawing(experiment: &Experiment, records: &Records) -> Drawing {
     Drawing { title: experiment.id.clone(), legend, columns: runs.len().max(1), panels }
 }
 
-/// The mean latency of each volume's windows, and what it was promised.
+/// The mean latency of each volume's windows, and the promised latency.
 fn latency(record: &Record, volumes: &[(usize, &str)], until: f64) -> Vec<Line> {
     let mean = |window: &Window| window.mean_us.map(millis);
     let target = |window: &Window| window.target_us.filter(|_| window.offered > 0).map(millis);

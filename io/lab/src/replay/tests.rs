@@ -37,7 +37,8 @@ fn scenario(slos: &[Option<Slo>]) -> Scenario {
     }
 }
 
-/// A trace in a file: so many requests, every so many microseconds, every other a write.
+/// A file with a trace of `count` requests, one every `every_us` microseconds. Every other request is a
+/// write.
 fn recording(count: u64, every_us: u64) -> (tempfile::TempDir, Recording) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("trace.csv");

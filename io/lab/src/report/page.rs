@@ -119,7 +119,7 @@ fn paper(experiment: &Experiment) -> String {
 }
 
 impl Expectation {
-    /// What must be found, in words.
+    /// The bounds, in words.
     pub fn shown(&self) -> String {
         let unit = &self.unit;
         match self.bounds() {
@@ -151,7 +151,7 @@ fn quantity(value: f64, unit: &str) -> String {
     format!("{} {unit}", number(value))
 }
 
-/// Three digits or so.
+/// The number with about three digits.
 fn number(value: f64) -> String {
     let digits = match value.abs() {
         large if large >= 100.0 => 0,

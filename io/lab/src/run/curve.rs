@@ -1,5 +1,5 @@
-//! Latency against rate: what an array gives a load that has it to itself, and the promise that is made of
-//! it.
+//! Latency against rate: what an array gives a load that has it to itself, and the promise that is derived
+//! from it.
 
 use std::path::Path;
 
@@ -14,7 +14,8 @@ use super::store::Store;
 use crate::experiment::{Experiment, resolve_curve};
 use crate::study::float;
 
-/// A rate is reached if at least this share of it is answered: what is missing is what waits at the end.
+/// A rate is reached if the array answers at least this share of the requests. Some requests still wait at
+/// the end.
 const REACHED: f64 = 0.95;
 
 /// Latency against rate, as measured.
@@ -24,28 +25,28 @@ pub struct Curve {
     pub seed: u64,
     /// The commit that the program was built from.
     pub commit: String,
-    /// A number for the program.
+    /// The hash of the program.
     pub program: String,
-    /// A number for the configuration.
+    /// The hash of the configuration.
     pub hash: String,
-    /// The points, in rising rate.
+    /// The points, by rising rate.
     pub points: Vec<CurvePoint>,
 }
 
 /// A point of a curve. Latencies in microseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// The rate that was asked for, a second.
+    /// The requests a second that were asked for.
     pub offered_iops: f64,
-    /// The rate that arrived, which chance makes a little higher or lower.
+    /// The requests a second that arrived: chance makes them a little more or fewer.
     pub arrived_iops: f64,
-    /// The rate that was answered.
+    /// The requests a second that were answered.
     pub answered_iops: f64,
     /// The mean latency of reads.
     pub read_us: f64,
-    /// That of writes.
+    /// The mean latency of writes.
     pub write_us: f64,
-    /// That of both.
+    /// The mean latency of both.
     pub mean_us: f64,
 }
 
@@ -71,14 +72,14 @@ impl Curve {
         self.points.iter().take_while(|point| point.reached())
     }
 
-    /// The promise of these latencies up to each rate, made to rise where chance let them fall; `None` if no
-    /// rate is reached.
+    /// The promise of these latencies up to each rate. Where chance made a latency fall, the promise keeps
+    /// the higher one of the rate before. `None` if no rate is reached.
     pub fn slo(&self) -> Option<Slo> {
         let (mut read_us, mut write_us) = (0.0_f64, 0.0_f64);
         let mut points = Vec::new();
         for point in self.reached() {
             (read_us, write_us) = (read_us.max(point.read_us), write_us.max(point.write_us));
-            // One kind may not have been measured at all; it is promised what the other is.
+            // If only reads or only writes were measured, both get the same promise.
             let span = |us: f64| Span::from_secs_f64(if us > 0.0 { us } else { read_us.max(write_us) } / 1e6);
             points.push(SloPoint {
                 up_to: Iops::new(point.offered_iops)?,
@@ -90,7 +91,7 @@ impl Curve {
     }
 }
 
-/// Measures a curve with this seed, unless it is there.
+/// Measures a curve with this seed, unless its file is there already.
 pub(crate) fn measure(experiment: &Experiment, name: &str, seed: u64, store: &Store) -> anyhow::Result<()> {
     let spec = &experiment.curve[name];
     let rates = spec.rates.iter().map(|rate| rate.0);
@@ -115,7 +116,7 @@ pub(crate) fn measure(experiment: &Experiment, name: &str, seed: u64, store: &St
     store.write(&path, serde_json::to_string_pretty(&curve)?)
 }
 
-/// Counts what is answered after the warm-up.
+/// Counts the answers after the warm-up.
 #[derive(Default)]
 struct Meter {
     warm_up: Span,

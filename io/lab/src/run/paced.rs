@@ -11,17 +11,18 @@ use crate::trace;
 /// The project's own recordings, from its directory.
 const FOLDER: &str = "traces";
 
-/// Where the recording is: in the folder that `WEIR_TRACES` names, or else among the project's own.
+/// The path of a recording: in the folder that `WEIR_TRACES` names, or else among the project's own.
 pub(crate) fn find(file: &str) -> PathBuf {
     let elsewhere = std::env::var_os("WEIR_TRACES").map(|folder| Path::new(&folder).join(file));
     elsewhere.filter(|path| path.exists()).unwrap_or_else(|| Path::new(FOLDER).join(file))
 }
 
-/// The recording that `spec` names: the beginning left out, faster, after a delay, and no longer than
-/// `lasting`. Read before the run begins, as a simulation has no way to stop at a line that cannot be read.
+/// The recording that `spec` names: without its skipped beginning, faster, after a delay, and no longer than
+/// `lasting`. It is read before the run begins, because a simulation cannot stop at a line that cannot be
+/// read.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the recording cannot be read.
 pub(crate) fn open(spec: &TraceSpec, lasting: Span) -> anyhow::Result<weir_sim::Trace> {
     let skip = spec.skip.map_or(Span::ZERO, |text| text.0);
     let delay = spec.delay.map_or(Span::ZERO, |text| text.0);

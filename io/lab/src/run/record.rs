@@ -1,8 +1,8 @@
-//! What a run leaves: a file of JSON lines, the first of which says what it is.
+//! The record of a run: a file of JSON lines, the first of which is the header.
 //!
-//! Every SLO window of every volume, the queue depth a few times a second, what each volume was granted
-//! whenever that changed and why, and for each volume what has to be counted request by request. A line for
-//! each request would answer every later question, and be ten thousand times as long.
+//! A record holds every SLO window of every volume, the queue depth a few times a second, and each change of
+//! a volume's bound with its reason. It also holds totals for each volume that need every single request. A
+//! line for each request would answer every later question, but the file would be ten thousand times as long.
 
 use std::fmt::Write;
 use std::io::{BufRead, BufReader};
@@ -19,13 +19,13 @@ use crate::experiment::Resolved;
 /// What happened in a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
-    /// What it is the record of.
+    /// What the record is about.
     pub header: Header,
-    /// The windows of each volume, in order of time; volumes as in [`Header::volumes`].
+    /// The windows of each volume, in order of time. The volumes have the order of [`Header::volumes`].
     pub windows: Vec<Vec<Window>>,
     /// The queue depth, in order of time.
     pub depths: Vec<DepthSample>,
-    /// The bounds of each volume, in order of time, whenever one changed.
+    /// The bounds of each volume, in order of time: one entry for each change.
     pub bounds: Vec<Vec<Bound>>,
     /// What Maestro's law decided about each volume, in order of time.
     pub decisions: Vec<Vec<Decision>>,
@@ -33,7 +33,7 @@ pub struct Record {
     pub totals: Vec<VolumeTotal>,
 }
 
-/// What a record is the record of.
+/// What a record is about.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Header {
     /// The experiment.
@@ -42,21 +42,22 @@ pub struct Header {
     pub run: String,
     /// The seed.
     pub seed: u64,
-    /// The volumes, by their places; `name/0`, `name/1` and so on for one with several ports.
+    /// The names of the volumes, by place. A volume with several ports has the places `name/0`, `name/1` and
+    /// so on.
     pub volumes: Vec<String>,
-    /// What each is to get under Maestro's law.
+    /// The target of each under Maestro's law.
     pub targets: Vec<Option<Target>>,
     /// The value of the sweep that the run belongs to.
     pub value: Option<f64>,
-    /// What is not judged at its beginning, in microseconds.
+    /// The time at the beginning of the run that is not judged, in microseconds.
     pub warm_up_us: u64,
     /// How long the run was, in microseconds.
     pub duration_us: u64,
     /// The commit that the program was built from.
     pub commit: String,
-    /// A number for the program.
+    /// The hash of the program.
     pub program: String,
-    /// A number for the configuration.
+    /// The hash of the configuration.
     pub hash: String,
     /// The configuration, with every value in force.
     pub configuration: String,
@@ -73,23 +74,23 @@ pub struct Window {
     pub completed: u64,
     /// How many of these were reads.
     pub reads: u64,
-    /// The bytes of all of them.
+    /// The bytes of all answered requests.
     pub bytes: u64,
     /// The mean latency of reads.
     pub read_us: Option<u64>,
-    /// That of writes.
+    /// The mean latency of writes.
     pub write_us: Option<u64>,
-    /// That of both, as it was judged.
+    /// The mean latency of both, which is compared with the target.
     pub mean_us: Option<u64>,
-    /// What half of them stayed below.
+    /// The median latency.
     pub p50_us: Option<u64>,
-    /// What 95 in 100 stayed below.
+    /// The 95th percentile of the latencies.
     pub p95_us: Option<u64>,
-    /// What 99 in 100 stayed below.
+    /// The 99th percentile of the latencies.
     pub p99_us: Option<u64>,
-    /// What was promised.
+    /// The promised mean latency.
     pub target_us: Option<u64>,
-    /// The one against the other.
+    /// Whether the window kept the promise.
     pub verdict: Verdict,
 }
 
@@ -99,42 +100,42 @@ pub struct Window {
 pub enum Verdict {
     /// The mean latency was at most the target.
     Met,
-    /// It was above.
+    /// The mean latency was above the target.
     Missed,
-    /// More was offered than the promise covers.
+    /// The clients offered more than the promise covers.
     OutOfContract,
     /// There was nothing to judge.
     Idle,
-    /// Nothing was promised.
+    /// The volume had no promise.
     NoSlo,
 }
 
 /// The queue depth over some control periods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DepthSample {
-    /// When they ended, after the start of the run.
+    /// When the last of these periods ended, after the start of the run.
     pub end_us: u64,
     /// The depth in force then.
     pub depth: u32,
-    /// The most that was at the device in any of them.
+    /// The most requests that were at the device in any of them.
     pub peak: u32,
 }
 
-/// How many requests a volume may have at the array from an instant on.
+/// The bound of a volume from an instant on: how many requests it may have at the array at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Bound {
-    /// From when on, after the start of the run.
+    /// The instant, after the start of the run.
     pub at_us: u64,
-    /// How many.
+    /// The bound.
     pub requests: u32,
 }
 
 /// A decision of Maestro's law about a volume.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Decision {
-    /// When, after the start of the run.
+    /// The instant, after the start of the run.
     pub at_us: u64,
-    /// How the law came to it.
+    /// How the law came to its decision.
     pub reasoning: Reasoning,
 }
 
@@ -147,9 +148,9 @@ pub struct VolumeTotal {
     pub failed: u64,
     /// Their mean latency in microseconds.
     pub mean_us: f64,
-    /// Its standard deviation in microseconds.
+    /// The standard deviation of their latencies in microseconds.
     pub deviation_us: f64,
-    /// The longest, in microseconds.
+    /// The longest latency in microseconds.
     pub max_us: u64,
 }
 
@@ -165,7 +166,7 @@ enum Line {
 }
 
 impl Header {
-    /// That of a run.
+    /// The header of a run.
     pub fn of(experiment: &str, run: &str, seed: u64, resolved: &Resolved, value: Option<f64>) -> Self {
         let scenario = &resolved.scenario;
         let configuration = format!("{scenario:?} warm-up {} traces {:?}", resolved.warm_up, resolved.traces);
@@ -185,7 +186,7 @@ impl Header {
         }
     }
 
-    /// That of the record at `path`, if there is one.
+    /// The header of the record at `path`, if there is one.
     pub fn read(path: &Path) -> Option<Self> {
         let mut first = String::new();
         BufReader::new(std::fs::File::open(path).ok()?).read_line(&mut first).ok()?;
@@ -200,7 +201,7 @@ impl Record {
     /// The record at `path`.
     ///
     /// # Errors
-    /// If there is none, or a line of it is none of a record.
+    /// If there is no such file, or one of its lines does not belong to a record.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         Self::parse(&text).with_context(|| path.display().to_string())
@@ -249,7 +250,7 @@ impl Record {
         Self { header, windows, depths: Vec::new(), bounds, decisions, totals: Vec::new() }
     }
 
-    /// The file.
+    /// The text of the record's file.
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::new();
         let mut push = |line: &Line| {

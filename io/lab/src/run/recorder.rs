@@ -1,4 +1,4 @@
-//! Listens to a run and keeps what a record holds.
+//! Listens to the events of a run, and keeps what a record holds.
 
 use weir_engine::{Event, WindowReport};
 use weir_model::{Direction, Instant, Span};
@@ -6,7 +6,7 @@ use weir_sim::Observer;
 
 use super::record::{Bound, Decision, DepthSample, Header, Record, VolumeTotal, Window};
 
-/// Over how long the queue depth is thinned.
+/// The time between two samples of the queue depth.
 const DEPTH_EVERY: Span = Span::from_millis(200);
 
 /// Listens to a run.
@@ -27,7 +27,7 @@ struct VolumeRecorder {
     total: Total,
 }
 
-/// What was answered in the window that is open. Latencies in microseconds.
+/// The answers in the window that is open. Latencies in microseconds.
 #[derive(Clone, Default)]
 struct OpenWindow {
     latencies: Vec<u64>,
@@ -37,8 +37,8 @@ struct OpenWindow {
     bytes: u64,
 }
 
-/// Mean and deviation in one pass (Welford 1962): the textbook's sum of squares loses the deviation of a mean
-/// that is large beside it.
+/// Mean and deviation in one pass (Welford 1962). The textbook's sum of squares loses the deviation if the
+/// mean is large beside it.
 #[derive(Clone, Copy, Default)]
 struct Total {
     completed: u64,

@@ -1,5 +1,5 @@
-//! Where the results of each stage lie: `DIR/<experiment>/seed-<n>/<run>.jsonl`, and beside the folders of
-//! the seeds what was made of all of them.
+//! The places of the results of each stage. The record of a run is `DIR/<experiment>/seed-<n>/<run>.jsonl`.
+//! Results over all seeds lie beside the folders of the seeds.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The results in `root`, which is made when something is written.
+    /// A store in the folder `root`. The folder is made with the first file that is written.
     pub const fn new(root: PathBuf) -> Self {
         Self { root }
     }
@@ -22,17 +22,17 @@ impl Store {
         &self.root
     }
 
-    /// What a run of an experiment recorded.
+    /// The path of the record of a run.
     pub fn record(&self, experiment: &str, seed: u64, run: &str) -> PathBuf {
         self.seed(experiment, seed).join(format!("{run}.jsonl"))
     }
 
-    /// A curve that was measured.
+    /// The path of a measured curve.
     pub fn curve(&self, experiment: &str, seed: u64, curve: &str) -> PathBuf {
         self.seed(experiment, seed).join(format!("curve.{curve}.json"))
     }
 
-    /// What was made of all seeds of an experiment: figures, plots, the verdict.
+    /// The path of a result over all seeds of an experiment: figures, plots, the verdict.
     pub fn of(&self, experiment: &str, file: &str) -> PathBuf {
         self.root.join(experiment).join(file)
     }
@@ -47,7 +47,7 @@ impl Store {
         seeds
     }
 
-    /// Writes a file as a whole or not at all, so that one that is there is finished.
+    /// Writes a file as a whole or not at all, so that a file that is there is complete.
     ///
     /// # Errors
     /// If it cannot be written.

@@ -1,12 +1,12 @@
-//! What an application got and was allowed under Maestro's law: a volume, seen through all of its ports as
-//! one.
+//! The results of an application under Maestro's law, and the bounds that it was granted. An application is a
+//! volume with all of its ports as one.
 //!
-//! - An **interval** is an SLO window; experiments make it as long as the control interval, in runs without
-//!   control too.
-//! - `y`, the **normalised performance** (Maestro §3.2.1), is what clients got of the target: throughput over
-//!   target, or target over mean latency. It is computed from their answers and not from what the law says of
-//!   itself. An interval in which nothing was answered though something waited has a `y` of zero; one in
-//!   which nothing was asked for has none.
+//! - An **interval** is an SLO window. Experiments make it as long as the control interval, also in runs
+//!   without control.
+//! - `y`, the **normalised performance** (Maestro §3.2.1), is what the clients got relative to the target:
+//!   throughput over target, or target over mean latency. It is computed from the answers, not from the law's
+//!   own statements. If nothing was answered in an interval although requests waited, its `y` is zero. If no
+//!   requests came, the interval has no `y`.
 //! - The **shortfall** is `1 - y`.
 //! - The **allocation** is the sum of the bounds in force at the ports.
 
@@ -30,11 +30,11 @@ pub struct Interval {
     pub end: f64,
     /// Bytes a second that were answered.
     pub throughput: f64,
-    /// Mean latency of what was answered, in milliseconds.
+    /// Mean latency of the answered requests, in milliseconds.
     pub latency_ms: Option<f64>,
     /// `y`.
     pub performance: Option<f64>,
-    /// Requests that could be at the array at a time while it lasted, at its end; nought without control.
+    /// The allocation in force during the interval; zero without control.
     pub allocation: f64,
 }
 
@@ -49,7 +49,7 @@ impl<'r> Application<'r> {
         (!ports.is_empty()).then_some(Self { record, ports })
     }
 
-    /// What it is to get.
+    /// The target.
     pub fn target(&self) -> Option<Target> {
         self.record.header.targets[self.ports[0]]
     }
@@ -75,7 +75,7 @@ impl<'r> Application<'r> {
         intervals
     }
 
-    /// Its intervals of which no part lies outside of these seconds after the start of the run.
+    /// The intervals that lie completely between these instants, in seconds after the start of the run.
     pub fn between(&self, from: f64, to: f64) -> Vec<Interval> {
         let mut begin = seconds(self.record.header.warm_up_us);
         let mut within = Vec::new();
@@ -113,7 +113,7 @@ impl<'r> Application<'r> {
             Some(Target::Rate(target)) => Some(float(answered) / over / target.get()),
             Some(Target::Latency(target)) => latency_ms.map(|ms| target.as_secs_f64() * 1e3 / ms),
         };
-        // What was decided at its end is for the next one.
+        // The law's decision at the end of an interval is for the next one.
         let allocation = self.bounds_at(f64::midpoint(seconds(begins_us), end)).iter().sum();
         Interval { end, throughput: float(bytes) / over, latency_ms, performance, allocation }
     }
@@ -134,19 +134,19 @@ pub fn difference(a: &[Interval], b: &[Interval]) -> Option<f64> {
     mean(a.iter().zip(b).filter_map(|(a, b)| Some((a.performance? - b.performance?).abs())))
 }
 
-/// How many times as far as `other` an application falls short, each by its mean. None if `other` does not.
+/// The mean shortfall of an application, divided by that of `other`. `None` if `other` does not fall short.
 pub fn shortfall_ratio(of: &[Interval], other: &[Interval]) -> Option<f64> {
     let (of, other) = (1.0 - performance(of)?, 1.0 - performance(other)?);
     (other > 0.0).then(|| of / other)
 }
 
-/// Percent of the intervals with a `y` in which it is at least this.
+/// Percent of the intervals with a `y` whose `y` is at least `least`.
 pub fn share_at_least(intervals: &[Interval], least: f64) -> Option<f64> {
     let values = intervals.iter().filter_map(|interval| interval.performance);
     percent(values.clone().filter(|y| *y >= least).count(), values.count())
 }
 
-/// The number in the middle.
+/// The median.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Records;
 use crate::run::{Header, Record, Verdict, VolumeTotal, Window};
 
-/// The header of a run of `volumes`, a minute long.
+/// The header of a run of `volumes` that lasts a minute.
 pub(crate) fn header(volumes: &[&str]) -> Header {
     Header {
         experiment: "made-by-hand".to_owned(),
@@ -23,7 +23,7 @@ pub(crate) fn header(volumes: &[&str]) -> Header {
     }
 }
 
-/// A window that ends at `second`, with so many offered and answered and this mean latency against 50 ms.
+/// A window that ends at `second`, with these counts of requests and this mean latency. The target is 50 ms.
 pub(crate) fn window(second: u64, offered: u64, completed: u64, mean_ms: u64) -> Window {
     let verdict = match (completed, mean_ms) {
         (0, _) => Verdict::Idle,

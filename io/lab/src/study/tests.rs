@@ -1,4 +1,4 @@
-//! What the words mean.
+//! Claims about the meaning of the words.
 
 use super::testing::{record, window};
 use super::*;

@@ -1,15 +1,14 @@
-//! What a reader has done so far, for whoever has given the reader away: a replay owns its trace, and its
-//! user wants to see how far it is.
+//! What a reader has done so far. A replay owns its reader, and the user still wants to see the progress.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::TraceError;
 
-/// How many lines that were passed over are kept word by word; the others are counted.
+/// How many of the broken lines are kept word by word; the others are only counted.
 const KEPT: usize = 10;
 
-/// What a [`TraceReader`](super::TraceReader) has done so far. Clones speak of the same reader.
+/// What a [`TraceReader`](super::TraceReader) has done so far. All clones are about the same reader.
 #[derive(Clone, Default, Debug)]
 pub struct Account {
     shared: Arc<Shared>,
@@ -21,19 +20,18 @@ struct Shared {
     remarks: Mutex<Remarks>,
 }
 
-/// What was not as it should be in a trace, and was put up with.
+/// The irregularities that a reader tolerated in a trace.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Remarks {
     /// Lines that were passed over because they were broken.
     pub broken: u64,
-    /// What was wrong with the first ten of them.
+    /// What was wrong with the first ten broken lines.
     pub first_broken: Vec<String>,
-    /// Requests that stood behind later ones, by at most a second; they come at the time of the latest before
-    /// them.
+    /// Requests that stood behind later ones, by at most a second. Each gets the latest time before it.
     pub out_of_order: u64,
-    /// Requests that are neither reads nor writes; they were left out.
+    /// Requests that are neither reads nor writes. The reader left them out.
     pub others: u64,
-    /// Why the reading ended before the trace did, if it did.
+    /// Why the reading ended before the end of the trace, if it did.
     pub failure: Option<String>,
 }
 
@@ -43,7 +41,7 @@ impl Account {
         self.shared.bytes.load(Ordering::Relaxed)
     }
 
-    /// What was put up with so far.
+    /// The irregularities so far.
     pub fn remarks(&self) -> Remarks {
         self.lock().clone()
     }
@@ -72,7 +70,7 @@ impl Account {
         self.lock().failure = Some(error.to_string());
     }
 
-    /// Counts are whole after each step, also after one that panicked.
+    /// A poisoned lock is taken all the same: the counts are consistent after each step, also after a panic.
     fn lock(&self) -> MutexGuard<'_, Remarks> {
         self.shared.remarks.lock().unwrap_or_else(PoisonError::into_inner)
     }

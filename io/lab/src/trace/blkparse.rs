@@ -1,14 +1,14 @@
 //! The text that `blkparse` prints by default: an event a line, `major,minor cpu sequence seconds pid action
 //! rwbs sector + sectors [process]` (blkparse(1), "Default output").
 //!
-//! A request appears once for each step of its life. What is replayed is **`Q`**, the instant at which
-//! somebody handed it to the block layer: `D`, when it went to the device, comes after the kernel has merged,
-//! split and delayed it, and would replay what the traced device made of the load and not the load. Where a
-//! trace was recorded without `Q` (`blktrace -a issue`), `D` is all there is, and is taken. Sectors have 512
-//! bytes, whatever the device's are. All devices of a trace are one address space.
+//! A request appears once for each step of its life. The reader replays **`Q`**, the instant at which the
+//! request was handed to the block layer. `D`, the instant at which it went to the device, comes after the
+//! kernel has merged, split and delayed requests. It would replay what the traced device made of the load,
+//! not the load. If a trace was recorded without `Q` (`blktrace -a issue`), the reader takes `D`.
 //!
-//! The summary behind the events is passed over; discards, flushes and pass-through commands are requests of
-//! another kind.
+//! Sectors have 512 bytes, whatever the device's have. All devices of a trace are one address space. The
+//! reader passes over the summary behind the events. It counts discards, flushes and pass-through commands as
+//! requests of another kind.
 
 use weir_model::IoKind;
 
@@ -19,7 +19,8 @@ const NAMES: &str = "MAJOR,MINOR CPU SEQUENCE SECONDS PID ACTION RWBS [SECTOR + 
 /// Every action that blkparse prints (blkparse(1), "Action identifiers"); `m` is a message of the kernel.
 const ACTIONS: &str = "ABCDFGIMPQRSTUWXm";
 
-/// How the lines begin that are no events: what it has read, and the summary at the end.
+/// The beginnings of the lines that are no events: reports of what blkparse has read, and the summary at the
+/// end.
 const SUMMARY: &[&str] = &[
     "Input file",
     "CPU",
@@ -39,14 +40,14 @@ const SUMMARY: &[&str] = &[
     "Completion wait",
 ];
 
-/// Which step of a request's life is its arrival.
+/// The step of a request's life that counts as its arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Arrival {
     Queued,
     Issued,
 }
 
-/// The step to take, by the first lines of a trace.
+/// The step to take, as the first lines of a trace decide it.
 pub(super) fn arrival<'a>(head: impl Iterator<Item = &'a str>) -> Arrival {
     let mut issued = false;
     for line in head {
@@ -97,8 +98,8 @@ fn is_device(text: &str) -> bool {
     text.split_once(',').is_some_and(|(major, minor)| is_number(major) && is_number(minor))
 }
 
-/// `R` or `W` stand for the data; before them may stand an `F` (flush first), after them modifiers. `D` is a
-/// discard, in which nothing is transferred although it counts as a write, and `N` neither.
+/// `R` or `W` stand for the data. An `F` (flush first) may stand before them, modifiers after them. `D` is a
+/// discard: it transfers nothing although it counts as a write. `N` transfers nothing either.
 fn kind(rwbs: &str) -> Option<IoKind> {
     match rwbs.trim_start_matches('F').chars().next()? {
         'R' => Some(IoKind::Read),

@@ -1,6 +1,6 @@
 //! Comma-separated values with the header `t_us,op,offset,length`: microseconds since the first request, `R`
-//! or `W`, bytes, bytes. The one format here that was made for replaying: sorted, in bytes, with nothing to
-//! leave out.
+//! or `W`, bytes, bytes. It is the only format here that was made for replaying: sorted, in bytes, and with
+//! nothing to leave out.
 
 use weir_model::{IoKind, Span};
 

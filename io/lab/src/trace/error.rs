@@ -1,4 +1,4 @@
-//! Why a trace cannot be read: where, what was found, what is accepted.
+//! Why a trace cannot be read: the place, what was found, and what is accepted.
 
 use std::io;
 
@@ -10,41 +10,41 @@ pub enum TraceError {
     /// There is no such file, or it may not be read.
     #[error("{file}: cannot open the trace: {source}")]
     Open {
-        /// Its name, as it was given.
+        /// The file's name, as the caller gave it.
         file: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// Reading broke off: the disk, or what was compressed is damaged.
+    /// Reading broke off: the disk failed, or the compressed data are damaged.
     #[error("{file}:{line}: cannot read on: {source}")]
     Read {
-        /// Its name, as it was given.
+        /// The file's name, as the caller gave it.
         file: String,
         /// The line that could not be read, from one.
         line: u64,
-        /// What the system or the decompression says.
+        /// The error of the system or of the decompression.
         source: io::Error,
     },
-    /// No line at its beginning is of a known format.
+    /// None of the first lines has a known format.
     #[error("{file}:1: found {found}, and nothing below it that would be a trace; accepted: {accepted}")]
     Format {
-        /// Its name, as it was given.
+        /// The file's name, as the caller gave it.
         file: String,
         /// Its first line.
         found: String,
         /// The formats.
         accepted: String,
     },
-    /// A line is none of the format.
+    /// A line does not have the format.
     #[error("{file}:{line}: found {found}; accepted: {accepted}")]
     Line {
-        /// The name of the file, as it was given.
+        /// The file's name, as the caller gave it.
         file: String,
         /// The line, from one.
         line: u64,
-        /// What it holds, or which field of it holds what.
+        /// The content of the line, or of the field that is wrong.
         found: String,
-        /// What it could hold.
+        /// What would be accepted there.
         accepted: String,
     },
 }

@@ -1,8 +1,7 @@
-//! The bytes of a trace: counted, decompressed by what they begin with, and with a head that can be looked at
-//! first.
+//! The bytes of a trace: counted, decompressed, and with a head that can be looked at first.
 //!
-//! The name of a file does not say how it is compressed: traces come as `usr_0.csv.gz`, and as `usr_0.csv`
-//! from a browser that has unpacked nothing.
+//! The first bytes decide the compression. The name of a file does not: traces come as `usr_0.csv.gz`, and
+//! also as `usr_0.csv` from a browser that has not unpacked them.
 
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
@@ -14,21 +13,21 @@ use super::account::Account;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// A reader before which stands again what was read of it.
+/// A reader, preceded again by the bytes that were already read from it.
 type Rewound<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// How much of the text is looked at for its format.
+/// How many bytes of the text are searched for its format.
 const HEAD: usize = 64 << 10;
 
 /// The text of a trace.
 pub(super) struct Input {
-    /// What it begins with; whole lines, unless it is one line that is longer.
+    /// The beginning of the text: whole lines, or a part of the first line if that line is longer.
     pub(super) head: String,
     /// All of it, from the beginning.
     pub(super) text: Box<dyn BufRead + Send>,
 }
 
-/// Opens what `raw` holds. `account` is told of each byte of it.
+/// Opens the trace in `raw`. `account` counts each byte of it.
 pub(super) fn open(raw: impl Read + Send + 'static, account: Account) -> io::Result<Input> {
     let (magic, raw) = peek(Counted { raw, account }, ZSTD.len())?;
     let text: Box<dyn Read + Send> = if magic.starts_with(GZIP) {

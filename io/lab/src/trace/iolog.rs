@@ -1,14 +1,15 @@
-//! fio's iolog, versions 2 and 3 (HOWTO of fio, "Trace file format"): after a first line that names the
-//! version, lines of `filename action [offset length]`, which in version 3 have a time before them.
+//! fio's iolog, versions 2 and 3 (HOWTO of fio, "Trace file format"). The first line names the version. The
+//! lines after it are `filename action [offset length]`; in version 3 a time stands before them.
 //!
-//! **Times.** The documentation leaves the unit in version 3 open; fio writes microseconds since the start of
-//! the job and takes them as such (`iolog.c`, `log_io_u` and `iolog_delay`, as of version 3.42). In version 2
-//! only `wait` lines tell time, and what their number means is told in two ways: the documentation has
-//! microseconds after the `wait` before, but fio has always slept until so many **milliseconds after the
-//! start** (`read_iolog_get`: `mtime_since_genesis`). What fio does is followed, since it is what a trace was
-//! tried with; in its own issues (756) it is explained like this, too. What stands between two `wait` lines
-//! comes at one instant, and all of a log without them, as fio writes them, at once: such a log says what was
-//! asked for, but not when.
+//! **Times in version 3.** The documentation leaves the unit open. fio writes microseconds since the start of
+//! the job, and reads them as such (`iolog.c`, `log_io_u` and `iolog_delay`, as of version 3.42).
+//!
+//! **Times in version 2.** Only `wait` lines tell time. The documentation says that their number means
+//! microseconds after the `wait` before. But fio has always slept until so many **milliseconds after the
+//! start** (`read_iolog_get`: `mtime_since_genesis`). The reader does what fio does, because people tried
+//! their traces with fio; fio's own issue 756 explains it in the same way. All requests between two `wait`
+//! lines come at one instant. fio itself writes logs without `wait` lines, and all requests of such a log
+//! come at once: the log says what was asked for, but not when.
 //!
 //! All files are one address space. `sync`, `datasync` and `trim` are requests of another kind.
 
@@ -20,7 +21,7 @@ use super::line::{Line, Misfit, Recorded, length, number, quoted, wrong};
 const HEADERS: [(&str, Version); 2] =
     [("fio version 2 iolog", Version::Two { clock: Span::ZERO }), ("fio version 3 iolog", Version::Three)];
 
-/// What the lines before have said.
+/// The version, and what the lines so far have said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Version {
     Two {
@@ -32,11 +33,11 @@ pub(super) enum Version {
 
 /// The version that this first line names.
 pub(super) fn version(line: &str) -> Option<Version> {
-    // As fio does: whatever follows on the line is nobody's business.
+    // Like fio, the reader ignores the rest of the line.
     HEADERS.iter().find(|(header, _)| line.starts_with(header)).map(|(_, version)| *version)
 }
 
-/// What is to be found on the first line.
+/// The accepted first lines, for a message.
 pub(super) fn headers() -> String {
     HEADERS.map(|(header, _)| format!("{header:?}")).join(" or ")
 }

@@ -1,4 +1,5 @@
-//! What a line of a trace can be, and the fields that lines are made of. Pure: text in, values out.
+//! The possible meanings of a line of a trace, and the fields that lines are made of. Pure: text in, values
+//! out.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -8,10 +9,10 @@ use weir_model::{IoKind, Span};
 /// Bytes of a sector, the unit of block traces.
 pub(super) const SECTOR: u64 = 512;
 
-/// So much of a field that cannot be read is shown.
+/// How many characters of an unreadable field an error shows.
 const SHOWN: usize = 60;
 
-/// What a line says.
+/// The meaning of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Line {
     /// A read or a write.
@@ -23,7 +24,7 @@ pub(super) enum Line {
     Nothing,
 }
 
-/// A read or a write, at a time since whatever the format counts from.
+/// A read or a write. Its time counts from wherever the format counts from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Recorded {
     pub(super) at: Span,
@@ -32,7 +33,7 @@ pub(super) struct Recorded {
     pub(super) length: u32,
 }
 
-/// Why a line is none of its format.
+/// Why a line does not have its format.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Misfit {
     pub(super) found: String,
@@ -45,7 +46,7 @@ impl Misfit {
     }
 }
 
-/// What a field holds that cannot be read: quoted, and not longer than an error message can bear.
+/// The content of an unreadable field for an error message: quoted, and cut to [`SHOWN`] characters.
 pub(super) fn quoted(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{:?}...", &text[..end]),
@@ -53,8 +54,8 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// The `N` fields of a line with commas between them, without the white space around them. `more`: whether
-/// fields may follow.
+/// The first `N` fields of a line with commas between them, without white space around them. `more` says
+/// whether further fields may follow.
 pub(super) fn fields<'a, const N: usize>(
     line: &'a str,
     names: &str,
@@ -82,12 +83,13 @@ pub(super) fn length(name: &str, text: &str) -> Result<u32, Misfit> {
     }
 }
 
-/// Seconds with decimals, of which nine count. Exact, which a float is not: 2^53 ns are not even four months.
+/// Seconds with up to nine decimals that count. The result is exact; a float's would not be, because 2^53 ns
+/// are less than four months.
 pub(super) fn seconds(name: &str, text: &str) -> Result<Span, Misfit> {
     decimal_seconds(text).ok_or_else(|| wrong(name, text, "seconds, such as 12.000345"))
 }
 
-/// The same place in bytes.
+/// A place in sectors, converted to bytes.
 pub(super) fn sector(name: &str, text: &str) -> Result<u64, Misfit> {
     let sectors: u64 = number(name, text)?;
     sectors.checked_mul(SECTOR).ok_or_else(|| wrong(name, text, "a sector below 2^55"))

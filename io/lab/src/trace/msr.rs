@@ -1,10 +1,10 @@
 //! The traces of Microsoft Research Cambridge (SNIA IOTTA, block traces 388): lines of
 //! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
 //!
-//! The time at which the request was issued is a Windows file time, which counts 100 ns from the year 1601
-//! on; `Type` is `Read` or `Write`; offset and size are in bytes (README of the traces). The response time is
-//! not looked at: a replay finds out its own. A file holds one disk; in files that were put together all
-//! disks are one address space.
+//! The timestamp is the time at which the request was issued, as a Windows file time: units of 100 ns since
+//! the year 1601. `Type` is `Read` or `Write`. Offset and size are in bytes (README of the traces). The
+//! reader ignores the response time, because a replay measures its own. A file holds one disk. If files were
+//! put together, all disks are one address space.
 
 use weir_model::{IoKind, Span};
 

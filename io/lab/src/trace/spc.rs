@@ -1,11 +1,11 @@
 //! SPC trace files ("SPC Trace File Format Specification", revision 1.0.1, Storage Performance Council,
-//! 2002): lines of `ASU,LBA,Size,Opcode,Timestamp` and whatever fields follow; as the `Financial` and
-//! `WebSearch` traces of the UMass repository have them.
+//! 2002): lines of `ASU,LBA,Size,Opcode,Timestamp`, then optional further fields. The `Financial` and
+//! `WebSearch` traces of the UMass repository have this format.
 //!
 //! The address is in blocks of 512 bytes, the size in bytes, the time in seconds with decimals since the
-//! start; an opcode is `R` or `W` in either case, and fields may have white space around them. All
-//! application specific units (ASU) are one address space here, each from zero on: a trace that is to be
-//! replayed unit by unit has to be split before.
+//! start. An opcode is `R` or `W` in either case. Fields may have white space around them. All
+//! application-specific units (ASU) are one address space here, each of them from zero on. To replay unit by
+//! unit, split the trace first.
 
 use weir_model::IoKind;
 

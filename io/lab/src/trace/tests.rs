@@ -150,7 +150,7 @@ fn bytes_count_as_they_are_in_the_file() {
     assert_eq!(account.bytes_read(), size);
 }
 
-/// A file that never ends, of lines or of one line.
+/// A file that never ends, made of many lines or of one line.
 struct Endless(&'static [u8], usize);
 
 impl Read for Endless {

@@ -1,4 +1,4 @@
-//! Claims about what holds and what does not.
+//! Claims about which promises hold and which do not.
 
 use std::num::NonZeroU32;
 

@@ -1,5 +1,5 @@
-//! The generator against servers: real ones, for what they all must do, and scripted ones, for what none
-//! should.
+//! The generator against servers: real ones, for what every server must do, and scripted ones, for what no
+//! server should do.
 
 mod real;
 mod recorded;
@@ -9,7 +9,7 @@ use std::future::{Future, pending};
 
 use weir_load::{Interval, LoadError, LoadSpec, Report, run};
 
-/// Runs a load on a runtime of its own; the report and the rows that were shown.
+/// Runs a load on a runtime of its own. Returns the report and the rows that were shown.
 fn load(spec: &LoadSpec) -> Result<(Report, Vec<Interval>), LoadError> {
     load_until(spec, pending())
 }

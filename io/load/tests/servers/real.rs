@@ -141,8 +141,8 @@ fn an_open_loop_sends_what_arrives() {
 #[test]
 fn the_time_that_requests_wait_for_a_slow_server_counts() {
     let server = Server::nbdkit(&["--filter=delay", "memory", "1M", "rdelay=5ms"]);
-    // One at a time, 5 ms each, arriving each millisecond: the 40th was meant to be sent at 39 ms and is
-    // answered at 200 ms or later.
+    // The server answers one request at a time, in 5 ms, and a request arrives each millisecond. The 40th was
+    // meant to be sent at 39 ms and is answered at 200 ms or later.
     let spec = LoadSpec {
         pace: open(1_000.0, Arrival::Constant),
         depth: 1,
@@ -211,7 +211,7 @@ fn tcp_works_as_a_unix_socket_does() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let socket = server.socket.clone();
-    // A proxy, as no free port can be named to a server without a race.
+    // The test needs a proxy: it cannot name a free port to a server without a race.
     let proxy = std::thread::spawn(move || {
         let (client, _) = listener.accept().unwrap();
         let server = UnixStream::connect(socket).unwrap();

@@ -22,7 +22,8 @@ fn run(
     runtime.block_on(replay(spec, requests.into_iter(), cancel, |_| {}))
 }
 
-/// Every third a write, lengths from 512 bytes to over the payload that is kept, all over 64 MiB.
+/// Every third request is a write. Lengths go from 512 bytes to more than the payload buffer, over all of 64
+/// MiB.
 fn requests(count: u64, every: Span) -> Vec<ReplayRequest> {
     let request = |n: u64| ReplayRequest {
         at: every.saturating_mul(n),

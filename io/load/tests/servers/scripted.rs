@@ -14,7 +14,7 @@ use super::{load, load_until};
 
 const DEPTH: usize = 4;
 
-/// A server that shakes hands with one client and does the rest by `script`.
+/// A server that shakes hands with one client and then runs `script`.
 struct Scripted {
     spec: LoadSpec,
     thread: JoinHandle<()>,
@@ -43,7 +43,7 @@ impl Scripted {
     }
 }
 
-/// A greeting, then an export of a mebibyte for whatever `GO` asks for.
+/// Sends a greeting, and then an export of a mebibyte for any name that `GO` asks for.
 fn shake_hands(client: &mut UnixStream) {
     client.write_all(&wire::NBD_MAGIC.to_be_bytes()).unwrap();
     client.write_all(&wire::OPTION_MAGIC.to_be_bytes()).unwrap();
@@ -60,7 +60,7 @@ fn shake_hands(client: &mut UnixStream) {
     }
 }
 
-/// Reads all requests that the client has outstanding; the cookie of the last.
+/// Reads all requests that the client has outstanding. Returns the cookie of the last.
 fn read_requests(client: &mut UnixStream) -> u64 {
     let mut requests = [[0; wire::REQUEST_LENGTH]; DEPTH];
     requests.iter_mut().for_each(|request| client.read_exact(request).unwrap());

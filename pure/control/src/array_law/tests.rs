@@ -1,4 +1,4 @@
-//! What the allocator adds to the law: what is reserved, the least that there is, and whose the total is.
+//! What the allocator adds to the law: reserved requests, the least total, and the two kinds of total.
 
 use weir_model::{Iops, Objective, Priority, Span, Target};
 

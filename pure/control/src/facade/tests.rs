@@ -14,7 +14,7 @@ fn slo(up_to: f64, latency: Span) -> Arc<Slo> {
     Arc::new(Slo::new(vec![SloPoint { up_to, read: latency, write: latency }]).unwrap())
 }
 
-/// A volume within its promise whose answers took so long, all of it at the device.
+/// A volume within its promise whose answers took `latency`, all of it at the device.
 fn promised(latency: Option<Span>) -> VolumeObservation {
     VolumeObservation {
         slo: Some(slo(200.0, TARGET)),
@@ -35,7 +35,7 @@ fn pool(peak: u32, volumes: Vec<VolumeObservation>) -> PoolObservation {
     PoolObservation { peak, beside_finished: f64::from(peak), volumes: with_another(volumes) }
 }
 
-/// The law cuts for nobody who is alone: somebody without a promise is there too.
+/// Adds a volume without a promise, because the law cuts for no volume that is alone.
 fn with_another(mut volumes: Vec<VolumeObservation>) -> Vec<VolumeObservation> {
     let spent = volumes.iter().filter_map(|volume| volume.answered).map(|latency| latency.at_device).min();
     let background = VolumeObservation { slo: None, ..promised(Some(spent.unwrap_or_default())) };
@@ -120,9 +120,9 @@ fn a_latency_is_held_against_what_was_at_the_device_with_it_and_not_against_what
         ..pool(peak, vec![promised(Some(Span::from_millis(ms)))])
     };
     let mut law = law_at(4096);
-    // Nobody felt the depth: the first cut counts from what was there, and lands where it is to.
+    // The depth was not felt: the first cut starts from what was at the device, and lands at the aim.
     assert_eq!(law.step(tick(0), &took(20, 50.0, 90)).depth.get(), 25);
-    // It drains, and those who are answered came when it was full: no cut is made twice.
+    // The device drains, and the requests that are answered came when it was full: no cut is made twice.
     for (number, (ms, beside, peak)) in (1..).zip([(40, 100.0, 90), (30, 75.0, 70), (20, 50.0, 50)]) {
         assert_eq!(law.step(tick(number), &took(ms, beside, peak)).depth.get(), 25);
     }
@@ -131,8 +131,8 @@ fn a_latency_is_held_against_what_was_at_the_device_with_it_and_not_against_what
 #[test]
 fn a_depth_that_is_passed_by_what_is_past_due_is_cut_until_the_promise_is_met() {
     let mut law = law_at(5);
-    // 25 requests of the promise passed the depth: a cut of all 30 in proportion would leave room for 12, and
-    // so for the 5.
+    // 25 requests of the promise passed the depth. A cut of all 30 in proportion would leave a depth of 12,
+    // which the 5 others would not feel.
     let missed =
         PoolObservation { beside_finished: 30.0, ..pool(30, vec![promised(Some(Span::from_millis(25)))]) };
     let depths: Vec<u32> = (0..5).map(|number| law.step(tick(number), &missed).depth.get()).collect();
@@ -260,7 +260,7 @@ fn the_trace_of_a_cut_and_a_recovery_reads_as_the_equations_say() {
 }
 
 mod conformance {
-    //! What every law must obey.
+    //! The properties that every law must have.
 
     use proptest::prelude::*;
 

@@ -1,65 +1,67 @@
-//! Who gets how much of the array: the arbiter of Maestro §3.2.2.
+//! The arbiter of Maestro §3.2.2: it decides how many requests each application may have at the array.
 //!
-//! **Underload**: all requirements fit. Each is met, and the excess goes by priority to all, beside what (3)
-//! says that each needs.
+//! **Underload**: all requirements fit. Each is met, and the excess goes to all by priority, on top of what
+//! (3) says that each needs.
 //!
-//! **Overload**: they do not. A linear program finds the allocations in which the weighted errors `p_i (1 -
-//! f_i(u_i))` are as close together as possible, each within a step of what was there before, and with the
-//! sum of what there is (`program.rs`).
+//! **Overload**: they do not. A linear program (`program.rs`) finds the allocations in which the weighted
+//! errors `p_i (1 - f_i(u_i))` are as close together as possible. Each allocation is within a step of the one
+//! before, and their sum is what there is.
 //!
 //! # Where the paper is silent, or a real array differs
 //!
-//! - **The least of a range** is one request at each port, as what is below is never dealt to the ports. The
-//!   **most** of it is what the application can use, as far as the step limit lets it fall there, and its
-//!   operator's limit. Without the first, an application that cannot use more and misses its target all the
-//!   same would be given more and more, since its error does not fall, and starve others: it is the paper's
-//!   rule of utilisation, which it applies to requirements only.
-//! - **Who is hindered** has all that it can use and falls short (`hindered.rs`): that is an overload too,
-//!   and its range has no such end. What it is allotted beyond its use stays empty. So there is nothing to be
-//!   careful with, and the step limit does not hold it back either: it holds those whose requests are taken
-//!   out. And nothing is left to be dealt.
-//! - **Without a performance** an application is not in the program: it has no error. In an overload it goes
-//!   down to its minimum by a step at a time, and what it leaves is in the program's sum.
-//! - **Who cannot use its part of the excess** keeps it empty, if it has a target: the array is quieter by so
-//!   much, as in the paper. Given to others instead it is what takes a recorded load, content at the time,
-//!   below its target, and the two go up and down around that for ever. The price is throughput that a volume
-//!   without a target could have had; who thinks that too high gives it a higher priority.
-//! - **The excess is beside the need**, and not beside what the step limit let a requirement fall to. By the
-//!   letter of the paper, who is above its target requires a step less in each interval and gets by priority
-//!   what all have left so: the highest priority ends up with nearly everything though nobody needs it, and
-//!   the next burst of the others finds one request. The step limit holds for what comes out: nobody falls by
-//!   more, and those that rise go without it. What is not used at all is at once there for who falls short
-//!   and fills what it has, up to its need by (3).
-//! - **The sum is less than all the lower ends**, after the total fell or somebody came: the total wins over
-//!   the step limit, and everybody is cut to the same part of what it has above its minimum.
-//! - **What nobody can use or keep** is lent, in proportion to priority up to the limits: at the next burst
-//!   it is there at once, and not a step at a time. It is taken back at once, too: as long as it is not used
-//!   it is no part of what an application had.
-//! - **Priorities** count relative to the highest; more than a million to one is no other than a million to
-//!   one.
+//! - **The least of a range** is one request at each port, because every port gets at least one. The **most**
+//!   of it is what the application can use, and at most its operator's limit; but the step limit bounds how
+//!   far the most falls in an interval. This is the paper's rule of utilisation, which the paper applies to
+//!   requirements only. Without it, an application that cannot use more, but misses its target, would get
+//!   more and more, because its error does not fall. It would starve others.
+//! - **A hindered application** has all that it can use and falls short (`hindered.rs`). That is an overload
+//!   too, and its range does not end at what it can use. The part of its allotment that it cannot use stays
+//!   empty, so that the array is quieter. No step limit holds it back on its way up: the limit protects
+//!   applications from which requests are taken. While an application is hindered, no excess is dealt.
+//! - **An application without a performance** has no error, so it is not in the program. In an overload, it
+//!   goes down to its minimum by a step at a time. The requests that it gives up are added to the program's
+//!   sum.
+//! - **A volume with a target** keeps its part of the excess even if it cannot use it. The array then carries
+//!   fewer requests, as in the paper. If others got that part, they would push a load that was content, such
+//!   as a recorded one, below its target. The two would then go up and down around that for ever. Cost:
+//!   throughput that a volume without a target could have had. If that is too high, the operator can give
+//!   that volume a higher priority.
+//! - **The excess comes on top of the need**, and not on top of what the step limit let a requirement fall
+//!   to. Taken literally, the paper's rule drifts. A volume above its target requires a step less in each
+//!   interval, and what all volumes leave is dealt by priority. After some intervals the volume of the
+//!   highest priority holds nearly everything, without needing it. The others then start their next burst
+//!   with one request. The step limit holds for the result: no allocation falls by more, and allocations that
+//!   rise go without what that takes. But requests that are not used at all go at once to an application that
+//!   falls short and fills what it has, up to its need by (3).
+//! - **The sum is less than all the lower ends** after the total fell or an application came. Then the total
+//!   wins over the step limit: each application is cut to the same part of what it has above its minimum.
+//! - **Requests that no application can use or keep** are lent, in proportion to priority and up to the
+//!   limits. So they are there at once at the next burst, and not a step at a time. They are taken back at
+//!   once, too: while a loan is not used, it is no part of what an application had.
+//! - **Priorities** count relative to the highest, and at least as a millionth of it.
 
 use super::claim::{Claim, Model, Requirement, STEP};
 use super::program::{self, Range};
 use super::setting::{BoundBy, Case};
 use super::shares::{cut_to, deal};
 
-/// What the arbiter decided.
+/// The arbiter's decision.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Decision {
-    /// How it found the array.
+    /// How the arbiter found the array.
     pub(crate) case: Case,
     /// One for each application.
     pub(crate) allotments: Vec<Allotment>,
 }
 
-/// What an application gets, in requests.
+/// The allotment of an application, in requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Allotment {
     /// `U(t+1)`.
     pub(crate) own: f64,
-    /// What nobody can use, on top.
+    /// What it is lent on top, because nobody can use it.
     pub(crate) lent: f64,
-    /// What decided the first.
+    /// What decided `own`.
     pub(crate) bound_by: BoundBy,
 }
 
@@ -69,7 +71,7 @@ const SAME: f64 = 1e-6;
 const LEAST_PRIORITY: f64 = 1e-6;
 
 impl Claim {
-    /// What it can use; no bound, if that is more than it had.
+    /// How many requests it can use; no bound, if that is more than it had.
     fn can_use(&self) -> f64 {
         self.usable.unwrap_or(f64::MAX)
     }
@@ -79,14 +81,14 @@ impl Claim {
         self.usable.is_none() && self.model.is_some_and(|model| model.performance < 1.0)
     }
 
-    /// Up to where it takes part in the excess.
+    /// The most that it may have when the excess is dealt.
     fn most_of_excess(&self) -> f64 {
         if self.model.is_some() { self.limit } else { self.can_use().min(self.limit) }
     }
 }
 
-/// Decides about applications with these requirements, where `total` is `C`. The sum is at most the total, if
-/// the minima are.
+/// Decides what each application gets. `required` has one entry for each of `claims`, and `total` is `C`. The
+/// sum of the allotments is at most the total, if the sum of the minima is.
 pub(crate) fn arbitrate(claims: &[Claim], required: &[Requirement], total: f64) -> Decision {
     let priorities = relative(claims);
     let amounts: Vec<f64> = required.iter().map(|required| required.amount).collect();
@@ -142,9 +144,9 @@ fn overload(claims: &[Claim], mut allotted: Vec<f64>, priorities: &[f64], total:
     allotted
 }
 
-/// Nobody falls by more than a step, and those that rise go without what that takes. But what somebody does
-/// not use is there at once for those that fall short and use all that they have, up to what (3) says that
-/// they need.
+/// Bounds the falls: no allocation falls by more than a step, and those that rise go without what that takes.
+/// But what an application does not use goes at once to those that fall short and use all that they have, up
+/// to what (3) says that they need.
 fn step_down(claims: &[Claim], required: &[Requirement], given: &mut [f64], total: f64) {
     let aims = given.to_vec();
     for (claim, given) in claims.iter().zip(&mut *given) {
@@ -158,7 +160,7 @@ fn step_down(claims: &[Claim], required: &[Requirement], given: &mut [f64], tota
     take(above(given), given, rise);
 }
 
-/// Takes `amount` from all in proportion to what each can give, and no more than that.
+/// Takes `amount` from all in proportion to what each can give, and from none more than it can give.
 fn take(amount: f64, from: &mut [f64], can_give: impl Fn(usize, f64) -> f64) {
     let all: f64 = from.iter().enumerate().map(|(i, has)| can_give(i, *has)).sum();
     if all > 0.0 {
@@ -167,7 +169,7 @@ fn take(amount: f64, from: &mut [f64], can_give: impl Fn(usize, f64) -> f64) {
     }
 }
 
-/// What an application in the program may get.
+/// The range of what an application in the program may get.
 fn range(claim: &Claim, model: Model, priority: f64, total: f64) -> Range {
     let step = STEP * total;
     let lower = (claim.had - step).max(claim.minimum).min(claim.limit);
@@ -178,7 +180,7 @@ fn range(claim: &Claim, model: Model, priority: f64, total: f64) -> Range {
     Range { lower, upper, error_at_lower: error(lower), error_at_upper: error(upper) }
 }
 
-/// What an allocation ran into, if it did.
+/// The bound that an allocation is at; `otherwise`, if it is at none.
 fn reason(claim: &Claim, amount: f64, otherwise: BoundBy) -> BoundBy {
     if amount >= claim.limit - SAME {
         BoundBy::Limit

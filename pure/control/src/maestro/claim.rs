@@ -1,14 +1,15 @@
-//! An application before its share is decided: what it had, what it made of that, and what it requires.
+//! An application before its share is decided: its claim (what it had, and what it made of that) and its
+//! requirement.
 //!
-//! The requirement estimator reads the first two and makes the third; the arbiter reads all. Neither uses the
-//! other.
+//! The requirement estimator makes the requirement from the claim. The arbiter reads both. Estimator and
+//! arbiter do not use each other.
 
 use super::setting::BoundBy;
 
 /// `l`: how far an allocation may move in an interval, as a share of the total (§3.2.1).
 pub(crate) const STEP: f64 = 0.05;
 
-/// What is known of an application, in requests.
+/// The claim of an application; allocations are in requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Claim {
     /// `p`.
@@ -17,7 +18,7 @@ pub(crate) struct Claim {
     pub(crate) model: Option<Model>,
     /// `U(t)`.
     pub(crate) had: f64,
-    /// What it can use; `None`: more than it had.
+    /// How many requests it can use; `None`: more than it had.
     pub(crate) usable: Option<f64>,
     /// Whether it falls short though it cannot use more.
     pub(crate) is_hindered: bool,
@@ -36,12 +37,12 @@ pub(crate) struct Model {
     pub(crate) slope: f64,
 }
 
-/// What an application requires.
+/// The requirement of an application.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Requirement {
     /// `Û`, in requests.
     pub(crate) amount: f64,
-    /// The same without the step limit.
+    /// `Û` without the step limit.
     pub(crate) unhurried: f64,
     /// What cut it, if anything did.
     pub(crate) bound_by: BoundBy,

@@ -1,54 +1,57 @@
-//! Who falls short though it has all the requests that it can use: what it lacks is not a larger allocation,
-//! but less beside it.
+//! Hindered applications: they fall short though they have all the requests that they can use. A larger
+//! allocation would not help them; fewer requests of others would.
 //!
-//! A workload of 25 threads has 25 requests outstanding, whatever it is granted. How fast they are served
-//! depends on how many of others are at the array with them. The 80 % rule finds rightly that such an
-//! application cannot use more, so that all requirements fit; and then the excess, given to the others, is
-//! what keeps it below its target. In the paper's figure 3 a workload like that meets its target beside one
-//! of 100 threads, which it could not if these were all let in.
+//! Example: a workload of 25 threads has 25 requests outstanding, whatever it is granted. How fast they are
+//! served depends on how many requests of others are at the array with them. The 80 % rule finds rightly that
+//! such an application cannot use more, so that all requirements fit. But then the excess goes to the others,
+//! and keeps the application below its target. In the paper's figure 3, a workload like that meets its target
+//! beside one of 100 threads. It could not, if all of these were let in.
 //!
-//! So an application that is **hindered** puts the array in overload, and its upper end in the program is not
-//! what it can use. What it is allotted beyond that stays empty, and the array is quieter by so much: the
-//! paper's program, which has no such end, does the same, and its slope "incorporates implicitly" what the
-//! others do. Nobody is quieted further than priorities say: as soon as the others' weighted errors are as
+//! So a **hindered** application puts the array in overload, and its upper end in the program is not what it
+//! can use. The part of its allotment that it cannot use stays empty, and the array is quieter. The paper's
+//! program has no such upper end, so it does the same; its slope "incorporates implicitly" what the others
+//! do. The others are held back no further than priorities say: as soon as their weighted errors are as
 //! large, the program gives them no less.
 //!
-//! **A margin.** It is hindered until it is a little above its target. At the target itself it would be let
-//! go by every second interval's noise, and the excess that is then let in takes some steps to be taken out
-//! again.
+//! **A margin.** An application counts as hindered until it is a little above its target. If the target
+//! itself were the limit, the noise of every second interval would end the state. The excess that is then let
+//! in takes some steps to be taken out again.
 //!
-//! **What does not help.** Something else than the others may hold it back: its own threads, a network. Then
-//! its performance does not grow while the others have fewer and fewer requests at the array, and it is given
-//! up for a while: [`REST`] intervals, after which it is tried again. Its allocation would be the wrong
-//! measure: at first it grows by what nobody used. Others that have little at the array cannot have much
-//! less: there it is judged when they have half of that, or the least that everybody keeps. If only a large
-//! fall counted, they would be held back for good by one thread with a target that no array can meet.
+//! **When it does not help.** Something other than the other applications may hold it back: its own threads,
+//! or a network. Then its performance does not grow while the others have fewer and fewer requests at the
+//! array. After a trial without success, the law gives it up for [`REST`] intervals, and then tries again.
+//!
+//! **When a trial is judged.** The measure is how far the others' requests at the array have fallen. The
+//! application's own allocation would be the wrong measure, because at first it grows by requests that were
+//! not used. Others that have few requests at the array cannot have much fewer. There the trial is judged
+//! when they have half of what they had, or only the least that everybody keeps. If only a large fall
+//! counted, one thread with a target that no array can meet would hold them back for good.
 
 /// Up to which performance an application counts as hindered.
 const CONTENT: f64 = 1.05;
-/// By how much the others' use has to have fallen before it is judged whether that helps, as a share of the
-/// total; or, if that is less, as a share of what they had.
+/// By how much the others' use has to fall before a trial is judged: this share of the total, or
+/// [`TRIED_OF_FEW`] of what they had, whichever is less.
 const TRIED: f64 = 0.15;
 const TRIED_OF_FEW: f64 = 0.5;
 /// The least slope that is a help; see `slope.rs`.
 const HELPS: f64 = 0.1;
-/// How many intervals one that is not helped is left alone.
+/// For how many intervals the others are not held back again for an application that this did not help.
 const REST: u32 = 60;
-/// What a new interval counts in the mean of performance.
+/// The weight of a new interval in the mean of performance.
 const NEW: f64 = 0.25;
 
-/// What is known of an application's being hindered.
+/// Whether an application is hindered, and whether holding back the others helps it.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub(crate) struct Hindered {
     trial: Option<Trial>,
-    /// How many intervals it is still left alone.
+    /// For how many more intervals the others are not held back for it.
     rest: u32,
 }
 
-/// Since it is hindered.
+/// What was seen since the application is hindered.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Trial {
-    /// How many requests of others were at the array when it began.
+    /// How many requests of others were at the array when the trial began.
     others: f64,
     /// Its performance then.
     performance: f64,
@@ -57,9 +60,11 @@ struct Trial {
 }
 
 impl Hindered {
-    /// Takes in the interval that ended, in which so many requests of others were at the array, who keep
-    /// `least` in any case, and an application could use so many and performed so, if it did; whether the
-    /// others are to be held back for it.
+    /// Takes in the interval that ended, and returns whether the others are to be held back for the
+    /// application.
+    ///
+    /// `others` requests of others were at the array, and the others keep `least` in any case. The
+    /// application can use `usable` requests (`None`: more than it had), and had `performance`, if any.
     pub(crate) fn observe(
         &mut self,
         others: f64,

@@ -1,14 +1,15 @@
-//! What is known of an application when an interval has ended: what it had, what it made of it, and what was
-//! learnt before.
+//! What is known of an application when an interval has ended: what it had, what it made of that, and what
+//! was learnt before.
 //!
-//! **What it had** is what it was given, but for three cases. The bounds that its ports report are others
-//! than those that were granted: a lease ran out, a raise waited for a cut elsewhere, the law was started
-//! anew. Then it had what they report. It used what it was only lent: then that is its own from now on. And
-//! it is new, and nothing is reported: then it begins with the share of the total that its priority is among
-//! all, and the others, who had everything, are cut to make room; if it has asked for nothing it begins with
-//! its minimum, as if it had been idle before.
+//! **What an application had** in an interval is normally what the law gave it. There are three exceptions:
 //!
-//! **A total that fell** cuts everybody to the same part of what it had above its minimum.
+//! 1. Its ports report other bounds than those that were granted, because a lease ran out, a raise waited for
+//!    a cut elsewhere, or the law was restarted. Then the reported bounds count.
+//! 2. It used what it was only lent. Then the loan counts, and is its own from now on.
+//! 3. It is new, and its ports report no bounds. Then it begins with its priority's share of the total, and
+//!    the others are cut to make room. If it has asked for nothing, it begins with its minimum.
+//!
+//! **When the total falls**, each application is cut to the same part of what it had above its minimum.
 
 use weir_model::Target;
 
@@ -19,18 +20,19 @@ use super::shares::cut_to;
 use super::slope::{Point, SlopeModel};
 use super::usage::Usage;
 
-/// What is kept of an application from one interval to the next.
+/// The facts that are kept of an application from one interval to the next.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Known {
-    /// The target of which performance is a part: with another one, what was learnt says nothing.
+    /// The target by which performance was measured. When the target changes, the law drops what it has
+    /// learnt.
     pub(crate) target: Option<Target>,
     pub(crate) model: SlopeModel,
     pub(crate) hindered: Hindered,
-    /// What it was given, in requests, before that was made whole.
+    /// What the law gave it, in requests, before that was made whole.
     pub(crate) own: f64,
     /// What it was lent on top.
     pub(crate) lent: f64,
-    /// What it was granted, by port.
+    /// What it was granted, in requests, by port.
     pub(crate) granted: Vec<u32>,
 }
 
@@ -43,7 +45,7 @@ pub(crate) struct Interval {
     pub(crate) hindered: Hindered,
     /// `y`, at most [`PLENTY`].
     pub(crate) performance: Option<f64>,
-    /// `U`, in requests. Of one that is new, and has not found room yet, zero.
+    /// `U`, in requests. Zero for a new application until [`make_room`] has found room for it.
     pub(crate) had: f64,
     /// `d`, by port.
     pub(crate) demand: Vec<f64>,
@@ -56,13 +58,13 @@ pub(crate) struct Interval {
     limit: f64,
 }
 
-/// A performance above this says no more than that there is plenty.
+/// A higher performance counts as this: it says no more than that there is plenty.
 const PLENTY: f64 = 10.0;
 /// Less than this, in requests, is nothing.
 const NOTHING: f64 = 1e-6;
 
 impl Interval {
-    /// What was seen, of an application of which this was known.
+    /// The interval as `seen`, of an application of which `known` was known before.
     pub(crate) fn of(seen: &ApplicationObservation, known: Option<Known>) -> Self {
         let reported = seen.ports.iter().map(|port| Some(port.bound?.get())).collect::<Option<Vec<u32>>>();
         let granted = known.as_ref().map(|known| known.granted.as_slice());
@@ -103,8 +105,8 @@ impl Interval {
         }
     }
 
-    /// What is known before its share is decided, where `total` is `C`, and all applications had `used`
-    /// requests at the array together and keep at least `least`.
+    /// The application's claim, where `total` is `C`. All applications together had `used` requests at the
+    /// array, and keep at least `least`.
     pub(crate) fn claim(&mut self, used: f64, least: f64, total: f64) -> Claim {
         let (others, least) = (used - self.used, least - self.minimum);
         let slope = self.model.slope(total).0;
@@ -121,7 +123,7 @@ impl Interval {
     }
 }
 
-/// Gives those that are new what they begin with, and cuts what all had to the total.
+/// Gives new applications what they begin with, and cuts what all had to the total.
 pub(crate) fn make_room(intervals: &mut [Interval], total: f64) {
     let highest = intervals.iter().map(|interval| interval.priority).fold(f64::MIN_POSITIVE, f64::max);
     let priorities: f64 = intervals.iter().map(|interval| interval.priority / highest).sum();
@@ -147,7 +149,8 @@ pub(crate) fn ports_of(seen: &ApplicationObservation) -> u32 {
     u32::try_from(seen.ports.len()).unwrap_or(u32::MAX)
 }
 
-/// What the ports report, where a port without a bound counts as one request; `None` if none has one.
+/// The sum of the bounds that the ports report. A port without a bound counts as one request; `None` if no
+/// port has one.
 fn reported_sum(seen: &ApplicationObservation) -> Option<f64> {
     seen.ports
         .iter()

@@ -1,4 +1,4 @@
-//! What the laws that share out an array are told: of each application, what it was to get and what it got at
+//! The observation for the laws that share out an array: what each application was to get, and what it got at
 //! each port.
 
 use std::num::NonZeroU32;
@@ -6,31 +6,31 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 use weir_model::{Bandwidth, Iops, LatencyHistogram, Objective, Percentile, Span, Target};
 
-/// What was seen of an array in the control interval that ended.
+/// The observation of an array in the control interval that ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArrayObservation {
-    /// `C`: how many requests may be at the array at a time, from all ports together. What is shared out. At
-    /// least as many as the applications have ports, in sum.
+    /// `C`: how many requests may be at the array at a time, from all ports together. The law shares it out.
+    /// It is at least the number of ports of all applications, in sum.
     pub total: NonZeroU32,
     /// The applications, in an order that is the observer's.
     pub applications: Vec<ApplicationObservation>,
 }
 
-/// What was seen of an application: a volume, whatever ports its requests come through.
+/// The observation of an application: a volume, with all the ports that its requests come through.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ApplicationObservation {
-    /// Its name for the law, which keeps its past by it: no two have the same, and it is not used again for
-    /// another.
+    /// The name by which the law remembers it. No two applications have the same, and it is never used again
+    /// for another.
     pub id: u64,
     /// What it is to get.
     pub objective: Objective,
-    /// The limits that its operator has set, over all ports.
+    /// The limits that the operator has set, over all ports.
     pub limits: Limits,
     /// Its ports, at least one, in an order that is the observer's.
     pub ports: Vec<PortObservation>,
 }
 
-/// What a volume is never to exceed, over all ports together.
+/// The limits that a volume must never exceed, over all ports together.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Limits {
     /// Requests at the device at a time; at least the number of ports.
@@ -41,7 +41,7 @@ pub struct Limits {
     pub max_bandwidth: Option<Bandwidth>,
 }
 
-/// What was seen of an application at one port in a control interval.
+/// The observation of an application at one port in a control interval.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct PortObservation {
     /// How long the interval was.
@@ -65,8 +65,7 @@ pub struct PortObservation {
     /// `d`: the number of requests submitted and not answered, at the device or not, as the mean over the
     /// interval.
     pub outstanding: f64,
-    /// The bound in force at the end of the interval, if there was one: from where a law that was started
-    /// anew goes on.
+    /// The bound in force at the end of the interval, if there was one. A restarted law goes on from it.
     pub bound: Option<NonZeroU32>,
 }
 
@@ -81,13 +80,13 @@ impl ApplicationObservation {
         self.ports.iter().map(|port| port.outstanding).sum()
     }
 
-    /// `y`: what it got of its target; 1 or more if it got all. `None` without a target, and if it asked for
-    /// nothing.
+    /// `y`: how much of its target it got; 1 or more if it got all. `None` without a target, and if it asked
+    /// for nothing.
     ///
-    /// Where a latency is the metric and nothing was answered, the age of the oldest request stands in: the
-    /// latency is at least that.
+    /// If the metric is a latency and nothing was answered, the age of the oldest request stands in for the
+    /// latency, which is at least that.
     pub fn performance(&self) -> Option<f64> {
-        // Other gateways' figures are among them, which may be anything.
+        // Some figures come from other gateways, and may be anything.
         let sum = |of: fn(&PortObservation) -> u64| self.ports.iter().map(of).fold(0, u64::saturating_add);
         let answered = sum(|port| port.answered);
         let asked = answered > 0 || self.ports.iter().any(|port| port.oldest.is_some());
@@ -112,8 +111,8 @@ impl ApplicationObservation {
         }
     }
 
-    /// The percentile over all ports. As [`LatencyHistogram::merge`] would find it, in a tenth of the time:
-    /// with many ports that would be most of what the law costs.
+    /// The percentile over all ports. [`LatencyHistogram::merge`] would find the same in ten times the time.
+    /// With many ports, that would be most of what the law costs.
     fn percentile(&self, percentile: Percentile) -> Option<Span> {
         let mut counts: Vec<u64> = Vec::new();
         for (bucket, count) in self.ports.iter().flat_map(|port| port.latencies.counts()) {
@@ -138,13 +137,13 @@ impl ApplicationObservation {
     }
 }
 
-/// A mean number of requests, whatever an observer may have made of it. Less than one in a thousand million
-/// is none.
+/// A mean number of requests, made safe: nothing if it is not finite or at most a thousand-millionth, and no
+/// more than a `u32` holds.
 pub(crate) fn amount(mean: f64) -> f64 {
     if mean.is_finite() && mean > 1e-9 { mean.min(f64::from(u32::MAX)) } else { 0.0 }
 }
 
-/// No request is faster; keeps a latency of zero from being divided by.
+/// The shortest latency that counts, in seconds, so that nothing is divided by zero.
 const NANOSECOND: f64 = 1e-9;
 
 #[allow(clippy::cast_precision_loss)] // counts and rates far below 2^53

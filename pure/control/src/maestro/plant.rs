@@ -1,5 +1,5 @@
-//! An array that is a formula, and clients that keep a number of requests outstanding: something for the law
-//! to control.
+//! An array that is a formula, and clients that keep a number of requests outstanding. The law's tests
+//! control it.
 
 use std::num::NonZeroU32;
 
@@ -24,7 +24,8 @@ pub(super) struct Client {
     pub(super) threads: Vec<u32>,
 }
 
-/// An array of servers that are shared by the number of requests there, and its clients.
+/// An array of servers, and its clients. Each client gets the share of the servers that its requests have
+/// among all requests at the array.
 pub(super) struct Plant {
     pub(super) law: Maestro,
     pub(super) total: u32,
@@ -39,12 +40,12 @@ pub(super) struct Plant {
     bounds: Vec<Vec<u32>>,
 }
 
-/// An interval: by client.
+/// The outcome of an interval, by client.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
-    /// What the law saw and decided.
+    /// The law's reasoning.
     pub(super) reasoning: Vec<Reasoning>,
-    /// What was granted for the next.
+    /// The grants for the next interval.
     pub(super) granted: Vec<Vec<u32>>,
 }
 
@@ -55,8 +56,8 @@ impl Plant {
         Self { law, total, rate, servers: f64::from(total) / 4.0, noise: 0.02, clients, random, bounds }
     }
 
-    /// Lets intervals pass; the mean performance by client over the last half of them, where an interval
-    /// without one counts as nothing.
+    /// Lets intervals pass, and returns each client's mean performance over the last half of them. An
+    /// interval without a performance counts as zero.
     pub(super) fn settle(&mut self, intervals: usize) -> Vec<f64> {
         let outcomes: Vec<Outcome> = (0..intervals).map(|_| self.interval()).collect();
         let last = &outcomes[intervals / 2..];
@@ -83,7 +84,7 @@ impl Plant {
         Outcome { reasoning: setting.applications.iter().map(|given| given.reasoning).collect(), granted }
     }
 
-    /// What is seen of an interval under the bounds in force.
+    /// What the law sees of an interval under the bounds in force.
     pub(super) fn observation(&mut self) -> ArrayObservation {
         let busy = |threads: &[u32], bounds: &[u32]| {
             threads
@@ -120,13 +121,13 @@ impl Plant {
     }
 }
 
-/// A port with so many answers in a second to so many threads.
+/// A port that answers `rate` requests a second to `threads` threads.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 fn port(rate: f64, threads: u32, at_device: f64, bound: u32) -> PortObservation {
     let answered = (rate * INTERVAL) as u64;
     let latency = if rate > 0.0 { f64::from(threads) / rate } else { 0.0 };
     let mut latencies = LatencyHistogram::new();
-    // Nineteen of twenty are as fast as the mean, the rest take twice as long.
+    // Eighteen of twenty are as fast as the mean, and the other two take twice as long.
     for i in 0..answered.min(1000) {
         latencies.record(Span::from_secs_f64(if i % 20 < 18 { latency } else { 2.0 * latency }));
     }

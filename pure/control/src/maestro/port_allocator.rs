@@ -1,24 +1,29 @@
-//! Who may have how many requests at which port: the port allocator of Maestro §3.2.3.
+//! How many requests each application may have at which port: the port allocator of Maestro §3.2.3.
 //!
 //! ```text
 //! U_ij(t+1) = U_i(t+1) d_ij(t) / sum_k d_ik(t)    (4)
 //! ```
 //!
-//! The paper rounds up, and gives each application at least one at each port. With many of both that is far
-//! more than the total, which it calls a limit. Here the sum over all applications and ports is never more:
-//! first the applications' allocations are made whole, rounded up as long as there is room and by the largest
-//! remainder where it ends; then each is dealt to the application's ports, where those whose part would be
-//! less than one get one, at the cost of the others, and the largest remainder has what is left. In two
-//! steps, as over sixteen ports at once an application could lose sixteen requests to rounding.
+//! The paper rounds up, and gives each application at least one request at each port. With many applications
+//! and ports, that is far more than the total, which the paper calls a limit. Here the sum over all
+//! applications and ports is never more than the total, if the total has one request for each application at
+//! each port. It takes two steps:
 //!
-//! Both steps are continuous but for rounding: what changes a little moves a request, and not two. Of equal
-//! remainders the first in the observer's order wins, always the same.
+//! 1. The applications' allocations are made whole. Each is rounded up as long as there is room; where room
+//!    ends, the largest remainders are rounded up.
+//! 2. Each whole allocation is dealt to the application's ports. A port whose part would be less than one
+//!    gets one, at the cost of the others. The largest remainders get what is left.
+//!
+//! In one step, over sixteen ports at once, an application could lose sixteen requests to rounding.
+//!
+//! Both steps are continuous but for rounding: a small change of the input moves one request, and not two. Of
+//! equal remainders, the first in the observer's order wins.
 
 /// Less than this is rounding of floating-point numbers.
 const NOTHING: f64 = 1e-9;
 
-/// `amounts` as whole numbers, each rounded up or down, up as long as the sum is at most `total`; none less
-/// than its minimum.
+/// `amounts` as whole numbers, none less than its minimum. Each is rounded up, the largest remainders first,
+/// as long as the sum is at most `total`; the rest are rounded down.
 pub(crate) fn to_whole(amounts: &[f64], minima: &[u32], total: u32) -> Vec<u32> {
     let mut whole: Vec<u32> =
         amounts.iter().zip(minima).map(|(amount, minimum)| floor(amount + NOTHING).max(*minimum)).collect();
@@ -33,8 +38,8 @@ pub(crate) fn to_whole(amounts: &[f64], minima: &[u32], total: u32) -> Vec<u32> 
     whole
 }
 
-/// `amount` requests by port, in proportion to the demand there, and at least one each; in equal parts where
-/// there is none. The sum is `amount`, or the number of ports if that is more.
+/// Deals `amount` requests to the ports in proportion to their demand, at least one each. If no port has any
+/// demand, the parts are equal. The sum is `amount`, or the number of ports if that is more.
 pub(crate) fn to_ports(amount: u32, demand: &[f64]) -> Vec<u32> {
     let minima = vec![1; demand.len()];
     let any = demand.iter().sum::<f64>() > 0.0;
@@ -42,7 +47,7 @@ pub(crate) fn to_ports(amount: u32, demand: &[f64]) -> Vec<u32> {
     to_whole(&with_one_each(f64::from(amount), &demand), &minima, amount)
 }
 
-/// `amount` in proportion to the demand, but for those that get one as their part would be less.
+/// Deals `amount` in proportion to the demand, except that a port whose part would be less than one gets one.
 fn with_one_each(amount: f64, demand: &[f64]) -> Vec<f64> {
     let mut has_one = vec![false; demand.len()];
     loop {

@@ -6,39 +6,44 @@
 //!                         u_1 + ... + u_N = S
 //! ```
 //!
-//! A general solver sees N² constraints; written with the ends of a band, `L <= e_i <= H`, there are 2 N, and
-//! it still needs milliseconds for a thousand applications. But the program has a structure. Each `e_i` falls
-//! in `u_i`, so that the two ends decouple:
+//! A general solver sees N² constraints. Written with the ends of a band, `L <= e_i <= H`, there are 2 N, and
+//! a solver still needs milliseconds for a thousand applications. But the program has a structure: each `e_i`
+//! falls in `u_i`, so the two ends decouple:
 //!
-//! - `H`, the upper end, is feasible if everybody can get below it with what there is: `H >= e_i(hi_i)` for
-//!   all, and `sum a_i(H) <= S`, where `a_i(H)` is the least allocation in the range with `e_i <= H`. So the
-//!   smallest is `H* = max(max e_i(hi_i), root of sum a_i(H) = S)`.
+//! - `H`, the upper end, is feasible if all errors can get below it with what there is. That is:
+//!   `H >= e_i(hi_i)` for all, and `sum a_i(H) <= S`, where `a_i(H)` is the least allocation in the range
+//!   with `e_i <= H`. So the smallest is `H* = max(max e_i(hi_i), root of sum a_i(H) = S)`.
 //! - `L`, the lower end, likewise: `L* = min(min e_i(lo_i), root of sum b_i(L) = S)`, where `b_i(L)` is the
 //!   largest allocation with `e_i >= L`.
 //!
-//! No `ε` is less than `H* - L*`. It is reached, and by one **level** for both: give everybody what takes its
-//! error to `E`, or the end of its range that comes closest, `u_i(E) = clamp(e_i^-1(E), lo_i, hi_i)`, where
-//! `E` is such that the sum is `S`. Who is at neither end has the error `E`. Who is at `hi_i` has at least
-//! `E`, and more than `E` only if no solution gives it less: if there is one, the largest `e_i(hi_i)` is
-//! `H*`. If there is none, nobody is above `E`, `a_i(E) = u_i`, and `E` is the root for `H*`. The same from
-//! below for `L*`.
+//! No `ε` is less than `H* - L*`, and one **level** `E` reaches it. Each application gets the allocation in
+//! its range whose error is closest to `E`, `u_i(E) = clamp(e_i^-1(E), lo_i, hi_i)`, where `E` is such that
+//! the sum is `S`. Proof, for the upper end:
 //!
-//! It follows that `L* <= H*` wherever the sum can be met: an error at most `H*` for all, and one at least
-//! `L* > H*` for all, would be two allocations, the first of which is larger for every application, with the
-//! same sum.
+//! - An application at neither end of its range has the error `E`.
+//! - One at `hi_i` has at least `E`. If it has more, no solution gives it less.
+//! - If any has more than `E`, the largest `e_i(hi_i)` is `H*`.
+//! - If none has, `a_i(E) = u_i`, and `E` is the root for `H*`.
 //!
-//! `sum u_i(E)` falls in `E` and is linear between the errors at the ends of the ranges. These are sorted,
-//! the two between which the sum is met are found by halving, and the allocation is the point between the two
-//! allocations there that has the sum: one factor for all.
+//! The same holds from below for `L*`.
 //!
-//! **Ties.** As soon as somebody is held at an end of its range, the program leaves the others free within
-//! the band, and a simplex method picks a corner, another one for a slight change of the input. The level
-//! picks the one allocation in which nobody's error could be brought closer to that of others; it is what the
-//! program would say of the rest if those at their ends were left out, one after the other. Unless slopes are
-//! zero it is unique, and as `u_i(E)` and the sum are continuous in everything that is given, so is the
-//! allocation. A **slope of zero** makes a step of the ramp: the whole range has one error. Where the level
-//! meets such a step, the factor deals out the range; several steps at the same level get the same part of
-//! their ranges.
+//! It follows that `L* <= H*` wherever the sum can be met. Otherwise there would be one allocation in which
+//! each error is at most `H*`, and another in which each is at least `L* > H*`. The first would be larger for
+//! every application, yet have the same sum.
+//!
+//! **How `E` is found.** `sum u_i(E)` falls in `E`, and is linear between the errors at the ends of the
+//! ranges. The solver sorts these errors, and finds by halving the two between which the sum is met. The
+//! result lies between the two allocations there: one factor for all applications gives the sum.
+//!
+//! **Ties.** As soon as an application is held at an end of its range, the program leaves the others free
+//! within the band. A simplex method then picks a corner, and another corner after a slight change of the
+//! input. The level picks the one allocation in which no error could be brought closer to that of others. It
+//! equals the optimum of the smaller program that remains once every application at an end of its range is
+//! fixed there. Unless slopes are zero, the level is unique. `u_i(E)` and the sum are continuous in all
+//! inputs, so the allocation is, too.
+//!
+//! **A slope of zero** makes a step of the ramp: the whole range has one error. If the level meets such a
+//! step, the factor deals out the range. Several steps at the same level get the same part of their ranges.
 
 /// What an application may get, and its weighted error at both ends.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -53,16 +58,16 @@ pub struct Range {
     pub error_at_upper: f64,
 }
 
-/// Errors that differ by less are the same: a step and no ramp.
+/// Errors at the two ends that differ by less are the same: the range is a step and no ramp.
 const FLAT: f64 = 1e-13;
 
-/// The allocation with the sum `sum` in which the errors are in the narrowest band. If the sum cannot be met:
-/// the ends of the ranges that come closest.
+/// The allocation, in the order of `ranges`, whose sum is `sum` and whose errors lie in the narrowest band.
+/// If the sum cannot be met, all upper ends or all lower ends, whichever come closest.
 pub fn solve(ranges: &[Range], sum: f64) -> Vec<f64> {
     let levels = Levels::of(ranges);
     let (mut above, mut below) = (0, levels.positions());
-    // The sum at `above` is at least what is wanted; at `below`, of which the last is past the end, it is
-    // less.
+    // The sum at `above` is at least what is wanted. At `below` it is less, or `below` is past the last
+    // position.
     if below == 0 || levels.sum(above) <= sum {
         return ranges.iter().map(|range| range.upper).collect();
     }

@@ -1,4 +1,4 @@
-//! What holds whatever is observed.
+//! What holds for every observation.
 
 use std::num::NonZeroU32;
 

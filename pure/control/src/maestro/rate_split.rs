@@ -1,13 +1,14 @@
 //! A volume's limits on rates, split over its ports.
 //!
-//! Each port enforces its part alone; the sum of the parts is the limit, so that many gateways do not give
-//! many times the limit. A part is in proportion to two things, with the same weight: what arrived at the
-//! port, and what is outstanding there. Arrivals alone would not do: at a client that waits for its answers,
-//! arrivals are what the limit lets through, so that a port that had little once would have little forever.
-//! What is outstanding alone would not do either: where nothing is held back it says how slow the port is,
-//! and not how much comes through it.
+//! Each port enforces its part alone. The sum of the parts is the limit, so that many gateways do not give
+//! many times the limit. A part is in proportion to two things, with the same weight: the arrivals at the
+//! port, and the requests outstanding there.
 //!
-//! Each port has at least a twentieth of an equal share, so that one that was idle can begin.
+//! Arrivals alone would not do. From a client that waits for its answers, only what the limit lets through
+//! arrives, so a port that had little once would have little for ever. Outstanding requests alone would not
+//! do either. If nothing is held back, they say how slow the port is, and not how much comes through it.
+//!
+//! Each port has at least a twentieth of an equal share, so that an idle port can begin.
 //!
 //! **Rounding.** A part is a float until here. It is rounded down to whole thousandths of a request a second,
 //! and to whole bytes a second, so that the sum of the parts never exceeds the limit. But each port has at
@@ -40,7 +41,7 @@ pub(crate) fn split(application: &ApplicationObservation) -> Vec<(Option<MilliIo
     (0..ports.len()).map(|i| (iops(i), bandwidth(i))).collect()
 }
 
-/// What each port has of one.
+/// Each port's part, as a fraction of one.
 fn parts(ports: &[PortObservation], arrived: fn(&PortObservation) -> u64) -> Vec<f64> {
     let arrivals = shares(ports.iter().map(|port| to_f64(arrived(port))).collect());
     let waiting = shares(ports.iter().map(|port| amount(port.outstanding)).collect());
@@ -51,7 +52,7 @@ fn parts(ports: &[PortObservation], arrived: fn(&PortObservation) -> u64) -> Vec
     arrivals.into_iter().zip(waiting).map(part).collect()
 }
 
-/// In proportion, with the sum one; equal ones if all are zero.
+/// `amounts` scaled so that their sum is one; equal parts if all are zero.
 fn shares(amounts: Vec<f64>) -> Vec<f64> {
     let sum: f64 = amounts.iter().sum();
     let equal = 1.0 / to_f64(u64::try_from(amounts.len()).unwrap_or(u64::MAX));

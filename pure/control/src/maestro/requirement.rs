@@ -4,15 +4,18 @@
 //! Û(t+1) = U(t) + C (1 - y(t)) / β(t)             (3)
 //! ```
 //!
-//! which is then cut to what it can use (see `usage.rs`), and after that to within 5 % of the total of what
-//! it had. Where the two collide, the step limit wins: who suddenly uses nothing gives up its share over some
-//! intervals. Beyond the paper, a requirement is at least one request for each port and at most the
-//! operator's limit, which wins over the step limit: it is a promise, and the step limit is only caution.
+//! The requirement is then cut to what the application can use (`usage.rs`), and after that to within 5 % of
+//! the total around what it had. If the two collide, the step limit wins: an application that suddenly uses
+//! nothing gives up its share over some intervals.
+//!
+//! Beyond the paper, a requirement is at least one request for each port, and at most the operator's limit.
+//! The operator's limit wins over the step limit, because it is a promise, and the step limit is only
+//! caution.
 //!
 //! **Without a performance**, because there is no target or nothing was asked for, (3) has no meaning. Such
-//! an application requires the minimum, again by a step at a time. To require what it uses would be wrong:
-//! who uses all that it gets and was promised nothing would require more in each interval, and declare an
-//! overload that nobody suffers from. It gets what it can use of what the others leave.
+//! an application requires its minimum, again by a step at a time. To require what it uses would be wrong. An
+//! application that uses all that it gets, and has no target, would require more in each interval. It would
+//! declare an overload from which no application suffers. It gets what it can use of what the others leave.
 
 use super::claim::{Claim, Requirement, STEP};
 use super::setting::BoundBy;

@@ -1,23 +1,23 @@
-//! What Maestro's law decides, and how it came to that.
+//! What Maestro's law decides, and why.
 
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 use weir_model::{Bandwidth, MilliIops};
 
-/// What the law decides for the next control interval, in the order of the observation's applications.
+/// The law's decision for the next control interval, in the order of the observation's applications.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArraySetting {
     /// One for each application.
     pub applications: Vec<ApplicationSetting>,
 }
 
-/// What an application gets.
+/// The setting of an application.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ApplicationSetting {
-    /// By port, in the order of the observation.
+    /// The grant at each port, in the order of the observation.
     pub ports: Vec<Grant>,
-    /// How it came to that.
+    /// How the law came to that.
     pub reasoning: Reasoning,
 }
 
@@ -36,13 +36,14 @@ pub struct Grant {
 /// How the law came to what an application gets.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Reasoning {
-    /// `y`: what it got of its target in the interval that ended; `None`: no target, or it asked for nothing.
+    /// `y`: how much of its target it got in the interval that ended; `None`: no target, or it asked for
+    /// nothing.
     pub performance: Option<f64>,
     /// The slope of its model: by how much `y` would grow with all of the total.
     pub slope: f64,
     /// Whether the slope was found in the data.
     pub fit: Fit,
-    /// `U`: what it had, in requests; what it was only lent, if it used that.
+    /// `U`: what it had, in requests, with what it was only lent if it used that.
     pub had: f64,
     /// `Û`: what it requires of the arbiter, in requests.
     pub required: f64,
@@ -61,9 +62,9 @@ pub enum Fit {
     Regression(f64),
     /// The default: the allocation did not change enough to learn from.
     NoInformation,
-    /// The default: the data do not lie on a line; its R².
+    /// The default: the data do not lie on a line. The number is the R² of the fit, 0 to 1.
     Poor(f64),
-    /// The default: the slope found, which no device has.
+    /// The default: no device has the slope that was found, which is given here.
     OutOfBounds(f64),
 }
 
@@ -72,7 +73,7 @@ pub enum Fit {
 pub enum Case {
     /// All requirements fit.
     Underload,
-    /// They do not.
+    /// Not all requirements fit, or an application is hindered.
     Overload,
 }
 
@@ -81,7 +82,7 @@ pub enum Case {
 pub enum BoundBy {
     /// Its own requirement was met, and what was left was shared out by priority.
     Requirement,
-    /// The overload: its priority against those of the others.
+    /// The program in overload: its priority against those of the others.
     Priority,
     /// The step limit: no more than 5 % of the total is moved at a time.
     StepLimit,

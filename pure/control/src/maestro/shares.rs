@@ -1,14 +1,16 @@
-//! Sharing out by priority, and cutting to what there is: what the arbiter does around the program.
+//! Sharing out by priority, and cutting to what there is: the steps that the arbiter takes around the
+//! program.
 
-/// Deals `amount` in proportion to `weights`, which are above zero, to nobody more than its `room`: who is
-/// full leaves its part to the others. What nobody has room for is left over.
+/// Deals `amount` in proportion to `weights`, which are above zero. Nobody gets more than its `room`: the
+/// others get what it leaves. If all are full, the rest is left over.
 pub(crate) fn deal(amount: f64, rooms: &[f64], weights: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..rooms.len()).collect();
     let filled_at = |i: &usize| rooms[*i].max(0.0) / weights[*i];
     order.sort_unstable_by(|a, b| filled_at(a).total_cmp(&filled_at(b)).then(a.cmp(b)));
     let mut dealt = vec![0.0; rooms.len()];
     let mut amount = amount.max(0.0);
-    // Summed from the back, as subtracting the first from the sum would leave the rounding to the last.
+    // Summed from the back. Subtracting one weight after the other from the sum would leave all rounding to
+    // the last.
     let mut behind = 0.0;
     let mut weights_from: Vec<f64> = order
         .iter()
@@ -26,8 +28,8 @@ pub(crate) fn deal(amount: f64, rooms: &[f64], weights: &[f64]) -> Vec<f64> {
     dealt
 }
 
-/// Cuts `amounts` so that their sum is at most `sum`: what each has above its minimum, by the same part. If
-/// the minima alone are more, these.
+/// Cuts `amounts` so that their sum is at most `sum`: each loses the same part of what it has above its
+/// minimum. If the minima alone are more than `sum`, the result is the minima.
 pub(crate) fn cut_to(sum: f64, amounts: &mut [f64], minima: &[f64]) {
     let (wanted, least) = (amounts.iter().sum::<f64>(), minima.iter().sum::<f64>());
     if wanted <= sum {

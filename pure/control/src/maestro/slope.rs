@@ -5,36 +5,38 @@
 //! y(t + 1) = y(t)   + β (U(t+1) - U(t)) / C       (2)
 //! ```
 //!
-//! `β` is found by least squares over the changes of the past intervals. The line goes through the origin, as
-//! (1) has no constant: what moves `y` while nothing is moved is noise, or the others.
+//! `β` is found by least squares over the changes of the past intervals. The line goes through the origin,
+//! because (1) has no constant: if `y` moves while the allocation does not, the cause is noise or other
+//! applications.
 //!
-//! **What is no evidence.** An interval in which the application asked for nothing has no `y`; in one in
-//! which it did not use what it had, `y` would have been the same with less. Neither is a point, and no
+//! **What is no evidence.** An interval in which the application asked for nothing has no `y`. In an interval
+//! in which it did not use what it had, `y` would have been the same with less. Neither is a point, and no
 //! change is taken across them.
 //!
-//! **When the default holds** (a slope of 1, as in the paper, which is steeper than nothing and flatter than
-//! nearly everything: who is told that it helps little requires much, and the step limit cuts that):
+//! **When the default holds.** The default is a slope of 1, as in the paper. It is steeper than no slope, and
+//! flatter than nearly every other. An application with a flat slope requires much, and the step limit cuts
+//! that. The default holds in three cases:
 //!
 //! - *No information*: fewer than [`FEWEST`] changes, or the allocation moved by less than a hundredth of the
 //!   total over the whole window. The quotient of two noises is any number.
-//! - *A poor fit*: the line explains less than half of the changes (R² below 0.5). Of [`WINDOW`] changes that
-//!   have nothing to do with the allocation a line explains an eighth, and more than half once in twenty
-//!   times, half of them with the wrong sign.
-//! - *Out of bounds*: below [`FLATTEST`], where all of the array would change performance by less than a
-//!   tenth, so that something else holds it back; or more than [`STEEPEST`] times as steep as proportion.
-//!   Throughput grows at most in proportion, as its curve bends down; a latency close to saturation may grow
-//!   faster, but not as fast as that.
+//! - *A poor fit*: the line explains less than half of the changes (R² below 0.5). If [`WINDOW`] changes have
+//!   nothing to do with the allocation, a line explains an eighth of them on average. In one case of twenty
+//!   it explains more than half, and half of these have the wrong sign.
+//! - *Out of bounds*: the slope is below [`FLATTEST`] or above [`STEEPEST`] times the slope of proportion.
+//!   Below the first, all of the array would change performance by less than a tenth, so something else holds
+//!   the application back. Throughput grows at most in proportion, because its curve bends down. A latency
+//!   close to saturation may grow faster, but not ten times as fast.
 //!
-//! **The window.** Eight changes are 16 s at the paper's interval: few enough that the load is still the same
-//! load, and enough that the noise of one does not decide.
+//! **The window.** Eight changes take 16 s at the paper's interval. They are few enough that the load is
+//! still the same, and enough that the noise of one does not decide.
 
 use std::collections::VecDeque;
 
 use super::setting::Fit;
 
-/// Changes that are looked at.
+/// How many of the latest changes count.
 const WINDOW: usize = 8;
-/// Changes below which every line fits.
+/// With fewer changes than this, a line fits too easily.
 const FEWEST: usize = 3;
 /// How far the allocation has to have moved in the window, as the root of the sum of squares: a share of the
 /// total.
@@ -48,10 +50,10 @@ const FLATTEST: f64 = 0.1;
 /// The greatest, as a multiple of `y C / U`, the slope of proportion, for a `y` of at least 1.
 const STEEPEST: f64 = 10.0;
 
-/// What is known of an application's slope.
+/// The model of an application's slope.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(crate) struct SlopeModel {
-    /// The interval before, if it is evidence.
+    /// The last interval, if it is evidence.
     last: Option<Point>,
     /// The changes of the past intervals, the oldest first.
     changes: VecDeque<Point>,
@@ -67,7 +69,7 @@ pub(crate) struct Point {
 }
 
 impl SlopeModel {
-    /// Takes in the interval that ended; `None`: it is no evidence.
+    /// Takes in the interval that ended; `None` if it is no evidence.
     pub(crate) fn observe(&mut self, seen: Option<Point>) {
         if let (Some(before), Some(now)) = (self.last, seen) {
             self.changes.push_back(Point {

@@ -1,4 +1,4 @@
-//! The law on arrays that are formulas: what the paper shows in its section 5.1, and what this law adds.
+//! The law on arrays that are formulas: what the paper shows in §5.1, and what this law adds.
 
 use std::num::NonZeroU32;
 
@@ -107,7 +107,7 @@ fn who_has_few_threads_reaches_its_target_beside_many() {
 
 #[test]
 fn others_give_nothing_up_for_good_where_it_does_not_help() {
-    // The array has a server for everybody: nobody is slowed down by others.
+    // The array has a server for each request: no client slows down another.
     let mut plant = plant(vec![rate(1000.0, 1.0, 1), rate(500.0, 1.0, 20)]);
     plant.servers = f64::from(TOTAL);
     let seen = plant.settle(200);
@@ -195,7 +195,7 @@ fn a_total_that_fell_cuts_everybody_at_once() {
 
 #[test]
 fn who_cannot_be_helped_does_not_hold_back_for_good_others_that_have_little_at_the_array() {
-    // One thread gets a fraction of its target on an array that is nearly idle, whatever the others do.
+    // On an array that is nearly idle, one thread gets a fraction of its target, whatever the others do.
     let mut plant = plant(vec![rate(100_000.0, 1.0, 1), client(None, 1.0, &[12])]);
     let outcomes: Vec<_> = (0..120).map(|_| plant.interval()).collect();
     let held_back = outcomes.iter().filter(|outcome| outcome.granted[1][0] < 12).count();

@@ -1,13 +1,14 @@
 //! How much of what it had an application used: the 80 % rule of Maestro §3.2.1.
 //!
-//! Who uses less than 80 % of its allocation cannot use more of it: its threads are too few, or wait for one
-//! another. It is to keep what it uses, divided by 0.8, and no more, so that the rest is of use to somebody.
+//! An application that uses less than 80 % of its allocation cannot use more of it: its threads are too few,
+//! or wait for one another. It keeps what it uses, divided by 0.8, and no more, so that others can use the
+//! rest.
 //!
-//! **Several ports.** Each port keeps one request for each application, whether anybody comes through it or
-//! not, and demand moves between ports. To the letter an application that comes through one port of four
-//! would be found to use a third of the little that it has, and would never get out of that. So it is each
-//! port that is asked: if one of them felt its bound, the application can use more, there; if none did, it
-//! can use what its ports can, in sum. With one port this is the paper's rule.
+//! **Several ports.** Each port keeps one request for each application, even if nobody comes through it, and
+//! demand moves between ports. Taken literally, the paper's rule looks at the sum. An application that comes
+//! through one port of four would be found to use a third of the little that it has, and would never get
+//! more. So the rule is applied to each port. If one of them felt its bound, the application can use more,
+//! there. If none did, it can use what its ports can, in sum. With one port, this is the paper's rule.
 
 use super::observation::{PortObservation, amount};
 
@@ -17,14 +18,14 @@ pub(crate) const FELT: f64 = 0.8;
 /// How an application used what it had.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Usage {
-    /// What it can use, in requests; `None`: more than it had.
+    /// How many requests it can use; `None`: more than it had.
     pub(crate) usable: Option<f64>,
-    /// Whether it used so much of what it had that its performance says something about that.
+    /// Whether it used so much of what it had that its performance says something about the allocation.
     pub(crate) is_evidence: bool,
 }
 
 impl Usage {
-    /// Of what was seen at the ports, which had these bounds.
+    /// The usage that `ports` show, where `bounds` were their bounds in the same order.
     pub(crate) fn of(ports: &[PortObservation], bounds: &[u32]) -> Self {
         let each =
             || ports.iter().map(|port| amount(port.at_device)).zip(bounds.iter().copied().map(f64::from));

@@ -5,26 +5,26 @@ use rand_pcg::Pcg64Mcg;
 
 use super::*;
 
-/// An array, and clients that keep so many requests outstanding.
+/// An array, and clients that keep a number of requests outstanding.
 struct Plant {
     probe: TotalProbe,
-    /// The share of its throughput that so many requests extract.
+    /// The share of its full throughput that a number of requests extracts.
     extracted: fn(f64, f64) -> f64,
     servers: f64,
     clients: f64,
     /// Bytes of a request.
     size: f64,
-    /// Bytes a second of a server, or requests.
+    /// Whether a server is limited in bytes a second; otherwise, in requests a second.
     is_bound_by_bytes: bool,
     random: Pcg64Mcg,
 }
 
-/// Busy in full from as many requests on as there are servers.
+/// Fully busy once there are as many requests as servers.
 fn servers(requests: f64, servers: f64) -> f64 {
     (requests / servers).min(1.0)
 }
 
-/// Each request goes to any disk.
+/// Each request goes to a random disk.
 fn disks(requests: f64, disks: f64) -> f64 {
     requests / (requests + disks - 1.0)
 }
@@ -57,8 +57,8 @@ impl Plant {
         self.probe.step(Instant::ORIGIN, &seen).get()
     }
 
-    /// Lets intervals pass; the least and the highest total of the second half of them, and that between
-    /// tries at the end.
+    /// Lets intervals pass. Returns the least and the highest total of their second half, and the total
+    /// between tries at the end.
     fn settle(&mut self, intervals: u32) -> (f64, f64, f64) {
         let totals: Vec<u32> = (0..intervals).map(|_| self.interval()).collect();
         let last = &totals[totals.len() / 2..];
@@ -67,7 +67,7 @@ impl Plant {
     }
 }
 
-/// That the total is within a factor of two of what extracts 95 % of the throughput of `k` servers.
+/// Asserts that the total is within a factor of two of what extracts 95 % of the throughput of `k` servers.
 fn assert_fits(settled: (f64, f64, f64), k: f64) {
     let ideal = 0.95 * k;
     assert!(settled.2 >= ideal / 2.0 && settled.2 <= ideal * 2.0, "{settled:?} for {k}");

@@ -193,8 +193,8 @@ fn refusal(engine: &mut Engine, entry: &Entry) -> Option<&'static str> {
         Entry::VolumeAdded { config, .. } if !config.port_of.is_none_or(|of| engine.has_first_port(of)) => {
             Some("there is no such volume to be a port of")
         }
-        Entry::Granted { .. } | Entry::FallbackSet { .. } if !engine.is_port() => {
-            Some("the pool is not a port")
+        Entry::Granted { .. } | Entry::FallbackSet { .. } if !engine.is_leased() => {
+            Some("the pool is not leased")
         }
         Entry::VolumeRemoved { id } if engine.outstanding(*id) > 0 => {
             Some("the volume has requests outstanding")
@@ -209,7 +209,7 @@ fn broken(config: &EngineConfig) -> Option<&'static str> {
         Control::None => (Span::MAX, 1.0),
         Control::Facade(law) => (law.period, law.growth),
         Control::Maestro(law) => (law.interval, 1.0),
-        Control::Port(port) => (port.interval, 1.0),
+        Control::Leased(leased) => (leased.interval, 1.0),
     };
     if config.slo_window.is_zero() || period.is_zero() {
         Some("a period or the SLO window has no length")

@@ -1,20 +1,22 @@
-//! Which bytes of a read have come, when they come in several chunks.
+//! Which bytes of a read have come, if they come in several chunks.
 //!
-//! A sum of lengths is not enough: a server that sends one half of a read twice and the other never has sent
-//! as many bytes as were asked for, and the client would be given whatever its buffer held before. The chunks
-//! of one read must not overlap (NBD protocol, "Structured reply types"), in whatever order they come.
+//! A sum of lengths is not enough. A server that sends one half of a read twice, and the other half never,
+//! has sent as many bytes as were asked for. The caller would then take old bytes of its buffer for the
+//! second half. The chunks of one read may come in any order, but must not overlap (NBD protocol, "Structured
+//! reply types").
 
-/// The most runs of bytes that are kept of a read. A server that sends 32 MiB in chunks of 64 KiB makes no
-/// more, whatever their order. Bounds what a server that sends every other byte first makes us remember.
+/// The most runs of bytes that are kept of a read. Bounds the memory that a server can make weir use by
+/// sending every other byte first. A server that sends 32 MiB in chunks of 64 KiB makes no more runs than
+/// this, in whatever order.
 const MOST_RUNS: usize = 256;
 
-/// The bytes of one read that have come. Allocates nothing as long as each chunk begins where one before it
-/// ends.
+/// The bytes of one read that have come. Allocates nothing as long as each chunk begins where the one before
+/// it ends.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     /// The run that the last chunk belongs to; empty before the first.
     current: Run,
-    /// All others, in order, none adjacent to another.
+    /// All other runs, in order; no two are adjacent.
     others: Vec<Run>,
     bytes: u32,
 }
@@ -29,7 +31,7 @@ struct Run {
 /// Why a chunk cannot be added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Misplaced {
-    /// Some of it has come before.
+    /// Some of its bytes have come before.
     Twice,
     /// It would be one run too many.
     Scattered,
@@ -74,7 +76,7 @@ impl Coverage {
         Ok(())
     }
 
-    /// Makes the current run and those that it has grown up to one.
+    /// Joins the current run with the runs that it now touches.
     fn join_neighbours(&mut self) {
         let place = self.others.partition_point(|run| run.start < self.current.start);
         if self.others.get(place).is_some_and(|after| after.start == self.current.end) {

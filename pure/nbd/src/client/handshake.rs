@@ -1,28 +1,33 @@
-//! The handshake, from the client's side: fixed newstyle, `GO`, and what older servers need instead.
+//! The client's side of the handshake: fixed newstyle, `GO`, and what older servers need instead.
 //!
-//! The order is: the greeting; `STRUCTURED_REPLY` if it is wanted; `GO`, which tells the block sizes and
-//! answers with an error that says something; `EXPORT_NAME` for a server that does not know `GO`. If there is
-//! no such export, the server is asked which there are before giving up, as that is what the person who
-//! mistyped the name wants to know.
+//! The order is:
+//!
+//! 1. the greeting;
+//! 2. `STRUCTURED_REPLY`, if the caller wants it;
+//! 3. `GO`, which gives the block sizes, or an error that says what is wrong;
+//! 4. `EXPORT_NAME`, for a server that does not know `GO`.
+//!
+//! If there is no such export, the client asks the server which exports there are before it gives up: a
+//! person who mistyped the name wants to know that.
 
 use thiserror::Error;
 
 use crate::BlockSizes;
 use crate::wire::{self, client_flag, handshake_flag, info, option, option_reply};
 
-/// The longest reply to an option that is accepted: an export's name and a text for people at their longest,
+/// The longest reply to an option that is accepted. An export's longest name and its longest description fit,
 /// with room for what a future reply may add.
 const MAX_OPTION_REPLY: u32 = 64 * 1024;
 /// How many replies to one option are accepted.
 const MAX_REPLIES: u32 = 10_000;
-/// Bytes of names of exports that are kept to be told: as many as there is sense in reading.
+/// Bytes of exports' names that are kept for an error message. Nobody would read more.
 const MAX_NAMES: usize = 4096;
-/// First eight bytes after the magic of a server that only speaks the old style, without options.
+/// The eight bytes after the magic, from a server that only speaks the old style, without options.
 const OLD_STYLE_MAGIC: u64 = 0x0000_4202_8186_1253;
 
-/// The client's side of a handshake. Sans-IO: bytes from the server go in by
-/// [`ClientHandshake::handle_input`], bytes to the server come out of [`ClientHandshake::take_output`], to be
-/// sent after each call, also after an error.
+/// The client's side of a handshake. It does no I/O: [`ClientHandshake::handle_input`] takes bytes from the
+/// server, and [`ClientHandshake::take_output`] gives bytes for the server. The caller must send these after
+/// each call, also after an error.
 #[derive(Debug)]
 pub struct ClientHandshake {
     name: String,
@@ -34,13 +39,13 @@ pub struct ClientHandshake {
     structured: bool,
     size_and_flags: Option<(u64, u16)>,
     block: Option<BlockSizes>,
-    /// Those that are told, and how many were left out.
+    /// The exports that the server listed, for an error message, and how many were left out.
     names: Vec<String>,
     more_names: u32,
     replies: u32,
 }
 
-/// What is awaited from the server.
+/// What the client waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Greeting,
@@ -57,7 +62,7 @@ pub enum Connecting {
     NeedMore,
     /// Requests may be sent.
     Ready {
-        /// What was connected to.
+        /// The export that the client is connected to.
         export: RemoteExport,
         /// Bytes that already belong to the transmission phase.
         rest: Vec<u8>,
@@ -85,10 +90,10 @@ pub enum HandshakeError {
     /// The name cannot be sent.
     #[error("an export's name may have at most 4096 bytes, this one has {0}")]
     NameTooLong(usize),
-    /// Something else listens there.
+    /// The peer is no NBD server.
     #[error("this is no NBD server: it starts with {0:#018x} where NBDMAGIC is expected")]
     NotNbd(u64),
-    /// A server from before 2010, or one that was told to be like that.
+    /// The server speaks only the old style: it is from before 2010, or was configured so.
     #[error("the server speaks the old style of NBD, without options; accepted: newstyle")]
     OldStyle,
     /// A style that is not known.
@@ -99,19 +104,19 @@ pub enum HandshakeError {
     UnknownExport {
         /// The name that was asked for.
         wanted: String,
-        /// Those that there are, if the server tells: the first few thousand bytes of them.
+        /// The names of the exports that there are, if the server lists them: the first few thousand bytes.
         names: Option<Vec<String>>,
-        /// How many there are besides.
+        /// How many more exports there are.
         more: u32,
     },
-    /// The server does not let us in.
+    /// The server refuses to serve the export.
     #[error("the server refuses to serve export {wanted:?}: {}", refusal(*.reply, .message))]
     Refused {
         /// The name that was asked for.
         wanted: String,
         /// The type of the server's reply.
         reply: u32,
-        /// What the server says about it, on one line; may be empty.
+        /// The server's message, on one line; may be empty.
         message: String,
     },
     /// A reply that makes no sense.
@@ -120,8 +125,8 @@ pub enum HandshakeError {
     /// The connection ended too early.
     #[error("the server closed the connection during the handshake{}", if *.naming { ": there may be no export of this name" } else { "" })]
     Closed {
-        /// Whether it happened in answer to `EXPORT_NAME`, where closing is how a server says "no such
-        /// export".
+        /// Whether the server closed in answer to `EXPORT_NAME`. That is how a server says "no such export"
+        /// there.
         naming: bool,
     },
 }
@@ -152,10 +157,11 @@ impl ClientHandshake {
         })
     }
 
-    /// Takes what the server sent.
+    /// Takes bytes that the server sent.
     ///
     /// # Errors
-    /// If there will be no session. Send what [`ClientHandshake::take_output`] has, and close.
+    /// If there will be no session. The caller then sends what [`ClientHandshake::take_output`] gives, and
+    /// closes.
     pub fn handle_input(&mut self, input: &[u8]) -> Result<Connecting, HandshakeError> {
         self.input.extend_from_slice(input);
         loop {
@@ -182,7 +188,7 @@ impl ClientHandshake {
         }
     }
 
-    /// What has to be sent to the server now; may be empty.
+    /// The bytes to send to the server now; may be empty.
     pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.output)
     }
@@ -229,7 +235,7 @@ impl ClientHandshake {
         self.ready()
     }
 
-    /// NBD protocol, "Fixed newstyle negotiation": one reply to the option that is being haggled about.
+    /// NBD protocol, "Fixed newstyle negotiation": one reply to the option that was sent last.
     fn option_reply(&mut self) -> Result<Progress, HandshakeError> {
         let mut fields = Fields(&self.input);
         let (Some(magic), Some(option), Some(kind), Some(length)) =
@@ -349,8 +355,7 @@ impl ClientHandshake {
         }))
     }
 
-    /// NBD protocol, `NBD_OPT_GO`: the name, then which facts are wanted; those about size and flags always
-    /// come.
+    /// NBD protocol, `NBD_OPT_GO`: the name, then which facts are wanted. Size and flags always come.
     fn ask_go(&mut self) {
         let mut data = Vec::with_capacity(8 + self.name.len());
         data.extend_from_slice(&length_of(self.name.as_bytes()).to_be_bytes());
@@ -365,7 +370,7 @@ impl ClientHandshake {
         self.ask(option::EXPORT_NAME, &name, Step::ExportName);
     }
 
-    /// A client that gives up while options are haggled about must say so.
+    /// A client that gives up during option haggling must say so.
     fn abort(&mut self) {
         let step = self.step;
         self.ask(option::ABORT, &[], step);
@@ -432,8 +437,8 @@ fn existing(names: Option<&[String]>, more: u32) -> String {
     }
 }
 
-/// What a server says to people, as a part of a line: no longer than the protocol allows, and without what
-/// would make other lines of it.
+/// A server's message for people, as a part of one line: no longer than the protocol allows, and without
+/// control characters.
 fn one_line(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text.get(..wire::MAX_STRING).unwrap_or(text));
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

@@ -1,26 +1,29 @@
-//! Replies: from whatever a read returned to "this request was answered, so".
+//! Decodes replies: from the bytes that a socket returned to "this request was answered, with this error".
 //!
-//! A simple reply does not say how much data follows: the decoder asks the caller, who knows what the request
-//! with that cookie was. The data itself is skipped where it lies, or left to a caller who is told where it
-//! belongs; only a header that the end of the input cuts in two is kept. A structured reply may come in many
-//! chunks, mixed with those of others: what has come of it is kept until the last chunk, in a list that
-//! nearly always is empty. It is in the order of the cookies, so that a server that leaves many replies
-//! half-said does not make each further chunk a long search.
+//! A simple reply does not say how much data follows. So the decoder asks its caller, which knows the request
+//! with that cookie. The decoder skips the data, or tells the caller where they belong and leaves them to it.
+//! It keeps only a header that the end of the input cuts in two.
+//!
+//! A structured reply may come in many chunks, mixed with those of other replies. The decoder keeps what has
+//! come of it until the last chunk, in a list that is nearly always empty. The list is in the order of the
+//! cookies: otherwise a server that leaves many replies unfinished would make each further chunk a long
+//! search.
 
 use thiserror::Error;
 
 use super::coverage::{Coverage, Misplaced};
 use crate::wire::{self, CHUNK_HEADER_LENGTH, SIMPLE_REPLY_LENGTH, chunk_flag, chunk_type};
 
-/// The longest part of a message that has to be understood: a chunk header, then an offset and the size of a
-/// hole.
+/// The longest part of a message that the decoder has to understand: a chunk header, then an offset and the
+/// size of a hole.
 const LONGEST_HEAD: usize = CHUNK_HEADER_LENGTH + 12;
-/// Bounds on what an error chunk may carry: a text (NBD protocol, "Conventions"), and with it its own fields.
+/// The longest text of an error chunk (NBD protocol, "Conventions"), and its longest payload: the text and
+/// the chunk's own fields.
 const MAX_ERROR_TEXT: u32 = 4096;
 const MAX_ERROR_PAYLOAD: u32 = MAX_ERROR_TEXT + 14;
 
-/// The most error chunks of one reply. One says what there is to say, and a few where; a server that went on
-/// would make us read them for as long as it likes, and never answer.
+/// The most error chunks of one reply. One says what is wrong, and a few may say where. Without the bound, a
+/// server could send them for ever, and never answer.
 const MAX_ERRORS: u32 = 64;
 
 /// What the reply to a request must carry.
@@ -28,7 +31,7 @@ const MAX_ERRORS: u32 = 64;
 pub struct Awaited {
     /// First byte that the request asked for.
     pub offset: u64,
-    /// Bytes of data in the reply if it succeeds: the length of a read, zero for everything else.
+    /// Bytes of data in the reply if it succeeds: the length of a read, and zero for all other requests.
     pub data: u32,
 }
 
@@ -41,11 +44,11 @@ pub struct Reply {
     pub error: u32,
 }
 
-/// The next thing in the stream, for a caller who wants the data.
+/// The next event of the stream, for a caller that wants the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
-    /// The next `length` bytes of the stream are data of a read, from byte `start` of it on. They are the
-    /// caller's to take off, before it goes on decoding.
+    /// The next `length` bytes of the stream are data of a read, from its byte `start` on. The caller takes
+    /// them off the input before it goes on decoding.
     Data {
         /// The cookie of the read.
         cookie: u64,
@@ -63,14 +66,14 @@ pub enum Received {
         /// Number of bytes, above zero.
         length: u32,
     },
-    /// A request was answered. The data of a read that succeeded came before, each byte of it once.
+    /// A request was answered. If it is a read that succeeded, each byte of its data came before, once.
     Reply(Reply),
 }
 
-/// What the server did that no client could follow; the connection is of no use any more.
+/// How the server broke the protocol. The connection cannot be used any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ReplyError {
-    /// Neither kind of reply starts like this.
+    /// No kind of reply that is accepted starts like this.
     #[error(
         "the server sent a reply with magic {0:#010x}; accepted: a simple or a negotiated structured reply"
     )]
@@ -78,10 +81,10 @@ pub enum ReplyError {
     /// No request with this cookie is outstanding.
     #[error("the server answered cookie {0:#018x}, which no outstanding request has")]
     UnknownCookie(u64),
-    /// Structured replies were negotiated, and the data of a read must come in one.
+    /// A simple reply to a read, though structured replies were negotiated.
     #[error("the server sent a simple reply to a read although structured replies were negotiated")]
     SimpleReplyToRead,
-    /// A chunk of a type that answers nothing that was asked.
+    /// A chunk of a type that does not answer the request.
     #[error("the server sent a reply chunk of type {0}, which nothing asked for")]
     UnexpectedChunk(u16),
     /// A chunk whose length its type does not allow.
@@ -105,12 +108,12 @@ pub enum ReplyError {
     /// A last chunk before all of the data.
     #[error("the server sent {found} bytes in the chunks of a read of {asked}")]
     TooLittle {
-        /// What came.
+        /// How many bytes came.
         found: u32,
-        /// What was asked for.
+        /// How many bytes were asked for.
         asked: u32,
     },
-    /// Data of which some has come before.
+    /// Data, some of which came before.
     #[error("the server sent {length} bytes at {offset}, some of which it had sent before")]
     SentTwice {
         /// First byte.
@@ -118,13 +121,13 @@ pub enum ReplyError {
         /// Number of bytes.
         length: u32,
     },
-    /// Chunks with more gaps between them than are kept track of.
+    /// Chunks with too many gaps between them to be kept track of.
     #[error("the server sent the chunks of one read in too many separate places")]
     Scattered,
-    /// Error after error, and no end of the reply.
+    /// Too many error chunks without an end of the reply.
     #[error("the server sent more than {MAX_ERRORS} error chunks for cookie {0:#018x}")]
     TooManyErrors(u64),
-    /// A chunk that says that it is an error and does not say which.
+    /// An error chunk with the error number 0.
     #[error("the server sent an error chunk with error 0")]
     ErrorWithoutNumber,
 }
@@ -139,11 +142,11 @@ pub struct ReplyDecoder {
     /// Bytes of payload still to be skipped, and the reply that is complete once they are.
     skip: u64,
     after_skip: Option<Reply>,
-    /// Replies of which chunks have come and the last has not, by cookie.
+    /// Structured replies whose last chunk has not come, in the order of their cookies.
     partial: Vec<Partial>,
 }
 
-/// What has come of a structured reply so far.
+/// The part of a structured reply that has come so far.
 #[derive(Debug)]
 struct Partial {
     cookie: u64,
@@ -153,7 +156,7 @@ struct Partial {
     errors: u32,
 }
 
-/// What the bytes of a header amount to.
+/// What the decoder makes of the bytes of a header.
 enum Head {
     /// The header has (at least) this many bytes.
     Need(usize),
@@ -164,7 +167,7 @@ enum Head {
     },
 }
 
-/// What a message says about its reply.
+/// What a message (a simple reply or a chunk) says about its reply.
 struct Part {
     cookie: u64,
     content: Content,
@@ -173,7 +176,7 @@ struct Part {
     awaited: Awaited,
 }
 
-/// What a message carries of a read, and where in the read.
+/// What part of a read a message carries.
 #[derive(Clone, Copy)]
 enum Content {
     None,
@@ -200,7 +203,7 @@ impl ReplyDecoder {
 
     /// Takes bytes off the front of `input` until a reply is complete, and returns it; `None` once the input
     /// is used up. `awaited` says what the outstanding request with a cookie waits for, and `None` if there
-    /// is no such request: a caller must let go of a cookie before it goes on decoding.
+    /// is no such request. So the caller must forget a cookie that was answered before it goes on decoding.
     ///
     /// # Errors
     /// If the server violates the protocol; the decoder must not be used after that.
@@ -223,7 +226,7 @@ impl ReplyDecoder {
         }
     }
 
-    /// As [`ReplyDecoder::next_reply`], but tells of the data of reads too, and leaves their bytes to the
+    /// Like [`ReplyDecoder::next_reply`], but also tells of the data of reads, and leaves their bytes to the
     /// caller.
     ///
     /// # Errors
@@ -254,7 +257,7 @@ impl ReplyDecoder {
         }
     }
 
-    /// Takes off what is to be skipped; false if there is more of it to come.
+    /// Takes off bytes that are to be skipped. False if more of them are to come.
     #[inline]
     fn skip(&mut self, input: &mut &[u8]) -> bool {
         if self.skip > 0 {
@@ -265,7 +268,7 @@ impl ReplyDecoder {
         self.skip == 0
     }
 
-    /// The next whole header: straight from the input, or put together from what was kept and the input.
+    /// The next whole header: directly from the input, or joined from what was kept and the input.
     #[inline]
     fn next_head(
         &mut self,
@@ -298,7 +301,7 @@ impl ReplyDecoder {
         }
     }
 
-    /// Adds a message to what has come of its reply; the reply, if that was the last of it.
+    /// Adds a message to what has come of its reply. Returns the reply, if that was its last message.
     #[inline]
     fn account(&mut self, part: &Part) -> Result<Option<Reply>, ReplyError> {
         let cookie = part.cookie;
@@ -439,7 +442,7 @@ fn parse_chunk(bytes: &[u8], awaited: &mut impl FnMut(u64) -> Option<Awaited>) -
     })
 }
 
-/// Where in the read that it answers data lies, after a check that it does and that there is some.
+/// Where in its read the data lies. Checks that there is some, and that all of it lies inside the read.
 fn within(awaited: Awaited, offset: u64, length: u32) -> Result<u32, ReplyError> {
     let start = offset.checked_sub(awaited.offset).and_then(|start| u32::try_from(start).ok());
     let fits = |start: &u32| length > 0 && length <= awaited.data.saturating_sub(*start);

@@ -1,9 +1,9 @@
-//! Requests, as bytes.
+//! Encodes requests.
 
 use crate::wire::{self, REQUEST_LENGTH, command_flag};
 use crate::{Command, CommandKind};
 
-/// Appends the 28 bytes of a request to `out`; the payload of a write is the caller's to append.
+/// Appends the 28 bytes of a request to `out`. The caller appends the payload of a write.
 pub fn encode_request(out: &mut Vec<u8>, command: &Command) {
     out.extend_from_slice(&request_header(command));
 }

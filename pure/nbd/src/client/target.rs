@@ -89,8 +89,8 @@ impl FromStr for Target {
     }
 }
 
-/// The text with its `%xx` replaced. Decoded as the value of a form's field, in which alone `+` and `&` are
-/// special.
+/// The text with its `%xx` decoded, as the value of a form's field. `+` and `&` are escaped first, because
+/// only in a form are they special.
 fn decoded(text: &str) -> String {
     let field = format!("={}", text.replace('+', "%2B").replace('&', "%26"));
     form_urlencoded::parse(field.as_bytes()).map(|(_, value)| value.into_owned()).collect()

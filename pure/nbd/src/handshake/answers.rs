@@ -3,7 +3,7 @@
 use crate::wire::{self, info, option_reply};
 use crate::{BlockSizes, ExportInfo};
 
-/// An answer: its header and `parts`, one behind the other, as its data.
+/// Appends an answer: its header, and `parts`, one behind the other, as its data.
 pub(super) fn push(out: &mut Vec<u8>, option: u32, answer: u32, parts: &[&[u8]]) {
     let length = parts.iter().map(|part| part.len()).sum();
     out.extend_from_slice(&wire::OPTION_REPLY_MAGIC.to_be_bytes());
@@ -47,7 +47,6 @@ fn push_info(out: &mut Vec<u8>, option: u32, kind: u16, parts: &[&[u8]]) {
 }
 
 fn length_field(length: usize) -> [u8; 4] {
-    // Names and descriptions are short; one that is not is cut off by the reader, and not by an end of the
-    // program.
+    // Names and descriptions are short. If one is not, its length is wrong, but the program does not end.
     u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()
 }

@@ -17,8 +17,8 @@ pub(super) fn longest(option: u32, limits: &HandshakeLimits) -> u32 {
     }
 }
 
-/// The answer to `option` if it does not depend on its data; these are skipped then. `None` if they must be
-/// read.
+/// The answer to `option`, if it does not depend on the option's data: then the data are skipped. `None` if
+/// they must be read.
 pub(super) fn answer_without_data(option: u32, length: u32, limits: &HandshakeLimits) -> Option<u32> {
     match option {
         // Data "SHOULD" be ignored here, not refused.
@@ -28,14 +28,14 @@ pub(super) fn answer_without_data(option: u32, length: u32, limits: &HandshakeLi
         option::INFO | option::GO | option::LIST_META_CONTEXT | option::SET_META_CONTEXT => {
             (length > limits.max_option_length).then_some(option_reply::ERR_TOO_BIG)
         }
-        // Also `NBD_OPT_STARTTLS`, which the specification asks to be answered just so where it is not
-        // implemented; `NBD_REP_ERR_POLICY` would say that it could be switched on.
+        // Also `NBD_OPT_STARTTLS`: the specification asks for this answer from a server without TLS.
+        // `NBD_REP_ERR_POLICY` would say that TLS could be switched on.
         _ => Some(option_reply::ERR_UNSUP),
     }
 }
 
 impl ServerHandshake {
-    /// Answers an option that has to be read.
+    /// Answers an option whose data are complete.
     pub(super) fn answer_option(&mut self, option: u32, data: &[u8], exports: &dyn Exports) -> Step {
         match option {
             option::EXPORT_NAME => return self.enter_by_name(data, exports),
@@ -87,7 +87,8 @@ impl ServerHandshake {
         if asked.wants_description && !export.description.is_empty() {
             answers::push_text(out, option, info::DESCRIPTION, &export.description);
         }
-        // Told also to who did not ask: requests outside these sizes are refused in any case.
+        // The block sizes are sent even if the client did not ask, because requests outside them are refused
+        // in any case.
         answers::push_block_sizes(out, option, &export.block);
         self.acknowledge(option);
         if option == option::GO { self.enter(asked.name, export) } else { Step::Continue }
@@ -108,7 +109,7 @@ impl ServerHandshake {
         }
         if asked.base_allocation {
             let chosen = option == option::SET_META_CONTEXT;
-            // In a mere list the number is "reserved and SHOULD be set to zero".
+            // In a mere list, the number is "reserved and SHOULD be set to zero".
             let id = if chosen { BASE_ALLOCATION_ID } else { 0 };
             answers::push_context(&mut self.output, option, id, wire::BASE_ALLOCATION);
             if chosen {
@@ -152,7 +153,7 @@ impl<'a> InfoRequest<'a> {
             match fields.u16()? {
                 info::NAME => request.wants_name = true,
                 info::DESCRIPTION => request.wants_description = true,
-                // The others are always told, or unknown; those must be ignored.
+                // The others are always sent, or are unknown and must be ignored.
                 _ => {}
             }
         }
@@ -163,7 +164,7 @@ impl<'a> InfoRequest<'a> {
 /// The data of `NBD_OPT_LIST_META_CONTEXT` and `NBD_OPT_SET_META_CONTEXT`.
 struct ContextRequest<'a> {
     name: &'a str,
-    /// Whether one of the queries means the only context that there is.
+    /// Whether one of the queries matches `base:allocation`, the only context.
     base_allocation: bool,
 }
 
@@ -183,7 +184,7 @@ impl<'a> ContextRequest<'a> {
     }
 }
 
-/// A string as the specification defines it; `None` if it is none.
+/// A string as the specification defines it; `None` if the bytes are none.
 fn string(bytes: &[u8]) -> Option<&str> {
     let text = str::from_utf8(bytes).ok()?;
     (text.len() <= wire::MAX_STRING && !text.contains('\0')).then_some(text)

@@ -1,4 +1,4 @@
-//! Properties of the handshake, whatever a client sends and however it is split.
+//! Properties of the handshake, for any input of a client, however it is split.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ const LIMITS: HandshakeLimits = HandshakeLimits {
 /// The longest answer to one option from `two_exports`: the list, or all that can be told about an export.
 const LONGEST_ANSWERS: usize = 250;
 
-/// Plays a handshake with the input in portions, as a driver must; gives the outcome and all output.
+/// Plays a handshake with the input in portions, as a driver must. Returns the outcome and all output.
 fn play(portions: &[&[u8]]) -> (Handshaking, Vec<u8>) {
     let exports = two_exports();
     let mut handshake = ServerHandshake::new(LIMITS);
@@ -84,7 +84,7 @@ fn well_formed() -> impl Strategy<Value = (u32, Vec<u8>)> {
     ]
 }
 
-/// An option that is well formed, has any data, or a length that is a lie.
+/// An option that is well formed, has arbitrary data, or has a wrong length.
 fn option_message() -> impl Strategy<Value = Vec<u8>> {
     let option = prop_oneof![12 => well_formed(), 1 => (0_u32..12, vec(any::<u8>(), 0..220))];
     let lie =
@@ -95,7 +95,7 @@ fn option_message() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// What a client might send, from plausible to plain noise.
+/// Input that a client might send, from plausible to plain noise.
 fn input() -> impl Strategy<Value = Vec<u8>> {
     let plausible = (prop_oneof![9 => 0_u32..4, 1 => any::<u32>()], vec(option_message(), 0..16))
         .prop_map(|(flags, options)| [&flags.to_be_bytes()[..], &options.concat()].concat());

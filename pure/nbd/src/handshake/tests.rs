@@ -1,4 +1,4 @@
-//! Claims about the handshake, option by option.
+//! Tests of the handshake, option by option.
 
 mod contexts;
 
@@ -36,7 +36,7 @@ impl Talk {
         outcome
     }
 
-    /// Sends an option and gives all answers to it.
+    /// Sends an option, and returns all answers to it.
     fn ask(&mut self, option: u32, data: &[u8]) -> Vec<Answer> {
         assert_eq!(self.send(&option_bytes(option, data)), Handshaking::NeedMore);
         self.answers()

@@ -7,7 +7,7 @@ use super::*;
 use crate::fields::Fields;
 use crate::fixtures::{session, simple_session};
 
-/// What a client makes of a structured reply: the data, after having checked every rule for chunks.
+/// The data that a client gets from a structured reply. Checks every rule for chunks.
 fn reassemble(command: &Command, data: &[u8]) -> (Vec<u8>, usize) {
     let mut result = vec![0xaa; data.len()];
     let mut next_offset = command.offset;

@@ -1,4 +1,4 @@
-//! Claims about replies to reads: holes, fragments, flags.
+//! Tests of replies to reads: holes, fragments, flags.
 
 use super::*;
 use crate::fixtures::{session, simple_session};
@@ -9,7 +9,7 @@ fn read(offset: u64, data: &[u8]) -> Command {
     Command::new(CommandKind::Read, 9, offset, u32::try_from(data.len()).unwrap())
 }
 
-/// Whether each piece is a hole, and the length it stands for.
+/// Whether each piece is a hole, and the length that it stands for.
 fn shape(session: &Session, command: &Command, data: &[u8]) -> Vec<(&'static str, usize)> {
     read_reply(session, command, data)
         .map(|piece| match piece.header[6..8] {

@@ -1,4 +1,4 @@
-//! Claims about replies without data, byte by byte.
+//! Tests of replies without data, byte by byte.
 
 use super::*;
 use crate::CommandKind;
@@ -10,7 +10,7 @@ fn block_status(length: u32) -> Command {
     Command::new(CommandKind::BlockStatus, 9, 4096, length)
 }
 
-/// The extents of a block status reply, after having checked all else of it.
+/// The extents of a block status reply. Checks the rest of the reply.
 fn reported(session: &Session, command: &Command, extents: &[(u64, u32)]) -> Vec<(u32, u32)> {
     let mut out = b"before".to_vec();
     block_status_reply(&mut out, session, command, extents.iter().copied());

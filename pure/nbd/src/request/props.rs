@@ -1,4 +1,4 @@
-//! Properties of the judgement of request headers, whatever their bytes are.
+//! Properties of the judgement of request headers, for any bytes.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ prop_compose! {
     }
 }
 
-/// Any bytes, but most of them with the right magic and near to what is allowed.
+/// Any bytes, but mostly with the right magic and close to what is allowed.
 fn any_header() -> impl Strategy<Value = [u8; REQUEST_LENGTH]> {
     let number = prop_oneof![9 => 0_u16..9, 1 => any::<u16>()];
     let flags = prop_oneof![3 => Just(0), 3 => 0_u16..32, 1 => any::<u16>()];

@@ -1,4 +1,4 @@
-//! Claims about requests that are refused, and with which error.
+//! Tests of request headers: which become commands, and which are refused with which error.
 
 use super::*;
 use crate::fixtures::{header, session, simple_session};

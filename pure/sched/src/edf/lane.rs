@@ -1,12 +1,13 @@
-//! The lane by which background requests pass the depth gate, one at a time and seldom.
+//! The lane: background requests pass a shut depth gate by it, one at a time and seldom.
 //!
 //! Promised work can keep a device full for ever, and background volumes would then get nothing. The lane
-//! gives them a stated share of the device's time: a request that took it and was at the device for `d` opens
-//! it again `d / share` after it was dispatched. The times at the device of all requests that took the lane
-//! so never add up to more than the share of the time that has passed, and the last of them.
+//! gives them a stated share of the device's time. After a request that was at the device for `d`, the lane
+//! opens again `d / share` after that request's dispatch. Example: at a share of 1 %, a request of 4 ms is
+//! followed by the next one 400 ms after it was dispatched. So the times at the device of all requests that
+//! took the lane, except the last, never add up to more than the share of the time that has passed.
 //!
-//! A share counted in requests would let one request of 32 MiB take as much as thousands of 4 KiB; one
-//! counted in bytes would say nothing about a seek.
+//! Why a share of time: if requests were counted, one request of 32 MiB would take as much as thousands of 4
+//! KiB. If bytes were counted, seeks would cost nothing.
 
 use weir_model::{Instant, IoId, TimeShare};
 
@@ -25,17 +26,17 @@ impl Lane {
         Self { share, taken: None, opens: Instant::ORIGIN }
     }
 
-    /// From when on it may be taken; `None` while it is, and for a share of zero.
+    /// From when on a request may take the lane; `None` while one has it, and for a share of zero.
     pub(super) fn opens_at(&self) -> Option<Instant> {
         (self.taken.is_none() && self.share > TimeShare::ZERO).then_some(self.opens)
     }
 
-    /// A request goes to the device by it.
+    /// The request `id` goes to the device by the lane.
     pub(super) const fn take(&mut self, now: Instant, id: IoId) {
         self.taken = Some((id, now));
     }
 
-    /// The device has finished a request, whatever way it went.
+    /// The device has finished a request, whether or not that took the lane.
     pub(super) fn on_complete(&mut self, now: Instant, id: IoId) {
         if let Some((_, since)) = self.taken.take_if(|(taken, _)| *taken == id) {
             let closed = self.share.pays_for(now.since(since));

@@ -1,4 +1,4 @@
-//! The rules of the scheduler, one by one; all of them together are compared with an oracle in `tests/`.
+//! The rules of the scheduler, one by one. `tests/` compares all of them together with an oracle.
 
 use std::num::NonZeroU32;
 
@@ -49,7 +49,7 @@ impl Pool {
         }
     }
 
-    /// What BACKUP sends is background from now on.
+    /// BACKUP's requests are background from now on.
     fn with_background(mut self) -> Self {
         self.edf.set_volume(at(0), BACKUP, &VolumeKnobs::BACKGROUND);
         self
@@ -119,7 +119,7 @@ fn a_background_request_passes_the_depth_gate_only_while_none_is_at_the_device_a
     pool.complete(at(4_000), BACKUP, waiting[0]);
     assert_eq!(pool.edf.poll_dispatch(at(4_000)), only_the_promise, "it is the share's turn only later");
     assert_eq!(pool.issued(at(10_000)), Some(promised[1]));
-    // It took 4 ms, which are a hundredth of the 400 ms after it was dispatched.
+    // The request took 4 ms, a hundredth of the 400 ms after its dispatch.
     assert_eq!(pool.edf.poll_dispatch(at(399_999)), Dispatch::AtDepth { recheck: Some(at(400_000)) });
     assert_eq!(pool.issued(at(400_000)), Some(waiting[1]));
     assert_eq!(pool.edf.poll_dispatch(at(900_000)), Dispatch::AtDepth { recheck: None });

@@ -1,4 +1,4 @@
-//! What [`Edf`](super::Edf) knows of a volume: its requests that wait, and which of them would go first.
+//! What [`Edf`](super::Edf) knows of a volume: its waiting requests, and which of them would go first.
 
 use weir_model::{Instant, Io, IoKind};
 
@@ -12,11 +12,11 @@ pub(super) struct Volume {
     pub(super) in_flight: u32,
     pub(super) flushes: Chain,
     pub(super) data: Chain,
-    /// Its last request was a flush that went before data which waits: now it is the data's turn.
+    /// Its last request was a flush that overtook waiting data: now it is the data's turn.
     pub(super) flush_overtook: bool,
-    /// Whether it is counted among those that have work and are at their bound.
+    /// Whether it is counted among the volumes that have waiting requests and are at their concurrency bound.
     pub(super) held: bool,
-    /// If it is background: when its turn comes, as a number that the lowest of goes first.
+    /// Its turn, if it is background: the volume with the lowest number goes first.
     pub(super) turn: u64,
 }
 
@@ -27,12 +27,12 @@ pub(super) struct Waiting {
     pub(super) number: u64,
 }
 
-/// What a volume could send, its own bound apart.
+/// What a volume could send, if its concurrency bound allowed it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Prospect {
     /// The arrival of the oldest request that its rate lets pass; `None` if there is none.
     pub(super) oldest: Option<Instant>,
-    /// When its rate lets the next one pass that it holds back; `None` if it holds none back.
+    /// When its rate lets the next request pass that it holds back; `None` if it holds none back.
     pub(super) opens: Option<Instant>,
 }
 
@@ -51,7 +51,7 @@ impl Volume {
         }
     }
 
-    /// The requests that one of this kind waits among.
+    /// The queue in which requests of this kind wait.
     pub(super) fn lane(&mut self, kind: IoKind) -> &mut Chain {
         if kind == IoKind::Flush { &mut self.flushes } else { &mut self.data }
     }
@@ -89,7 +89,7 @@ impl Volume {
         }
     }
 
-    /// Takes out the request that it sends first: a flush, but no second one before data that may pass.
+    /// Takes out the request that goes first: a flush, unless a flush has just overtaken data that may pass.
     pub(super) fn pop(&mut self, now: Instant, waiting: &mut SlotChains<Waiting>) -> Option<Io> {
         if self.flushes.is_empty() {
             self.flush_overtook = false;

@@ -1,4 +1,4 @@
-//! The rate that a backlogged volume gets in virtual time, and that it never gets more.
+//! A backlogged volume gets its rate in virtual time, and never more.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn gate(requests: Option<f64>, bytes: Option<u64>) -> RateGate {
     gate
 }
 
-/// How many reads of `length` pass in `span` from `start` on, when there is always another and the driver
+/// How many reads of `length` pass in `span` from `start` on. There is always another one, and the driver
 /// wakes `late` after each opening.
 fn passed(gate: &mut RateGate, start: Instant, span: Span, length: u32, late: Span) -> u64 {
     let (mut now, mut count) = (start, 0);
@@ -123,7 +123,7 @@ fn the_slowest_and_the_fastest_rates_do_not_overflow() {
 }
 
 proptest! {
-    /// Arrivals of any sizes at any times; each passes as soon as it came and the gate is open.
+    /// Requests of any size arrive at any time. Each passes as soon as it has arrived and the gate is open.
     #[test]
     #[allow(clippy::cast_precision_loss)]
     fn the_envelope_is_never_exceeded(

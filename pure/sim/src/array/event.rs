@@ -1,22 +1,22 @@
-//! What an array waits for, and what its units tell it.
+//! The events that an array waits for, and what its units tell it.
 
 use weir_model::Instant;
 
 use crate::event_queue::EventQueue;
 
-/// What happens inside of an array when its time has come.
+/// An event inside an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
-    /// A request has come through its port and was looked at.
+    /// A request has come through its port, and the storage controller has handled it.
     Arrived(u32),
     /// The answer to a request has gone through its port.
     Answered(u32),
-    /// An operation on a member ends, unless the member has failed in between: then its generation is
-    /// another.
+    /// An operation on a member ends, unless the member has failed in between. Then the member has another
+    /// generation.
     Operation { unit: u16, generation: u16, member: u32, operation: u32 },
     /// The oldest row of a unit's NVRAM may have become too old.
     FlushDue { unit: u16 },
-    /// The next part of a member is to be rebuilt, if it is still the member of this generation.
+    /// The next part of a member is to be rebuilt, if the member still has this generation.
     RebuildDue { unit: u16, generation: u16 },
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct PartDone {
     pub(crate) ok: bool,
 }
 
-/// What a unit is given with each call: the time, and where it says what follows.
+/// What each call gives a unit: the time, and the places for the events and answers that follow.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
     pub(crate) now: Instant,

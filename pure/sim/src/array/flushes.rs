@@ -1,4 +1,4 @@
-//! Flushes that wait for the writes that came before them.
+//! Flushes that wait for the writes before them.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ struct Epoch {
     flush: Option<u32>,
 }
 
-/// The writes that are under way, by the flushes that came between them.
+/// The writes under way, divided into epochs by the flushes between them.
 #[derive(Debug)]
 pub(super) struct Flushes {
     epochs: VecDeque<Epoch>,
@@ -23,19 +23,19 @@ impl Flushes {
         Self { epochs: VecDeque::from([Epoch { writes: 0, flush: None }]), first: 0 }
     }
 
-    /// A write begins; its epoch, to be said at its end.
+    /// A write begins. Returns its epoch, which the caller gives back at its end.
     pub(super) fn write_begins(&mut self) -> u64 {
         self.open().writes += 1;
         self.first + self.epochs.len() as u64 - 1
     }
 
-    /// A write of this epoch has ended. Then [`Flushes::poll`] is to be called.
+    /// A write of this epoch has ended. The caller then calls [`Flushes::poll`].
     pub(super) fn write_ends(&mut self, epoch: u64) {
         let place = usize::try_from(epoch - self.first).expect("few flushes wait");
         self.epochs[place].writes -= 1;
     }
 
-    /// A flush comes. Then [`Flushes::poll`] is to be called.
+    /// A flush comes. The caller then calls [`Flushes::poll`].
     pub(super) fn flush_comes(&mut self, request: u32) {
         self.open().flush = Some(request);
         self.epochs.push_back(Epoch { writes: 0, flush: None });

@@ -1,4 +1,4 @@
-//! Which bytes of which unit a range of an array's bytes is.
+//! Maps a range of an array's bytes to bytes of its units.
 
 use super::options::{ArrayOptions, Layout};
 
@@ -13,11 +13,11 @@ pub(super) struct Part {
 /// The map of an array.
 #[derive(Debug)]
 pub(super) enum Map {
-    /// One unit, which is all of it.
+    /// One unit.
     One,
-    /// One after the other: where each ends.
+    /// Units one after the other: where each ends.
     Concatenated(Vec<u64>),
-    /// So many bytes of so many units in turn.
+    /// `unit_bytes` bytes of each of `units` units in turn.
     Striped { unit_bytes: u64, units: u64 },
 }
 
@@ -39,8 +39,8 @@ impl Map {
         }
     }
 
-    /// Puts the parts of a range into `parts`, one for each unit: what is in turn on the units is adjacent on
-    /// each.
+    /// Puts the parts of a range into `parts`, one for each unit. A unit has one part, because pieces that
+    /// are in turn on the units are adjacent on each unit.
     pub(super) fn split(&self, offset: u64, length: u64, parts: &mut Vec<Part>) {
         parts.clear();
         let end = offset + length;

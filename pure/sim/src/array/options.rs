@@ -1,4 +1,4 @@
-//! What an array is like, as plain values.
+//! The description of an array, as plain values.
 
 use thiserror::Error;
 
@@ -7,14 +7,14 @@ use crate::link::LinkOptions;
 use crate::member::MemberOptions;
 use crate::unit::{UnitError, UnitOptions};
 
-/// What an array is like.
+/// The description of an array.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArrayOptions {
     /// Its logical units; at least one.
     pub units: Vec<UnitOptions>,
-    /// How they make one range of bytes.
+    /// How the units make one range of bytes.
     pub layout: Layout,
-    /// The ports through which requests come; none: they take no time on their way.
+    /// The ports through which requests come. Without ports, data take no time on their way.
     pub ports: Vec<LinkOptions>,
 }
 
@@ -23,28 +23,28 @@ pub struct ArrayOptions {
 pub enum Layout {
     /// One after the other.
     Concatenated,
-    /// In turn, so many bytes of each; of each unit as much is used as of the smallest.
+    /// In turn, `unit_bytes` of each. As much of each unit is used as the smallest unit has.
     Striped {
         /// Bytes on a unit before the next one follows; a multiple of 4 KiB.
         unit_bytes: u64,
     },
 }
 
-/// Why there is no such array.
+/// Why a description makes no array.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ArrayError {
-    /// Nothing to store anything on.
+    /// There are no units, or too many.
     #[error("found {0} logical units; accepted: 1 to 65535")]
     Units(usize),
-    /// A unit that cannot be.
+    /// A unit that is impossible.
     #[error("logical unit {unit}: {cause}")]
     Unit {
-        /// Which one, from zero.
+        /// The unit, counted from zero.
         unit: usize,
         /// Why.
         cause: UnitError,
     },
-    /// A stripe of units that is none.
+    /// The stripe over the units is impossible.
     #[error(
         "found {0} bytes of each unit in turn; accepted: a multiple of 4096, at most what the smallest unit stores"
     )]
@@ -52,15 +52,15 @@ pub enum ArrayError {
 }
 
 impl ArrayOptions {
-    /// `size` bytes of one member, bare: no port, no cache, no redundancy.
+    /// An array of one bare member of `size` bytes: no port, no cache, no redundancy.
     pub fn bare(member: MemberOptions, size: u64) -> Self {
         Self { units: vec![UnitOptions::bare(member, size)], layout: Layout::Concatenated, ports: Vec::new() }
     }
 
-    /// Whether there can be such an array.
+    /// Checks that such an array is possible.
     ///
     /// # Errors
-    /// The first thing that does not go together.
+    /// If it is not: the first problem.
     pub fn check(&self) -> Result<(), ArrayError> {
         if self.units.is_empty() || self.units.len() > usize::from(u16::MAX) {
             return Err(ArrayError::Units(self.units.len()));

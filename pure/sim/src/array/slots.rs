@@ -1,11 +1,11 @@
-//! Numbered places for what is under way, used again and again: no allocation for a request.
+//! Numbered places for entries that are under way. Places are used again, so a request needs no allocation.
 //!
-//! Unlike in the `slab` crate, a place keeps its value when it is given back, so that the vectors in it keep
-//! their memory; and places are known by 32 bits, as the tags of disks are.
+//! There are two differences from the `slab` crate. A place keeps its value when it is given back, so that
+//! the vectors in it keep their memory. And a place's number has 32 bits, like the tags of disks.
 
 use std::ops::{Index, IndexMut};
 
-/// Places, each with a value; who takes one fills it.
+/// Places, each with a value. The code that takes a place fills it.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     items: Vec<T>,
@@ -17,7 +17,7 @@ impl<T: Default> Slots<T> {
         Self { items: Vec::new(), free: Vec::new() }
     }
 
-    /// A place that nobody has, with what its last user left there.
+    /// A free place, with the value that its last user left there.
     pub(crate) fn take(&mut self) -> u32 {
         if let Some(place) = self.free.pop() {
             return place;
@@ -26,12 +26,12 @@ impl<T: Default> Slots<T> {
         u32::try_from(self.items.len() - 1).expect("fewer than 2^32 requests are under way")
     }
 
-    /// Nobody uses `place` any more.
+    /// Frees `place`.
     pub(crate) fn give_back(&mut self, place: u32) {
         self.free.push(place);
     }
 
-    /// How many places there are, used or not: each number is below it.
+    /// How many places there are, used or not. Each place's number is below it.
     pub(crate) fn places(&self) -> u32 {
         u32::try_from(self.items.len()).unwrap_or(u32::MAX)
     }

@@ -1,4 +1,4 @@
-//! What an array does as a whole: its throughput, what it asks of its disks, and what it survives.
+//! Tests of an array as a whole: its throughput, its operations on disks, and the failures that it survives.
 
 mod cache;
 mod faults;
@@ -22,7 +22,7 @@ const MIB: u64 = 1 << 20;
 const SIZE: u64 = 1200 * MIB;
 const SERVICE: Span = Span::from_millis(5);
 
-/// Disks that do one thing after the other, each in 5 ms.
+/// Disks that do one operation after the other, each in 5 ms.
 fn unit(raid: RaidLevel, members: u32) -> UnitOptions {
     let station = StationOptions { servers: NonZeroU32::MIN, service_time: SERVICE, exponential: false };
     UnitOptions {
@@ -68,7 +68,7 @@ impl Rig {
         }
     }
 
-    /// Does one request, alone; how long it took.
+    /// Does one request, alone. Returns how long it took.
     fn alone(&mut self, kind: IoKind, offset: u64, length: u32) -> Span {
         let start = self.now;
         let tag = self.submit(kind, offset, length);
@@ -76,7 +76,7 @@ impl Rig {
         self.now.since(start)
     }
 
-    /// Until nothing happens any more; answers to nobody are an error.
+    /// Runs until nothing happens any more. An answer without a request is an error.
     fn settle(&mut self) {
         assert_eq!(self.next(), None);
     }
@@ -90,7 +90,7 @@ impl Rig {
     }
 }
 
-/// Places all over the array, in steps of 4 KiB; the same ones each time.
+/// Places all over the array, in steps of 4 KiB; the same each time.
 fn places(size: u64) -> impl Iterator<Item = u64> {
     let mut state = 1_u64;
     std::iter::from_fn(move || {
@@ -99,7 +99,7 @@ fn places(size: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Random reads a second, with so many outstanding.
+/// Random reads a second, with `depth` of them outstanding.
 fn reads_per_second(array: Array, depth: u32) -> f64 {
     let mut places = places(array.size());
     let mut rig = Rig::new(array);

@@ -1,8 +1,9 @@
-//! How busy the parts of an array were: what to look at if it is too slow.
+//! How busy the parts of an array were: the first thing to look at if the array is too slow.
 
 use weir_model::{Instant, Span};
 
-/// Shares of time, 0 to 1. What has several parts is as busy as the busiest of them: that one is waited for.
+/// Shares of time, 0 to 1. Of several parts of one kind, the busiest counts, because requests wait for that
+/// one.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Utilisation {
     /// A member had something to do.
@@ -13,7 +14,7 @@ pub struct Utilisation {
     pub nvram_full: f64,
 }
 
-/// For how long something was so.
+/// Measures for how long a condition held.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Stopwatch {
     total: Span,
@@ -21,7 +22,7 @@ pub(crate) struct Stopwatch {
 }
 
 impl Utilisation {
-    /// The same times as shares of `part` of the `whole`, outside of which nothing was busy.
+    /// Converts shares of the time `whole` to shares of `part` of it, if nothing was busy outside of `part`.
     #[must_use]
     pub fn within(self, whole: Span, part: Span) -> Self {
         let factor = whole.as_secs_f64() / part.as_secs_f64();
@@ -31,7 +32,7 @@ impl Utilisation {
 }
 
 impl Stopwatch {
-    /// It is so, or not, from now on.
+    /// The condition holds from now on, or no longer holds.
     pub(crate) fn set(&mut self, now: Instant, runs: bool) {
         match self.since {
             None if runs => self.since = Some(now),
@@ -43,7 +44,7 @@ impl Stopwatch {
         }
     }
 
-    /// For how long it has been so by now.
+    /// For how long the condition has held by now.
     pub(crate) fn total(&self, now: Instant) -> Span {
         self.since.map_or(self.total, |since| self.total + now.saturating_since(since))
     }

@@ -1,8 +1,8 @@
-//! What is written and not on disk yet, by rows.
+//! Blocks that were written and are not on disk yet, by rows.
 //!
-//! A row is what has one parity, so that what is destaged together shares the reading and writing of it. A
-//! block that is overwritten while it is destaged needs room twice, since what is on its way to the disk must
-//! not change.
+//! The blocks of a row share one parity. Destaged together, they share the reading and writing of that
+//! parity. A block that is overwritten while it is destaged needs room twice, because the data on their way
+//! to the disk must not change.
 
 use std::collections::VecDeque;
 
@@ -14,11 +14,11 @@ use super::table::Table;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct RowId(u32);
 
-/// A row that has blocks here.
+/// A row that has blocks in NVRAM.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     number: u64,
-    /// When it was put into the queue.
+    /// When it came into the queue.
     queued_at: Instant,
     queued: bool,
     dirty: u32,
@@ -31,11 +31,11 @@ pub(crate) struct Nvram {
     capacity: u64,
     used: u64,
     row_blocks: u64,
-    /// Words of a bit map of a row.
+    /// How many words a row's bit map has.
     words: usize,
     index: Table,
     rows: Vec<Row>,
-    /// Two for each row: what is dirty, and what is being destaged.
+    /// Two bit maps for each row: its dirty blocks, and the blocks that are being destaged.
     maps: Vec<u64>,
     free: Vec<u32>,
     /// Rows that are dirty and not being destaged, the oldest first.
@@ -43,7 +43,7 @@ pub(crate) struct Nvram {
 }
 
 impl Nvram {
-    /// Room for `capacity` blocks, of rows of `row_blocks`.
+    /// NVRAM for `capacity` blocks, with `row_blocks` blocks in a row.
     pub(crate) fn new(capacity: u64, row_blocks: u64) -> Self {
         let words = usize::try_from(row_blocks.div_ceil(64)).expect("a row's blocks fit into memory");
         Self {
@@ -59,12 +59,12 @@ impl Nvram {
         }
     }
 
-    /// Blocks that it holds.
+    /// How many blocks it holds.
     pub(crate) const fn used(&self) -> u64 {
         self.used
     }
 
-    /// Takes as many of these blocks as there is room for, from the first on; how many.
+    /// Takes as many of these blocks as there is room for, from the first on. Returns how many.
     pub(crate) fn write(&mut self, now: Instant, first: u64, count: u64) -> u64 {
         let mut block = first;
         while block < first + count {
@@ -97,12 +97,12 @@ impl Nvram {
         })
     }
 
-    /// When the row that comes next was put into the queue.
+    /// When the oldest row of the queue came into it.
     pub(crate) fn oldest(&self) -> Option<Instant> {
         self.queue.front().map(|row| self.rows[*row as usize].queued_at)
     }
 
-    /// Begins to destage the oldest row.
+    /// Begins to destage the oldest row; `None` if no row waits.
     pub(crate) fn begin_destage(&mut self) -> Option<RowId> {
         let row = self.queue.pop_front()?;
         let entry = &mut self.rows[row as usize];
@@ -133,7 +133,7 @@ impl Nvram {
         })
     }
 
-    /// What was being destaged of this row is on disk.
+    /// The blocks of this row that were being destaged are on disk.
     pub(crate) fn end_destage(&mut self, now: Instant, row: RowId) {
         let at = self.map(row.0) + self.words;
         self.maps[at..at + self.words].fill(0);
@@ -167,7 +167,7 @@ impl Nvram {
         Some(row)
     }
 
-    /// Marks blocks of a row while there is room; how many.
+    /// Marks blocks of a row as dirty while there is room. Returns how many of them are dirty now.
     fn mark_dirty(&mut self, row: u32, first: u64, count: u64) -> u64 {
         let at = self.map(row);
         for block in first..first + count {

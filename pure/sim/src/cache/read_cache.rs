@@ -1,11 +1,11 @@
-//! What was read, and what is being read, by blocks: the least recently used goes first.
+//! The blocks that were read, and those that are being read. The least recently used block goes first.
 
 use super::table::Table;
 
-/// No block, no request.
+/// No entry, or no request.
 const NONE: u32 = u32::MAX;
 
-/// What is here of a block.
+/// Whether the cache has a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lookup {
     Here,
@@ -17,7 +17,7 @@ pub(crate) enum Lookup {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     block: u64,
-    /// The request that reads it.
+    /// The request that is reading it, or [`NONE`].
     coming: u32,
     newer: u32,
     older: u32,
@@ -34,13 +34,13 @@ pub(crate) struct ReadCache {
 }
 
 impl ReadCache {
-    /// Room for `capacity` blocks.
+    /// A read cache for `capacity` blocks.
     pub(crate) fn new(capacity: u64) -> Self {
         let capacity = usize::try_from(capacity).unwrap_or(usize::MAX).min(NONE as usize);
         Self { capacity, index: Table::new(), entries: Vec::new(), newest: NONE, oldest: NONE }
     }
 
-    /// Whether nothing can ever be here.
+    /// Whether the cache has room for no block.
     pub(crate) const fn is_absent(&self) -> bool {
         self.capacity == 0
     }
@@ -73,8 +73,8 @@ impl ReadCache {
         self.link_newest(entry);
     }
 
-    /// `request` has read a block: it is here, unless it had to go already. If reading failed it is as good
-    /// as any other block of a unit that is lost.
+    /// `request` has read a block, which is now in the cache, unless it was evicted in the meantime. A block
+    /// that could not be read counts as read, too: its unit is lost, and every read of it fails alike.
     pub(crate) fn arrived(&mut self, block: u64, request: u32) {
         if let Some(entry) = self.index.find(block) {
             let entry = &mut self.entries[entry as usize];

@@ -1,8 +1,8 @@
-//! Who reads sequentially: the readers seen last, and where each will go on if it does.
+//! Finds sequential readers: keeps the readers seen last, and where each would go on.
 
-/// How many readers are told apart. Controllers keep a few; each costs a comparison for each read.
+/// How many readers are told apart. Storage controllers keep a few. Each costs a comparison for each read.
 const READERS: usize = 16;
-/// How many reads must follow on one another before anything is read ahead.
+/// How many reads must follow one another before anything is read ahead.
 const PROOF: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -21,13 +21,12 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Keeps so many blocks read ahead of a sequential reader.
+    /// Keeps `distance` blocks read ahead of a sequential reader.
     pub(crate) const fn new(distance: u64) -> Self {
         Self { readers: [Reader { next: u64::MAX, reads: 0, ahead: 0 }; READERS], replace: 0, distance }
     }
 
-    /// So many blocks from `first` on are read; the blocks that are to be read ahead: the first, and how
-    /// many.
+    /// `count` blocks from `first` on are read. Returns the blocks to read ahead: the first, and how many.
     pub(crate) fn read(&mut self, first: u64, count: u64) -> Option<(u64, u64)> {
         if self.distance == 0 {
             return None;
@@ -39,7 +38,8 @@ impl Streams {
             return None;
         };
         *reader = Reader { next, reads: reader.reads.saturating_add(1), ahead: reader.ahead.max(next) };
-        // In halves of the distance, so that the disks get few long reads and not many short ones.
+        // Reads ahead at least half of the distance, so that the disks get few long reads, and not many short
+        // ones.
         let wanted = next + self.distance;
         if reader.reads < PROOF || wanted - reader.ahead < self.distance.div_ceil(2) {
             return None;

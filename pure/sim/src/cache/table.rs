@@ -1,20 +1,20 @@
-//! From a number to a place: the index of the caches.
+//! The index of the caches: from a block's or a row's number to its place.
 //!
-//! A dense table has an entry for each block of the unit, and would be larger than the cache by the ratio of
-//! disks to memory; a `BTreeMap` costs several cache misses for each look-up; std's hash map has an order of
-//! its own in each process. This is the smallest thing that costs one miss: open addressing with linear
-//! probing (Knuth, volume 3, 6.4, algorithm L, with deletion by algorithm R), hashed by a multiplication,
-//! never iterated.
+//! Three alternatives failed. A dense table has an entry for each block of the unit, so it would be larger
+//! than the cache by the ratio of disks to memory. A `BTreeMap` costs several cache misses for each look-up.
+//! The hash map of the standard library has another order in each process. This table is the smallest thing
+//! that costs one miss: open addressing with linear probing (Knuth, volume 3, 6.4, algorithm L, with deletion
+//! by algorithm R). It is hashed by a multiplication, and never iterated.
 
-/// No key is as large: keys are numbers of blocks or of rows.
+/// An empty cell. No key is as large, because keys are numbers of blocks or of rows.
 const EMPTY: u64 = u64::MAX;
 /// 2^64 divided by the golden ratio: Fibonacci hashing (Knuth, volume 3, 6.4).
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A map from numbers below 2^64 - 1 to places.
+/// A map from numbers below `2^64 - 1` to places.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// As many as a power of two; at most half of them are used.
+    /// Their number is a power of two. At most half of them are used.
     cells: Vec<(u64, u32)>,
     used: usize,
     shift: u32,
@@ -34,7 +34,7 @@ impl Table {
         (found == key).then_some(value)
     }
 
-    /// `key`, which is not in it, leads to `value`.
+    /// Maps `key`, which is not in the table, to `value`.
     pub(crate) fn insert(&mut self, key: u64, value: u32) {
         if self.used * 2 >= self.cells.len() {
             self.grow();
@@ -45,13 +45,14 @@ impl Table {
         self.used += 1;
     }
 
-    /// `key`, which is in it, leads nowhere any more.
+    /// Removes `key`, which is in the table.
     pub(crate) fn remove(&mut self, key: u64) {
         let mask = self.cells.len() - 1;
         let mut hole = self.cell_of(key);
         debug_assert!(self.cells[hole].0 == key, "{key} is not in the table");
         let mut next = hole;
-        // What was pushed on by the removed key moves back, so that no look-up ends at the hole before it.
+        // Entries that the removed key pushed on move back. Otherwise a look-up for them would end at the
+        // hole.
         loop {
             next = (next + 1) & mask;
             let (found, _) = self.cells[next];
@@ -68,7 +69,7 @@ impl Table {
         self.used -= 1;
     }
 
-    /// Where `key` is, or the empty cell where it would be.
+    /// The cell of `key`, or the empty cell where it would be.
     fn cell_of(&self, key: u64) -> usize {
         let mask = self.cells.len() - 1;
         let mut cell = self.home_of(key);

@@ -1,7 +1,7 @@
-//! A second computation of what a volume was promised and got: its SLO windows, and the deadline of its
-//! requests.
+//! A second computation of what a volume was promised and what it got: its SLO windows, and its requests'
+//! deadlines.
 //!
-//! It counts requests as they pass and shares nothing with the engine but the curve of [`Slo`] itself.
+//! It counts requests as they pass. It shares nothing with the engine except the curve of [`Slo`] itself.
 
 use weir_engine::{Control, EngineConfig, Verdict, VolumeConfig, WindowReport};
 use weir_model::{Direction, Instant, Offered, Slo, Span, VolumeId};
@@ -12,13 +12,13 @@ use super::{Breach, Verified};
 pub(super) struct Account {
     slo: Option<Slo>,
     since: Instant,
-    /// What arrived in the window before.
+    /// The arrivals of the window before.
     previous: Offered,
     arrived: Offered,
     answered: Offered,
-    /// The sum of the latencies of what was answered.
+    /// The sum of the latencies of the answered requests.
     latency: Span,
-    /// Since the last control tick: how many were answered, and the sum of their times at the array.
+    /// Since the last control tick: how many requests were answered, and the sum of their times at the array.
     in_period: (u64, Span),
     at_array: Option<Span>,
     /// The latency that the law works with, as of the last tick.
@@ -58,7 +58,8 @@ impl Account {
         self.in_period.1 += at_array;
     }
 
-    /// A control period has ended: the target and the time at the array are those of now until the next.
+    /// A control period has ended: computes the target and the time at the array that hold until the next
+    /// tick.
     pub(super) fn on_control_tick(&mut self) {
         let (answered, sum) = std::mem::take(&mut self.in_period);
         self.at_array = mean(sum, answered).or(self.at_array);
@@ -70,11 +71,11 @@ impl Account {
         self.target = self.target_of_mix(recent.read_fraction());
     }
 
-    /// How long after its arrival a request is due at the array; `None`: it is background. Where no depth is
-    /// bounded, each is due when it arrives.
+    /// How long after its arrival a request is due at the array; `None`: it is background. If no depth is
+    /// bounded, each request is due when it arrives.
     pub(super) fn due_after(&self, config: &EngineConfig) -> Option<Span> {
         match config.control {
-            Control::None | Control::Maestro(_) | Control::Port(_) => Some(Span::ZERO),
+            Control::None | Control::Maestro(_) | Control::Leased(_) => Some(Span::ZERO),
             Control::Facade(_) => {
                 let needed = self.at_array.unwrap_or(Span::ZERO).saturating_mul(2);
                 Some(Span::from_nanos(self.target?.as_nanos().saturating_sub(needed.as_nanos())))
@@ -82,8 +83,8 @@ impl Account {
         }
     }
 
-    /// The engine has ended a window: it is the one that was seen here. `oldest` is the arrival of the oldest
-    /// read or write that is not answered.
+    /// The engine has ended a window: checks its report. `oldest` is the arrival of the oldest read or write
+    /// that is not answered.
     pub(super) fn close_window(
         &mut self,
         now: Instant,
@@ -120,14 +121,14 @@ impl Account {
             (None, Some(_)) => Verdict::OutOfContract,
             (Some(target), Some(latency)) if latency > target => Verdict::Missed,
             (Some(_), Some(_)) if mean_latency.is_some() => Verdict::Met,
-            // What waits has not waited for too long yet.
+            // The waiting requests have not waited for too long yet.
             (Some(_), Some(_)) => Verdict::Idle,
         };
         let offered = Offered { over: now.since(self.since), ..self.arrived };
         WindowReport { offered, completed, mean_latency, target, verdict }
     }
 
-    /// What was promised to this share of reads; without one, the tighter of the two promises.
+    /// The latency promised to this share of reads; without one, the tighter of the two promises.
     fn target_of_mix(&self, reads: Option<f64>) -> Option<Span> {
         let slo = self.slo.as_ref()?;
         match reads {

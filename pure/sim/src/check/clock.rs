@@ -4,8 +4,8 @@ use weir_model::Instant;
 
 use super::{Breach, Verified};
 
-/// How many turns a driver may take at one instant. A turn does everything that is due, so that even
-/// thousands of threads that begin together need only a few.
+/// How many turns a driver may take at one instant. A turn does everything that is due. So even thousands of
+/// threads that begin together need only a few turns.
 const MOST_STEPS: u64 = 100_000;
 
 #[derive(Debug)]

@@ -1,9 +1,9 @@
-//! What is issued and what waits: the depth, a volume's own bound, the share of the background, and the
-//! longest that anybody may wait.
+//! Checks what is issued and what waits: the depth, a volume's own bound, the background share, and how long
+//! a request may wait.
 //!
-//! The rate limits of a volume are not recomputed here. A limit may hold a request back only until everything
-//! that was issued before is paid for ([`debt`]); a gate that is shut for longer starves its volume like any
-//! other.
+//! The rate limits of a volume are not recomputed exactly. A limit may hold a request back only until
+//! everything that was issued before is paid for ([`debt`]). A rate gate that stays shut for longer starves
+//! its volume, and that is a breach.
 
 mod background;
 mod debt;
@@ -21,17 +21,17 @@ use debt::Debt;
 
 #[derive(Debug)]
 pub(super) struct Gates {
-    /// What the law allows at the array; `None` without a law.
+    /// How many requests the law allows at the array; `None` if no law bounds the depth.
     depth: Option<QueueDepth>,
-    /// What the law shares out among all volumes; `None` if it does not.
+    /// How many requests the law shares out among all volumes; `None` if it shares out none.
     total: Option<NonZeroU32>,
-    /// A volume's bound has changed at this instant.
+    /// Whether a volume's bound has changed at this instant.
     bounds_changed: bool,
     in_flight: u32,
     background: Background,
     volumes: Vec<Volume>,
     /// By volume: when its oldest waiting request is due, or for a background volume, when it arrived. Apart
-    /// from the rest, as it is read at every instant.
+    /// from the rest, because it is read at every instant.
     due: Vec<Instant>,
 }
 
@@ -39,19 +39,20 @@ pub(super) struct Gates {
 struct Volume {
     /// `None`: it is background.
     due_after: Option<Span>,
-    /// What its operator lets it do.
+    /// Its configuration, with the operator's limits.
     config: VolumeConfig,
-    /// What the law lets it do, if it says.
+    /// The law's grant, if it gives one.
     grant: Option<Grant>,
     in_flight: u32,
-    /// Flushes may pass other requests.
+    /// Apart from `data`, because flushes may overtake other requests.
     flushes: Lane,
     data: Lane,
     requests: Debt,
     bytes: Debt,
 }
 
-/// Requests in the order of their arrival, and among them some that do not wait any more.
+/// Requests in the order of their arrival. Some of them may no longer wait; the first always does, or the
+/// lane is empty.
 #[derive(Default, Debug)]
 struct Lane(VecDeque<(IoId, Instant)>);
 
@@ -68,7 +69,7 @@ impl Gates {
         }
     }
 
-    /// The next volume, by number, is held to these limits.
+    /// Adds the next volume, by number, with these limits.
     pub(super) fn add(&mut self, due_after: Option<Span>, config: &VolumeConfig) {
         let mut volume = Volume {
             due_after,
@@ -91,7 +92,7 @@ impl Gates {
         volume.refresh_rates(now);
     }
 
-    /// The law lets a volume do this from now on.
+    /// The law's grant to a volume from now on.
     pub(super) fn set_grant(&mut self, now: Instant, volume: VolumeId, grant: Grant) {
         let volume = &mut self.volumes[volume.0 as usize];
         volume.grant = Some(grant);
@@ -118,7 +119,7 @@ impl Gates {
         self.depth = depth;
     }
 
-    /// The depth that is reported is the one in force.
+    /// Checks that the reported depth is the one in force.
     pub(super) fn check_depth(&self, reported: QueueDepth) -> Verified {
         if self.depth == Some(reported) {
             return Ok(());
@@ -135,7 +136,7 @@ impl Gates {
         }
     }
 
-    /// A request was issued, which the ledger knows already.
+    /// A request was issued. The ledger knows that already.
     pub(super) fn on_issue(&mut self, now: Instant, io: &Io, ledger: &Ledger) -> Verified {
         let is_background = self.volumes[io.volume.0 as usize].due_after.is_none();
         if is_background {
@@ -166,13 +167,13 @@ impl Gates {
         self.background.on_answer(now, id);
     }
 
-    /// A request was aborted, which the ledger knows already.
+    /// A request was aborted. The ledger knows that already.
     pub(super) fn on_abort(&mut self, volume: VolumeId, ledger: &Ledger) {
         self.volumes[volume.0 as usize].forget_gone(ledger);
         self.refresh(volume);
     }
 
-    /// Everything was issued that may be.
+    /// The engine has issued everything that it may issue now.
     pub(super) fn at_rest(&mut self, now: Instant) -> Verified {
         if std::mem::take(&mut self.bounds_changed) {
             self.check_total()?;
@@ -185,8 +186,8 @@ impl Gates {
         Ok(())
     }
 
-    /// Whether something of it is due, or without a promise has its turn, and nothing of its own holds it
-    /// back.
+    /// Whether a request of the volume should have been issued. It must be due, or be background and have its
+    /// turn, and no limit of the volume may hold it back.
     fn is_starved(&self, now: Instant, volume: VolumeId) -> bool {
         let volume = &self.volumes[volume.0 as usize];
         match volume.due_after {
@@ -200,7 +201,7 @@ impl Gates {
         self.depth.is_some_and(|depth| self.in_flight >= depth.get())
     }
 
-    /// A promised request passes the depth only when its volume is due.
+    /// Checks that a promised request passes the depth only if its volume is due.
     fn check_promised(&self, now: Instant, io: &Io) -> Verified {
         let due = self.due[io.volume.0 as usize];
         match self.depth.filter(|_| self.is_full() && due > now) {
@@ -212,7 +213,8 @@ impl Gates {
         }
     }
 
-    /// A background request passes the depth only by its share, and no promised one that could go instead.
+    /// Checks that a background request passes the depth only within the background share, and never
+    /// overtakes a promised request that could go.
     fn check_background(&mut self, now: Instant, io: &Io) -> Verified {
         if self.is_full() {
             if !self.background.may_pass(now) {
@@ -231,7 +233,7 @@ impl Gates {
         }
     }
 
-    /// The bounds that the law has given are within its total, or one for each volume.
+    /// Checks that the bounds that the law has given are within its total, or one request for each volume.
     fn check_total(&self) -> Verified {
         let bounds =
             self.volumes.iter().filter_map(|volume| volume.grant).map(|grant| grant.concurrency.get());
@@ -278,13 +280,13 @@ impl Volume {
         self.data.forget_gone(ledger);
     }
 
-    /// When its oldest waiting request is due, or has arrived.
+    /// When its oldest waiting request is due, or for a background volume, when it arrived.
     fn due(&self) -> Instant {
         let oldest = [&self.flushes, &self.data].into_iter().filter_map(Lane::oldest).min();
         oldest.map_or(Instant::FAR_FUTURE, |arrived| arrived + self.due_after.unwrap_or(Span::ZERO))
     }
 
-    /// Whether something has waited for `at_least` that nothing of its own holds back.
+    /// Whether a request has waited for `at_least`, and no limit of the volume holds it back.
     fn could_go(&self, now: Instant, at_least: Span) -> bool {
         let has_waited = |lane: &Lane| lane.oldest().is_some_and(|arrived| arrived + at_least <= now);
         let is_held = self.bound().is_some_and(|bound| self.in_flight >= bound.get());

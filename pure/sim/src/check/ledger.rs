@@ -1,5 +1,5 @@
-//! Each request is answered exactly once, and reported exactly once with the times that were seen from
-//! outside.
+//! Checks that each request is answered exactly once, and reported exactly once, with the times that were
+//! seen from outside the engine.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::{Breach, Verified};
 #[derive(Default, Debug)]
 pub(super) struct Ledger {
     entries: Vec<Entry>,
-    /// What the engine has to report next, in order.
+    /// The events that the engine has to report next, in order.
     expected: VecDeque<Event>,
 }
 
@@ -67,7 +67,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The request that was answered, and its volume.
+    /// The array has answered the request in `slot`. Returns the request, and its volume.
     pub(super) fn on_answer(
         &mut self,
         now: Instant,
@@ -84,7 +84,7 @@ impl Ledger {
         Ok((volume, id))
     }
 
-    /// The volume of the request that was aborted.
+    /// A request was aborted. Returns its volume.
     pub(super) fn on_abort(&mut self, id: IoId) -> Result<VolumeId, Box<Breach>> {
         let entry = self.known(id, Stage::Queued, "aborted")?;
         let Entry { volume, kind, .. } = *entry;
@@ -110,7 +110,7 @@ impl Ledger {
         if counted == engine { Ok(()) } else { Err(Box::new(Breach::Lost { volume, engine, counted })) }
     }
 
-    /// When the oldest read or write of a volume arrived that is not answered.
+    /// When the oldest unanswered read or write of a volume arrived.
     pub(super) fn oldest_transfer(&self, volume: VolumeId) -> Option<Instant> {
         let ours = self.entries.iter().filter(|entry| entry.volume == volume && entry.stage != Stage::Free);
         ours.filter(|entry| entry.kind.direction().is_some()).map(|entry| entry.arrived).min()

@@ -1,11 +1,11 @@
-//! What a checker has found.
+//! The findings of the checkers.
 
 use thiserror::Error;
 use weir_control::Grant;
 use weir_engine::{Event, WindowReport};
 use weir_model::{Instant, IoId, QueueDepth, Span, VolumeId};
 
-/// Something that must hold in every run did not. The seed and the scenario repeat it.
+/// A rule that must hold in every run was broken. The seed and the scenario repeat it.
 #[derive(Clone, PartialEq, Debug, Error)]
 #[error("seed {seed}, {} after the start: {what}", at.since(Instant::ORIGIN))]
 pub struct Violation {
@@ -17,41 +17,41 @@ pub struct Violation {
     pub what: Box<Breach>,
 }
 
-/// What did not hold.
+/// The rule that was broken.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum Breach {
-    /// Something happened to a request that cannot happen to it now.
+    /// An event happened to a request that cannot happen to it now.
     #[error("request {slot} was {happened}, but it {found}", slot = id.slot)]
     OutOfTurn {
         /// The request.
         id: IoId,
-        /// What happened to it.
+        /// The event.
         happened: &'static str,
-        /// How it stood.
+        /// The state of the request.
         found: &'static str,
     },
-    /// What the engine reports of a request is not what was seen from outside.
+    /// The engine's report of a request differs from what was seen from outside.
     #[error("the engine reported {reported:?}, but what was seen is {seen:?}")]
     Report {
         /// The event.
         reported: Event,
-        /// What it should have been; `None`: nothing had happened that was not reported yet.
+        /// The event that it should have reported; `None`: there was nothing left to report.
         seen: Option<Event>,
     },
     /// A request was answered or aborted, and the engine did not report it.
     #[error("the engine did not report {seen:?}")]
     Unreported {
-        /// What it should have reported.
+        /// The event that it should have reported.
         seen: Event,
     },
-    /// The engine and the books do not agree on how much is outstanding.
+    /// The engine and the books differ on how many requests are outstanding.
     #[error("{volume:?} has {engine} requests outstanding by the engine, but {counted} were counted")]
     Lost {
         /// The volume.
         volume: VolumeId,
-        /// What the engine says.
+        /// How many there are, according to the engine.
         engine: u32,
-        /// What was submitted and neither answered nor aborted.
+        /// How many were submitted and neither answered nor aborted.
         counted: u32,
     },
     /// A request that was not due was issued above the depth.
@@ -68,7 +68,7 @@ pub enum Breach {
         /// When the volume's oldest waiting request was due.
         due: Instant,
     },
-    /// A background request was issued above the depth, and it was not their share's turn.
+    /// A background request was issued above the depth, before the background share allowed one.
     #[error(
         "{volume:?}, which has no promise, issued a request above the depth, with {in_flight} at the array"
     )]
@@ -78,12 +78,12 @@ pub enum Breach {
         /// How many requests were at the array before.
         in_flight: u32,
     },
-    /// A background request was issued while a promised one waited that could have gone.
+    /// A background request was issued while a waiting promised request could have gone.
     #[error("a request of {volume:?}, which has no promise, went before one of {promised:?}, which has one")]
     PromisePassed {
-        /// Whose request was issued.
+        /// The volume whose request was issued.
         volume: VolumeId,
-        /// Whose request waited.
+        /// The volume whose request waited.
         promised: VolumeId,
     },
     /// The depth that was reported is not the one in force.
@@ -91,28 +91,28 @@ pub enum Breach {
     DepthMisreported {
         /// The depth of the event.
         reported: QueueDepth,
-        /// What the engine says of itself.
+        /// The depth that the engine states as in force.
         in_force: Option<QueueDepth>,
     },
-    /// A volume issued more at a time than its own bound.
+    /// A volume issued more requests at a time than its own bound.
     #[error("{volume:?} has {in_flight} requests at the array, with a bound of {bound}")]
     ConcurrencyExceeded {
         /// The volume.
         volume: VolumeId,
-        /// How many it has there.
+        /// How many it has at the array.
         in_flight: u32,
         /// How many it may have.
         bound: u32,
     },
-    /// The bounds of all volumes are more than there is to share out.
+    /// The bounds of all volumes are more than the total, in sum.
     #[error("the bounds of all volumes are {bounds} requests in sum, of a total of {total}")]
     TotalExceeded {
         /// Their sum.
         bounds: u32,
-        /// What it may be.
+        /// The total.
         total: u32,
     },
-    /// A request waits that was due, and nothing of its own volume holds it back.
+    /// A request that is due still waits, and no limit of its volume holds it back.
     #[error("a request of {volume:?} that was due at {due:?} still waits")]
     Starved {
         /// The volume.
@@ -126,14 +126,14 @@ pub enum Breach {
         /// The volume.
         volume: VolumeId,
     },
-    /// A window is not what the second computation says.
+    /// A window differs from the second computation.
     #[error("an SLO window of {volume:?} was reported as {reported:?}, but computed as {computed:?}")]
     Window {
         /// The volume.
         volume: VolumeId,
-        /// What the engine says.
+        /// The window, according to the engine.
         reported: WindowReport,
-        /// What the checker says.
+        /// The window according to the checker.
         computed: WindowReport,
     },
     /// A window ended at the wrong time.
@@ -146,24 +146,24 @@ pub enum Breach {
         /// How long it should have been.
         length: Span,
     },
-    /// Something wants to happen in the past.
+    /// The run's next event lies in the past.
     #[error("time went back, to {to:?}")]
     TimeWentBack {
-        /// Until when.
+        /// The instant of that event.
         to: Instant,
     },
-    /// Something wants to happen now, again and again.
+    /// The driver took too many turns at one instant.
     #[error("time stands still: {steps} turns of the driver at one instant")]
     TimeStoodStill {
-        /// How often.
+        /// How many turns.
         steps: u64,
     },
-    /// What one gateway of a cluster did.
+    /// A rule was broken at one gateway of a cluster.
     #[error("gateway {gateway}: {what}")]
     AtGateway {
         /// The gateway.
         gateway: usize,
-        /// What was found there.
+        /// The rule that was broken there.
         what: Box<Self>,
     },
     /// The bounds of a volume at all gateways are more than its limits.
@@ -173,30 +173,31 @@ pub enum Breach {
         volume: String,
         /// Their sum.
         bounds: [u64; 3],
-        /// What it may be: requests at a time, thousandths of a request a second, bytes a second.
+        /// The limits: requests at a time, thousandths of a request a second, bytes a second.
         limits: [u64; 3],
     },
-    /// More requests are at the array than may be, though those of bounds that have fallen must be done.
+    /// More requests are at the array than its total, and requests from before the last cut must be done by
+    /// now.
     #[error(
         "{at_array} requests are at the array, of a total of {total}, and what was there at the last cut is done"
     )]
     ArrayOverfull {
-        /// How many.
+        /// How many requests are there.
         at_array: u32,
-        /// How many may be.
+        /// How many may be there.
         total: u32,
     },
-    /// A gateway's lease is over, and it does more than it may without one.
+    /// A gateway's lease is over, and it has more in force than it may have without one.
     #[error("volume {volume}: {in_force:?} is in force though the lease is over, of {promised:?}")]
     LeaseOutlived {
         /// The volume's name.
         volume: String,
         /// What the engine lets it do.
         in_force: Grant,
-        /// The most that it may.
+        /// The most that it may let it do.
         promised: Grant,
     },
-    /// A gateway has been alone for long, and does not have its whole fallback.
+    /// A gateway has been alone for long, and its whole fallback is not in force.
     #[error(
         "volume {volume}: {in_force:?} is in force though the gateway was long alone, instead of {fallback:?}"
     )]
@@ -205,10 +206,10 @@ pub enum Breach {
         volume: String,
         /// What the engine lets it do.
         in_force: Grant,
-        /// What it should.
+        /// What it should let it do.
         fallback: Grant,
     },
-    /// A volume with work got nothing done.
+    /// A volume with outstanding requests got no answer for too long.
     #[error(
         "gateway {gateway}: volume {volume} has had {outstanding} requests since {since:?}, and none was answered"
     )]
@@ -217,12 +218,12 @@ pub enum Breach {
         gateway: usize,
         /// The volume's name.
         volume: String,
-        /// How many wait.
+        /// How many requests are outstanding.
         outstanding: u32,
         /// Since when, in true time.
         since: Instant,
     },
-    /// Nothing is wrong any more, and a gateway has no grants.
+    /// A gateway has no grants, though no fault is left.
     #[error("gateway {gateway} has no grants, though nothing was wrong since {since:?}")]
     LeftAlone {
         /// The gateway.

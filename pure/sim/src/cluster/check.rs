@@ -1,15 +1,14 @@
-//! What must hold of a cluster at every instant, seen from above: with true time, and with all gateways in
-//! one view.
+//! The checkers of a cluster: what must hold at every instant, in true time, over all gateways together.
 //!
 //! 1. **The bounds in force at all gateways are within the total**, and those of each volume within its
 //!    limits.
-//! 2. **The requests at the array are within the total**, but for those that were there when a bound last
-//!    fell or a process died: a cut does not call back what was issued. The array needs a known time for
-//!    these, and then none is left.
-//! 3. **Nobody is starved**: of a volume with work something is answered within [`PATIENCE`] control
-//!    intervals, once nothing has been wrong for that long.
-//! 4. **A cluster gets over its faults**: [`RECOVERY`] control intervals after the last one, each gateway has
-//!    grants.
+//! 2. **The requests at the array are within the total**, except for those that were there when a bound last
+//!    fell or a process died. A cut does not call back issued requests. The array needs a known time for
+//!    these; after that, none is left.
+//! 3. **No volume is starved**: a volume with outstanding requests gets an answer within [`PATIENCE`] control
+//!    intervals, once there has been no fault for that long.
+//! 4. **A cluster gets over its faults**: [`RECOVERY`] control intervals after the last fault, each gateway
+//!    has grants.
 //!
 //! `promise.rs` holds each gateway to its lease and to its fallback, and [`crate::check`] each of its engines
 //! to the rules of every engine.
@@ -21,11 +20,11 @@ use super::gateway::{Gateway, Going, InForce};
 use super::scenario::ClusterScenario;
 use crate::check::Breach;
 
-/// In control intervals, within what a volume with work gets something done.
+/// Within how many control intervals a volume with outstanding requests gets an answer.
 const PATIENCE: u64 = 10;
-/// In control intervals, within what all gateways have grants again: two until a side notices that the other
-/// is gone, one until the next attempt, three until what another run held is over, and as much again for what
-/// goes wrong on the way.
+/// Within how many control intervals all gateways have grants again. It takes two until a side notices that
+/// the other is gone, one until the next attempt, and three until the grants of another run are over. It may
+/// take as many again for trouble on the way.
 const RECOVERY: u64 = 12;
 
 /// The checkers.
@@ -38,19 +37,19 @@ pub(super) struct ClusterCheckers {
     cells: Vec<Vec<Cell>>,
     patience: Span,
     recovery: Span,
-    /// When the array has done what was there at the last cut.
+    /// When the array has done the requests that were there at the last cut.
     drained_at: Instant,
 }
 
 /// A volume at a gateway.
 #[derive(Debug)]
 struct Cell {
-    /// The place of the volume.
+    /// The index of the volume.
     volume: usize,
-    /// What was in force.
+    /// The concurrency bound that was in force at the last instant.
     bound: u32,
     answered: u64,
-    /// Since when it has had work and nothing was answered.
+    /// Since when it has had outstanding requests and no answer.
     since: Instant,
 }
 
@@ -79,7 +78,8 @@ impl ClusterCheckers {
         }
     }
 
-    /// Everything that happens now was done. `wrong_until`: when the last fault that has begun is over.
+    /// All events of this instant have happened. `wrong_until`: when the last of the faults that have begun
+    /// is over.
     pub(super) fn at_rest(
         &mut self,
         now: Instant,
@@ -135,8 +135,8 @@ impl ClusterCheckers {
     }
 }
 
-/// Requests, thousandths of a request a second and bytes a second; the largest number where there is no
-/// limit.
+/// The limits as requests at a time, thousandths of a request a second, and bytes a second. No limit is the
+/// largest number.
 fn amounts_of(limits: &Limits) -> [u64; 3] {
     [
         limits.concurrency.map_or(u64::MAX, |limit| limit.get().into()),
@@ -145,8 +145,8 @@ fn amounts_of(limits: &Limits) -> [u64; 3] {
     ]
 }
 
-/// A new run of a gateway has few requests at a time, which count, and rates that count after a lease and an
-/// interval.
+/// Adds what is in force to a sum. A new run of a gateway has few requests at a time, and these count at
+/// once. Its rates count only when the others have made room for them.
 fn add(sum: &mut [u64; 3], InForce { grant, has_rates, .. }: InForce) {
     sum[0] += u64::from(grant.concurrency.get());
     if has_rates {

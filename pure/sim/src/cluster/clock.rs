@@ -1,25 +1,26 @@
-//! The clock of one machine: it began at another instant than the others, and runs a little faster or slower.
+//! The clock of one machine. It began at another instant than the other clocks, and runs a little faster or
+//! slower.
 
 use weir_model::{Instant, Span};
 
-/// How fast a clock may be wrong, in parts of 10^9: the 500 ppm by which Linux slews a clock at most
-/// (`adjtimex(2)`).
+/// The most that a clock may run too fast or too slow, in parts of 10^9. 500 ppm is the most by which Linux
+/// slews a clock (`adjtimex(2)`).
 pub(super) const MOST_DRIFT: i64 = 500_000;
 
-/// Parts of a drift.
+/// The parts that a drift is counted in.
 const PARTS: i128 = 1_000_000_000;
 
 /// A clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Clock {
-    /// What it shows at the start of the run.
+    /// The time that it shows at the start of the run.
     pub offset: Span,
     /// How much faster than true time it is, in parts of 10^9.
     pub drift: i64,
 }
 
 impl Clock {
-    /// What it shows at a true instant.
+    /// The time that it shows at a true instant.
     pub(super) fn shows(self, at: Instant) -> Instant {
         let at = i128::from(at.as_nanos());
         let shown = i128::from(self.offset.as_nanos()) + at + at * i128::from(self.drift) / PARTS;

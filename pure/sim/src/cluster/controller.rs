@@ -1,9 +1,9 @@
-//! The controller's process, driven as `io/cluster/src/server.rs` drives it: after each message and each wait
-//! it is told the time, and what it has to say goes out.
+//! The controller's process, driven as `io/cluster/src/server.rs` drives it: after each message and each
+//! wait, the controller is told the time, and its messages are sent.
 
 use std::collections::BTreeMap;
 
-use weir_controller::{Connection, Controller, ControllerConfig, VolumeConfig};
+use weir_leases::{Connection, Controller, ControllerConfig, VolumeConfig};
 use weir_model::Instant;
 
 use super::clock::Clock;
@@ -18,7 +18,7 @@ pub(super) struct Process {
     config: ControllerConfig,
     volumes: BTreeMap<String, VolumeConfig>,
     controller: Option<Controller>,
-    /// It does nothing before: it is paused, or not started again yet.
+    /// Until when it does nothing, because it is paused or was not started again yet.
     idle_until: Instant,
 }
 
@@ -48,7 +48,7 @@ impl Process {
         self.idle_until.max(messages.unwrap_or(Instant::FAR_FUTURE).min(timer))
     }
 
-    /// Everything that it can do now.
+    /// Does everything that it can do now.
     pub(super) fn turn(&mut self, now: Instant, net: &mut Net, rules: &dyn Rules) {
         if now < self.idle_until {
             return;
@@ -107,7 +107,7 @@ fn handle(
         (Up::Acknowledged(number), Some(connection)) => {
             controller.handle_acknowledged(shown, connection, number);
         }
-        // A stream has one hello, and what comes after the end of it is not read.
+        // A stream has one hello, and messages after its end are not read.
         (Up::Hello(_), Some(_)) | (Up::Report(_) | Up::Acknowledged(_), None) => {}
     }
 }

@@ -1,5 +1,5 @@
-//! The array that all gateways share. It knows no gateways: what a dead process has asked for is done all the
-//! same.
+//! The array that all gateways share. It knows no gateways, so it also does what a dead process has asked
+//! for.
 
 use weir_engine::Request;
 use weir_model::{Instant, IoId, Span, VolumeId};
@@ -9,10 +9,10 @@ use crate::member::MemberOptions;
 use crate::random::Seed;
 use crate::station::StationOptions;
 
-/// Bytes: only the number of requests matters to a station.
+/// The size of the array in bytes. Only the number of requests matters to a station.
 pub(super) const SIZE: u64 = 1 << 30;
 
-/// The array, and who has asked for what.
+/// The array, and the gateways that its requests came from.
 #[derive(Debug)]
 pub(super) struct Device {
     array: Array,
@@ -27,7 +27,7 @@ pub(super) struct Device {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub gateway: usize,
-    /// Which process of the gateway.
+    /// The run (the process) of the gateway.
     pub run: u64,
     pub id: IoId,
     pub volume: VolumeId,
@@ -66,12 +66,12 @@ impl Device {
         Some((asked, ok))
     }
 
-    /// How many requests it has.
+    /// How many requests are at the array.
     pub(super) const fn at_array(&self) -> u32 {
         self.at_array
     }
 
-    /// How long it takes at most for all that it has.
+    /// The longest time until all requests at the array are done.
     pub(super) fn drains_in(&self) -> Span {
         let rounds = self.at_array.div_ceil(self.options.servers.get()) + 1;
         self.options.service_time.saturating_mul(rounds.into())

@@ -1,4 +1,4 @@
-//! A gateway: a machine with a clock, its clients, and the process that serves them, which may be dead.
+//! A gateway: a machine with a clock, its clients, and the process that serves them. The process may be dead.
 
 use weir_control::Grant;
 use weir_model::{Instant, Span};
@@ -12,10 +12,10 @@ use crate::check::Breach;
 use crate::random::Prng;
 use crate::world::{Observer, Outcome};
 
-/// What stops a run.
+/// The result of a step; an error stops the run.
 pub(super) type Going<T = ()> = Result<T, Box<Breach>>;
 
-/// What a gateway works with.
+/// The parts of the cluster that a gateway works with.
 pub(super) struct Surroundings<'a> {
     pub now: Instant,
     pub net: &'a mut Net,
@@ -32,13 +32,13 @@ pub(super) struct Gateway {
     number: usize,
     clock: Clock,
     interval: Span,
-    /// Its volumes by name, in the order of their numbers at the engine, and how much its clients keep
-    /// outstanding.
+    /// Its volumes, in the order of their numbers at the engine: the name, and how many requests the clients
+    /// keep outstanding.
     volumes: Vec<(String, u32)>,
     process: Option<Process>,
     /// How many processes there were.
     runs: u64,
-    /// It does nothing before: it is paused, or not started again yet.
+    /// Until when it does nothing, because it is paused or was not started again yet.
     idle_until: Instant,
 }
 
@@ -46,8 +46,8 @@ pub(super) struct Gateway {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InForce {
     pub grant: Grant,
-    /// Its rates are bounded: not before the first grant, and too high until the others have made room for a
-    /// new run.
+    /// Whether its rates count. They do not before the first grant, and not until the others have made room
+    /// for a new run.
     pub has_rates: bool,
     pub outstanding: u32,
     pub answered: u64,
@@ -72,13 +72,13 @@ impl Gateway {
         }
     }
 
-    /// Its process dies; how many requests it had not answered.
+    /// Its process dies. Returns how many requests it had not answered.
     pub(super) fn crash(&mut self, until: Instant) -> u64 {
         self.idle_until = until;
         self.process.take().map_or(0, |process| process.outstanding())
     }
 
-    /// Whether it serves at this instant.
+    /// Whether its process runs at this instant.
     pub(super) fn is_awake(&self, now: Instant) -> bool {
         self.process.is_some() && now >= self.idle_until
     }
@@ -93,7 +93,7 @@ impl Gateway {
         self.process.as_ref().is_some_and(|process| process.is_granted(self.clock.shows(now)))
     }
 
-    /// What its volumes may do; nothing while there is no process.
+    /// What each of its volumes may do; `None` while there is no process.
     pub(super) fn in_force(&self, now: Instant) -> impl Iterator<Item = Option<InForce>> {
         let shown = self.clock.shows(now);
         (0..self.volumes.len()).map(move |volume| {
@@ -114,7 +114,7 @@ impl Gateway {
         self.idle_until.max(next)
     }
 
-    /// Everything that it can do now.
+    /// Does everything that it can do now.
     pub(super) fn turn(&mut self, around: &mut Surroundings<'_>) -> Going {
         if around.now < self.idle_until {
             return Ok(());

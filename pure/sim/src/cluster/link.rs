@@ -1,19 +1,19 @@
-//! What lies between a gateway and the controller: streams, and the weather that their messages go through.
+//! The connection between a gateway and the controller: streams, and the weather (how messages travel).
 //!
-//! A stream begins with a gateway's hello and the controller's answer; nothing of it is earlier than these.
-//! After them each message takes its own time. In foul weather messages are lost, and those of a gateway are
-//! repeated and overtake each other; those of the controller keep their order, as a gateway relies on that of
-//! TCP within a stream. What was sent on a stream before its end still arrives: so an old stream's hello may
-//! come after a new one's.
+//! A stream begins with a gateway's hello and the controller's answer. No message of the stream arrives
+//! before these. After them, each message takes its own time. In foul weather, messages are lost. A gateway's
+//! messages may also be repeated, and overtake each other. The controller's messages keep their order,
+//! because a gateway relies on TCP's order within a stream. Messages that were sent before the end of a
+//! stream still arrive, so an old stream's hello may come after a new stream's.
 
 use rand::RngExt;
-use weir_controller::{Connection, Grants, Hello, Report};
+use weir_leases::{Connection, Grants, Hello, Report};
 use weir_model::{Instant, Span};
 
 use crate::event_queue::EventQueue;
 use crate::random::Prng;
 
-/// What a gateway sends.
+/// A message of a gateway.
 #[derive(Clone, Debug)]
 pub(super) enum Up {
     Hello(Hello),
@@ -21,7 +21,7 @@ pub(super) enum Up {
     Acknowledged(u64),
 }
 
-/// What the controller sends.
+/// A message of the controller.
 #[derive(Clone, Debug)]
 pub(super) enum Down {
     /// The hello was accepted.
@@ -32,15 +32,15 @@ pub(super) enum Down {
 /// How messages travel.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Weather {
-    /// The least that a message is under way.
+    /// The least time that a message travels.
     pub delay: Span,
-    /// Up to how much more, each message as chance has it.
+    /// The most that a message's random additional time may be.
     pub jitter: Span,
-    /// How likely a message is lost.
+    /// The probability that a message is lost.
     pub lost: f64,
-    /// How likely a gateway's message arrives twice.
+    /// The probability that a gateway's message arrives twice.
     pub repeated: f64,
-    /// How likely a gateway's message may overtake others.
+    /// The probability that a gateway's message may overtake others.
     pub reordered: f64,
 }
 
@@ -48,7 +48,7 @@ pub struct Weather {
 #[derive(Debug)]
 struct Way<M> {
     messages: EventQueue<M>,
-    /// When the first message arrives, which none overtakes.
+    /// When the first message arrives. No message overtakes it.
     first: Option<Instant>,
     last: Instant,
 }
@@ -59,15 +59,15 @@ pub(super) struct Stream {
     pub gateway: usize,
     up: Way<Up>,
     down: Way<Down>,
-    /// What the controller knows it by.
+    /// The controller's connection for this stream.
     pub connection: Option<Connection>,
-    /// When each side sees its end; `FAR_FUTURE` while there is none to see.
+    /// When each side sees the end of the stream; `FAR_FUTURE` while it has no end.
     pub gateway_ends: Instant,
     pub controller_ends: Instant,
-    /// Which sides have seen it, or are gone.
+    /// Whether each side has seen the end, or is gone.
     pub gateway_left: bool,
     pub controller_left: bool,
-    /// Nothing gets through any more.
+    /// Whether the link is cut, so that nothing gets through any more.
     is_cut: bool,
 }
 
@@ -115,7 +115,7 @@ impl Stream {
         self.down.messages.next_at().unwrap_or(Instant::FAR_FUTURE).min(self.gateway_ends)
     }
 
-    /// Nothing gets through from now on; each side notices in its own time.
+    /// Cuts the stream: nothing gets through from now on, and each side notices at its own instant.
     pub(super) fn cut(&mut self, gateway_ends: Instant, controller_ends: Instant) {
         self.is_cut = true;
         (self.up.messages, self.down.messages) = (EventQueue::new(), EventQueue::new());
@@ -123,14 +123,14 @@ impl Stream {
         self.controller_ends = self.controller_ends.min(controller_ends);
     }
 
-    /// The gateway has closed it: the controller reads what was sent, and then its end.
+    /// The gateway has closed the stream. The controller reads what was sent, and then the end.
     pub(super) fn close_by_gateway(&mut self, at: Instant) {
         self.gateway_left = true;
         self.down.messages = EventQueue::new();
         self.controller_ends = self.controller_ends.min(at.max(self.up.last));
     }
 
-    /// The controller has closed it.
+    /// The controller has closed the stream. The gateway reads what was sent, and then the end.
     pub(super) fn close_by_controller(&mut self, at: Instant) {
         self.up.messages = EventQueue::new();
         self.gateway_ends = self.gateway_ends.min(at.max(self.down.last));

@@ -8,8 +8,8 @@ use weir_model::{Instant, Span};
 use super::link::{Down, Stream, Up, Weather};
 use crate::random::Prng;
 
-/// In control intervals, how long a side at most does not notice that the other one is gone: a keep-alive
-/// goes out after an interval, and is waited for as long (`io/cluster`).
+/// Within how many control intervals a side notices that the other is gone: it sends a keep-alive after one
+/// interval, and waits one interval for the answer (`io/cluster`).
 const NOTICED: u64 = 2;
 
 /// The streams.
@@ -42,7 +42,7 @@ impl Net {
         }
     }
 
-    /// A gateway tries to connect: when it knows the outcome, and whether the connection is there.
+    /// A gateway tries to connect. Returns when it knows the outcome, and whether the connection is there.
     pub(super) fn dial(&mut self, now: Instant, gateway: usize) -> (Instant, bool) {
         if now < self.cut_until[gateway] {
             return (now + self.interval.max(Span::from_secs(1)), false); // the time-out of `io/cluster`
@@ -50,7 +50,7 @@ impl Net {
         (now + self.delay(now, gateway) + self.delay(now, gateway), self.is_controller_up)
     }
 
-    /// A stream on a connection.
+    /// Opens a stream on a connection, and returns its key.
     pub(super) fn open(&mut self, now: Instant, gateway: usize) -> u64 {
         self.opened += 1;
         let mut stream = Stream::new(gateway);
@@ -83,7 +83,7 @@ impl Net {
         self.streams.iter().map(|(key, stream)| (*key, stream))
     }
 
-    /// The gateway has no use for a stream any more.
+    /// The gateway closes a stream.
     pub(super) fn close_by_gateway(&mut self, now: Instant, stream: u64) {
         let Some(gateway) = self.streams.get(&stream).map(|stream| stream.gateway) else { return };
         let at = now + self.delay(now, gateway);
@@ -92,7 +92,7 @@ impl Net {
         }
     }
 
-    /// The controller has no use for a stream any more.
+    /// The controller closes a stream.
     pub(super) fn close_by_controller(&mut self, now: Instant, stream: u64) {
         let Some(gateway) = self.streams.get(&stream).map(|stream| stream.gateway) else { return };
         let at = now + self.delay(now, gateway);
@@ -106,7 +106,7 @@ impl Net {
         self.streams.retain(|_, stream| !(stream.gateway_left && stream.controller_left));
     }
 
-    /// Nothing gets through between a gateway and the controller until then.
+    /// Cuts the link: nothing gets through between a gateway and the controller until `until`.
     pub(super) fn cut(&mut self, now: Instant, gateway: usize, until: Instant) {
         self.cut_until[gateway] = self.cut_until[gateway].max(until);
         for stream in self.streams.values_mut().filter(|stream| stream.gateway == gateway) {
@@ -115,7 +115,7 @@ impl Net {
         }
     }
 
-    /// A gateway's process is gone, and its machine says so at once or never.
+    /// A gateway's process is gone. The controller notices at once or by a missing keep-alive.
     pub(super) fn gateway_died(&mut self, now: Instant, gateway: usize) {
         for stream in self.streams.values_mut().filter(|stream| stream.gateway == gateway) {
             stream.gateway_left = true;
@@ -132,8 +132,8 @@ impl Net {
         }
     }
 
-    /// One side does nothing until then. If that is long, its keep-alives are missed, and it finds its
-    /// streams ended.
+    /// One side (the gateway, or with `None` the controller) does nothing until `until`. If that is long, the
+    /// other side misses its keep-alives, and ends its streams.
     pub(super) fn paused(&mut self, now: Instant, gateway: Option<usize>, until: Instant) {
         let noticed = now + self.interval.saturating_mul(NOTICED);
         if until <= noticed {
@@ -141,7 +141,8 @@ impl Net {
         }
         let of = |stream: &&mut Stream| gateway.is_none_or(|gateway| stream.gateway == gateway);
         for stream in self.streams.values_mut().filter(of) {
-            // What was sent before lies in the sockets: the side that slept reads it first, and then its end.
+            // Messages that were sent before lie in the sockets. The side that slept reads them first, and
+            // then the end.
             let (ours, theirs) = if gateway.is_some() { (until, noticed) } else { (noticed, until) };
             stream.gateway_ends = stream.gateway_ends.min(ours);
             stream.controller_ends = stream.controller_ends.min(theirs);
@@ -162,7 +163,8 @@ fn weather(fair: Weather, foul: &[Option<(Instant, Weather)>], now: Instant, gat
     foul[gateway].filter(|(until, _)| now < *until).map_or(fair, |(_, weather)| weather)
 }
 
-/// How long it takes a side to notice: at once in half of the cases, in which the other machine says so.
+/// How long a side takes to notice that the other is gone. In half of the cases it notices at once, because
+/// the other machine says so.
 fn noticed(random: &mut Prng, interval: Span) -> Span {
     let most = interval.saturating_mul(NOTICED).as_nanos();
     Span::from_nanos(if random.random_bool(0.5) { random.random_range(0..=most) } else { 0 })

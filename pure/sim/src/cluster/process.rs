@@ -1,21 +1,21 @@
-//! The process of a gateway, with the parts of the real one, joined as they are there:
+//! The process of a gateway. It has the parts of the real process, joined as they are there:
 //!
 //! - the client of the controller (`io/cluster/src/client.rs`), in [`Uplink`];
-//! - what carries between that and the pool (`weir/src/port_link.rs`): it is told only the newest terms, puts
-//!   them in force, waits until they are, and then acknowledges; what the pool saw meanwhile waits, and what
-//!   it saw after that is lost;
-//! - the pool's thread (`io/gateway/src/shard/turn.rs`, `port.rs`): the engine, told of the time before
-//!   anything else.
+//! - the link between that client and the pool (`weir/src/lease_link.rs`). It takes only the newest terms,
+//!   puts them in force, waits until they are, and then acknowledges them. One observation of the pool waits
+//!   meanwhile, and later ones are lost;
+//! - the pool's thread (`io/gateway/src/shard/turn.rs`, `leased.rs`): the engine, which is told the time
+//!   before anything else.
 //!
-//! **Not modelled**: that a process is stopped between its look at the clock and the request that it sends to
-//! the array after it.
+//! **Not modelled**: a process that is stopped after it has looked at the clock, and before it sends the
+//! array a request.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use rand::RngExt;
 use weir_control::{Grant, PortObservation};
-use weir_controller::{Terms, UNTOLD};
-use weir_engine::{Control, Dispatch, Engine, EngineConfig, Grants, PortConfig, Request, VolumeConfig};
+use weir_engine::{Control, Dispatch, Engine, EngineConfig, Grants, LeasedConfig, Request, VolumeConfig};
+use weir_leases::{Terms, UNTOLD};
 use weir_model::{Instant, Io, IoKind, Span, TimeShare, VolumeId};
 
 use super::clock::Clock;
@@ -28,7 +28,7 @@ use crate::check::Checkers;
 
 /// Bytes of a request.
 const LENGTH: u32 = 4096;
-/// In control intervals, how long a new run may have rates that others have not made room for.
+/// For how many control intervals a new run may have rates that the others have not made room for.
 const SETTLED: u64 = 5;
 
 /// The process.
@@ -38,23 +38,23 @@ pub(super) struct Process {
     engine: Engine,
     checkers: Checkers,
     uplink: Uplink,
-    /// What is being put in force, and when it is.
+    /// The terms that are being put in force, and when they are.
     carried: Option<(Instant, Terms, Option<Promise>)>,
-    /// What was seen in the interval that ended, and was not reported yet.
+    /// The observation of the interval that ended, if it was not reported yet.
     observed: Option<Vec<(String, PortObservation)>>,
-    /// What the engine was told to do once its lease is over.
+    /// The grants that the engine was told to use once its lease is over.
     after: BTreeMap<String, Grant>,
     promises: Promises,
-    /// What the array has finished.
+    /// The requests that the array has finished.
     finished: VecDeque<(Asked, bool)>,
     /// By volume, how many requests were answered.
     answered: Vec<u64>,
-    /// There is something to do that needs no time.
+    /// Whether there is something to do at once.
     pub is_dirty: bool,
-    /// Since when it has not been paused, by its clock.
+    /// Since when it has run without a pause, by its clock.
     pub awake_since: Instant,
-    /// When all others have made room for its rates, by its clock: what the run before it held is over, and
-    /// an interval later the rest is shared out anew.
+    /// When all others have made room for its rates, by its clock. The lease of the run before it is over
+    /// then, and the rest was shared out anew an interval later.
     settled_at: Instant,
 }
 
@@ -67,8 +67,9 @@ impl Process {
         volumes: &[(String, u32)],
     ) -> Self {
         let config = EngineConfig {
-            control: Control::Port(PortConfig { interval }),
-            // Never: a window that is closed late by a process that slept is no mistake.
+            control: Control::Leased(LeasedConfig { interval }),
+            // So long that no window ends in a run: a process that slept closes a window late, and that would
+            // not be a mistake.
             slo_window: Span::from_secs(1_000_000),
             background_share: TimeShare::PERCENT,
         };
@@ -105,14 +106,14 @@ impl Process {
         self.engine.snapshot().granted_until.is_some_and(|until| shown < until)
     }
 
-    /// What a volume may do. If the process sleeps and its lease is over: what it will do with its first look
-    /// at the clock.
+    /// What a volume may do. If the process sleeps and its lease is over, it is what the volume may do after
+    /// the process's first look at the clock.
     pub(super) fn in_force(&self, shown: Instant, volume: usize, name: &str) -> InForce {
         let is_over = self.engine.snapshot().granted_until.is_some_and(|until| until <= shown);
         let grant = if is_over {
             self.after.get(name).copied().unwrap_or(UNTOLD)
         } else {
-            self.engine.grant(number(volume)).expect("a port shares out concurrency")
+            self.engine.grant(number(volume)).expect("a leased pool shares out concurrency")
         };
         let has_rates = self.after.contains_key(name) && shown >= self.settled_at;
         let outstanding = self.engine.outstanding(number(volume));
@@ -144,12 +145,13 @@ impl Process {
         self.carry(shown, volumes, around);
         self.serve(shown, volumes, around)?;
         self.carry(shown, volumes, around);
-        let granted = |volume| self.engine.grant(number(volume)).expect("a port shares out concurrency");
+        let granted =
+            |volume| self.engine.grant(number(volume)).expect("a leased pool shares out concurrency");
         let by_name = volumes.iter().enumerate().map(|(volume, (name, _))| (name.as_str(), granted(volume)));
         self.promises.check(shown, self.awake_since, by_name)
     }
 
-    /// What goes between the uplink and the engine.
+    /// Carries terms from the uplink to the engine, and observations back.
     fn carry(&mut self, shown: Instant, volumes: &[(String, u32)], around: &mut Surroundings<'_>) {
         if let Some((_, terms, promise)) = self.carried.take_if(|(at, ..)| *at <= around.now) {
             self.apply(shown, &terms, volumes, around);
@@ -167,7 +169,7 @@ impl Process {
         }
     }
 
-    /// As the shard does.
+    /// Puts terms in force, as the real shard does.
     fn apply(&mut self, shown: Instant, terms: &Terms, volumes: &[(String, u32)], around: &Surroundings<'_>) {
         let by_number = |grants: &BTreeMap<String, Grant>| -> Vec<_> {
             let numbered = volumes.iter().enumerate();
@@ -182,7 +184,7 @@ impl Process {
         self.is_dirty = true;
     }
 
-    /// As the shard's turn: time, completions, clients, and what goes to the array.
+    /// Takes a turn, as the real shard does: time, completions, clients, and requests for the array.
     fn serve(&mut self, shown: Instant, volumes: &[(String, u32)], around: &mut Surroundings<'_>) -> Going {
         self.is_dirty = false;
         if self.engine.poll_timeout().is_some_and(|due| due <= shown) {
@@ -208,7 +210,7 @@ impl Process {
         self.take_events(shown, around)?;
         if let Some(seen) = self.engine.poll_observation() {
             let named = |(id, seen): (VolumeId, _)| (volumes[id.0 as usize].0.clone(), seen);
-            // Nobody has taken the last one: this one is lost.
+            // If the last observation still waits, this one is lost.
             self.observed.get_or_insert_with(|| seen.into_iter().map(named).collect());
         }
         self.checkers.at_rest(shown)
@@ -225,7 +227,7 @@ impl Process {
     fn issue(&self, io: &Io, around: &mut Surroundings<'_>) {
         let Io { id, volume, kind, offset, length, .. } = *io;
         for copy in 0..around.rules.copies() {
-            // Of a copy nobody is told.
+            // No process is told of a copy's end.
             let run = if copy == 0 && around.rules.hears_answers(self.gateway) { self.run } else { 0 };
             let asked = Asked { gateway: self.gateway, run, id, volume };
             around.device.submit(around.now, asked, Request { volume, kind, offset, length });

@@ -1,8 +1,8 @@
-//! What a gateway has promised with each message that it took, worked out from the messages alone: until when
-//! it may do what was granted, and what it does after that. What its engine does is held against it.
+//! What a gateway promises by taking a message: until when it may use what was granted, and what it may use
+//! after that. It is computed from the messages alone, and compared with the gateway's engine.
 
 use weir_control::Grant;
-use weir_controller::Grants;
+use weir_leases::Grants;
 use weir_model::{Bandwidth, Instant, MilliIops, Span};
 
 use super::gateway::Going;
@@ -13,20 +13,20 @@ use crate::check::Breach;
 pub(super) struct Promise {
     until: Instant,
     alone_at: Instant,
-    /// By volume: what is granted, and the part that is always left.
+    /// By volume: its name, the grant, and the static part.
     volumes: Vec<(String, Grant, Grant)>,
 }
 
 /// The promises of a process, by its own clock.
 #[derive(Debug)]
 pub(super) struct Promises {
-    /// Within this after its time the whole fallback is in force.
+    /// Within this time after it is due, the whole fallback is in force.
     patience: Span,
-    /// When the hello and the reports of the stream were sent.
+    /// When the hello and the reports of the stream were sent: the hello at index 0, a report at its number.
     sent: Vec<Instant>,
-    /// Of the message that is in force.
+    /// The promise of the message that is in force.
     applied: Option<Promise>,
-    /// Of the message that came last.
+    /// The promise of the message that came last.
     received: Option<Promise>,
 }
 
@@ -49,7 +49,7 @@ impl Promises {
     pub(super) fn on_received(&mut self, shown: Instant, grants: &Grants) -> Promise {
         let asked = usize::try_from(grants.answers).ok().and_then(|number| self.sent.get(number));
         let volume =
-            |volume: &weir_controller::VolumeGrant| (volume.volume.clone(), volume.grant, volume.fallback);
+            |volume: &weir_leases::VolumeGrant| (volume.volume.clone(), volume.grant, volume.fallback);
         let promise = Promise {
             until: *asked.unwrap_or(&shown) + grants.lease,
             alone_at: shown + grants.alone_after,
@@ -59,12 +59,12 @@ impl Promises {
         promise
     }
 
-    /// The message of this promise is in force; `None`: the whole fallback is.
+    /// The message of this promise is in force; `None`: the whole fallback is in force.
     pub(super) fn on_applied(&mut self, promise: Option<Promise>) {
         self.applied = promise.or(self.applied.take());
     }
 
-    /// Every bound in force is one that was promised.
+    /// Checks that every bound in force is one that was promised.
     pub(super) fn check<'a>(
         &self,
         shown: Instant,

@@ -1,11 +1,11 @@
-//! Where a test may break a rule of the cluster, to see that a checker finds it. A run breaks none.
+//! The rules of the cluster that a test may break, to see that a checker finds it. A normal run breaks none.
 
-use weir_controller::Terms;
+use weir_leases::Terms;
 use weir_model::Instant;
 
 /// How the parts of a cluster are joined.
 pub(super) trait Rules {
-    /// Until when an engine is told that terms hold.
+    /// Until when terms hold, as the engine is told.
     fn until(&self, terms: &Terms) -> Instant {
         terms.until
     }
@@ -20,12 +20,12 @@ pub(super) trait Rules {
         false
     }
 
-    /// How often a gateway gives the array each request.
+    /// How many times a gateway gives the array each request.
     fn copies(&self) -> u32 {
         1
     }
 
-    /// Whether a gateway hears of what the array has done for it.
+    /// Whether a gateway hears which of its requests the array has done.
     fn hears_answers(&self, _gateway: usize) -> bool {
         true
     }

@@ -1,7 +1,7 @@
-//! A cluster and what befalls it, drawn from a seed.
+//! A cluster and its faults, drawn from a seed.
 //!
-//! Everything goes wrong in the first half of a run; the second is for getting over it, which the checkers
-//! watch too.
+//! All faults begin in the first half of a run. In the second half, the cluster has to get over them, and the
+//! checkers watch that, too.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use rand::RngExt;
 use weir_control::Limits;
 use weir_control::TotalConcurrency;
-use weir_controller::{ControllerConfig, VolumeConfig};
+use weir_leases::{ControllerConfig, VolumeConfig};
 use weir_model::{Bandwidth, Iops, Objective, Priority, Span, Target};
 
 use super::clock::{Clock, MOST_DRIFT};
@@ -19,31 +19,31 @@ use crate::station::StationOptions;
 
 /// How many control intervals a run has.
 const INTERVALS: u64 = 60;
-/// In which of them something may go wrong.
+/// In how many of them, from the first on, a fault may begin.
 const TROUBLED: u64 = 30;
 
-/// A cluster and what befalls it.
+/// A cluster and its faults.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClusterScenario {
-    /// The seed of everything that is left to chance.
+    /// The seed of all random draws.
     pub seed: u64,
     /// How long the run is.
     pub duration: Span,
-    /// What the controller is told.
+    /// The controller's configuration.
     pub controller: ControllerConfig,
     /// The volumes, by name.
     pub volumes: BTreeMap<String, VolumeConfig>,
-    /// The array that all gateways share: its time for a request is constant.
+    /// The array that all gateways share. Its time for a request is constant.
     pub array: StationOptions,
-    /// The gateways, by the places of their names in the controller's configuration.
+    /// The gateways, in the order of their names in the controller's configuration.
     pub gateways: Vec<GatewayScenario>,
     /// The clock of the controller's machine.
     pub clock: Clock,
-    /// How messages travel while nothing is wrong.
+    /// How messages travel while there is no fault.
     pub weather: Weather,
-    /// Within a gateway: the most that passes between the controller's word and the engine's obedience.
+    /// The longest time that a gateway needs to put received terms in force at its engine.
     pub handover: Span,
-    /// What goes wrong, and when.
+    /// The faults, and when they begin.
     pub faults: Vec<(Span, ClusterFault)>,
 }
 
@@ -52,31 +52,32 @@ pub struct ClusterScenario {
 pub struct GatewayScenario {
     /// The clock of its machine.
     pub clock: Clock,
-    /// Its volumes: the name of each, and how many requests its clients keep outstanding.
+    /// Its volumes: the name, and how many requests the clients keep outstanding.
     pub volumes: Vec<(String, u32)>,
 }
 
-/// Something that goes wrong, or changes.
+/// A fault, or a change of the load.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ClusterFault {
-    /// A gateway does nothing for so long, and remembers everything.
+    /// A gateway does nothing for this long, and remembers everything.
     GatewayPauses(usize, Span),
-    /// A gateway dies, and is started again after so long.
+    /// A gateway dies, and is started again after this time.
     GatewayCrashes(usize, Span),
     /// The same of the controller.
     ControllerPauses(Span),
     /// The same of the controller.
     ControllerCrashes(Span),
-    /// Nothing gets through between a gateway and the controller for so long.
+    /// Nothing gets through between a gateway and the controller for this long.
     LinkCut(usize, Span),
-    /// The messages of a gateway travel like this for so long.
+    /// The messages of a gateway travel by this weather for this long.
     FoulWeather(usize, Span, Weather),
-    /// The clients of a gateway's volume, by its place there, keep so many requests outstanding from now on.
+    /// From now on, the clients of a gateway's volume keep this many requests outstanding. The numbers are
+    /// the gateway, the index of the volume there, and the requests.
     Load(usize, usize, u32),
 }
 
 impl ClusterFault {
-    /// When it is over, if it begins at the start of the run.
+    /// How long it lasts.
     pub(super) const fn lasts(&self) -> Span {
         match self {
             Self::GatewayPauses(_, span)
@@ -90,7 +91,7 @@ impl ClusterFault {
     }
 }
 
-/// The cluster of a seed; always the same.
+/// The cluster of a seed. A seed always gives the same cluster.
 pub fn scenario(seed: u64) -> ClusterScenario {
     let random = &mut Seed(seed).stream("cluster/scenario");
     let interval = Span::from_millis(random.random_range(100..=2_000));
@@ -186,7 +187,7 @@ fn fault(random: &mut Prng, interval: Span, gateways: &[GatewayScenario]) -> (Sp
     let troubled = interval.as_nanos() * TROUBLED;
     let at = Span::from_nanos(random.random_range(0..troubled));
     let gateway = random.random_range(0..gateways.len());
-    // A short one is met by a timer that is not due yet; a long one outlasts a lease, or what follows it.
+    // A short fault ends before any timer is due. A long one outlasts a lease, or the time that follows it.
     let most = interval.saturating_mul(if random.random_bool(0.4) { 1 } else { 12 });
     let span = Span::from_nanos(random.random_range(0..=most.as_nanos()));
     let what = match random.random_range(0..8) {

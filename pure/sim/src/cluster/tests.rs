@@ -1,6 +1,6 @@
-//! That clusters keep their rules, and that the checkers find each rule that is broken.
+//! Clusters keep their rules, and the checkers find each rule that is broken.
 
-use weir_controller::Terms;
+use weir_leases::Terms;
 
 use super::*;
 use crate::check::Breach;
@@ -28,7 +28,7 @@ fn a_seed_gives_the_same_cluster_and_the_same_run_every_time() {
     }
 }
 
-/// What the checkers find first, of all seeds that a test has time for.
+/// Whether the checkers find this breach in one of the seeds that a test has time for.
 fn found(rules: &dyn Rules, is_it: impl Fn(&Breach) -> bool) -> bool {
     let of_gateway = |what: Box<Breach>| match *what {
         Breach::AtGateway { what, .. } => *what,

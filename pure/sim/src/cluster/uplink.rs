@@ -1,8 +1,8 @@
-//! The client of the controller in a gateway's process, as `io/cluster/src/client.rs` is: one stream, opened
-//! again whenever it ends, at growing intervals.
+//! The controller's client in a gateway's process, like `io/cluster/src/client.rs`: one stream, opened again
+//! whenever it ends, after growing waits.
 
 use weir_control::PortObservation;
-use weir_controller::{Leaseholder, Report, Terms};
+use weir_leases::{Leaseholder, Report, Terms};
 use weir_model::{Instant, Span};
 
 use super::clock::Clock;
@@ -13,7 +13,7 @@ use super::promise::{Promise, Promises};
 
 /// The first wait after a stream has ended.
 const FIRST_WAIT: Span = Span::from_millis(50);
-/// In control intervals, how long a stream has to last for the next wait to be the first again.
+/// For how many control intervals a stream has to last, so that the next wait is the first one again.
 const LASTING: u64 = 3;
 
 /// The client.
@@ -28,19 +28,19 @@ pub(super) struct Uplink {
     wait: Span,
     /// When the stream was accepted.
     attached: Option<Instant>,
-    /// The newest that is to be put in force.
+    /// The newest terms that are to be put in force.
     terms: Option<(Terms, Option<Promise>)>,
 }
 
-/// What there is of a stream.
+/// The state of the stream.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Nothing, until then by the local clock.
+    /// There is none, until this instant of the local clock.
     Waiting(Instant),
-    /// A connection is being made: the true instant at which the outcome is known, and whether it is there
-    /// then.
+    /// A connection is being made: the true instant at which the outcome is known, and whether it is a
+    /// success.
     Connecting(Instant, bool),
-    /// The hello was sent, or all of it.
+    /// The hello was sent on the stream with this key.
     Open(u64),
 }
 
@@ -98,7 +98,7 @@ impl Uplink {
         }
     }
 
-    /// What is to be put in force.
+    /// The newest terms that are to be put in force.
     pub(super) fn poll_terms(&mut self) -> Option<(Terms, Option<Promise>)> {
         self.terms.take()
     }
@@ -110,7 +110,7 @@ impl Uplink {
         }
     }
 
-    /// What the volumes got in the interval that ended.
+    /// Reports what the volumes got in the interval that ended.
     pub(super) fn report(
         &mut self,
         shown: Instant,

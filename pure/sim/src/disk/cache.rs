@@ -1,14 +1,21 @@
-//! The buffer of a disk: what it has read, and what it goes on to read while nobody wants anything else.
+//! The buffer of a disk: the sectors that it has read, and those that it reads on while no other command
+//! needs the heads.
 //!
-//! **Modelled**: segments, each a run of sectors, the least recently used given up first; after a read the
-//! disk reads on until its segment is full or another command needs the heads; a read that follows is served
-//! from the buffer, or, if the heads have yet to come to it, as it passes under them. So a sequential stream
-//! gets the rate of the medium. **Not modelled**: a write cache (disks of arrays run with it off: the array
-//! has its own that survives a loss of power); reads from data just written; a partly buffered read, which is
-//! read as a whole; the switch of the arm to another track by reading on, for the seek after it.
+//! **Modelled**: segments, each a run of sectors; the least recently used segment is given up first. After a
+//! read, the disk reads on until its segment is full, or another command needs the heads. A read that follows
+//! is served from the buffer, or as its sectors pass under the heads. So a sequential stream gets the rate of
+//! the medium.
 //!
-//! Nothing here happens by an event of its own: how far the disk has read on follows from the time, when
-//! asked.
+//! **Not modelled**:
+//!
+//! - a write cache: disks of arrays run with it off, because the array has its own, which survives a loss of
+//!   power;
+//! - reads from data just written;
+//! - partly buffered reads: such a read is read as a whole;
+//! - the arm's move to another track while it reads on, for the seek after it.
+//!
+//! Reading on needs no events of its own: how far the disk has come is computed from the time, when it is
+//! needed.
 
 use crate::disk::geometry::Geometry;
 
@@ -37,7 +44,7 @@ struct ReadAhead {
     /// The last sector that was asked for, and when it had passed, in ns.
     last: u32,
     since: u64,
-    /// Up to before which sector there is room.
+    /// The first sector for which there is no room.
     limit: u32,
 }
 
@@ -57,7 +64,7 @@ impl ReadCache {
         let Some(hit) = self.segments.iter().position(holds) else { return false };
         self.used += 1;
         self.segments[hit].used = self.used;
-        // What is read out makes room, as long as the heads still read.
+        // Sectors that the host has read make room, as long as the heads still read on.
         let reads_on = |ahead: &&mut ReadAhead| ahead.segment == hit && self.segments[hit].end < ahead.limit;
         if let Some(ahead) = self.ahead.as_mut().filter(reads_on) {
             ahead.limit = ahead.limit.max(limit(first, end, self.size, geometry));
@@ -65,15 +72,15 @@ impl ReadCache {
         true
     }
 
-    /// The sector that comes next under the heads because the disk reads on, at the end of a read.
+    /// The sector that comes next under the heads, if a read has ended at `now` and the disk reads on.
     pub(super) fn next(&self, now: u64) -> Option<u32> {
         self.ahead
             .filter(|ahead| ahead.since == now && ahead.last + 1 < ahead.limit)
             .map(|ahead| ahead.last + 1)
     }
 
-    /// When the sectors have passed under the heads, if the disk just reads on; `None` if it does not come to
-    /// them so.
+    /// When the sectors have passed under the heads, if the disk reads on; `None` if it does not come to them
+    /// in this way.
     pub(super) fn passes(&self, now: u64, first: u32, end: u32, geometry: &Geometry) -> Option<u64> {
         let ahead = self.ahead?;
         let start = self.segments[ahead.segment].start;
@@ -88,7 +95,7 @@ impl ReadCache {
         Some(ahead.since + geometry.transfer(place, end - ahead.last).nanos - sector)
     }
 
-    /// The heads are needed elsewhere from `now` on.
+    /// Ends reading on: the heads are needed elsewhere from `now` on.
     pub(super) fn interrupt(&mut self, now: u64, geometry: &Geometry) {
         if let Some(ahead) = self.ahead.take().filter(|ahead| ahead.since < now) {
             self.segments[ahead.segment].extend(ahead.reached(now, geometry), self.size);
@@ -114,7 +121,7 @@ impl ReadCache {
         self.ahead = Some(ReadAhead { segment: place, last: end - 1, since: now, limit });
     }
 
-    /// The sectors are written: what is buffered of them is no longer true.
+    /// The sectors are written, so segments with any of them are given up.
     pub(super) fn forget(&mut self, first: u32, end: u32) {
         for segment in &mut self.segments {
             if segment.start < end && first < segment.end {
@@ -124,15 +131,15 @@ impl ReadCache {
     }
 }
 
-/// Up to before which sector a disk reads on after a read: what was asked for is kept beside it if there is
-/// room, but half of a segment is filled in any case, so that streams of large requests do not lose a turn
-/// between two of them.
+/// The first sector that a disk does not read any more when it reads on. The sectors that were asked for are
+/// kept if there is room. But half of a segment is filled in any case, so that streams of large requests do
+/// not lose a turn between two requests.
 fn limit(first: u32, end: u32, size: u32, geometry: &Geometry) -> u32 {
     first.saturating_add(size).max(end.saturating_add(size / 2)).min(geometry.sectors())
 }
 
 impl Segment {
-    /// It holds what there is up to before `end`, and as much before as it has room for.
+    /// Extends the segment to before `end`. Its first sectors are given up if there is no room for them.
     fn extend(&mut self, end: u32, size: u32) {
         self.end = self.end.max(end);
         self.start = self.start.max(self.end.saturating_sub(size));
@@ -140,7 +147,7 @@ impl Segment {
 }
 
 impl ReadAhead {
-    /// Up to before which sector it has read at `now`.
+    /// The first sector that it has not read at `now`.
     fn reached(&self, now: u64, geometry: &Geometry) -> u32 {
         if now <= self.since {
             return self.last + 1;

@@ -1,12 +1,15 @@
 //! Where a sector lies: zone, cylinder, head, and the angle at which it passes under the head.
 //!
-//! **Modelled**: zones of cylinders with the same number of sectors on a track, numbered cylinder by cylinder
-//! and in each head by head; track and cylinder skew, so that a transfer which crosses to the next track goes
-//! on without losing a turn. **Not modelled**: spare sectors, defects, serpentine layouts.
+//! **Modelled**: zones of cylinders with the same number of sectors on a track. Sectors are numbered cylinder
+//! by cylinder, and in each cylinder head by head. With track and cylinder skew, a transfer that crosses to
+//! the next track does not lose a turn.
 //!
-//! Angles are nanoseconds of rotation, from zero up to one turn: what passes and when then are the same
-//! number, and no angle is ever converted. Sectors begin at rounded nanoseconds, and lengths are differences
-//! of beginnings; lengths rounded one by one would add up to a missed turn at the end of a long run.
+//! **Not modelled**: spare sectors, defects, serpentine layouts.
+//!
+//! Angles are nanoseconds of rotation, from zero up to one turn. So an angle and the time until it passes are
+//! the same number, and no angle is ever converted. Sectors begin at rounded nanoseconds, and lengths are
+//! differences of beginnings. Lengths rounded one by one would add up to a missed turn at the end of a long
+//! run.
 
 /// The size of a sector in bytes.
 pub(crate) const SECTOR: u64 = 512;
@@ -20,8 +23,9 @@ pub struct Zone {
     pub sectors_per_track: u32,
 }
 
-/// Zones of about the same width, of which the outermost holds `outer` sectors on a track and the innermost
-/// `inner`: the recording density along a track is the same everywhere, so the number falls with the radius.
+/// Zones of about the same width. A track of the outermost zone holds `outer` sectors, and one of the
+/// innermost `inner`. The recording density along a track is the same everywhere, so the number falls with
+/// the radius.
 pub(crate) fn even_zones(zones: u32, cylinders: u32, outer: u32, inner: u32) -> Vec<Zone> {
     let begin = |zone: u32| cylinders * zone / zones;
     let sectors = |zone: u32| outer - (outer - inner) * zone / (zones - 1);
@@ -42,7 +46,7 @@ pub(crate) struct Place {
     pub(crate) angle: u32,
 }
 
-/// What a transfer takes and where it leaves the heads.
+/// How long a transfer takes, and where it leaves the heads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Transfer {
     pub(crate) nanos: u64,
@@ -50,17 +54,17 @@ pub(crate) struct Transfer {
     pub(crate) head: u32,
 }
 
-/// The tables behind the above.
+/// The tables from which places and transfers are computed.
 #[derive(Debug)]
 pub(crate) struct Geometry {
     zones: Box<[ZoneTable]>,
     heads: u32,
     period: u32,
-    /// Nanoseconds from the end of a track to the beginning of the next one of the same cylinder, and of the
-    /// next.
+    /// Nanoseconds from the end of a track to the beginning of the next track: in the same cylinder, and in
+    /// the next cylinder.
     track_skew: u32,
     cylinder_skew: u32,
-    /// By how much the first track of a cylinder is turned against that of the one before.
+    /// By how much the first track of a cylinder is turned against the first track of the cylinder before.
     cylinder_turn: u64,
     sectors: u32,
 }
@@ -71,12 +75,12 @@ struct ZoneTable {
     first_cylinder: u32,
     sectors_per_track: u32,
     sectors_per_cylinder: u32,
-    /// Nanoseconds for a sector, times 2^32, rounded up: so that a whole track takes exactly one turn.
+    /// Nanoseconds for a sector, times 2^32, rounded up, so that a whole track takes exactly one turn.
     sector_nanos: u64,
 }
 
 impl Geometry {
-    /// `None` if it has no sectors, or more than 2^32 of them.
+    /// The geometry; `None` if it has no sectors, or 2^32 or more.
     pub(crate) fn new(
         zones: &[Zone],
         heads: u32,
@@ -136,7 +140,7 @@ impl Geometry {
         }
     }
 
-    /// How long `count` sectors from `place` on take once the first begins to pass.
+    /// The transfer of `count` sectors from `place` on, from when the first begins to pass.
     pub(crate) fn transfer(&self, place: Place, count: u32) -> Transfer {
         let Place { cylinder, head, .. } = place;
         let mut walk =
@@ -228,7 +232,7 @@ impl Walk<'_> {
     }
 }
 
-/// The number, of which the caller knows that it is small: below a turn, or a count of sectors of one disk.
+/// Converts a number that the caller knows to be small: below a turn, or a count of sectors of one disk.
 #[allow(clippy::cast_possible_truncation)] // see above; this is the hot path
 fn small(number: u64) -> u32 {
     debug_assert!(u32::try_from(number).is_ok());

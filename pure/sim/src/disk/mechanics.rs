@@ -1,23 +1,27 @@
-//! The moving parts: from where the heads are to where they must be, in time and angle.
+//! The moving parts: how long it takes until the heads are where they must be, and the platters at the right
+//! angle.
 //!
 //! **Modelled**: the seek by its distance, the settling that a write needs in addition, the switch between
-//! heads of a cylinder, the wait until the sector comes round. **Not modelled**: positioning errors, and the
-//! variation from seek to seek that they cause.
+//! heads of a cylinder, and the wait until the sector comes round.
 //!
-//! This is evaluated for each request that waits, each time that one ends; hence the table of moves is packed
-//! into 32 bits per distance and shared by all disks of a kind, so that it stays in the processor's cache.
+//! **Not modelled**: positioning errors, and the variation from seek to seek that they cause.
+//!
+//! Each time that a request ends, the positioning time of each waiting request is computed. So the table of
+//! moves has 32 bits for each distance, and all disks of a kind share it: then it stays in the processor's
+//! cache.
 
 use crate::disk::geometry::Geometry;
 use crate::disk::seek;
 use crate::disk::{DiskError, DiskOptions};
 
-/// Bits of a [`Move`] that hold the part below a turn; a turn is shorter than 2^24 ns at more than 3,576 rpm.
+/// Bits of a [`Move`] that hold the part below a turn. At more than 3,576 rpm, a turn is shorter than 2^24
+/// ns.
 const TURN_BITS: u32 = 24;
 
-/// Ten times what the densest disks have; the table of moves has an entry for each.
+/// The most cylinders, because the table of moves has an entry for each. The densest disks have a tenth.
 const MOST_CYLINDERS: u32 = 4_000_000;
 
-/// What disks of a kind have in common.
+/// The tables that disks of a kind have in common.
 #[derive(Debug)]
 pub(crate) struct Mechanics {
     pub(crate) geometry: Geometry,
@@ -27,8 +31,8 @@ pub(crate) struct Mechanics {
     write_moves: Box<[Move]>,
 }
 
-/// A time to move: whole turns, and in the lower [`TURN_BITS`] the nanoseconds beyond them. With both at
-/// hand, the wait for the sector takes a comparison; from the sum alone it would take a division.
+/// A time to move: whole turns, and in the lower [`TURN_BITS`] the nanoseconds beyond them. With both, the
+/// wait for the sector takes a comparison. From the sum alone, it would take a division.
 #[derive(Clone, Copy, Debug)]
 struct Move(u32);
 
@@ -66,8 +70,8 @@ impl Mechanics {
         let cylinders = u32::try_from(cylinders).ok().filter(|&cylinders| cylinders <= MOST_CYLINDERS);
         let cylinders = cylinders.ok_or(DiskError::Geometry)?;
         let curve = seek::curve(options.seek, cylinders).ok_or(DiskError::Seek(options.seek))?;
-        // No way to another cylinder is shorter than that to another head: the servo has to settle either
-        // way.
+        // A move to another cylinder takes at least as long as one to another head: the servo has to settle
+        // in both.
         let moves = |settle: u64| -> Option<Box<[Move]>> {
             curve.iter().map(|&seek| Move::new(whole(seek).max(switch) + settle, period)).collect()
         };
@@ -81,8 +85,8 @@ impl Mechanics {
         Ok(Self { geometry, period, read_moves, write_moves })
     }
 
-    /// Nanoseconds until the heads are over the target and it begins to pass, if they are at `arm` now and
-    /// the disk at the angle `phase`.
+    /// Nanoseconds until the heads are over the target and it begins to pass. The heads are at `arm` now, and
+    /// the disk is at the angle `phase`.
     pub(crate) fn positioning(&self, arm: Arm, phase: u32, target: Target) -> u64 {
         let moves = if target.write { &self.write_moves } else { &self.read_moves };
         let distance = target.cylinder.abs_diff(arm.cylinder);

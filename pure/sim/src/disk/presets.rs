@@ -1,14 +1,18 @@
 //! Disks of the papers' arrays.
 //!
-//! **Published**, and taken as it stands: rotation, capacity, average seeks for reading and for writing, size
-//! of the buffer, and the media rate where a source is named. The write settling is the difference between
-//! the two averages. **Assumed**, and named as such with each disk: cylinders, single-track and full-stroke
-//! times, of the order that is usual for disks of that class; the full stroke hardly matters, as the average
-//! fixes the middle of the seek curve. **Derived**: zones of equal width, on whose tracks the sectors fall
-//! evenly from the outermost to the innermost such that capacity and media rate come out right. **Measured**
-//! on a Cheetah 9LP, the model before the 18LP, for the disk simulator DiskSim 4.0 (`cheetah9LP.diskspecs`):
-//! 0.28 ms of overhead for a read after a read, and a buffer in 3 segments of 561 sectors; the others follow
-//! in proportion.
+//! Where the figures come from:
+//!
+//! - **Published**, and taken as they are: rotation, capacity, average seeks for reading and for writing,
+//!   size of the buffer, and the media rate where a source is named. The write settling is the difference
+//!   between the two averages.
+//! - **Assumed**, and named so with each disk: cylinders, single-track and full-stroke times, of the order
+//!   that is usual for disks of that class. The full stroke hardly matters, because the average fixes the
+//!   middle of the seek curve.
+//! - **Derived**: zones of equal width. The sectors on their tracks fall evenly from the outermost to the
+//!   innermost zone, such that capacity and media rate come out right.
+//! - **Measured** on a Cheetah 9LP, the model before the 18LP, for the disk simulator DiskSim 4.0
+//!   (`cheetah9LP.diskspecs`): 0.28 ms of overhead for a read after a read, and a buffer in 3 segments of 561
+//!   sectors. The figures of the other disks follow in proportion.
 
 use std::num::NonZeroU32;
 
@@ -17,7 +21,7 @@ use weir_model::Span;
 use crate::disk::geometry::even_zones;
 use crate::disk::{DiskOptions, DiskOrder, SeekTimes};
 
-/// What they are called.
+/// The names of the disks.
 pub(super) const NAMES: [&str; 3] = ["cheetah-18lp", "cheetah-x15", "cheetah-15k.3"];
 
 pub(super) fn preset(name: &str) -> Option<DiskOptions> {
@@ -31,9 +35,9 @@ pub(super) fn preset(name: &str) -> Option<DiskOptions> {
 
 /// 10,000 rpm, 18 GB, as in the FC-60: Seagate Cheetah 18LP, ST318203, of 1998: 18.2 GB, seeks 5.2 ms reading
 /// and 6.0 ms writing on average, buffer 1 MB. Assumed: 9,801 cylinders, 12 heads, 0.7 ms to the next track,
-/// 12.2 ms full stroke. Its media rate of 20.7 to 30.9 MB/s encloses the 24 MB/s of the model before
-/// (ST39102; Hennessy and Patterson, "Computer Architecture", 6th ed., figure 1.10, which also has its access
-/// time as 8.8 ms: 8.5 ms here).
+/// 12.2 ms full stroke. Check: its media rate is 20.7 to 30.9 MB/s, and its access time is 8.5 ms. The model
+/// before it, ST39102, has 24 MB/s and 8.8 ms (Hennessy and Patterson, "Computer Architecture", 6th ed.,
+/// figure 1.10).
 fn cheetah_18lp() -> DiskOptions {
     DiskOptions {
         rpm: 10_000,
@@ -52,8 +56,8 @@ fn cheetah_18lp() -> DiskOptions {
 }
 
 /// 15,000 rpm, 18 GB: Seagate Cheetah X15, ST318451, of 2000: 18.35 GB on five platters, seeks 3.9 ms reading
-/// and 4.5 ms writing on average, buffer 4 MB, almost 40 MB/s sustained in the outer zone (c't 16/2000; 38.5
-/// MB/s here). Assumed: 10,377 cylinders, 0.7 ms to the next track, 8.0 ms full stroke.
+/// and 4.5 ms writing on average, buffer 4 MB, almost 40 MB/s sustained in the outer zone (c't 16/2000). The
+/// sustained rate here is 38.5 MB/s. Assumed: 10,377 cylinders, 0.7 ms to the next track, 8.0 ms full stroke.
 fn cheetah_x15() -> DiskOptions {
     DiskOptions {
         rpm: 15_000,

@@ -1,35 +1,39 @@
-//! The commands that a disk has before it, and which of them it serves next.
+//! The commands that wait at a disk, and which of them it serves next.
 //!
-//! **Modelled**: the three orders that matter: of arrival, of an elevator, of the shortest positioning time;
-//! and what keeps each from starving anybody. **Not modelled**: SCSI's ordered and head-of-queue tags,
-//! priorities.
+//! **Modelled**: the three orders that matter (arrival, elevator, shortest positioning time), and what keeps
+//! each from starving a command.
 //!
-//! **Ageing.** Always the nearest means that a request far away may wait for ever. So positioning times are
-//! compared after 1/128 of the time that each request has waited is taken off: 7.8 ms a second, of the order
-//! of the 6 ms a second of Worthington, Ganger and Patt ("Scheduling algorithms for modern disk drives",
-//! SIGMETRICS 1994, there ASPTF(6)). A move and a turn take 19 ms at most, so that no request is passed by
-//! one that came 2.5 s later: who waits is passed by finitely many. Random reads of 4 KiB on a
-//! `cheetah-18lp`, 64 outstanding: without ageing 366 a second, of which one in a hundred waits 0.87 s and
-//! the last one 2.3 s; with 1/128, 345 a second, 0.45 s and 0.66 s; with 1/32, 264 a second. A limit after
-//! which the oldest goes first was not taken: under overload it makes the order one of arrival, just when the
+//! **Not modelled**: SCSI's ordered and head-of-queue tags, priorities.
+//!
+//! **Ageing.** If the nearest request always went first, a request far away might wait for ever. So
+//! positioning times are compared after 1/128 of the time that each request has waited is taken off. That is
+//! 7.8 ms for each second of waiting, of the order of the 6 ms of Worthington, Ganger and Patt ("Scheduling
+//! algorithms for modern disk drives", SIGMETRICS 1994, there ASPTF(6)). A move and a turn take 19 ms at
+//! most. So a request is never passed by one that came 2.5 s after it, and only finitely many requests pass
+//! it.
+//!
+//! Example: random reads of 4 KiB on a `cheetah-18lp`, 64 outstanding. Without ageing, it serves 366 a
+//! second; one read in a hundred waits 0.87 s or more, and the longest wait is 2.3 s. With 1/128, these are
+//! 345 a second, 0.45 s and 0.66 s. With 1/32, it serves 264 a second. The alternative is a limit after which
+//! the oldest request goes first. Under overload, that limit would give the order of arrival, just when the
 //! short ways are needed most.
 //!
-//! The elevator needs no ageing: who calls at the floor where it stands waits for its return, so that each
-//! ride ends.
+//! The elevator needs no ageing. A new request for the cylinder where the heads are waits for their return,
+//! so each ride ends.
 
 use crate::disk::mechanics::{Arm, Mechanics, Target};
 
-/// By which power of two the waiting time is divided before it counts.
+/// The waiting time is divided by this power of two before it counts.
 const AGEING_SHIFT: u32 = 7;
 
 /// In which order a disk serves commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DiskOrder {
-    /// As they came.
+    /// In the order of arrival.
     Fifo,
-    /// To and fro over the cylinders, turning where no command lies ahead (LOOK).
+    /// To and fro over the cylinders. The heads turn where no command lies ahead (LOOK).
     Elevator,
-    /// That whose sector is under its head first, by seek and rotation, with ageing.
+    /// First the command whose sector is under its head first, by seek and rotation, with ageing.
     ShortestPositioning,
 }
 
@@ -49,25 +53,24 @@ pub(super) struct Waiting {
     pub(super) number: u64,
 }
 
-/// What the disk is doing when it chooses.
+/// The state of the disk when it chooses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
     pub(super) arm: Arm,
-    /// The angle at which the disk is.
+    /// The angle of the platters.
     pub(super) phase: u32,
-    /// The sector that is read next if nothing else is done: for a read that begins here there is nothing to
-    /// wait for.
+    /// The sector that comes next if the disk reads on. A read that begins there waits for nothing.
     pub(super) reading: Option<u32>,
 }
 
-/// All that wait, in no order.
+/// The waiting commands, in no order.
 #[derive(Debug)]
 pub(super) struct Queue {
     order: DiskOrder,
     waiting: Vec<Waiting>,
     pushed: u64,
     inward: bool,
-    /// Commands with lower numbers were there when the elevator set out for this cylinder.
+    /// Commands with lower numbers waited when the elevator set out for this cylinder.
     boarding: u64,
 }
 
@@ -85,7 +88,7 @@ impl Queue {
         self.waiting.len()
     }
 
-    /// Takes the next one out.
+    /// Takes the next command out.
     pub(super) fn pop(&mut self, mechanics: &Mechanics, position: Position) -> Option<Waiting> {
         let chosen = match (self.waiting.len(), self.order) {
             (0, _) => return None,
@@ -97,8 +100,8 @@ impl Queue {
         Some(self.waiting.swap_remove(chosen))
     }
 
-    /// This is called for each disk operation and looks at each one that waits: a plain loop over plain
-    /// numbers.
+    /// This is called for each disk operation, and looks at each waiting command. So it is a plain loop over
+    /// plain numbers.
     fn nearest(&self, mechanics: &Mechanics, position: Position) -> usize {
         let reading = position.reading.unwrap_or(u32::MAX);
         let (mut lowest, mut chosen) = (u64::MAX, 0);
@@ -126,7 +129,7 @@ impl Queue {
         Some(chosen)
     }
 
-    /// The nearest cylinder in the direction of the ride, and there the oldest.
+    /// The oldest command of the nearest cylinder in the direction of the ride.
     fn ahead(&self, here: u32) -> Option<usize> {
         self.lowest(|waiting| {
             let there = waiting.target.cylinder;
@@ -135,7 +138,7 @@ impl Queue {
         })
     }
 
-    /// The place of that with the lowest key, of those that have one.
+    /// The index of the command with the lowest key, among the commands that have a key.
     fn lowest<K: Ord>(&self, key: impl Fn(&Waiting) -> Option<K>) -> Option<usize> {
         let keys =
             self.waiting.iter().enumerate().filter_map(|(place, waiting)| Some((key(waiting)?, place)));
@@ -158,7 +161,7 @@ mod tests {
         Mechanics::new(&DiskOptions::preset("cheetah-18lp").unwrap()).unwrap()
     }
 
-    /// In which order they are served if the disk is at angle zero each time.
+    /// The order in which they are served, if the disk is at angle zero each time.
     fn served(order: DiskOrder, from: u32, all: &[Waiting]) -> Vec<u32> {
         let mechanics = mechanics();
         let mut queue = Queue::new(order, 8);
@@ -182,7 +185,7 @@ mod tests {
         ];
         assert_eq!(served(DiskOrder::Fifo, 500, &all), [0, 1, 2, 3]);
         assert_eq!(served(DiskOrder::Elevator, 500, &all), [3, 2, 0, 1]);
-        // The cylinder beside it is reached after its sector has passed, and comes a turn later.
+        // The heads reach the next cylinder after its sector has passed, so the sector comes a turn later.
         assert_eq!(served(DiskOrder::ShortestPositioning, 500, &all)[0], 2);
     }
 

@@ -1,15 +1,19 @@
-//! How long the arm takes for a distance.
+//! How long the arm takes for a distance: the seek curve.
 //!
-//! **Modelled**: a short seek is spent speeding up and slowing down, so its time grows with the root of the
-//! distance; a long one coasts in between, so its time grows linearly (Ruemmler and Wilkes, "An introduction
-//! to disk drive modeling", IEEE Computer 27(3), 1994). The two parts meet with the same slope. **Not
-//! modelled**: a difference between inward and outward seeks, recalibration. **Calibrated** by the three
-//! figures of every data sheet. They are five conditions with those two of the meeting point, for a curve of
-//! five unknowns, so that there is exactly one. A polynomial through the three figures fits as well and is
-//! wrong in between, where most seeks of a queue in shortest-positioning order are.
+//! **Modelled**: the time of a short seek grows with the root of the distance, because the arm only speeds up
+//! and slows down. The time of a long seek grows linearly, because the arm coasts in between (Ruemmler and
+//! Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994). The two parts meet with the
+//! same slope.
 //!
-//! The average of a data sheet is that over all pairs of different cylinders, as makers define it (for
-//! example Hitachi, Ultrastar 15K450 specification, table 7).
+//! **Not modelled**: a difference between inward and outward seeks, recalibration.
+//!
+//! **Calibrated** by the three figures of every data sheet. With the two conditions at the meeting point,
+//! these are five conditions for a curve of five unknowns, so there is exactly one curve. A polynomial
+//! through the three figures fits as well, but is wrong in between, where most seeks of a queue in
+//! shortest-positioning order are.
+//!
+//! The average of a data sheet is over all pairs of different cylinders, as makers define it (for example
+//! Hitachi, Ultrastar 15K450 specification, table 7).
 
 use weir_model::Span;
 
@@ -24,9 +28,9 @@ pub struct SeekTimes {
     pub full_stroke: Span,
 }
 
-/// The curve through `times`: nanoseconds by distance in cylinders; zero for no distance. `None` if no curve
-/// of this form has these figures: then the average lies outside of about 1/3 to 8/15 of the way from the
-/// single-track time to that of the full stroke.
+/// The curve through `times`: nanoseconds by distance in cylinders, with zero for no distance. `None` if no
+/// curve of this form has these figures: the average must lie about 1/3 to 8/15 of the way from the
+/// single-track time to the full-stroke time.
 pub(crate) fn curve(times: SeekTimes, cylinders: u32) -> Option<Vec<f64>> {
     let farthest = f64::from(cylinders.checked_sub(1).filter(|&distance| distance > 1)?);
     let target = nanos(times.average);
@@ -36,7 +40,7 @@ pub(crate) fn curve(times: SeekTimes, cylinders: u32) -> Option<Vec<f64>> {
         let weigh = |distance: u32| shape.at(f64::from(distance)) * f64::from(cylinders - distance);
         (1..cylinders).map(weigh).sum::<f64>() * 2.0 / (f64::from(cylinders) * farthest)
     };
-    // The later the curve becomes straight, the higher its middle: the average rises with the knee.
+    // The later the curve becomes straight, the higher is its middle. So the average rises with the knee.
     let (mut low, mut high) = (1.0, farthest);
     if !(times.single_track < times.full_stroke && mean(low) <= target && target <= mean(high)) {
         return None;
@@ -53,7 +57,7 @@ pub(crate) fn curve(times: SeekTimes, cylinders: u32) -> Option<Vec<f64>> {
     )
 }
 
-/// `start + root * sqrt(distance)` up to the knee, straight on from there.
+/// `start + root * sqrt(distance)` up to the knee, and a straight line from there on.
 #[derive(Clone, Copy)]
 struct Shape {
     start: f64,
@@ -62,7 +66,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// The one that goes through both ends and becomes straight at `knee`.
+    /// The shape that goes through both ends, and becomes straight at `knee`.
     fn new(single_track: f64, full_stroke: f64, knee: f64, farthest: f64) -> Self {
         let slope = 0.5 / knee.sqrt();
         let root = (full_stroke - single_track) / (knee.sqrt() - 1.0 + slope * (farthest - knee));

@@ -1,4 +1,4 @@
-//! What a disk takes: sequential and random throughput, cache, queue, and how they follow from its data
+//! The times of a disk: sequential and random throughput, cache, queue, and how they follow from its data
 //! sheet.
 
 use super::*;
@@ -9,7 +9,8 @@ fn disk(options: &DiskOptions) -> Disk {
     Disk::new(DiskKind::new(options).unwrap(), Seed(1).stream("disk"))
 }
 
-/// Serves reads of `length` bytes one after the other from `offset` on, `depth` at a time; bytes a second.
+/// Serves `count` reads of `length` bytes one after the other from `offset` on, `depth` at a time. Returns
+/// bytes a second.
 fn stream(options: &DiskOptions, offset: u64, length: u32, depth: u32, count: u32) -> f64 {
     let mut disk = disk(options);
     let mut events = EventQueue::new();
@@ -56,7 +57,7 @@ fn a_sequential_stream_reads_at_the_rate_of_its_zone() {
     let options = DiskOptions::preset("cheetah-18lp").unwrap();
     let kind = DiskKind::new(&options).unwrap();
     let last = options.capacity() - 64_000_000;
-    // 4 KiB at a time, one at a time, are limited by the overhead of a command.
+    // Single reads of 4 KiB are left out: the overhead of a command limits them.
     for (length, depth) in [(4_096, 4), (16_384, 1), (65_536, 1), (65_536, 2), (1 << 20, 1), (1 << 20, 2)] {
         for (offset, zone) in [(0, 0), (last, 8)] {
             let rate = stream(&options, offset, length, depth, 48_000_000 / length);

@@ -1,22 +1,25 @@
-//! What it takes to write parts of one row.
+//! Plans the operations that write parts of one row.
 //!
-//! RAID-5 has three ways to come to the new parity. *Read-modify-write* reads what is overwritten and the old
-//! parity; *reconstruct-write* reads what is not overwritten; a *full-stripe write* needs nothing. The one
-//! that reads from fewer members is taken, read-modify-write if they are equal. With a failed member there is
-//! no choice: what it has cannot be read, and what is written to it only goes into the parity. Parity is one
-//! range, from the first to the last byte that any column writes; where a failed column writes less than
-//! that, the old parity beyond it would have to be read as well, which is left out as rare.
+//! RAID-5 has three ways to come to the new parity. *Read-modify-write* reads the data that will be
+//! overwritten, and the old parity. *Reconstruct-write* reads the data that will not be overwritten. A
+//! *full-stripe write* reads nothing. The plan takes the way that reads from fewer members, and
+//! read-modify-write if they are equal.
+//!
+//! With a failed member there is no choice: its data cannot be read, and data for it only go into the parity.
+//! Parity is one range, from the first to the last byte that any column writes. If the failed column writes
+//! less than that, the old parity beyond it would have to be read as well. The model leaves that out, because
+//! it is rare.
 
 use super::{Extent, Geometry, RaidLevel};
 
-/// What is written of a column: a range of its bytes.
+/// The range of bytes that is written of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ColumnRange {
     pub(crate) column: u32,
-    /// From the beginning of the stripe unit.
+    /// The first byte, counted from the beginning of the stripe unit.
     pub(crate) from: u64,
     pub(crate) end: u64,
-    /// Whether all of it is written; otherwise there are bytes in between that keep what they have.
+    /// Whether the whole range is written. Otherwise, some bytes in between keep their content.
     pub(crate) whole: bool,
 }
 
@@ -28,8 +31,8 @@ pub(crate) struct RowWrite {
 }
 
 impl RowWrite {
-    /// Plans to write `ranges` of `row`: not empty, of columns in rising order. `works` says which members
-    /// work.
+    /// Plans to write `ranges` of `row`. The ranges are not empty, and their columns rise. `works` says which
+    /// members work.
     pub(crate) fn plan(
         &mut self,
         geometry: &Geometry,
@@ -53,7 +56,7 @@ impl RowWrite {
         }
     }
 
-    /// Without parity only bytes that are not written but lie between such have to be read.
+    /// Without parity, only the unwritten bytes between written bytes have to be read.
     fn fill_holes(
         &mut self,
         geometry: &Geometry,

@@ -17,14 +17,14 @@ fn geometries() -> impl Strategy<Value = Geometry> {
     })
 }
 
-/// Where a byte's data are, the first copy of them.
+/// The place of the first copy of a byte.
 fn place(geometry: &Geometry, offset: u64) -> (u32, u64) {
     let piece = geometry.pieces(offset, 1).next().unwrap();
     let member = geometry.data_member(piece.row, piece.column);
     (member, geometry.extent(member, piece.row, piece.from, 1).offset)
 }
 
-/// The byte that is there; `None` for a byte of parity. Written without the code that it checks.
+/// The byte at a place; `None` for a byte of parity. It does not use the code that it checks.
 fn inverse(geometry: &Geometry, member: u32, offset: u64) -> Option<u64> {
     let (row, from) = (offset / geometry.stripe_unit, offset % geometry.stripe_unit);
     let (members, member) = (u64::from(geometry.members), u64::from(member));

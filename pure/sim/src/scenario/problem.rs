@@ -10,7 +10,7 @@ use crate::array::options::{ArrayError, ArrayOptions};
 
 use super::{Arrivals, Fault, FaultKind, Locality, Scenario, VolumeScenario, Workload};
 
-/// One in each nanosecond, the unit of time: from there on a run would ask for ever in the same instant.
+/// One request in each nanosecond, the unit of time. With more, a run would ask for ever in the same instant.
 const MOST_IOPS: f64 = 1e9;
 
 /// A scenario that makes no sense.
@@ -32,16 +32,16 @@ pub enum Problem {
     /// A span that must not be zero.
     #[error("{what} must be longer than zero")]
     NoLength {
-        /// Which.
+        /// Which span.
         what: &'static str,
     },
-    /// A port of what cannot have one.
+    /// A volume is a port of a volume that cannot have ports.
     #[error("a port of volume {of}, which must come before it and be no port itself")]
     PortOf {
         /// As given.
         of: u32,
     },
-    /// A growth that is no growth.
+    /// A growth of the depth that is not possible.
     #[error("a growth of {growth} must be a finite number above zero")]
     Growth {
         /// As given.
@@ -60,7 +60,7 @@ pub enum Problem {
         /// The array's number of bytes.
         array: u64,
     },
-    /// Phases that do not follow each other.
+    /// A phase that does not follow the one before, or begins after the phases repeat.
     #[error("phase {phase} begins at {at}, which must be after the phase before, and before they repeat")]
     Order {
         /// The phase, from zero.
@@ -76,7 +76,7 @@ pub enum Problem {
         /// As given, a second.
         rate: f64,
     },
-    /// A share of reads that is none.
+    /// A share of reads that is not from 0 to 1.
     #[error("phase {phase}: the share of reads is {reads}; it must be from 0 to 1")]
     Reads {
         /// The phase, from zero.
@@ -124,10 +124,10 @@ pub enum Problem {
 }
 
 impl Scenario {
-    /// Whether it can be run.
+    /// Checks that the scenario can be run.
     ///
     /// # Errors
-    /// What is wrong with it first.
+    /// If it cannot: the first problem.
     pub fn check(&self) -> Result<(), ScenarioError> {
         check_pool(&self.engine).map_err(|problem| problem.at("the pool".to_owned()))?;
         self.array.check().map_err(|error| Problem::from(error).at("the array".to_owned()))?;
@@ -174,7 +174,7 @@ fn check_pool(config: &EngineConfig) -> Result<(), Problem> {
         Control::None => Span::MAX,
         Control::Facade(law) => law.period,
         Control::Maestro(law) => law.interval,
-        Control::Port(port) => port.interval,
+        Control::Leased(leased) => leased.interval,
     };
     if period.is_zero() {
         return Err(Problem::NoLength { what: "the control period" });

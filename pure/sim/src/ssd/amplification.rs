@@ -1,25 +1,27 @@
-//! How much more is programmed than is written, because blocks are erased as a whole.
+//! Write amplification: how much more is programmed than is written, because blocks are erased as a whole.
 //!
-//! **Modelled**: as long as there are blocks that were never used, nothing is copied. From then on, each
-//! block that is made free holds pages that are still valid, and these are copied. For writes spread evenly
-//! over what has been written and for the block with the fewest valid pages taken each time, as many bytes
-//! are programmed for each one written as `a / (a + W(-a exp(-a)))`, `a` being the flash by the bytes that
-//! are valid and W Lambert's function (Xiang and Kurkoski, "An improved analytical expression for write
-//! amplification in NAND flash", ICNC 2012: 2.36 at a = 1.3, 2.35 measured). **Not modelled**: hot and cold
-//! data, sequential overwriting; both copy less.
+//! **Modelled**: nothing is copied as long as there are blocks that were never used. From then on, each block
+//! that is made free holds pages that are still valid, and these are copied. For each byte written,
+//! `a / (a + W(-a exp(-a)))` bytes are programmed. Here `a` is the flash over the valid bytes, and W is
+//! Lambert's function. The formula holds if writes are spread evenly over what has been written, and if
+//! garbage collection always takes the block with the fewest valid pages. Source: Xiang and Kurkoski, "An
+//! improved analytical expression for write amplification in NAND flash", ICNC 2012. Example: 2.36 at a =
+//! 1.3, where 2.35 was measured.
 //!
-//! The blocks themselves are not simulated: a table of where each of 10^8 pages is costs half a gigabyte per
-//! flash disk, for a result that the formula gives within a percent.
+//! **Not modelled**: hot and cold data, and sequential overwriting; both copy less.
+//!
+//! The blocks themselves are not simulated. A table of where each of 10^8 pages is would cost half a gigabyte
+//! for each flash disk, and the formula gives its result within a percent.
 
 use super::{MAPPED, SsdOptions};
 
-/// Levels of fullness for which the formula is worked out beforehand.
+/// Levels of fullness for which the formula is computed beforehand.
 const LEVELS: u64 = 1_024;
 
-/// Copies are counted in these parts of a unit.
+/// Copies are counted in this many parts of a unit.
 const PARTS: u64 = 1 << 16;
 
-/// What has been written, and what that costs.
+/// The pages that have been written, and the copies that a write costs.
 #[derive(Debug)]
 pub(super) struct Amplification {
     /// A bit for each mapped page that has been written; empty when all have.
@@ -28,7 +30,7 @@ pub(super) struct Amplification {
     pages: u64,
     /// Bytes that can be programmed before the first block has to be made free.
     fresh: u64,
-    /// Copies for each unit written, in [`PARTS`], by how full it is.
+    /// Copies for each unit written, in [`PARTS`], by level of fullness.
     copies: Box<[u64]>,
     /// Parts of a copy that is not due yet.
     due: u64,
@@ -58,7 +60,7 @@ impl Amplification {
         }
     }
 
-    /// A unit of so many bytes is programmed; how many have to be copied for it.
+    /// A unit of `unit` bytes is programmed. Returns how many units have to be copied for it.
     pub(super) fn programmed(&mut self, unit: u64) -> u64 {
         if self.fresh > 0 {
             self.fresh = self.fresh.saturating_sub(unit);
@@ -87,8 +89,8 @@ fn copies(flash: u64, valid: u64) -> u64 {
 
 /// Bytes programmed for each byte written, for this ratio of the flash to the valid bytes, above 1.
 fn amplification(ratio: f64) -> f64 {
-    // W(-a exp(-a)) is the root above -1 of w exp(w) = -a exp(-a), other than -a. With w = -x: x = a exp(x -
-    // a), whose iteration from zero rises to the smaller root.
+    // W(-a exp(-a)) is the root above -1 of w exp(w) = -a exp(-a); the other root is -a. With w = -x, it is x
+    // = a exp(x - a). Iterated from zero, that rises to the smaller root.
     let mut root = 0.0;
     for _ in 0..20_000 {
         let next = ratio * f64::exp(root - ratio);

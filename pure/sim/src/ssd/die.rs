@@ -1,6 +1,6 @@
-//! One die: what it is busy with, and what it still has to do when nobody reads from it.
+//! One die: until when it is busy, and the work that it still has to do beside reads.
 
-/// What operations take, in ns, and what belongs together.
+/// The times of operations, in ns, and the sizes of blocks and of the cache in programming units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) read: u64,
@@ -14,10 +14,9 @@ pub(super) struct Times {
 /// A die.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Die {
-    /// When the operation ends that it has begun, or has ended, last.
+    /// When its last operation ends or has ended.
     free: u64,
-    /// What it has to do beside reads: units to program that are in the cache, units to copy, blocks to
-    /// erase.
+    /// Its work beside reads: units in the cache to program, units to copy, and blocks to erase.
     units: u64,
     copies: u64,
     erases: u64,
@@ -26,14 +25,15 @@ pub(super) struct Die {
 }
 
 impl Die {
-    /// A page is asked for at `now`; when it has been read.
+    /// A page is asked for at `now`. Returns when it has been read.
     pub(super) fn read(&mut self, now: u64, times: &Times) -> u64 {
         self.catch_up(now, times);
         self.free = self.free.max(now) + times.read;
         self.free
     }
 
-    /// A unit is to be programmed, and so many copied; when there is room for it in the cache.
+    /// A unit is to be programmed, and `copies` units to be copied. Returns when there is room for the unit
+    /// in the cache.
     pub(super) fn program(&mut self, now: u64, copies: u64, collects: bool, times: &Times) -> u64 {
         self.catch_up(now, times);
         self.units += 1;
@@ -44,15 +44,15 @@ impl Die {
             self.erases += u64::from(collects);
         }
         let Some(over) = self.units.checked_sub(times.cached_units + 1) else { return now };
-        // Room comes when the unit that lies as many places ahead as the cache holds is programmed, with all
-        // that is to be done for it; reads that come until then push it back, which the one that waits does
-        // not see any more.
+        // There is room once the unit is programmed that lies as many places ahead as the cache holds, with
+        // the copies and erases for it. Reads that come until then push that back, but the waiting write does
+        // not see that any more.
         let rest = self.copies * times.copy() + self.erases * times.erase;
         let share = u128::from(rest) * u128::from(over + 1) / u128::from(self.units);
         self.free.max(now) + (over + 1) * times.program + u64::try_from(share).unwrap_or(u64::MAX)
     }
 
-    /// Does what it had to do until `now`. Copies and erases take turns with what is in the cache, in
+    /// Does its work until `now`. Erases go first; copies take turns with the units in the cache, in
     /// proportion.
     fn catch_up(&mut self, now: u64, times: &Times) {
         while self.free < now {
@@ -76,7 +76,7 @@ impl Die {
 }
 
 impl Times {
-    /// To move a unit to another block of the die: its pages are read plane by plane, at once.
+    /// The time to move a unit to another block of the die. The pages of all planes are read at once.
     fn copy(&self) -> u64 {
         self.read + self.program
     }

@@ -1,4 +1,4 @@
-//! What a flash disk takes: alone, in parallel, and once it has to clean up.
+//! The times of a flash disk: alone, in parallel, and once it has to collect garbage.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Random arrays: every kind of member under every layout, with and without caches and ports.
 //!
-//! Small ones. Their caches hold less than a run writes, so that they fill, and their flash disks are small
-//! enough to need garbage collection.
+//! The arrays are small. Their caches hold less than a run writes, so that they fill. Their flash disks are
+//! small enough to need garbage collection.
 
 use std::num::NonZeroU32;
 
@@ -34,7 +34,7 @@ pub(super) fn draw(random: &mut Prng) -> ArrayOptions {
     ArrayOptions { units, layout, ports }
 }
 
-/// A disk of an array, by its unit and its place there.
+/// Any disk of an array: its unit, and its index there.
 pub(super) fn any_disk(random: &mut Prng, array: &ArrayOptions) -> (usize, usize) {
     let unit = random.random_range(0..array.units.len());
     (unit, random.random_range(0..array.units[unit].members as usize))
@@ -55,7 +55,7 @@ fn unit(random: &mut Prng) -> UnitOptions {
         members,
         raid,
         stripe_unit: random.random_range(1..=32) * 4096,
-        // The smallest member has 64 MiB, of which whole rows are used: less than 1 MiB is not.
+        // The smallest member has 64 MiB. Only whole rows are used, so that less than 1 MiB is lost.
         size: Some(random.random_range(4..=48) * MIB),
         cache: cache(random),
         overhead: Span::from_nanos(nanos_of_overhead),

@@ -1,4 +1,4 @@
-//! Volumes, their treatment and what their clients do.
+//! Random volumes, their configurations, and their clients' loads.
 
 use std::num::NonZeroU32;
 
@@ -14,14 +14,15 @@ use crate::scenario::{Arrivals, Locality, Phase, TraceRequest, VolumeScenario, W
 
 /// Sizes are multiples of this.
 const BLOCK: u64 = 4096;
-/// What no volume is smaller than: the longest request fits in.
+/// The size of the smallest volume. The longest request fits in.
 const SMALLEST: u64 = 64 * BLOCK;
 const LONGEST: u32 = 32 * 4096;
 
-/// One to eight volumes anywhere on an array of so many bytes, over each other as chance has it.
+/// One to eight volumes anywhere on an array of `array` bytes. They may overlap.
 pub(super) fn volumes(random: &mut Prng, duration: Span, array: u64) -> Vec<VolumeScenario> {
     let number = random.random_range(1..=8);
-    // The same load in all, by however many volumes: or those with eight take most of the time.
+    // The total load is the same for any number of volumes. Otherwise, scenarios with eight volumes would
+    // take most of the time.
     let mut volumes: Vec<_> = (0..number)
         .map(|volume| draw_volume(random, volume, duration, array, 2_000.0 / f64::from(number)))
         .collect();
@@ -72,7 +73,7 @@ fn draw_volume(random: &mut Prng, number: u32, duration: Span, array: u64, rate:
     VolumeScenario { name: format!("volume-{number}"), config, start, size, phases, repeat, changes }
 }
 
-/// A load of about this rate; one in eight is a burst of ten times that.
+/// A load of about this rate. One load in eight has ten times the rate.
 fn workload(random: &mut Prng, rate: f64) -> Workload {
     let rate = rate * random.random_range(0.05..1.5) * if random.random_bool(0.125) { 10.0 } else { 1.0 };
     let rate = Iops::new(rate).expect("above zero");
@@ -134,7 +135,7 @@ fn objective(random: &mut Prng, rate: f64) -> Objective {
     Objective { target, priority }
 }
 
-/// A curve of one to three points, from what no disk can do to what any can.
+/// A curve of one to three points, from latencies that no disk can meet to such that any disk can.
 fn slo(random: &mut Prng, rate: f64) -> Slo {
     let (mut up_to, mut read, mut write) = (0.0, Span::ZERO, Span::ZERO);
     let points = (0..random.random_range(1..=3)).map(|_| {

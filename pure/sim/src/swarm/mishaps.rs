@@ -1,4 +1,4 @@
-//! What goes wrong in a random scenario.
+//! The faults of a random scenario.
 
 use rand::RngExt;
 use weir_model::Span;
@@ -9,7 +9,8 @@ use crate::array::options::ArrayOptions;
 use crate::random::Prng;
 use crate::scenario::{Fault, FaultKind};
 
-/// Up to five faults at any time: also some that cannot be, such as the rebuild of what has not failed.
+/// Up to five faults at any time. Some of them have no effect, such as the rebuild of a disk that has not
+/// failed.
 pub(super) fn draw(random: &mut Prng, duration: Span, array: &ArrayOptions, volumes: usize) -> Vec<Fault> {
     let number = random.random_range(0..=5);
     (0..number)

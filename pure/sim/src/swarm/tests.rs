@@ -1,4 +1,4 @@
-//! That random scenarios can be run, can be run again, and hold what they promise.
+//! Random scenarios can be run and repeated, and have every kind of fault.
 
 use super::*;
 use crate::scenario::FaultKind;

@@ -1,31 +1,31 @@
-//! What a unit has under way: something that consists of operations on members, in one or two phases.
+//! The jobs of a unit. A job is a set of operations on members, in one or two phases.
 
 use crate::cache::RowId;
 use crate::raid::row_write::RowWrite;
 
-/// Something under way. Its place is used again with the memory of its vectors.
+/// A job. Its place is used again, with the memory of its vectors.
 #[derive(Default, Debug)]
 pub(super) struct Job {
     pub(super) kind: Kind,
-    /// Operations and other jobs that it waits for.
+    /// How many operations and other jobs it waits for.
     pub(super) pending: u32,
-    /// Whether all went well so far.
+    /// Whether all of its operations have succeeded so far.
     pub(super) ok: bool,
-    /// A member failed under its reads: it has to be planned anew.
+    /// Whether a member failed during its reads, so that it has to be planned anew.
     pub(super) again: bool,
     /// The operations of a row's write.
     pub(super) plan: RowWrite,
-    /// Jobs that wait for what this one reads.
+    /// Jobs that wait for blocks that this job reads.
     pub(super) waiters: Vec<u32>,
 }
 
-/// What it is for.
+/// The purpose of a job.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) enum Kind {
-    /// Nothing; a place that nobody uses.
+    /// None: the place is free.
     #[default]
     Free,
-    /// To read blocks, for a request or ahead of one.
+    /// To read blocks: for a request, or with `None` ahead of one.
     Read { request: Option<u32>, first: u64, count: u64 },
     /// To write a row, or parts of it.
     Write { source: Source, phase: Phase },
@@ -36,7 +36,7 @@ pub(super) enum Kind {
 /// Where the data of a row's write are.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source {
-    /// With a request: these bytes of the unit, all in one row.
+    /// At the client of a request: these bytes of the unit, all in one row.
     Request { request: u32, offset: u64, length: u64 },
     /// In NVRAM.
     Nvram(RowId),

@@ -1,4 +1,4 @@
-//! The members of a unit: what each is asked to do, and which of them work.
+//! The members of a unit: their operations, and their health.
 
 use weir_model::{Instant, Span};
 
@@ -12,24 +12,24 @@ use crate::random::Seed;
 /// How many operations a disk has done since it was put in.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DiskOperations {
-    /// From the disk.
+    /// Reads from the disk.
     pub reads: u64,
-    /// To the disk.
+    /// Writes to the disk.
     pub writes: u64,
 }
 
-/// How a member is.
+/// The health of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Health {
     Works,
     Failed,
-    /// Put in for one that failed; has what it should have up to this byte.
+    /// It replaced a failed member, and is rebuilt up to this byte.
     Rebuilding {
         up_to: u64,
     },
 }
 
-/// An operation that ended with its member and was not done.
+/// An operation that was not done, because its member failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LostOperation {
     pub(super) job: u32,
@@ -41,10 +41,10 @@ pub(super) struct LostOperation {
 struct Slot {
     member: Member,
     health: Health,
-    /// Another one for each member that is or was in this place, and for each failure.
+    /// Rises with each failure and each replacement in this place.
     generation: u16,
     done: DiskOperations,
-    /// While a member in this place has anything to do.
+    /// Runs while the member in this place has something to do.
     busy: Stopwatch,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Members {
     unit: u16,
     slots: Vec<Slot>,
     operations: Slots<Operation>,
-    /// Members that do not work, or not yet.
+    /// How many members have failed or are being rebuilt.
     ailing: u32,
     options: MemberOptions,
     seed: Seed,
@@ -70,10 +70,10 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// So many, all of which work.
+    /// `count` members that all work.
     ///
     /// # Panics
-    /// If there can be no such member.
+    /// If such a member is impossible.
     pub(super) fn new(unit: u16, options: &MemberOptions, count: u32, seed: Seed) -> Self {
         let streams = (0..count).map(|disk| seed.stream(&format!("unit {unit} disk {disk}")));
         let members = options.build(streams).expect("options that were checked");
@@ -106,7 +106,7 @@ impl Members {
         self.schedule(turn, extent.member);
     }
 
-    /// An operation ends; the job that it was for, unless its member has failed before.
+    /// An operation ends. Returns its job, unless its member has failed before.
     pub(super) fn finish(
         &mut self,
         turn: &mut Turn<'_>,
@@ -127,7 +127,7 @@ impl Members {
         Some(job)
     }
 
-    /// Whether what is there can be read, and what is written there is of use.
+    /// Whether an extent can be read, and is worth writing.
     pub(super) fn works(&self, extent: Extent) -> bool {
         self.ailing == 0 || self.works_up_to(extent.member, extent.offset + u64::from(extent.length))
     }
@@ -152,12 +152,12 @@ impl Members {
         self.slots[member as usize].done
     }
 
-    /// For how long the one that had something to do for longest had it.
+    /// For how long the busiest member had something to do.
     pub(super) fn busiest(&self, now: Instant) -> Span {
         self.slots.iter().map(|slot| slot.busy.total(now)).max().unwrap_or(Span::ZERO)
     }
 
-    /// The one of two with the shorter queue; if they are equal, the one that has done less.
+    /// The one of two members with the shorter queue; if the queues are equal, the one that has done less.
     pub(super) fn less_busy(&self, first: u32, second: u32) -> u32 {
         let work = |member: u32| {
             let Slot { member, done, .. } = &self.slots[member as usize];
@@ -172,7 +172,7 @@ impl Members {
         self.ailing -= u32::from(was != Health::Works);
     }
 
-    /// A member fails, and with it all that it was asked to do.
+    /// A member fails. Returns the operations that it had not done.
     pub(super) fn fail(&mut self, now: Instant, member: u32) -> Vec<LostOperation> {
         self.set_health(member, Health::Failed);
         let slot = &mut self.slots[member as usize];
@@ -200,7 +200,7 @@ impl Members {
         self.set_health(disk, Health::Rebuilding { up_to: 0 });
     }
 
-    /// The first that has failed.
+    /// The first failed member, if there is one.
     pub(super) fn first_failed(&self) -> Option<u32> {
         (0..).zip(&self.slots).find_map(|(disk, slot)| (slot.health == Health::Failed).then_some(disk))
     }

@@ -1,4 +1,4 @@
-//! What a logical unit is like, as plain values, and which values make sense together.
+//! The description of a logical unit, as plain values, and the check that they make sense together.
 
 use thiserror::Error;
 use weir_model::{Bandwidth, Span};
@@ -10,29 +10,30 @@ use crate::raid::{Geometry, RaidLevel};
 /// The longest stripe unit: lengths of operations have 32 bits.
 const MAX_STRIPE_UNIT: u64 = 1 << 30;
 
-/// What a logical unit is like.
+/// The description of a logical unit.
 #[derive(Clone, PartialEq, Debug)]
 pub struct UnitOptions {
-    /// What it is made of.
+    /// The kind of its members.
     pub member: MemberOptions,
-    /// Of how many of them.
+    /// How many members it has.
     pub members: u32,
-    /// How its data are put on them.
+    /// How its data are put on the members.
     pub raid: RaidLevel,
-    /// Bytes in a row on a member; a multiple of 4 KiB. With a single member only what is destaged together.
+    /// Bytes of a row on each member; a multiple of 4 KiB. With a single member, it only says which blocks
+    /// are destaged together.
     pub stripe_unit: u64,
-    /// Bytes that are used, from the outer edge of its members on; a multiple of 4 KiB; `None`: all.
+    /// Bytes that are used, from the outer edge of its members on; a multiple of 4 KiB. `None`: all.
     pub size: Option<u64>,
-    /// The memory of its controller.
+    /// The memory of its storage controller.
     pub cache: CacheOptions,
-    /// How long its controller looks at each command before it does anything; commands do not wait for each
-    /// other.
+    /// How long its storage controller handles each command before the unit begins with it. Commands do not
+    /// wait for each other here.
     pub overhead: Span,
-    /// Bytes of a member that are rebuilt in a second, if its other work leaves the time.
+    /// Bytes of a member that are rebuilt in a second, if other work leaves the time.
     pub rebuild_rate: Bandwidth,
 }
 
-/// Why there is no such logical unit.
+/// Why a description makes no logical unit.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum UnitError {
     /// See [`MemberError`].
@@ -48,10 +49,10 @@ pub enum UnitError {
         /// How many there may be.
         accepted: &'static str,
     },
-    /// The stripe unit is none.
+    /// The stripe unit is not accepted.
     #[error("found a stripe unit of {0} bytes; accepted: a multiple of 4096 up to 1073741824")]
     StripeUnit(u64),
-    /// The size is none, or more than there is.
+    /// The size is not accepted, or more than the members have.
     #[error("found a size of {found} bytes; accepted: a multiple of 4096 up to {capacity}")]
     Size {
         /// What was asked for.
@@ -59,13 +60,13 @@ pub enum UnitError {
         /// What the members have room for.
         capacity: u64,
     },
-    /// Members that do not say how large they are.
+    /// No size was given, and the members have none of their own.
     #[error("found no size; accepted: a size in bytes, because stations have none of their own")]
     NoSize,
-    /// Less than a block.
+    /// NVRAM of less than a block.
     #[error("found {0} bytes of NVRAM; accepted: 0, or at least 4096")]
     Nvram(u64),
-    /// Low water above high water, or not in the memory at all.
+    /// Low water is above high water, or one of them is not from 0 to 1.
     #[error("found low water {low} and high water {high}; accepted: 0 <= low <= high <= 1")]
     Water {
         /// Low water.
@@ -89,7 +90,7 @@ pub enum UnitError {
 }
 
 impl UnitOptions {
-    /// `size` bytes of one member, bare: no cache, no overhead.
+    /// A unit of one bare member of `size` bytes: no cache, no overhead.
     pub const fn bare(member: MemberOptions, size: u64) -> Self {
         let rebuild_rate = Bandwidth::new(10_000_000).expect("above zero");
         Self {
@@ -104,10 +105,10 @@ impl UnitOptions {
         }
     }
 
-    /// Whether there can be such a unit.
+    /// Checks that such a unit is possible.
     ///
     /// # Errors
-    /// What does not go together.
+    /// If it is not: the first problem.
     pub fn check(&self) -> Result<(), UnitError> {
         self.member.build(std::iter::empty())?;
         self.check_members()?;

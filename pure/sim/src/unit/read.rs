@@ -1,4 +1,4 @@
-//! Reads of a unit: from NVRAM, from the read cache, from members; past a failed member; and ahead of a
+//! Reads of a unit: from NVRAM, from the read cache, from members, around a failed member, and ahead of a
 //! reader.
 
 use crate::array::event::{PartDone, Turn};
@@ -54,14 +54,15 @@ impl Unit {
         self.end_job(place);
     }
 
-    /// What a member that failed should have read, for `job`, is read from the others.
+    /// Reads for `job`, from the other members, what a failed member should have read.
     pub(super) fn read_from_others(&mut self, turn: &mut Turn<'_>, job: u32, extent: Extent) {
         self.extents.clear();
         self.add_others(extent);
         self.issue_reads(turn, job);
     }
 
-    /// Reads blocks that are neither here nor on their way, and waits for those that are on their way.
+    /// Reads the blocks that are neither in the cache nor being read, and waits for those that are being
+    /// read.
     fn read_blocks(&mut self, turn: &mut Turn<'_>, job: u32, first: u64, count: u64) {
         let end = first + count;
         let mut waited_for = None;
@@ -118,7 +119,7 @@ impl Unit {
         self.extents = extents;
     }
 
-    /// From what other members have follows what is there.
+    /// Adds the extents of other members from which the content of `extent` follows.
     fn add_others(&mut self, extent: Extent) {
         match self.geometry.level {
             RaidLevel::Single | RaidLevel::Raid0 => unreachable!("without redundancy the unit is lost"),
@@ -131,7 +132,7 @@ impl Unit {
         }
     }
 
-    /// An operation more, or a longer one, or none if it is read already.
+    /// Adds an operation, or makes one longer, or does nothing if the extent is read already.
     fn add(&mut self, new: Extent) {
         for extent in self.extents.iter_mut().rev().filter(|extent| extent.member == new.member) {
             let end = extent.offset + u64::from(extent.length);

@@ -1,4 +1,4 @@
-//! A member fails; another one is put in and gets what the first one had.
+//! Failures of members, and the rebuilding of the members that replace them.
 
 use weir_model::{Instant, Span};
 
@@ -9,21 +9,21 @@ use super::Unit;
 use super::job::{Kind, Phase, RebuildPart};
 use super::members::{Health, LostOperation};
 
-/// Bytes of a member that are rebuilt at a time: long enough that the arm's way to them matters little, short
-/// enough that a request does not wait for long behind it.
+/// Bytes of a member that are rebuilt at a time. They are enough that the arm's way to them matters little,
+/// and few enough that no request waits for long behind them.
 const PART: u64 = 256 * 1024;
 
-/// A member is being rebuilt.
+/// The rebuilding of a member.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rebuild {
     member: u32,
     generation: u16,
-    /// Before this, the next part would be faster than the given rate.
+    /// When the next part may begin: earlier would be faster than the given rate.
     next_at: Instant,
 }
 
 impl Unit {
-    /// Marks a member as failed; what it was asked for and has not done.
+    /// Marks a member as failed. Returns the operations that it had not done.
     pub(super) fn lose_member(&mut self, now: Instant, member: u32) -> Vec<LostOperation> {
         if self.members.health(member) == Health::Failed {
             return Vec::new();
@@ -52,7 +52,7 @@ impl Unit {
         self.rebuild_next(turn, generation);
     }
 
-    /// Begins the next part, if it is still this member that is being rebuilt.
+    /// Begins the next part, if the member of this generation is still being rebuilt.
     pub(super) fn rebuild_next(&mut self, turn: &mut Turn<'_>, generation: u16) {
         let used = self.size.div_ceil(self.geometry.row_bytes()) * self.geometry.stripe_unit;
         let Some(rebuild) = self.rebuild.as_mut().filter(|rebuild| rebuild.generation == generation) else {

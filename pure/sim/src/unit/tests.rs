@@ -1,4 +1,4 @@
-//! What of a unit cannot be seen from outside of an array.
+//! The properties of a unit that cannot be seen from outside an array.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,4 @@
-//! Writes of a unit: into NVRAM and from there to members, or to members at once.
+//! Writes of a unit: into NVRAM and from there to members, or directly to members.
 
 use weir_model::Instant;
 
@@ -18,7 +18,7 @@ pub(super) struct WaitingWrite {
 }
 
 impl Unit {
-    /// Begins a write; how often its request will be told of.
+    /// Begins a write. Returns how many [`PartDone`] will be reported for its request.
     pub(super) fn begin_write(&mut self, turn: &mut Turn<'_>, request: u32, offset: u64, length: u64) -> u32 {
         if self.options.cache.nvram == 0 {
             return self.write_through(turn, request, offset, length);
@@ -69,7 +69,7 @@ impl Unit {
         self.set_flush_timer(turn);
     }
 
-    /// Writes that wait for room in NVRAM fail with the unit.
+    /// Fails the writes that wait for room in NVRAM, because the unit is lost.
     pub(super) fn refuse_waiting(&mut self, turn: &mut Turn<'_>) {
         turn.done.extend(
             self.waiting.drain(..).map(|WaitingWrite { request, .. }| PartDone { request, ok: false }),
@@ -111,14 +111,14 @@ impl Unit {
 
     fn set_flush_timer(&mut self, turn: &mut Turn<'_>) {
         let (Some(oldest), Some(age)) = (self.nvram.oldest(), self.options.cache.flush_after) else { return };
-        // What is too old already waits for another destage to end, which needs no timer.
+        // A row that is too old already waits until another destage ends, and needs no timer.
         if !self.flush_timer && oldest + age > turn.now {
             self.flush_timer = true;
             turn.events.push(oldest + age, Event::FlushDue { unit: self.number });
         }
     }
 
-    /// A job for each row.
+    /// Begins a write without NVRAM: a job for each row. Returns the number of rows.
     fn write_through(&mut self, turn: &mut Turn<'_>, request: u32, offset: u64, length: u64) -> u32 {
         let row_bytes = self.geometry.row_bytes();
         let (mut from, end) = (offset, offset + length);
@@ -172,7 +172,7 @@ impl Unit {
         self.launch(job);
     }
 
-    /// What a request writes in a row; which row.
+    /// Sets the ranges that a request writes in a row. Returns the row's number.
     fn set_ranges_of_bytes(&mut self, offset: u64, length: u64) -> u64 {
         self.ranges.clear();
         self.ranges.extend(self.geometry.pieces(offset, length).map(|piece| ColumnRange {
@@ -184,7 +184,7 @@ impl Unit {
         offset / self.geometry.row_bytes()
     }
 
-    /// What is being destaged of a row: of each column one range; which row.
+    /// Sets the ranges that are being destaged of a row, one for each column. Returns the row's number.
     fn set_ranges_of_blocks(&mut self, row: RowId) -> u64 {
         self.ranges.clear();
         let unit_blocks = self.geometry.stripe_unit / BLOCK;

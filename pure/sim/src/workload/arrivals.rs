@@ -1,7 +1,7 @@
 //! When the requests of one phase come.
 //!
-//! Open arrivals at equal distances are counted and not added up: a distance that is no whole number of
-//! nanoseconds would otherwise be a rate that is a little off, for ever.
+//! Open arrivals at equal distances are counted, and their distances are not added up. Otherwise a distance
+//! that is no whole number of nanoseconds would make the rate a little wrong, for ever.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use weir_model::{Instant, Iops, Span};
 use crate::random::Prng;
 use crate::scenario;
 
-/// How long a thread waits at least after an error. A failed array answers at once, and threads that do not
+/// How long a thread waits at least after an error. A failed array answers at once, so threads that do not
 /// think would ask it for ever in the same instant.
 const AFTER_ERROR: Span = Span::from_millis(10);
 
@@ -26,13 +26,13 @@ pub(super) enum Arrivals {
     Closed {
         threads: u32,
         think: Span,
-        /// When those ask again that have their answer; in order.
+        /// When the threads that have their answer ask again; in order.
         thinking: VecDeque<Instant>,
     },
 }
 
 impl Arrivals {
-    /// Those of a phase that begins now, while `busy` threads still wait for an answer.
+    /// The arrivals of a phase that begins now, while `busy` threads still wait for an answer.
     pub(super) fn begin(now: Instant, how: scenario::Arrivals, busy: u32, random: &mut Prng) -> Self {
         match how {
             scenario::Arrivals::Poisson(rate) => {
@@ -56,7 +56,7 @@ impl Arrivals {
         }
     }
 
-    /// The arrival of [`Arrivals::next_at`] happens; whether it is a thread's.
+    /// The arrival of [`Arrivals::next_at`] happens. Returns whether it is a thread's.
     pub(super) fn advance(&mut self, random: &mut Prng) -> bool {
         match self {
             Self::Poisson { mean_gap, next } => *next = after(*next, *mean_gap * draw(random)),

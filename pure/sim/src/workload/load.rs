@@ -1,4 +1,4 @@
-//! What the requests of one phase are: reads or writes, how long, and where.
+//! The requests of one phase: reads or writes, their sizes, and their places.
 
 use rand::RngExt;
 use weir_model::{Instant, IoKind};

@@ -18,7 +18,8 @@ pub(crate) struct PhasedClient {
     /// How many threads wait for an answer.
     busy: u32,
     streams: Streams,
-    /// From where on popular places are drawn, so that they are the same in every phase.
+    /// The state of the stream from which popular places are drawn. Each phase begins from it, so that the
+    /// places are the same in every phase.
     hot: Prng,
 }
 

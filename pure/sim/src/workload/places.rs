@@ -1,7 +1,7 @@
 //! Where requests go: anywhere, to popular places more often, or in runs.
 //!
-//! Places are numbered in units of the request's size, each size for itself: with a mix of sizes the popular
-//! places of one size are not those of another.
+//! Places are numbered in units of the request's size, for each size apart. So with a mix of sizes, the
+//! popular places of one size are not those of another.
 
 use rand::RngExt;
 use rand_distr::{Distribution, Zipf};
@@ -33,7 +33,8 @@ enum Pattern {
 }
 
 impl Places {
-    /// Those of a volume of so many bytes for requests of these lengths, none longer than the volume.
+    /// The places of a volume of `volume` bytes, for requests of these lengths, none of which is longer than
+    /// the volume.
     ///
     /// # Panics
     /// If a Zipf exponent is below zero.
@@ -78,7 +79,7 @@ fn zipf(count: u64, exponent: f64) -> Zipf<f64> {
     Zipf::new(count as f64, exponent).expect("a volume has a place, and the scenario was checked")
 }
 
-/// A rank from one, as it is drawn, as an index from zero.
+/// Converts a rank as it is drawn, from one, to an index from zero.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates, and the bounds follow
 fn rank(drawn: f64, count: u64) -> u64 {
     (drawn as u64).clamp(1, count) - 1

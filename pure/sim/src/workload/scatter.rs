@@ -1,10 +1,10 @@
 //! A random order of the places of a volume, without a table of them.
 //!
-//! If popular places lay side by side, a disk would hardly have to seek between them, which no real load
-//! looks like. A table of all places in random order would be as large as the volume has places: 268 million
+//! If popular places lay side by side, a disk would hardly have to seek between them. No real load is like
+//! that. A table of all places in random order would have an entry for each place of the volume: 268 million
 //! for a terabyte. This is a Feistel network over the next power of four, walked until it lands within the
-//! range (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002): a permutation by construction,
-//! whatever the function in its rounds.
+//! range (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). It is a permutation by
+//! construction, whatever the function in its rounds.
 
 use rand::RngExt;
 
@@ -21,13 +21,13 @@ pub(super) struct Scatter {
 }
 
 impl Scatter {
-    /// One of `0..count`, drawn from `random`.
+    /// A permutation of `0..count`, drawn from `random`.
     pub(super) fn new(count: u64, random: &mut Prng) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         Self { count, half_bits: bits.div_ceil(2), keys: std::array::from_fn(|_| random.random()) }
     }
 
-    /// Where `rank`, below the count, lies.
+    /// The place of `rank`, which must be below the count.
     pub(super) fn place(&self, rank: u64) -> u64 {
         let mut place = self.permuted(rank);
         while place >= self.count {

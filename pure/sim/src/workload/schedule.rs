@@ -1,4 +1,4 @@
-//! Which phase comes when, once or again and again.
+//! The order and the times of phases, once or repeated.
 
 use weir_model::{Instant, Span};
 

@@ -1,4 +1,4 @@
-//! When clients ask, and for what: rates, mixes, sizes, places, phases, threads, recordings.
+//! When clients ask, and for what: rates, mixes, sizes, places, phases, threads, traces.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ fn volume(phases: Vec<(Span, Option<Workload>)>) -> VolumeScenario {
     }
 }
 
-/// What the clients ask for until `end`, when each answer takes `service`.
+/// What the clients ask for until `end`, if each answer takes `service`.
 fn asked_of(volume: &VolumeScenario, end: Span, service: Span) -> Vec<(Span, Asked)> {
     let mut client = Client::phased(volume, Seed(1));
     let (mut answers, mut asked) = (BTreeMap::<Instant, u32>::new(), Vec::new());
@@ -57,7 +57,7 @@ fn asked_of(volume: &VolumeScenario, end: Span, service: Span) -> Vec<(Span, Ask
     }
 }
 
-/// What clients that do this from the beginning on ask for in 100 s.
+/// What clients with this workload ask for in 100 s.
 fn asked(workload: Workload) -> Vec<(Span, Asked)> {
     asked_of(&volume(vec![(Span::ZERO, Some(workload))]), Span::from_secs(100), Span::ZERO)
 }
@@ -69,7 +69,7 @@ fn in_window(asked: &[(Span, Asked)], from: Span, to: Span) -> usize {
 #[test]
 fn poisson_arrivals_have_their_rate_and_their_noise() {
     let asked = asked(workload(Arrivals::Poisson(iops(200.0))));
-    // 20,000 of them, give or take three times the root of that.
+    // 20,000 arrivals, give or take three times the root of that.
     assert!((19_576..20_424).contains(&asked.len()), "{}", asked.len());
     let counts = (0..1_000).map(|i| in_window(&asked, ms(100 * i), ms(100 * i + 100)) as f64);
     let variance = counts.map(|count| (count - 20.0).powi(2)).sum::<f64>() / 1_000.0;
@@ -146,7 +146,7 @@ fn runs_are_sequential_and_begin_anywhere() {
     let locality = Locality::Runs(8);
     let asked = asked(Workload { locality, ..workload(Arrivals::Constant(iops(100.0))) });
     let follows = asked.windows(2).filter(|pair| pair[1].1.offset == pair[0].1.offset + 4096).count();
-    // 7 of 8, but for the few runs that reach the end of the volume.
+    // 7 of 8, except for the few runs that reach the end of the volume.
     assert!((8_700..8_760).contains(&follows), "{follows}");
 }
 

@@ -1,8 +1,8 @@
 //! Clients that do what was recorded: each request at its time, whether those before it were answered or not.
 //!
-//! A recorded device is seldom as large as the volume: offsets are folded into it by modulo, which keeps
-//! neighbours neighbours, and what would reach over its end is clipped there. A request that is out of order
-//! comes as soon as the one before it.
+//! A recorded device is seldom as large as the volume. So offsets are folded into the volume by modulo, which
+//! keeps neighbours neighbours. A request that would reach over the end is clipped there. A request that is
+//! out of order comes together with the one before it.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use weir_model::{Instant, IoKind};
 use super::{Asked, Trace};
 use crate::scenario::TraceRequest;
 
-/// The shortest that a recorded request may be, but for flushes: no device has smaller sectors.
+/// The shortest length of a recorded request, except for flushes. No device has smaller sectors.
 const SECTOR: u32 = 512;
 
 /// The recorded clients of a volume.

@@ -1,30 +1,31 @@
-//! What goes wrong, and what is changed, in the order of its time.
+//! The faults and the changes of a scenario, in the order of their times.
 
 use weir_engine::VolumeConfig;
 use weir_model::Instant;
 
 use crate::scenario::{FaultKind, Scenario};
 
-/// Something that a scenario has set a time for.
+/// A fault or a change, for which a scenario has set a time.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Entry {
     Fault(FaultKind),
-    /// A volume is treated differently from now on.
+    /// A volume has this configuration from now on.
     Change {
         volume: usize,
         config: VolumeConfig,
     },
 }
 
-/// Everything that lies ahead.
+/// The faults and changes that lie ahead.
 #[derive(Debug)]
 pub(super) struct Agenda {
-    /// The next one last.
+    /// In reverse order: the next one is last.
     entries: Vec<(Instant, Entry)>,
 }
 
 impl Agenda {
-    /// That of a scenario; at the same instant faults first, and otherwise in the scenario's order.
+    /// The agenda of a scenario. At the same instant faults come first, and otherwise the scenario's order
+    /// holds.
     pub(super) fn new(scenario: &Scenario) -> Self {
         let faults = scenario.faults.iter().map(|fault| (fault.at, Entry::Fault(fault.what)));
         let changes = scenario.volumes.iter().enumerate().flat_map(|(volume, loaded)| {

@@ -1,7 +1,7 @@
 //! The clients of all volumes, and which of them acts next.
 //!
-//! One instant for each volume in a flat array: with the few volumes of a pool, to look through it is cheaper
-//! than to keep a heap in order, and most turns touch only one of them.
+//! A flat array has one instant for each volume. With the few volumes of a pool, a search through it is
+//! cheaper than a heap, and most turns touch only one volume.
 
 use weir_model::Instant;
 
@@ -24,12 +24,12 @@ impl Clients {
         clients
     }
 
-    /// When the first of them acts.
+    /// When the first client acts.
     pub(super) fn next_at(&self) -> Instant {
         self.next.get(self.first).copied().unwrap_or(Instant::FAR_FUTURE)
     }
 
-    /// The next request that is due, and of which volume.
+    /// The next request that is due, and its volume.
     pub(super) fn ask(&mut self, now: Instant) -> Option<(usize, Asked)> {
         while self.next_at() <= now {
             let volume = self.first;
@@ -48,7 +48,7 @@ impl Clients {
         self.refresh(volume);
     }
 
-    /// The clients of a volume ask for nothing any more.
+    /// Stops the clients of a volume: they ask for nothing any more.
     pub(super) fn stop(&mut self, volume: usize) {
         self.clients[volume] = Client::Stopped;
         self.refresh(volume);

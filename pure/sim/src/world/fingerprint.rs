@@ -1,18 +1,18 @@
-//! All that an engine reported in a run, as one number: two runs are the same if and only if, but for chance,
-//! it is.
+//! All events of a run as one number. Equal runs have equal numbers, and different runs nearly always have
+//! different ones.
 
 use weir_engine::{Event, Verdict, WindowReport};
 use weir_model::{Instant, Span};
 
 use super::Observer;
 
-/// An observer that hashes every event with its time. Cheaper than the text of the events, and the same on
-/// every machine and with every compiler, which a derived hash is not.
+/// An observer that hashes every event with its time. It is cheaper than the text of the events. It is also
+/// the same on every machine and with every compiler; a derived hash is not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// That of no events.
+    /// The fingerprint of no events.
     pub const fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }

@@ -1,4 +1,4 @@
-//! What the driver knows of each request that the engine holds.
+//! The driver's table of the requests that the engine holds.
 
 use weir_model::IoId;
 
@@ -11,7 +11,7 @@ pub(super) struct Held {
     pub(super) by_thread: bool,
 }
 
-/// All of them, by the engine's slot, which is also the tag that the array knows a request by.
+/// All requests, by the engine's slot, which is also the request's tag at the array.
 #[derive(Default, Debug)]
 pub(super) struct Requests {
     by_slot: Vec<Option<Held>>,
@@ -30,7 +30,7 @@ impl Requests {
         self.by_slot.get_mut(slot as usize)?.take()
     }
 
-    /// Those of a volume.
+    /// The requests of a volume.
     pub(super) fn of(&self, volume: u32) -> Vec<IoId> {
         let ours = self.by_slot.iter().flatten().filter(|held| held.volume == volume);
         ours.map(|held| held.id).collect()

@@ -13,7 +13,7 @@ use crate::random::Seed;
 use crate::scenario::{FaultKind, Scenario};
 use crate::workload::{Asked, Client};
 
-/// What stops a run.
+/// The result of a step; an error stops the run.
 type Going<T = ()> = Result<T, Box<Breach>>;
 
 /// A run that has begun.
@@ -36,11 +36,11 @@ pub(super) struct Run<'a> {
     outcome: Outcome,
 }
 
-/// How far a volume has come.
+/// The stage of a volume's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Present,
-    /// It is removed when its last request is answered.
+    /// It will be removed when its last request is answered.
     Leaving,
     Removed,
 }
@@ -79,7 +79,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Turn after turn, until nothing happens before the end.
+    /// Takes turn after turn, until nothing happens before the end.
     fn turns(&mut self) -> Going {
         loop {
             let next = self.next_at();
@@ -104,7 +104,7 @@ impl<'a> Run<'a> {
         asked.min(timers).min(self.agenda.next_at())
     }
 
-    /// Everything that happens now.
+    /// Lets everything happen that happens now.
     fn turn(&mut self) -> Going {
         let now = self.now;
         if self.array.poll_timeout().is_some_and(|at| at <= now) {
@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Takes every answer of the array; whether there was one.
+    /// Takes every answer of the array. Returns whether there was one.
     fn take_finished(&mut self) -> Going<bool> {
         let mut any = false;
         while let Some(Finished { tag, ok }) = self.array.poll_finished() {
@@ -191,7 +191,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a scenario has set a time for.
+/// The faults and changes of a scenario.
 impl Run<'_> {
     fn follow(&mut self, entry: Entry) -> Going {
         let now = self.now;
@@ -210,7 +210,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Stops the load of a volume and aborts what is queued; what is at the array will be answered.
+    /// Stops the clients of a volume, and aborts its queued requests. Its requests at the array will be
+    /// answered.
     fn begin_removal(&mut self, volume: usize) -> Going {
         if self.stages[volume] != Stage::Present {
             return Ok(());
@@ -225,7 +226,7 @@ impl Run<'_> {
                 self.outcome.aborted += 1;
             }
         }
-        // What was answered and aborted is reported while the volume still exists.
+        // Reports the answered and aborted requests while the volume still exists.
         self.report()?;
         self.remove_if_empty(volume);
         Ok(())

@@ -1,4 +1,4 @@
-//! Runs as a whole: the same seed, the end, mishaps, changes, recordings, scenarios that are refused.
+//! Runs as a whole: the same seed, the end, faults, changes, traces, and scenarios that are refused.
 
 use std::num::NonZeroU32;
 
@@ -15,7 +15,7 @@ use crate::unit::options::UnitOptions;
 
 const SIZE: u64 = 1 << 30;
 
-/// Keeps everything.
+/// Keeps all events.
 #[derive(Default)]
 struct Log(Vec<(Instant, Event)>);
 

@@ -1,4 +1,4 @@
-//! `[array.NAME]` and the volumes on it: what is read, what is refused, and what the report shows.
+//! `[array.NAME]` and the volumes on it: what the reader accepts and refuses, and what the report shows.
 
 use std::path::PathBuf;
 

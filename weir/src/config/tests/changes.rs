@@ -1,4 +1,5 @@
-//! What is set while serving: judged as the file is, and in force with the rest of it.
+//! Values that are set while serving: they are judged as the file is, and in force together with the rest of
+//! it.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The file of a controller, and what changes in the file of a gateway whose pool has one.
+//! The file of a controller, and the changes in the file of a gateway whose pool has a controller.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -56,18 +56,18 @@ fn replaced(text: &str, old: &str, new: &str) -> String {
     text.replace(old, new)
 }
 
-/// The good file with `new` in the place of `old` is refused with this one line.
+/// Asserts that the good file with `new` in the place of `old` is refused with this one line.
 fn assert_refused(old: &str, new: &str, expected: &str) {
     let error = read(&replaced(GOOD, old, new)).expect_err(expected).to_string();
     assert_eq!(error, format!("controller.toml:{expected}"));
 }
 
-/// The same, of the file of a gateway.
+/// The same for the file of a gateway.
 fn assert_refused_at_a_gateway(old: &str, new: &str, expected: &str) {
     assert_eq!(problems(&replaced(GATEWAY, old, new)), [format!("weir.toml:{expected}")]);
 }
 
-/// What stands in the report for a key: the value, and from where.
+/// The row of the report for a key: the value, and its origin.
 fn row(report: &str, key: &str) -> String {
     let row = report.lines().find(|line| line.split_whitespace().next() == Some(key));
     let row = row.unwrap_or_else(|| panic!("{key} in\n{report}"));

@@ -5,7 +5,7 @@ use weir_model::{Bandwidth, Iops, Percentile, Priority, Span, Target};
 use super::super::Config;
 use super::{maestro, parse, problems, report};
 
-/// Lines 1 to 6, so that what follows begins in line 7.
+/// Lines 1 to 6. The text after them begins in line 7.
 const HEAD: &str = "[listen]
 nbd = [\"127.0.0.1:10809\"]
 [pool.p]
@@ -24,13 +24,13 @@ fn with(line: &str) -> Config {
     parse(&format!("{HEAD}{}", volume("p", "v", line)))
 }
 
-/// The volume `v`, with one more line of it, is refused with this line about that.
+/// Asserts that the volume `v` with this additional line is refused with this message.
 fn assert_refused(pool: &str, line: &str, expected: &str) {
     let found = problems(&format!("{HEAD}control = \"none\"\n{}", volume(pool, "v", line)));
     assert_eq!(found, [format!("weir.toml:12: volume.v.{expected}")], "{line}");
 }
 
-/// The pool `p` with these lines more, and two volumes in it.
+/// The pool `p` with these additional lines, and two volumes in it.
 fn pool(lines: &str) -> String {
     let head = HEAD.replace("\"maestro\"\n", &format!("\"maestro\"\n{lines}\n"));
     format!("{head}{}{}", volume("p", "v", ""), volume("p", "w", ""))

@@ -2,7 +2,7 @@
 
 use super::problems;
 
-/// `[listen]`, a pool with control, one without, a station: lines 1 to 9, so that what follows begins in line
+/// `[listen]`, a pool with control, one without, a station: lines 1 to 9. The text after them begins in line
 /// 10.
 const HEAD: &str = "[listen]
 nbd = [\"127.0.0.1:10809\"]
@@ -15,17 +15,17 @@ service_time = \"5ms\"
 
 ";
 
-/// A volume that is in order.
+/// A valid volume.
 const VOLUME: &str = "[volume.v]\npool = \"a\"\nbackend = \"memory\"\nsize = \"1MiB\"\n";
 
-/// Each text after [`HEAD`] breaks one rule and gets this one line.
+/// Asserts that each text after [`HEAD`] breaks one rule and gets this one line.
 fn assert_lines(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         assert_eq!(problems(&format!("{HEAD}{text}")), [format!("weir.toml:{expected}")], "{text}");
     }
 }
 
-/// Each text after [`VOLUME`], as more of its keys, breaks one rule.
+/// Asserts that each text after [`VOLUME`], as additional keys of it, breaks one rule and gets this one line.
 fn assert_volume_lines(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         assert_lines(&[(&format!("{VOLUME}{text}"), expected)]);

@@ -1,4 +1,4 @@
-//! Good files: what they resolve to and how that is reported.
+//! Good files: the values that they resolve to, and the report about them.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::super::volume::BackendConfig;
 use super::super::{Config, KEYS, cluster, controller, fault, limits, listen, pool, volume};
 use super::{EXAMPLE, facade, parse, report};
 
-/// Every key, none at its default.
+/// A file with every key, none with its default.
 const FULL: &str = r#"
 [listen]
 nbd = ["[::1]:10809", "gateway.example:10809"]

@@ -1,5 +1,5 @@
-//! `weir replay --decisions PATH`: lives recordings of `weir record` through again, and compares every
-//! decision.
+//! `weir replay --decisions PATH`: gives the events in recordings of `weir record` to an engine again, and
+//! compares every decision.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use weir_recording::{Ending, ReadError, Reader};
 use crate::failure::Failure;
 use crate::verbs::record::SUFFIX;
 
-/// Requests that an engine has at a time, and volumes: a file that says more was made up, and is not to take
-/// all memory.
+/// The most volumes, and the most requests that an engine has at a time. A file with more is forged, and must
+/// not take all memory.
 const MOST: u64 = 1 << 22;
 
-/// Replays the recording at `path`, or all of a directory, and prints a line for each.
+/// Replays the recording at `path`, or all recordings of a directory, and prints a line for each.
 ///
 /// # Errors
-/// If a file is no recording, or the engine decides otherwise than recorded; then the first difference is
-/// said.
+/// If a file is no recording, or the engine decides differently from the recording. The error then says the
+/// first difference.
 pub(crate) fn replay_decisions(path: &Path) -> Result<(), Failure> {
     for file in recordings("--decisions", path)? {
         replay(&file)?;
@@ -28,7 +28,7 @@ pub(crate) fn replay_decisions(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The recordings that the argument `name` means by `path`, in the order of their names.
+/// The recordings at `path`, which is the argument `name`, in the order of their names.
 ///
 /// # Errors
 /// If there is none.
@@ -101,7 +101,7 @@ fn summary(path: &Path, reader: &Reader, entries: u64, lasted: Span) -> String {
     format!("{path}: pool {pool}{by}: {entries} entries over {lasted}, all decided identically")
 }
 
-/// The engine decided otherwise; unless the file is damaged, which is then what there is to say.
+/// The failure if the engine decided differently. If the file is damaged, the failure says that instead.
 fn differs(path: &Path, reader: Reader, deviation: &Deviation) -> Failure {
     let (pool, weir) = (reader.pool().to_owned(), reader.weir().to_owned());
     match reader.check_rest() {
@@ -113,7 +113,8 @@ fn differs(path: &Path, reader: Reader, deviation: &Deviation) -> Failure {
     }
 }
 
-/// Not a usage error: that the file is good is what was to be found out.
+/// The failure of a damaged file. It is no usage error: the command's task is to find out whether the file is
+/// good.
 fn unreadable(error: ReadError) -> Failure {
     Failure::Runtime(error.into())
 }

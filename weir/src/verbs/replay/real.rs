@@ -1,5 +1,5 @@
-//! The replay in real time: through the NBD client of `weir load`, to a gateway of its own or to one that
-//! runs.
+//! The replay in real time, through the NBD client of `weir load`: to a gateway of its own, or to a running
+//! server.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -20,15 +20,15 @@ use crate::failure::Failure;
 use crate::server::Server;
 use crate::verbs::status;
 
-/// The most requests outstanding on the connection; what a gateway does not take waits in its socket.
+/// The most requests outstanding on the connection. Requests that a gateway does not take wait in its socket.
 const DEPTH: u32 = 65_536;
 
-/// Through a gateway in this process, with the pool of the volume on fresh files.
+/// Replays through a gateway in this process, which has the pool of the volume on fresh files.
 ///
 /// # Errors
-/// If it does not start, or the trace or the connection breaks off.
+/// If the gateway does not start, or the trace or the connection breaks off.
 pub(super) async fn against_own_gateway(plan: &Plan) -> Result<Outcome, Failure> {
-    // Not the usual temporary directory, which is often memory: a trace may write more than fits.
+    // The usual temporary directory is often memory, and a trace may write more than fits there.
     let directory = tempfile::Builder::new().prefix("weir-replay.").tempdir_in("/var/tmp")?;
     let server = Server::start(own_config(plan, directory.path()), None).await?;
     let socket = directory.path().join("nbd.sock");
@@ -41,12 +41,12 @@ pub(super) async fn against_own_gateway(plan: &Plan) -> Result<Outcome, Failure>
     Ok(outcome(replayed?, windows.unwrap_or_default(), WindowCounters::default()))
 }
 
-/// Through a server that serves the configuration in `file`.
+/// Replays through a server that serves the configuration in `file`.
 ///
 /// # Errors
-/// If it cannot be reached, or the trace or the connection breaks off.
+/// If the server cannot be reached, or the trace or the connection breaks off.
 pub(super) async fn against_server(plan: &Plan, server: &Target, file: &Path) -> Result<Outcome, Failure> {
-    // Without an address to ask, there is nothing to tell about its SLO.
+    // Without an address to ask, the report says nothing about the volume's SLO.
     let listen = &plan.config.listen;
     let asks = listen.metrics.value.is_some() || listen.control.value.is_some();
     let source = file.display().to_string();
@@ -59,8 +59,8 @@ pub(super) async fn against_server(plan: &Plan, server: &Target, file: &Path) ->
     Ok(outcome(replayed, ask().await?, before))
 }
 
-/// The pool of the volume and nothing else, on a socket and on files in `directory`: what is replayed writes,
-/// and must not write over anything.
+/// The configuration with only the pool of the volume, on a socket and on files in `directory`. The replay
+/// writes, and must not overwrite existing data.
 fn own_config(plan: &Plan, directory: &Path) -> Config {
     let mut config = plan.config.clone();
     let pool = config.volumes[&plan.volume].pool.value.clone();
@@ -77,7 +77,8 @@ fn own_config(plan: &Plan, directory: &Path) -> Config {
     }
     config.listen.metrics.value = None;
     config.listen.control.value = None;
-    // In simulated time nothing stands between the trace and the engine either.
+    // These limits must not hold requests back, because in simulated time none stand between the trace and
+    // the engine.
     config.limits.requests_per_connection.value = NonZeroU32::new(DEPTH).expect("above zero");
     config.limits.bytes_per_connection.value = config.limits.bytes_in_flight.value;
     config

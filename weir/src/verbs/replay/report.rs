@@ -1,5 +1,5 @@
-//! What a replay showed, for machines (the unit is the last word of a name) and for people; the same in both
-//! times.
+//! The report of a replay, for machines (the unit is the last word of a name) and for people. It is the same
+//! for both kinds of time.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use weir_lab::replay::Outcome;
 use super::Plan;
 use crate::table::latency;
 
-/// What a replay showed.
+/// The report of a replay.
 #[derive(Serialize, Debug)]
 pub(super) struct Report {
     trace: String,
     format: &'static str,
     speed: f64,
     volume: String,
-    /// `sim`: simulated time. `real`: a gateway of its own. `server`: a server that ran.
+    /// `sim`: simulated time. `real`: a gateway of its own. `server`: a running server.
     against: &'static str,
     elapsed_s: f64,
     offered: u64,
@@ -35,7 +35,7 @@ pub(super) struct Report {
     windows_met: u64,
     windows_missed: u64,
     windows_out_of_contract: u64,
-    /// The share of the windows with a promise in which it was kept.
+    /// The share of the windows with a promise in which the promise was kept.
     slo_attainment: Option<f64>,
 }
 

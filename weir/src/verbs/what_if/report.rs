@@ -1,4 +1,4 @@
-//! The answer of `weir whatif`: a row for each traced volume, without the proposal and with it.
+//! The output of `weir whatif`: a row for each traced volume, without the proposal and with it.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::table::latency;
 const HEADER: [&str; 8] =
     ["volume", "", "offered IO/s", "mean", "p95", "SLO met", "out of contract", "answer"];
 
-/// A volume, today and as proposed. What does not exist there is not told.
+/// A volume, today and as proposed. A side without the volume is left out.
 #[derive(Serialize, Debug)]
 pub(super) struct Row {
     volume: String,
@@ -20,7 +20,7 @@ pub(super) struct Row {
     with: Option<Side>,
 }
 
-/// A volume in one of the two.
+/// A volume in one of the two configurations.
 #[derive(Serialize, Debug)]
 struct Side {
     offered_iops: f64,
@@ -29,7 +29,7 @@ struct Side {
     windows_met: u64,
     windows_missed: u64,
     windows_out_of_contract: u64,
-    /// The share of the windows with a promise in which it was kept.
+    /// The share of the windows with a promise in which the promise was kept.
     slo_attainment: Option<f64>,
     unanswered: u64,
     /// `holds`, `fails` or `no_promise`.
@@ -38,7 +38,7 @@ struct Side {
     binding: Option<String>,
 }
 
-/// All of them, as a table.
+/// All rows, as a table.
 pub(super) struct Rows<'a>(pub(super) &'a [Row]);
 
 impl Row {

@@ -1,4 +1,4 @@
-//! An operator's own authority, whose certificates a controller and its gateways show each other.
+//! An operator's own authority. A controller and its gateways show each other its certificates.
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -7,15 +7,16 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair,
 
 use super::Scene;
 
-/// An authority that signs whatever a test wants.
+/// An authority that signs any certificate for a test.
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
-    /// The certificate of whom those trust to whom this one gives certificates.
+    /// The authority's certificate that the holders of its certificates trust: its own, or another
+    /// authority's.
     trusted: String,
 }
 
 impl Authority {
-    /// A new one, which nobody trusts yet.
+    /// A new authority, which nobody trusts yet.
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -24,18 +25,18 @@ impl Authority {
         Self { issuer, trusted }
     }
 
-    /// Those whom this one signs trust `other`.
+    /// The same authority, but the holders of its certificates trust `other`.
     pub(crate) fn trusting(self, other: &Self) -> Self {
         Self { trusted: other.trusted.clone(), ..self }
     }
 
-    /// Writes what somebody needs who is known by `name`, a name or an address. Returns the keys
-    /// of the configuration that say where it is.
+    /// Writes the files for a process with the name or address `name`. Returns the keys of the configuration
+    /// with the paths of these files.
     pub(crate) fn issue(&self, scene: &Scene, name: &str) -> String {
         self.sign(scene, &CertificateParams::new(vec![name.to_owned()]).unwrap())
     }
 
-    /// The same, and its time is over.
+    /// The same, with an expired certificate.
     pub(crate) fn issue_expired(&self, scene: &Scene, name: &str) -> String {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         params.not_after = date_time_ymd(2001, 1, 1);

@@ -1,4 +1,4 @@
-//! What the server tells over HTTP.
+//! The server's reports over HTTP.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub(crate) fn get(url: &str) -> String {
     answer.body_mut().read_to_string().expect("the answer is text")
 }
 
-/// The status, as the tools of weir read it.
+/// The status, in the form that weir's tools read.
 pub(crate) fn status(server: &Server) -> Value {
     let url = server.metrics.replace("/metrics", "/v1/status");
     serde_json::from_str(&get(&url)).expect("the status is JSON")

@@ -1,4 +1,4 @@
-//! What the tests stand on: servers, client programs, and a client that speaks the bare protocol.
+//! The base of the tests: servers, client programs, and a client that speaks the bare protocol.
 
 mod authority;
 mod http;
@@ -28,14 +28,14 @@ pub(crate) use server::{Server, expect_refusal};
 pub(crate) use skipped::skipped;
 pub(crate) use transcript::Transcript;
 
-/// How long anything may take that is expected to happen: no measure of speed, but the end of a test that
-/// hangs.
+/// How long a test waits for anything that it expects. This measures no speed; it ends a test that hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Waits for what nobody announces, such as a figure of the kernel or of the metrics.
+/// Polls until `is_true` returns true, for values that nobody announces, such as a figure of the kernel or of
+/// the metrics.
 ///
 /// # Panics
-/// If it does not come true; `what` is named.
+/// If it stays false; the message names `what`.
 pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let clock = Clock::new();
     let deadline = clock.now() + Span::from(PATIENCE);

@@ -1,4 +1,4 @@
-//! The pages of the manual, as their readers use them: blocks to copy, and rows of tables.
+//! The pages of the manual, as readers use them: blocks to copy, and rows of tables.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use std::path::Path;
 pub(crate) struct Block {
     /// The language, the first word behind the fence.
     pub(crate) language: String,
-    /// What the page says of it to the tests, the rest of that line; often nothing.
+    /// The page's note for the tests: the rest of that line, often empty.
     pub(crate) mark: String,
-    /// What is to be copied.
+    /// The text to copy.
     pub(crate) text: String,
-    /// Where it is, for the message of a failure.
+    /// The place of the block, for the message of a failure.
     pub(crate) place: String,
 }
 

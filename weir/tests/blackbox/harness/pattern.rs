@@ -1,4 +1,4 @@
-//! Data that can be made again to compare with.
+//! Data that a test can make again for a comparison.
 
 /// `length` bytes that look random, the same for the same seed (SplitMix64).
 pub(crate) fn bytes(seed: u64, length: usize) -> Vec<u8> {
@@ -15,7 +15,7 @@ pub(crate) fn bytes(seed: u64, length: usize) -> Vec<u8> {
     out
 }
 
-/// A block of 4 KiB that tells its number and its stamp in every 16 bytes.
+/// A block of 4 KiB with its number and its stamp in every 16 bytes.
 pub(crate) fn block(number: u64, stamp: u64) -> Vec<u8> {
     let mut piece = number.to_le_bytes().to_vec();
     piece.extend_from_slice(&stamp.to_le_bytes());

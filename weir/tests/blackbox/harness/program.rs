@@ -1,4 +1,4 @@
-//! Client programs, with a limit on their time and their output in the message of a failure.
+//! Client programs with a time limit. The message of a failure has their output.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
@@ -11,19 +11,19 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{PATIENCE, Transcript};
 
-/// Debian's own interpreter: it has the module `nbd`, others in the path may not.
+/// Debian's own interpreter. It has the module `nbd`; other interpreters in the path may not have it.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// What every script starts with.
+/// The beginning of every script.
 const PRELUDE: &str = include_str!("prelude.py");
 
-/// A program that is to be run.
+/// A program to run.
 pub(crate) struct Program {
     name: String,
     command: Command,
 }
 
-/// A program that runs. Killed when dropped.
+/// A running program. Killed when dropped.
 pub(crate) struct Running {
     name: String,
     child: Child,
@@ -55,25 +55,25 @@ impl Program {
         Self::new(env!("CARGO_BIN_EXE_weir"))
     }
 
-    /// One argument more.
+    /// Adds an argument.
     pub(crate) fn arg(mut self, arg: impl Display) -> Self {
         self.command.arg(arg.to_string());
         self
     }
 
-    /// Arguments, separated by spaces.
+    /// Adds arguments that are separated by spaces.
     pub(crate) fn args(mut self, args: &str) -> Self {
         self.command.args(args.split_whitespace());
         self
     }
 
-    /// Where it runs, and leaves what it leaves.
+    /// The directory in which it runs, and where its files go.
     pub(crate) fn directory(mut self, directory: &Path) -> Self {
         self.command.current_dir(directory);
         self
     }
 
-    /// Something will be typed into it.
+    /// Makes it possible to type into the program.
     pub(crate) fn typed_to(mut self) -> Self {
         self.command.stdin(Stdio::piped());
         self
@@ -96,12 +96,12 @@ impl Program {
         Running { name: format!("{:?}", self.command), typed: child.stdin.take(), child, out, log }
     }
 
-    /// Runs it to its end, however it ends.
+    /// Runs the program to its end, whatever its exit code.
     pub(crate) fn outcome(self) -> Outcome {
         self.start().wait()
     }
 
-    /// Runs it, and expects that it succeeds. Returns its standard output.
+    /// Runs the program, which must succeed. Returns its standard output.
     pub(crate) fn run(self) -> String {
         self.start().succeed()
     }
@@ -126,7 +126,7 @@ impl Running {
         Outcome { code, out: self.out.to_end(), log: self.log.to_end() }
     }
 
-    /// Waits for its end, and expects that it succeeded. Returns its standard output.
+    /// Waits for its end; it must have succeeded. Returns its standard output.
     pub(crate) fn succeed(self) -> String {
         let name = self.name.clone();
         let Outcome { code, out, log } = self.wait();
@@ -141,7 +141,7 @@ impl Running {
         writeln!(typed, "{line}").expect("it reads what is typed");
     }
 
-    /// Waits until it says something, in a line that it has finished.
+    /// Waits until the program has written a whole line with `text` in it.
     pub(crate) fn wait_for(&self, text: &str) {
         let found = self.out.wait_for(0, text);
         assert!(found.is_some(), "{}: ended before it said {text:?}\n{}", self.name, self.log.text());
@@ -165,7 +165,7 @@ impl Drop for Running {
     }
 }
 
-/// Runs a script with libnbd, as `nbdsh` would, that is given `uri`. See `prelude.py` for what it can use.
+/// Runs a script with libnbd, as `nbdsh` would. The script gets `uri`; `prelude.py` shows what it can use.
 pub(crate) fn python(uri: &str, script: &str) -> String {
     Program::new(PYTHON).arg("-c").arg(format!("{PRELUDE}\n{script}")).arg(uri).run()
 }

@@ -1,8 +1,8 @@
-//! A client that speaks the bare protocol, written after the specification and not after weir's own codec, so
-//! that a mistake made in both would still be seen. Simple replies only; structured ones are libnbd's to
-//! check.
+//! A client that speaks the bare protocol. It is written from the specification, not from weir's own codec.
+//! So a mistake on both sides would still show. It knows simple replies only; libnbd checks structured ones.
 //!
-//! It counts what it is owed: a reply whose cookie is not outstanding, a second one included, is a failure.
+//! The client counts the replies that the server owes. A reply without an outstanding request fails the test,
+//! also a second reply to the same request.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -31,20 +31,20 @@ impl Flags {
     pub(crate) const FUA: Self = Self(1);
 }
 
-/// What a server answered.
+/// A server's answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) cookie: u64,
     /// Zero, or an error number of the protocol.
     pub(crate) error: u32,
-    /// Of a read that succeeded.
+    /// The data of a read that succeeded.
     pub(crate) data: Vec<u8>,
 }
 
 /// A connection in the transmission phase.
 pub(crate) struct RawClient {
     socket: Box<dyn Socket>,
-    /// Bytes of data that the reply to each outstanding request has, by cookie.
+    /// The number of data bytes in the reply to each outstanding request, by cookie.
     owed: BTreeMap<u64, usize>,
     next_cookie: u64,
     /// Bytes that the socket did not take.
@@ -78,7 +78,7 @@ impl Socket for UnixStream {
     }
 }
 
-/// A connection over the Unix socket on which nothing was said yet.
+/// A connection over the Unix socket on which the client has sent nothing yet.
 pub(crate) fn connect_silently(server: &Server) -> UnixStream {
     let socket = UnixStream::connect(&server.socket).expect("the server accepts");
     socket.set_read_timeout(Some(PATIENCE)).expect("a socket has a time limit");
@@ -132,7 +132,7 @@ impl RawClient {
         Self::shake_hands(Box::new(socket), export)
     }
 
-    /// `NBD_OPT_EXPORT_NAME`, the shortest way in.
+    /// Connects by `NBD_OPT_EXPORT_NAME`, the shortest handshake.
     fn shake_hands(mut socket: Box<dyn Socket>, export: &str) -> io::Result<Self> {
         let mut greeting = [0; 18];
         socket.read_exact(&mut greeting)?;
@@ -155,7 +155,7 @@ impl RawClient {
         cookie
     }
 
-    /// As [`RawClient::send`], unless the server has ended the connection: then false.
+    /// As [`RawClient::send`]. False if the server has ended the connection.
     pub(crate) fn try_send(&mut self, command: u16, offset: u64, length: u32, data: &[u8]) -> bool {
         let (_, request) = self.request(command, Flags::NONE, offset, length, data);
         self.socket.write_all(&request).is_ok()
@@ -178,8 +178,8 @@ impl RawClient {
         cookies
     }
 
-    /// Sends a request as far as the socket takes it without waiting. False if it took nothing more, or not
-    /// all: the rest goes first the next time.
+    /// Sends as much of a request as the socket takes without waiting. False if it did not take all of it;
+    /// the rest goes first the next time.
     pub(crate) fn send_without_waiting(
         &mut self,
         command: u16,
@@ -204,11 +204,11 @@ impl RawClient {
 
     /// Sends bytes that are no request.
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
-        // The server may hang up in the middle of it.
+        // The server may hang up meanwhile.
         let _ = self.socket.write_all(bytes);
     }
 
-    /// Closes its side: nothing more is sent, and replies are still read.
+    /// Closes the sending side. The client can still read replies.
     pub(crate) fn end_sending(&mut self) {
         self.socket.end_sending().expect("a connected socket has two sides");
     }
@@ -216,7 +216,7 @@ impl RawClient {
     /// The next reply.
     ///
     /// # Panics
-    /// If there is none, or it is none to an outstanding request.
+    /// If there is none, or it belongs to no outstanding request.
     pub(crate) fn receive(&mut self) -> Reply {
         self.receive_or_end().expect("the connection ended before a reply")
     }
@@ -241,12 +241,13 @@ impl RawClient {
         Some(Reply { cookie, error, data })
     }
 
-    /// Waits for the first byte of a reply. After that the client reads nothing more: it can send, and go.
+    /// Waits for the first byte of a reply. After that the client cannot read any more; it can still send,
+    /// and close.
     pub(crate) fn taste(&mut self) {
         self.socket.read_exact(&mut [0]).expect("there is a reply");
     }
 
-    /// Everything until the server ends the connection.
+    /// All replies until the server ends the connection.
     pub(crate) fn receive_to_end(&mut self) -> Vec<Reply> {
         std::iter::from_fn(|| self.receive_or_end()).collect()
     }
@@ -267,7 +268,7 @@ impl RawClient {
     /// Reads.
     ///
     /// # Panics
-    /// If that fails.
+    /// If the read fails.
     pub(crate) fn read(&mut self, offset: u64, length: u32) -> Vec<u8> {
         let reply = self.ask(command::READ, Flags::NONE, offset, length, &[]);
         assert_eq!(reply.error, 0, "a read at {offset}");
@@ -277,7 +278,7 @@ impl RawClient {
     /// Writes.
     ///
     /// # Panics
-    /// If that fails.
+    /// If the write fails.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
         let length = u32::try_from(data.len()).expect("writes are short");
         assert_eq!(
@@ -290,12 +291,12 @@ impl RawClient {
     /// Flushes.
     ///
     /// # Panics
-    /// If that fails.
+    /// If the flush fails.
     pub(crate) fn flush(&mut self) {
         assert_eq!(self.ask(command::FLUSH, Flags::NONE, 0, 0, &[]).error, 0);
     }
 
-    /// Says goodbye, and waits until the server has closed the connection.
+    /// Sends the disconnect command, and waits until the server has closed the connection.
     pub(crate) fn disconnect(mut self) {
         self.send(command::DISCONNECT, Flags::NONE, 0, 0, &[]);
         assert!(self.receive_or_end().is_none(), "nothing is said after a goodbye");

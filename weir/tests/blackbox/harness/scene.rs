@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use super::Server;
 
-/// A directory that is removed at the end of the test. On the disk that holds the build, as `/tmp` may be
+/// A directory that is removed at the end of the test. It is on the disk of the build, because `/tmp` may be
 /// memory, which has no direct I/O.
 pub(crate) struct Scene {
     directory: tempfile::TempDir,
 }
 
 impl Scene {
-    /// An empty one.
+    /// An empty scene.
     pub(crate) fn new() -> Self {
         let directory = tempfile::Builder::new().prefix("t").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
         Self { directory: directory.expect("the build has a directory for tests") }
@@ -37,7 +37,7 @@ impl Scene {
         format!("file:{}", self.text(name))
     }
 
-    /// Writes `weir.toml`: addresses with free ports, and `rest`.
+    /// Writes `weir.toml` with addresses on free ports, and with `rest`.
     pub(crate) fn configure(&self, rest: &str) -> PathBuf {
         let listen = format!(
             "[listen]\nnbd = [\"127.0.0.1:0\", \"unix:{}\"]\nmetrics = \"127.0.0.1:0\"\n",
@@ -63,17 +63,17 @@ impl Scene {
         path
     }
 
-    /// A server of the configuration `rest`.
+    /// Starts a server with the configuration `rest`.
     pub(crate) fn serve(&self, rest: &str) -> Server {
         Server::start(&self.configure(rest))
     }
 
-    /// A server with one volume `v` in memory.
+    /// Starts a server with one volume `v` in memory.
     pub(crate) fn serve_memory(&self, size: &str) -> Server {
         self.serve(&format!("[pool.p]\n[volume.v]\npool = \"p\"\nbackend = \"memory\"\nsize = \"{size}\"\n"))
     }
 
-    /// Names of the files in it, in order.
+    /// The names of the files in the directory, in order.
     pub(crate) fn listing(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.path()).expect("the directory of a test can be read");
         let mut names: Vec<_> =

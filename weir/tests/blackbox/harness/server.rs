@@ -1,4 +1,4 @@
-//! A `weir serve`, `weir record` or `weir controller` of its own for a test.
+//! A test's own `weir serve`, `weir record` or `weir controller`.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Outcome, Program, Transcript};
 
-/// A server that serves. Killed when dropped; what it said is shown if the test is failing.
+/// A running server. Killed when dropped; its log is shown if the test is failing.
 pub(crate) struct Server {
     child: Child,
     config: PathBuf,
@@ -31,7 +31,7 @@ impl Server {
         Self::launch(config, Command::new(env!("CARGO_BIN_EXE_weir")).arg("serve").arg(config), "serving")
     }
 
-    /// Starts a server that may have so many files open, and waits until it serves.
+    /// Starts a server that may have at most `most` files open, and waits until it serves.
     ///
     /// # Panics
     /// If it does not.
@@ -51,7 +51,7 @@ impl Server {
         Self::launch(config, command.arg("record").arg(config).arg("--out").arg(out), "serving")
     }
 
-    /// Starts a controller and waits until gateways can find it.
+    /// Starts a controller and waits until gateways can connect.
     ///
     /// # Panics
     /// If they cannot.
@@ -105,7 +105,7 @@ impl Server {
     }
 
     /// Replaces the configuration by `text` (without `[listen]`, which stays) and has it reloaded. Returns
-    /// what the server said: `Ok` if it reloaded, else the lines of its refusal.
+    /// the server's answer: `Ok` if it reloaded, otherwise the lines of its refusal.
     pub(crate) fn reload(&self, text: &str) -> Result<(), String> {
         let before = std::fs::read_to_string(&self.config).expect("the configuration is there");
         let is_next_table = |(i, line): &(usize, &str)| *i > 0 && line.starts_with('[');
@@ -114,7 +114,7 @@ impl Server {
         std::fs::write(&self.config, format!("{listen}{text}")).expect("the configuration can be written");
         let (said, logged) = (self.said.length(), self.logged.length());
         self.signal(Signal::HUP);
-        // Asked for after it, so that one of the two streams has the answer when the other is looked at.
+        // Both streams are looked at each time: one of them gets the answer.
         super::wait_until("the server tells what became of the reload", || {
             self.said.length() > said || self.logged_since(logged).contains("weir: not reloaded")
         });
@@ -126,7 +126,7 @@ impl Server {
         Err(self.logged_since(logged))
     }
 
-    /// What it has logged from line `from` on.
+    /// Its log from line `from` on.
     pub(crate) fn logged_since(&self, from: usize) -> String {
         self.logged.text().lines().skip(from).collect::<Vec<_>>().join("\n")
     }
@@ -136,7 +136,7 @@ impl Server {
         self.logged.length()
     }
 
-    /// Waits for a line in its log, the first `from` lines left out, that contains `text`.
+    /// Waits for a line with `text` in its log, from line `from` on.
     pub(crate) fn wait_for_log(&self, from: usize, text: &str) {
         self.logged
             .wait_for(from, text)
@@ -148,14 +148,14 @@ impl Server {
         kill_process(self.pid(), signal).expect("the server runs");
     }
 
-    /// Kills it as if the power failed for it alone; returns when it is gone.
+    /// Kills the process, as if only its power failed. Returns when it is gone.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("the server runs");
         let status = self.child.wait().expect("a child can be waited for");
         assert_eq!(status.signal(), Some(9), "it died of something else before: {status}");
     }
 
-    /// Waits for its end; returns how it ended, and its log.
+    /// Waits for its end. Returns its exit status and its log.
     pub(crate) fn wait(mut self) -> (ExitStatus, String) {
         self.said.to_end();
         let log = self.logged.to_end();
@@ -181,7 +181,7 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse().expect("VmRSS is a number")
     }
 
-    /// Nanoseconds that its threads have computed for: no other program's work counts.
+    /// Nanoseconds of processor time of its threads. Other programs do not count.
     pub(crate) fn computed_nanos(&self) -> u64 {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the server runs");
         let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
@@ -217,7 +217,7 @@ impl Drop for Server {
 /// Runs `weir serve` on a file that it must refuse. Returns the lines of the refusal.
 ///
 /// # Panics
-/// Unless it ends with exit code 64, without a word on standard output.
+/// Unless it ends with exit code 64 and writes nothing on standard output.
 pub(crate) fn expect_refusal(config: &Path) -> Vec<String> {
     let Outcome { code, out, log } = Program::weir().arg("serve").arg(config.display()).outcome();
     assert_eq!(code, Some(64), "{out}{log}");

@@ -1,10 +1,10 @@
-//! What cannot be tested on this machine, said and counted: a test that only passed would hide it.
+//! Tests that cannot run on this machine, reported and counted. If they just passed, nobody would know.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// Notes that `what` was not tested, and `why`: on standard error, past what the test runner keeps to itself,
-/// and in the file that `make test` counts at its end.
+/// Notes that `what` was not tested, and `why`. The note goes to standard error, where the test runner does
+/// not capture it, and to the file that `make test` counts at its end.
 ///
 /// # Panics
 /// If that file cannot be written.

@@ -1,4 +1,4 @@
-//! What a process says, line by line: kept for the message of a failure, and to be waited for.
+//! The output of a process, line by line. Tests wait for lines, and the message of a failure shows them.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -37,8 +37,8 @@ impl Transcript {
         transcript
     }
 
-    /// Waits until a line from number `from` on contains `text`; returns the line. `None` if the stream ends
-    /// first.
+    /// Waits until a line from number `from` on contains `text`, and returns the line. `None` if the stream
+    /// ends first.
     ///
     /// # Panics
     /// If it takes too long.
@@ -56,7 +56,7 @@ impl Transcript {
         drop(self.wait("more lines", |said| said.ended || said.lines.len() >= lines));
     }
 
-    /// Waits for the end of the stream; returns all of it.
+    /// Waits for the end of the stream, and returns all of it.
     ///
     /// # Panics
     /// If it takes too long.
@@ -65,12 +65,12 @@ impl Transcript {
         self.text()
     }
 
-    /// What was said so far.
+    /// The text so far.
     pub(crate) fn text(&self) -> String {
         self.0.said.lock().unwrap().lines.join("\n")
     }
 
-    /// How many lines were said so far.
+    /// The number of lines so far.
     pub(crate) fn length(&self) -> usize {
         self.0.said.lock().unwrap().lines.len()
     }

@@ -1,7 +1,8 @@
-//! Commands of the page of clients, run as they stand there. Only addresses and the folder are a test's own.
+//! The commands of the page about clients, run exactly as they stand there. Only the addresses and the folder
+//! are the test's own.
 //!
-//! A block of commands says by the word behind `sh` how it is run: `run` here, `qemu` here too, with a
-//! monitor instead of a screen, and `vm`, `vm-lost` and `vm-back` under a kernel of its own, in `vm`.
+//! The word behind `sh` says where a block of commands is run: `run` here; `qemu` here too, with a monitor
+//! instead of a screen; `vm`, `vm-lost` and `vm-back` under a kernel of its own, in `vm`.
 
 use crate::harness::{Block, Program, Scene, Server, blocks, bytes, skipped, status, wait_until};
 
@@ -12,7 +13,7 @@ const SOCKET: &str = "/run/weir/nbd.sock";
 const METRICS: &str = "127.0.0.1:9810";
 const FOLDER: &str = "/srv/weir";
 
-/// Debian's own programs: `nbdsh` is a script, and other interpreters in the path may lack its module.
+/// The path with Debian's own programs: `nbdsh` is a script, and other interpreters may lack its module.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
 /// The blocks of commands with this mark.
@@ -50,7 +51,7 @@ impl Stage {
         text.replace(TCP, &self.server.tcp).replace(SOCKET, &self.server.socket)
     }
 
-    /// Runs commands as a shell does to which they are pasted, but ends at the first that fails.
+    /// Runs commands as a shell runs pasted text, but ends at the first command that fails.
     fn run(&self, text: &str) -> String {
         let script = format!("set -euo pipefail\nPATH={PATH}\n{}", self.own(text));
         Program::new("bash").arg("-c").arg(script).directory(self.scene.path()).run()
@@ -87,7 +88,7 @@ fn qemu_has_the_disk_as_the_page_says() {
     }
     let stage = Stage::set();
     for block in commands("qemu") {
-        // Without a screen, and asked by its monitor what it has instead of starting its processor.
+        // qemu runs without a screen. Its monitor shows its disks, and its processor is not started.
         let command =
             format!("{} -display none -S -monitor stdio <<<$'info block\\nquit'", block.text.trim_end());
         let out = stage.run(&command);

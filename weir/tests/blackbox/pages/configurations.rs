@@ -1,13 +1,13 @@
-//! Configurations of the manual: each is accepted as it stands, and reported as the page shows.
+//! The configurations of the manual: each must be accepted as it stands, and reported as the page shows.
 
 use std::path::Path;
 
 use crate::harness::{Block, Outcome, Program, Scene, blocks};
 
-/// Above what a page shows of a report.
+/// The end of the command that stands above a shown report.
 const SHOWN: &str = " | grep -v default:\n";
 
-/// What `weir check` says of a configuration, which it accepts.
+/// The output of `weir check` for a configuration that it accepts.
 fn check(scene: &Scene, block: &Block) -> String {
     let file = scene.write("file.toml", &block.text);
     let Outcome { code, out, log } = Program::weir().arg("check").arg(file.display()).outcome();

@@ -1,5 +1,5 @@
-//! Metrics of the manual: each that is served is on the page of operation, each on the page is served, and
-//! alerts ask for nothing else.
+//! The metrics of the manual: the page of operation has each served metric, and only those; alerts use no
+//! others.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::harness::{Program, Scene, Server, blocks, get, page, wait_until};
 
 const PAGE: &str = "operating.md";
 
-/// Every law, every kind of target and every limit.
+/// A configuration with every law, every kind of target and every limit.
 const ALL: &str = "[pool.promised]\n[pool.plain]\ncontrol = \"none\"\n\
     [pool.shared]\ncontrol = \"maestro\"\ntotal_concurrency = 16\ncontrol_interval = \"50ms\"\n\
     [volume.slo]\npool = \"promised\"\nbackend = \"memory\"\nsize = \"1MiB\"\n\
@@ -18,7 +18,7 @@ const ALL: &str = "[pool.promised]\n[pool.plain]\ncontrol = \"none\"\n\
     [volume.throughput]\npool = \"shared\"\nbackend = \"memory\"\nsize = \"1MiB\"\ntarget = { throughput = \"1MiB/s\" }\n\
     [volume.rate]\npool = \"shared\"\nbackend = \"memory\"\nsize = \"1MiB\"\ntarget = { iops = 9 }\n";
 
-/// A metric, by the name under which it is asked for.
+/// A metric, by the name that a query uses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Metric {
     kind: String,
@@ -29,13 +29,13 @@ struct Metric {
 /// Labels of a series.
 type Labels = BTreeMap<String, String>;
 
-/// What one scrape has.
+/// The result of one scrape.
 struct Scrape {
     metrics: BTreeMap<String, Metric>,
     series: Vec<(String, Labels)>,
 }
 
-/// A scrape of a server of everything, when there is something to tell of everything.
+/// A scrape of a server with everything, made when each metric has a value.
 fn scrape() -> Scrape {
     let scene = Scene::new();
     let server = scene.serve(ALL);

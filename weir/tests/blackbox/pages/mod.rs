@@ -1,4 +1,5 @@
-//! The manual, held to what it says: what a reader copies from it is run as it stands there.
+//! The manual, checked against the program: the text that a reader copies from it is run exactly as it stands
+//! there.
 //!
 //! The commands for Linux's own client are run in `vm`.
 

@@ -1,4 +1,4 @@
-//! Units of systemd on the page of operation: systemd understands every line of them.
+//! The units of systemd on the page of operation: systemd must understand every line of them.
 
 use crate::harness::{Outcome, Program, Scene, blocks, skipped};
 

@@ -1,8 +1,8 @@
-//! What the bytes that a server sends mean, by the specification: the test's own reading of them, one whole
-//! message at a time, that shares nothing with weir's decoder.
+//! The meaning of a server's bytes, by the specification. This is the test's own reading, one whole message
+//! at a time, and it shares nothing with weir's decoder.
 //!
-//! It follows the stream up to the first message that breaks the protocol. What a client was told after that,
-//! or otherwise, it was not told by its server.
+//! The judge follows the stream up to the first message that breaks the protocol. If a client gets any other
+//! answer, or an answer after that message, it does not come from the server.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::harness::command;
 const SIMPLE: u32 = 0x6744_6698;
 const CHUNK: u32 = 0x668e_33ef;
 
-/// A request as it came to a server.
+/// A request that came to a server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) command: u16,
@@ -20,21 +20,21 @@ pub(super) struct Asked {
     pub(super) length: u32,
 }
 
-/// The data of a read, nothing for anything else; or the number of an error.
+/// The data of a read, empty for all other requests; or the number of an error.
 pub(super) type Answer = Result<Vec<u8>, u32>;
 
-/// Reads along what one connection is told.
+/// Reads the bytes that a server sends on one connection.
 pub(super) struct Judge {
     structured: bool,
     unanswered: BTreeMap<u64, Asked>,
-    /// Of replies of which chunks have come and the last has not, by cookie.
+    /// The replies of which some chunks have come and the last has not, by cookie.
     parts: BTreeMap<u64, Parts>,
     unread: Vec<u8>,
-    /// The protocol was broken.
+    /// Whether the protocol was broken.
     is_lost: bool,
 }
 
-/// What has come of a structured reply.
+/// The part of a structured reply that has come.
 #[derive(Default)]
 struct Parts {
     data: Vec<u8>,
@@ -43,17 +43,17 @@ struct Parts {
     error: Option<u32>,
 }
 
-/// Why a message has no meaning yet, or will have none.
+/// Why a message has no meaning yet, or never will.
 enum Unclear {
     CutOff,
     Broken,
 }
 
-/// The length of a message, and the answer that is complete with it.
+/// The length of a message, and the answer that it completes.
 type Meaning = (usize, Option<(Asked, Answer)>);
 
 impl Judge {
-    /// At the start of the transmission phase.
+    /// A judge at the start of the transmission phase.
     pub(super) fn new(structured: bool) -> Self {
         Self {
             structured,
@@ -64,19 +64,19 @@ impl Judge {
         }
     }
 
-    /// The server has received a request.
+    /// Notes a request that the server has received.
     ///
     /// # Errors
-    /// If it has another one of that cookie.
+    /// If another request with the same cookie is not answered yet.
     pub(super) fn ask(&mut self, asked: Asked) -> Result<(), String> {
         match self.unanswered.insert(asked.cookie, asked) {
-            // Behind what breaks the protocol nobody knows which were answered.
+            // After a message that breaks the protocol, nobody knows which requests were answered.
             Some(other) if !self.is_lost => Err(format!("{asked:?} has the cookie of {other:?}")),
             _ => Ok(()),
         }
     }
 
-    /// The server sends these bytes. The requests that are answered by them, and how.
+    /// Reads bytes that the server sends. Returns the requests that they answer, with the answers.
     pub(super) fn hear(&mut self, bytes: &[u8]) -> Vec<(Asked, Answer)> {
         let mut answers = Vec::new();
         if self.is_lost {
@@ -175,7 +175,7 @@ impl Judge {
 }
 
 impl Parts {
-    /// Adds data, or zeroes if `data` is none, after a look at where they belong.
+    /// Adds data, or zeroes if `data` is `None`, after a check of their place.
     fn add<'a>(
         &mut self,
         asked: &Asked,

@@ -1,8 +1,8 @@
-//! The server behind a volume, which says what is wrong on some connections more often than on others.
+//! The server behind a volume. It sends mutated replies, on some connections more often than on others.
 //!
-//! What it says to the requests that have come together is a script, as in the other mutated messages. On one
-//! connection in four every script is mutated, and the connection soon ends. On another one in four it is
-//! every 64th script: what is wrong comes then to a link that has worked, with many requests under way.
+//! Its replies to the requests that have come together are a script, as in the other mutated messages. On one
+//! connection in four, every script is mutated, and the connection soon ends. On another one in four, every
+//! 64th script is mutated. That mutation then meets a link that has worked, with many requests under way.
 
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,21 +21,21 @@ use super::judge::{Asked, Judge};
 use super::volume::{SIZE, Volume, any_data};
 use crate::harness::command;
 
-/// How long a server that has said something wrong waits for further requests. Weir may wait as well: for the
-/// rest of a message that was cut off, or for an answer that was left out.
+/// How long a server waits for further requests after a mutated reply. weir may be waiting too: for the rest
+/// of a message that was cut off, or for an answer that was left out.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// The most requests that are answered together.
 const BATCH: usize = 32;
 
-/// The scripts of a connection that are kept, to be said again at the wrong time.
+/// How many scripts of a connection are kept, to be sent again at the wrong time.
 const KEPT: usize = 8;
 
-/// Errors that a server may answer with, NBD protocol, "Error values".
+/// The errors that a server may answer with (NBD protocol, "Error values").
 const ERRORS: [u32; 8] = [1, 5, 12, 22, 28, 75, 95, 108];
 
-/// Listens for a volume, over TCP or at `path`; returns the URI. A Unix socket takes less at a time, so that
-/// a server can answer what weir has not sent yet.
+/// Listens for a volume, over TCP or at `path`, and returns the URI. A Unix socket takes less at a time. So a
+/// server can answer a request before weir has sent all of it.
 pub(super) fn start(
     attack: &Arc<Attack>,
     volume: &Arc<Volume>,
@@ -58,7 +58,7 @@ pub(super) fn start(
             let session = Session::new(Arc::clone(&attack), Arc::clone(&volume), number, connection);
             let ended = ended.clone();
             thread::spawn(move || {
-                // Weir ends a connection as it likes, and so does the server.
+                // weir may end a connection at any time, and so may the server.
                 let _ = session.run();
                 let _ = ended.send(()); // nobody listens once the test is over
             });
@@ -76,11 +76,11 @@ struct Session {
     random: Pcg64Mcg,
     structured: bool,
     judge: Judge,
-    /// One in so many scripts is mutated.
+    /// One in this many scripts is mutated.
     one_in: u32,
-    /// Something wrong was said.
+    /// Whether a mutated script was sent.
     is_tainted: bool,
-    /// What mutations take messages from.
+    /// Scripts from which mutations take messages.
     others: Vec<Script>,
 }
 
@@ -130,7 +130,7 @@ impl Session {
         }
     }
 
-    /// From the greeting to the answer to `GO`.
+    /// Shakes hands, from the greeting to the answer to `GO`.
     fn shake_hands(&mut self) -> io::Result<()> {
         let messages = self.handshake();
         self.write(&messages[0])?;
@@ -147,7 +147,7 @@ impl Session {
         }
     }
 
-    /// What is said in a handshake.
+    /// The messages of a handshake.
     fn handshake(&self) -> Vec<Vec<u8>> {
         let offer = self.volume.offer;
         let export = [&[0; 2][..], &SIZE.to_be_bytes(), &offer.flags.to_be_bytes()].concat();
@@ -161,7 +161,7 @@ impl Session {
         ]
     }
 
-    /// A mutated handshake, said without listening, and then nothing.
+    /// Sends a mutated handshake without reading, and then nothing more.
     fn shake_hands_wrongly(&mut self) -> io::Result<()> {
         let mut script = Script::new(self.handshake());
         mutate(&mut script, &self.others, words(), &mut self.random);
@@ -172,14 +172,14 @@ impl Session {
         io::copy(&mut self.socket, &mut io::sink()).map(drop)
     }
 
-    /// Something wrong is about to be said.
+    /// Notes that a mutated script is about to be sent.
     fn taint(&mut self, script: &Script) -> io::Result<()> {
         self.attack.count(script);
         self.is_tainted = true;
         self.socket.get_ref().set_read_timeout(Some(IDLE))
     }
 
-    /// The next request, and those that have come with it.
+    /// The next request, and the requests that have come with it.
     fn batch(&mut self) -> io::Result<Vec<Asked>> {
         let mut batch = Vec::new();
         while batch.is_empty() || (batch.len() < BATCH && self.socket.buffer().len() >= 28) {
@@ -221,7 +221,7 @@ impl Session {
         Ok((!is_early).then_some(asked))
     }
 
-    /// Answers that keep to the protocol. The chunks of structured ones come in any order.
+    /// Answers that keep to the protocol. The chunks of structured replies come in any order.
     fn answers(&mut self, batch: &[Asked]) -> Script {
         let mut replies: Vec<_> = batch.iter().map(|asked| self.reply(asked).into_iter()).collect();
         let mut pieces = Vec::new();
@@ -267,7 +267,8 @@ impl Session {
         }
     }
 
-    /// Two messages answer each other's requests. The cookie of each kind of reply stands at the same place.
+    /// Makes two messages answer each other's requests. The cookie stands at the same place in each kind of
+    /// reply.
     fn exchange_cookies(&mut self, script: &mut Script) {
         let count = script.pieces.len();
         let [one, other] = [0; 2].map(|_| self.random.random_range(0..count));
@@ -276,7 +277,8 @@ impl Session {
         script.pieces[other][8..16].copy_from_slice(&first);
     }
 
-    /// Says a script, after the client was told what it means: it may hear of it at once.
+    /// Sends a script. The client's side is told its meaning first, because the client may get the answer at
+    /// once.
     fn say(&mut self, script: &Script) -> io::Result<()> {
         self.volume.say(self.judge.hear(&script.joined()));
         if self.random.random() {
@@ -314,7 +316,7 @@ impl Session {
     }
 }
 
-/// Words of the language of servers.
+/// The words of the servers' language.
 fn words() -> &'static [&'static [u8]] {
     targets::by_name("nbd-client").expect("it is in the list").words
 }

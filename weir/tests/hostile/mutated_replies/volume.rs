@@ -1,10 +1,9 @@
-//! One volume of the attack: what its server can do, what its client asks, and what the server has said to
-//! that.
+//! One volume of the attack: its server's abilities, its client's requests, and the server's answers to them.
 //!
-//! **Each request has a place of its own** of 1 MiB, which no other request ever has. The place tells what is
-//! asked of it and, for a write, which bytes are written. So the server can judge a request without knowing
-//! the client. And an answer that the client gets is compared with what the server said to that very request,
-//! also if weir sent the request on several connections.
+//! **Each request has a place of its own** of 1 MiB, which no other request ever has. The place determines
+//! the kind of the request and, for a write, its bytes. So the server can judge a request without knowing the
+//! client. And the client's answer can be compared with the server's answer to that very request, also if
+//! weir sent the request on several connections.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,10 +17,10 @@ use crate::harness::{Flags, bytes, command};
 /// Bytes of a place.
 const PLACE: u64 = 1 << 20;
 
-/// What a volume tells as its size: places for more requests than anybody makes.
+/// The size of a volume: it has places for more requests than anybody makes.
 pub(super) const SIZE: u64 = 1 << 50;
 
-/// Bytes to take data from: each that is sent is a part of it.
+/// The bytes of which all data are parts.
 static CONTENT: LazyLock<Vec<u8>> = LazyLock::new(|| bytes(1, 2 << 20));
 
 /// Transmission flags of an export.
@@ -33,7 +32,7 @@ const ZEROES: u16 = 1 << 6;
 const MULTI_CONN: u16 = 1 << 8;
 const CACHE: u16 = 1 << 10;
 
-/// What the servers can do, each volume's something else.
+/// The servers' abilities. They differ from volume to volume.
 const OFFERS: [Offer; 4] = [
     Offer { flags: HAS_FLAGS | FLUSH | FUA | TRIM | ZEROES | CACHE | MULTI_CONN, longest: 1 << 20 },
     Offer { flags: HAS_FLAGS | FLUSH, longest: 1 << 20 },
@@ -41,19 +40,19 @@ const OFFERS: [Offer; 4] = [
     Offer { flags: HAS_FLAGS | FLUSH | TRIM | ZEROES | MULTI_CONN, longest: 2048 },
 ];
 
-/// What a server tells when it is connected to.
+/// A server's statement in the handshake.
 #[derive(Clone, Copy)]
 pub(super) struct Offer {
     pub(super) flags: u16,
-    /// Bytes of a read or a write that it takes.
+    /// The most bytes of a read or a write that it takes.
     pub(super) longest: u32,
 }
 
-/// What the client and the server of a volume know in common.
+/// The state that the client and the server of a volume share.
 pub(super) struct Volume {
     pub(super) number: u64,
     pub(super) offer: Offer,
-    /// By first byte, what was said to requests of the server: their lengths, and the answers.
+    /// The server's answers, by the first byte of their requests, each with the length of the request.
     said: Mutex<BTreeMap<u64, Vec<(u32, Answer)>>>,
     /// Flushes that the server said it had done.
     flushes: AtomicU64,
@@ -65,14 +64,14 @@ pub(super) struct Request {
     pub(super) flags: Flags,
     pub(super) offset: u64,
     pub(super) length: u32,
-    /// Flushes that were done when it was made.
+    /// The number of flushes that were done when the request was made.
     flushes: u64,
 }
 
-/// So many requests in a row are of all kinds.
+/// This many requests in a row have all kinds among them.
 pub(super) const KINDS: u64 = 16;
 
-/// What is asked of the place that `offset` lies in.
+/// The command for the place that `offset` lies in.
 fn command_of(offset: u64) -> u16 {
     match offset / PLACE % KINDS {
         0..8 => command::READ,
@@ -95,7 +94,7 @@ fn part(at: u64, length: u32) -> &'static [u8] {
     &CONTENT[usize::try_from(at).expect("it lies within 2 MiB")..][..length as usize]
 }
 
-/// Data of a read that no other read is likely to be answered with.
+/// Data for a read that are unlikely to answer any other read.
 pub(super) fn any_data(length: u32, random: &mut impl Rng) -> &'static [u8] {
     part(random.random_range(0..PLACE), length)
 }
@@ -117,7 +116,7 @@ impl Volume {
     }
 
     /// What is wrong with a request that came to the server, if anything: the client did not make it, or its
-    /// data is another's.
+    /// data belong to another request.
     pub(super) fn fault_of(&self, asked: &Asked, data: &[u8]) -> Option<String> {
         let has = |flag| self.offer.has(flag);
         let of_place = command_of(asked.offset);
@@ -137,7 +136,7 @@ impl Volume {
         (!is_right || !is_short).then(|| format!("{}: nobody asks for {asked:?}", self.name()))
     }
 
-    /// The server is about to say these answers.
+    /// Notes answers that the server is about to send.
     pub(super) fn say(&self, answers: Vec<(Asked, Answer)>) {
         let mut said = self.said.lock().expect("nobody panics with it");
         for (asked, answer) in answers {
@@ -149,7 +148,8 @@ impl Volume {
         }
     }
 
-    /// The client's request of this number, from 1 on: the first place is that of flushes, which have none.
+    /// The client's request of this number, from 1 on. The first place belongs to flushes, which have no
+    /// place.
     pub(super) fn request(&self, number: u64, random: &mut impl Rng) -> Request {
         let (place, command) = (number * PLACE, command_of(number * PLACE));
         let flushes = self.flushes.load(Ordering::Acquire);
@@ -167,7 +167,7 @@ impl Volume {
         Request { command, flags, offset, length, flushes }
     }
 
-    /// Nothing is asked any more of what lies before `offset`.
+    /// Forgets the answers before `offset`. No request before it is left.
     pub(super) fn forget_before(&self, offset: u64) {
         let mut said = self.said.lock().expect("nobody panics with it");
         let kept = said.split_off(&offset);
@@ -181,8 +181,8 @@ impl Request {
         if self.command == command::WRITE { written(self.offset, self.length) } else { &[] }
     }
 
-    /// Whether the server is asked for a flush: as the request is one, or because it has no other way to make
-    /// a write durable.
+    /// Whether the server is asked for a flush: because the request is a flush, or because the server has no
+    /// other way to make a write durable.
     fn flushes_at(&self, volume: &Volume) -> bool {
         let is_durable = self.command == command::FLUSH || self.flags.0 & Flags::FUA.0 != 0;
         is_durable && volume.offer.has(FLUSH) && (self.command == command::FLUSH || !volume.offer.has(FUA))
@@ -193,13 +193,14 @@ impl Request {
         self.offset + u64::from(self.length)
     }
 
-    /// What is wrong with the client's answer, if anything: the server did not say it.
+    /// What is wrong with the client's answer, if anything: the server did not send it.
     pub(super) fn fault_of(&self, error: u32, data: &[u8], volume: &Volume) -> Option<String> {
         let said = volume.said.lock().expect("nobody panics with it");
         let about_it: Vec<_> = said.range(self.offset..self.end()).flat_map(|(_, answers)| answers).collect();
         let was_said = match error {
             0 => self.was_answered_with(data, volume, &said),
-            // Also of a request that the server did not answer in time, and of a flush after a loss.
+            // This is also the answer to a request that the server did not answer in time, and to a flush
+            // after a loss.
             EIO => true,
             error => {
                 self.flushes_at(volume)
@@ -223,7 +224,7 @@ impl Request {
         ))
     }
 
-    /// Whether the server said so: to each of the pieces that were made of the request.
+    /// Whether the server answered so, to each of the pieces that were made of the request.
     fn was_answered_with(
         &self,
         data: &[u8],
@@ -253,8 +254,8 @@ impl Request {
 
 const EIO: u32 = 5;
 
-/// What weir's client is told if a server said this error: see `errno` in `upstream::link` and
-/// `NbdError::from_errno`. A server that is shutting down is one that is lost.
+/// The error that weir's client gets if a server answered with this error: see `errno` in `upstream::link`
+/// and `NbdError::from_errno`. A server that is shutting down counts as lost.
 fn told(error: u32) -> u32 {
     match error {
         1 | 12 | 22 | 28 => error,

@@ -1,5 +1,5 @@
-//! The manual's commands for Linux's own client, exactly as they stand there: the guest is a machine of its
-//! own, which has the page's addresses.
+//! The manual's commands for Linux's own client, run exactly as they stand there. The guest is a machine of
+//! its own, with the page's addresses.
 
 use std::path::Path;
 

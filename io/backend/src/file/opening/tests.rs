@@ -1,4 +1,4 @@
-//! What is created, refused and taken back.
+//! Claims about what opening creates, refuses and takes back.
 
 use crate::rig::scratch;
 use crate::{BackendSpec, OpenError, Opened};

@@ -1,4 +1,4 @@
-//! Each turn that a request can take, without a kernel.
+//! Each course that a request can take, without a kernel.
 
 use super::*;
 use crate::rig::{command, read, write};

@@ -1,4 +1,4 @@
-//! Whatever a server sends, it ends its connection and nothing else.
+//! Whatever a server sends, it can only end its own connection.
 
 use std::future::poll_fn;
 use std::io::Write;
@@ -14,13 +14,13 @@ use super::*;
 use crate::DeviceRequest;
 use crate::rig::{command, read, write};
 
-/// Longer than what a socket takes that nobody reads from.
+/// More than a socket takes that nobody reads from.
 const LONG: u32 = 1 << 20;
-/// What reads are filled with before they are answered, and writes are of.
+/// The content of read buffers before they are answered, and the content of writes.
 const BEFORE: u8 = 0xee;
 const WRITTEN: u8 = 0x77;
 
-/// Something that a server may say about one of the requests, or about none.
+/// Something that a server may say about one of the requests, or about no request.
 #[derive(Clone, Debug)]
 struct Said {
     about: prop::sample::Index,
@@ -84,7 +84,7 @@ impl Said {
     }
 }
 
-/// A connection with requests on it of which the last was not taken, and the server's end of it.
+/// A connection with requests, of which the socket has not taken the last; and the server's end of it.
 fn connection(structured: bool) -> (Connection, UnixStream, Table, Vec<(u64, Awaited)>) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
@@ -115,7 +115,8 @@ fn connection(structured: bool) -> (Connection, UnixStream, Table, Vec<(u64, Awa
     (connection, theirs, table, asked)
 }
 
-/// Lets the server say `bytes` and no more. The pieces that it has answered, and how the connection ended.
+/// Lets the server say `bytes` and no more. Returns the pieces that it answered, and how the connection
+/// ended.
 async fn hear(
     connection: &mut Connection,
     mut server: UnixStream,
@@ -138,7 +139,7 @@ async fn hear(
         }
     })
     .await;
-    // What is still to be said finds nobody.
+    // The rest of the server's bytes reaches nobody.
     drop(std::mem::replace(&mut connection.socket, closed()));
     speaker.join().unwrap();
     (answered, lost)

@@ -1,6 +1,6 @@
-//! A server that does what a test tells it to: its abilities, and what becomes of each request, are the
-//! test's. Written after the specification and not with weir's own server side, so that a mistake made in
-//! both would still be seen.
+//! A server that does what a test tells it to: the test sets its abilities, and decides about each request.
+//! It is written from the specification, without weir's own server side. So a mistake on both sides would
+//! still show.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -10,7 +10,7 @@ use std::thread;
 
 use weir_nbd::wire::{command, info, option, option_reply, transmission_flag as flag};
 
-/// What the server says of its export.
+/// The server's statement about its export.
 #[derive(Clone)]
 pub(super) struct Offer {
     pub(super) size: usize,
@@ -21,7 +21,7 @@ pub(super) struct Offer {
 }
 
 impl Default for Offer {
-    /// Everything but structured replies, on one connection.
+    /// Every ability except structured replies, on one connection.
     fn default() -> Self {
         let flags = flag::HAS_FLAGS
             | flag::SEND_FLUSH
@@ -37,7 +37,7 @@ impl Default for Offer {
 /// A request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Asked {
-    /// The how many-th connection it came on, from zero.
+    /// The number of its connection, from zero.
     pub(super) connection: usize,
     pub(super) command: u16,
     pub(super) flags: u16,
@@ -46,15 +46,16 @@ pub(super) struct Asked {
     pub(super) length: u32,
 }
 
-/// What becomes of a request.
+/// What the server does with a request.
 pub(super) enum Act {
     Serve,
     Fail(u32),
-    /// Instead of a reply.
+    /// Sends these bytes instead of a reply.
     Say(Vec<u8>),
-    /// Instead of a reply, and nothing after it.
+    /// Sends these bytes instead of a reply, and nothing after them.
     LastWords(Vec<u8>),
-    /// Instead of a reply, before the data of a write was taken. Nothing more is read: see [`Fake::left`].
+    /// Sends these bytes instead of a reply, before it took the data of a write. Then it reads nothing more:
+    /// see [`Fake::left`].
     TooEarly(Vec<u8>),
     HangUp,
     Keep,
@@ -68,7 +69,7 @@ pub(super) struct Fake {
     pub(super) offer: Arc<Mutex<Offer>>,
     pub(super) asked: Arc<Mutex<Vec<Asked>>>,
     pub(super) bytes: Arc<Mutex<Vec<u8>>>,
-    /// The last connection that was answered too early, with all that was not read of it.
+    /// The last connection that was answered too early, with all bytes that were not read from it.
     pub(super) left: Arc<Mutex<Option<UnixStream>>>,
 }
 

@@ -60,13 +60,13 @@ impl Pool {
         match self.control {
             Control::None => "none",
             Control::Facade(_) => "facade",
-            Control::Maestro(_) | Control::Port(_) => "maestro",
+            Control::Maestro(_) | Control::Leased(_) => "maestro",
         }
     }
 
-    /// Whether a controller elsewhere decides.
-    pub(crate) const fn is_port(&self) -> bool {
-        matches!(self.control, Control::Port(_))
+    /// Whether a controller grants its bounds.
+    pub(super) const fn is_leased(&self) -> bool {
+        matches!(self.control, Control::Leased(_))
     }
 
     /// The law has decided about a volume.
@@ -85,7 +85,7 @@ impl Pool {
     pub(super) fn sharing(&self) -> Option<PoolSharing> {
         let is_probed = match self.control {
             Control::Maestro(MaestroConfig { total, .. }) => total == TotalConcurrency::Auto,
-            Control::Port(_) => false,
+            Control::Leased(_) => false,
             Control::None | Control::Facade(_) => return None,
         };
         let last = self.volumes.iter().flatten().filter_map(|volume| volume.intervals.last());

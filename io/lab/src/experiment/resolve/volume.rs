@@ -1,4 +1,4 @@
-//! A volume of an experiment's file as the simulator runs it: one volume, or one for each of its ports.
+//! Translates a volume of an experiment's file for the simulator: into one volume, or into one for each port.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,12 @@ use weir_sim::{Locality, Phase, VolumeScenario, Workload};
 use crate::experiment::{Experiment, ExperimentError, Load, PointSpec, SloSpec, StepsSpec, VolumeSpec};
 use crate::run::Curve;
 
-/// What is wrong with a volume: at which key, and how.
+/// An error in a volume: the key, and the message.
 type Wrong = (&'static str, String);
 
-/// The volume `name` on an array of so many bytes, whose first port is the volume of place `first`. A single
-/// port is called as the volume, several are `name/0`, `name/1` and so on.
+/// The volume `name` on an array of `array_size` bytes, as one simulated volume for each port. `first` is the
+/// place of the first port in the scenario. A single port has the volume's name; several ports are called
+/// `name/0`, `name/1` and so on.
 pub(super) fn ports(
     experiment: &Experiment,
     name: &str,
@@ -57,7 +58,7 @@ fn region(spec: &VolumeSpec) -> Result<[f64; 2], Wrong> {
     Err(("region", format!("found [{from}, {to}]; accepted: two shares of the array, 0 <= from < to <= 1")))
 }
 
-/// A share of so many bytes, in whole MiB.
+/// A share of `size` bytes, in whole MiB.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 // an array's size is far below 2^53 bytes, and a share is not negative
 fn share(size: u64, share: f64) -> u64 {

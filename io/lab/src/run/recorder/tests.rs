@@ -1,4 +1,4 @@
-//! What is kept of the events of a run.
+//! Claims about what the recorder keeps of the events of a run.
 
 use weir_engine::Verdict;
 use weir_model::{IoKind, Offered, VolumeId};

@@ -1,4 +1,4 @@
-//! What is said of applications.
+//! Claims about the figures of applications.
 
 use weir_model::{Bandwidth, Span};
 

@@ -1,4 +1,4 @@
-//! The program against a solver that knows nothing of its structure, and what holds of every solution.
+//! The program compared with a solver that knows nothing of its structure, and what holds for every solution.
 
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, constraint, microlp, variable};
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ impl Application {
     }
 }
 
-/// Many are alike, so that ties are frequent.
+/// Many applications are alike, so that ties are frequent.
 fn application(slopes: BoxedStrategy<f64>) -> impl Strategy<Value = Application> {
     let priority = prop_oneof![Just(1.0), Just(4.0), 0.1..10.0];
     let performance = prop_oneof![Just(0.5), Just(1.0), 0.0..3.0];
@@ -62,7 +62,7 @@ fn error(range: &Range, amount: f64) -> f64 {
     range.error_at_lower + way * (range.error_at_upper - range.error_at_lower)
 }
 
-/// The width of the band that an allocation has.
+/// The width of the band in which an allocation's errors lie.
 fn band(ranges: &[Range], amounts: &[f64]) -> f64 {
     let errors = || ranges.iter().zip(amounts).map(|(range, amount)| error(range, *amount));
     errors().fold(f64::MIN, f64::max) - errors().fold(f64::MAX, f64::min)
@@ -72,7 +72,7 @@ fn band(ranges: &[Range], amounts: &[f64]) -> f64 {
 fn narrowest(ranges: &[Range], sum: f64) -> f64 {
     let mut variables = ProblemVariables::new();
     let (highest, lowest) = (variables.add(variable()), variables.add(variable()));
-    // As parts of the ranges, which keeps a range without width in.
+    // The variables are parts of the ranges, so that a range without width can stay.
     let parts: Vec<_> = ranges.iter().map(|_| variables.add(variable().min(0.0).max(1.0))).collect();
     let mut problem = variables.minimise(highest - lowest).using(microlp);
     let mut total = Expression::from(0.0);

@@ -1,8 +1,8 @@
-//! The program on its degenerate cases.
+//! The degenerate cases of the program.
 
 use super::*;
 
-/// Errors that fall from `at_lower` to `at_upper` from `lower` to `upper`.
+/// A range from `lower` to `upper`, with the errors at its ends.
 const fn range(lower: f64, upper: f64, error_at_lower: f64, error_at_upper: f64) -> Range {
     Range { lower, upper, error_at_lower, error_at_upper }
 }

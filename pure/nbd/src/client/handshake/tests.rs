@@ -1,4 +1,4 @@
-//! Claims about the client's handshake.
+//! Tests of the client's handshake.
 
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn option_message(option: u32, data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Feeds the messages one after the other; the last answer, and everything that was sent.
+/// Feeds the messages one after the other. Returns the last outcome, and everything that the client sent.
 fn converse(
     structured: bool,
     messages: &[Vec<u8>],

@@ -1,10 +1,10 @@
-//! Properties of the reply decoder, whatever the bytes are.
+//! Properties of the reply decoder, for any bytes.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A stream that gets past the first check more often than noise would: noise with magic numbers strewn in.
+/// Noise with magic numbers strewn in: it gets past the first check more often than plain noise.
 fn near_replies() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just(wire::SIMPLE_REPLY_MAGIC.to_be_bytes().to_vec()),
@@ -44,7 +44,7 @@ fn run(structured: bool, pieces: &[&[u8]]) -> Result<Vec<Reply>, ReplyError> {
     Ok(replies)
 }
 
-/// As `run`, for a caller who takes the data off.
+/// Like `run`, for a caller that takes the data off.
 fn receive(structured: bool, pieces: &[&[u8]]) -> Result<Vec<Received>, ReplyError> {
     let mut decoder = ReplyDecoder::new(structured);
     let mut received = Vec::new();

@@ -1,11 +1,11 @@
-//! Claims about the reply decoder.
+//! Tests of the reply decoder.
 
 use super::*;
 
 const READ: Awaited = Awaited { offset: 8192, data: 4096 };
 const OTHER: Awaited = Awaited { offset: 0, data: 0 };
 
-/// Cookie 1 is a read, cookie 2 something without data; nothing else is outstanding.
+/// The outstanding requests: cookie 1 is a read, and cookie 2 is a request without data.
 fn awaited(cookie: u64) -> Option<Awaited> {
     match cookie {
         1 => Some(READ),
@@ -203,7 +203,7 @@ fn replies_that_are_left_half_said_are_kept_apart() {
     assert!(decoder.partial.is_empty());
 }
 
-/// What the caller is told, and the data that it takes off, of a stream that comes in pieces.
+/// What the decoder tells the caller, and the data that the caller takes off, if the stream comes in pieces.
 fn receive(bytes: &[u8], piece: usize) -> (Vec<Received>, Vec<u8>) {
     let mut decoder = ReplyDecoder::new(true);
     let (mut received, mut data, mut left) = (Vec::new(), Vec::new(), 0);

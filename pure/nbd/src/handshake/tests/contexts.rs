@@ -1,4 +1,4 @@
-//! Metadata contexts: who may list and choose them, and when the choice counts.
+//! Metadata contexts: when a client may list and choose them, and when its choice counts.
 
 use super::*;
 

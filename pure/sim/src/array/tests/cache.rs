@@ -1,4 +1,4 @@
-//! The controller's memory, seen from outside.
+//! The storage controller's memory, seen from outside the array.
 
 use super::*;
 
@@ -19,7 +19,8 @@ fn writes_are_acknowledged_at_once_until_nvram_is_full_and_then_at_the_pace_of_t
     for place in places.take(3_000) {
         rig.alone(IoKind::Write, place, 4096);
     }
-    // Four operations of 5 ms for each on six disks: 300 writes a second if all disks were always busy.
+    // Each write is four operations of 5 ms, on six disks: 300 writes a second, if all disks were always
+    // busy.
     let rate = 3_000.0 / rig.now.since(start).as_secs_f64();
     assert!((200.0..=300.0).contains(&rate), "{rate}");
 }

@@ -1,11 +1,10 @@
-//! Whatever is asked of it and whatever fails: each request is answered once, and all of it again in the same
-//! way.
+//! Random requests and failures: each request is answered once, and a second run is the same.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Something that happens to an array.
+/// An event that happens to an array.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Submit(IoKind, u64, u64),

@@ -1,4 +1,4 @@
-//! How busy an array says that it was.
+//! The utilisation that an array reports.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn a_disk_that_has_failed_is_not_busy_any_more() {
     assert!(close(late.members, 1.0), "{late:?}");
     assert!(rig.next().is_some_and(|answer| answer.ok));
     let busy = rig.array.utilisation(Instant::ORIGIN + Span::from_millis(10)).members;
-    // The other five answer, which begins after 1 ms and takes 5.
+    // The other five disks answer: they begin after 1 ms, and take 5 ms.
     assert!(close(busy, 0.5), "{busy}");
 }
 
@@ -36,7 +36,7 @@ fn a_port_is_as_busy_as_its_busier_direction() {
     let unit = unit(RaidLevel::Raid0, 4);
     let options = ArrayOptions { units: vec![unit], layout: Layout::Concatenated, ports: vec![port] };
     let mut rig = Rig::new(Array::new(&options, Seed(1)));
-    // 5 ms inwards and 5 at the disk; 5 at the disk and 10 outwards.
+    // The write takes 5 ms inwards and 5 ms at the disk; the read takes 5 ms at the disk and 10 ms outwards.
     rig.alone(IoKind::Write, 0, 5_000);
     rig.alone(IoKind::Read, 0, 10_000);
     let port = rig.array.utilisation(rig.now).port;

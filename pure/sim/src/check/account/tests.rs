@@ -1,4 +1,5 @@
-//! The second computation of windows and deadlines, by hand, and that each wrong number is caught.
+//! The second computation of windows and deadlines, compared with numbers by hand. Each wrong number is
+//! caught.
 
 use weir_model::{Iops, SloPoint};
 

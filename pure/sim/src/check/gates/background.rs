@@ -1,15 +1,15 @@
-//! What background requests may do at a full device: a second computation of the share that is left to them.
+//! A second computation of the background share: when a background request may go to a full device.
 
 use weir_model::{Instant, IoId, TimeShare};
 
-/// The background requests at the array, and the one among them that passed the depth.
+/// The background requests at the array, and the one that passed the depth.
 #[derive(Debug)]
 pub(super) struct Background {
     share: TimeShare,
     in_flight: u32,
     passed: Option<(IoId, Instant)>,
-    /// From when on the next one may pass: all that passed before is no more than the share of the time until
-    /// then.
+    /// From when on the next one may pass. By then, the last one's time at the array is the background share
+    /// of the time since it was issued.
     opens: Instant,
 }
 
@@ -18,7 +18,7 @@ impl Background {
         Self { share, in_flight: 0, passed: None, opens: Instant::ORIGIN }
     }
 
-    /// Whether one may pass the depth now.
+    /// Whether a background request may pass the depth now.
     pub(super) fn may_pass(&self, now: Instant) -> bool {
         self.share > TimeShare::ZERO && self.in_flight == 0 && self.passed.is_none() && self.opens <= now
     }
@@ -27,12 +27,12 @@ impl Background {
         self.passed = Some((id, now));
     }
 
-    /// So many more requests at the array are background.
+    /// `number` more requests at the array are background.
     pub(super) const fn add(&mut self, number: u32) {
         self.in_flight += number;
     }
 
-    /// So many fewer are.
+    /// `number` fewer requests at the array are background.
     pub(super) const fn subtract(&mut self, number: u32) {
         self.in_flight -= number;
     }

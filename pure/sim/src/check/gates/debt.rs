@@ -1,11 +1,13 @@
-//! What a volume has used of a rate and not yet paid for.
+//! What a volume has used of a rate limit and not yet paid for.
 
 use weir_model::Instant;
 
-/// How much a second computation in floating point may differ: far less than anything that it looks for.
+/// By how much this computation in floating point may differ from the engine's: far less than any breach that
+/// it looks for.
 const ROUNDING_NANOS: f64 = 1_000.0;
 
-/// When everything that was issued is paid for at a limit's rate. Without a limit, always.
+/// The instant at which everything that was issued is paid for, at a limit's rate. Without a limit, nothing
+/// costs anything.
 #[derive(Default, Debug)]
 pub(super) struct Debt {
     /// Nanoseconds for each unit; zero without a limit.
@@ -15,7 +17,7 @@ pub(super) struct Debt {
 }
 
 impl Debt {
-    /// Sets the limit, in units a second. A debt stays a debt of so many units.
+    /// Sets the limit, in units a second. A debt stays a debt of as many units.
     pub(super) fn set_rate(&mut self, now: Instant, rate: Option<f64>) {
         let cost = rate.map_or(0.0, |rate| 1e9 / rate);
         let owed = (self.paid_at - nanos(now)).max(0.0);

@@ -1,4 +1,4 @@
-//! What may be issued and what may wait, and that each breach is caught.
+//! Which requests may be issued and which may wait. Each breach is caught.
 
 use weir_model::Iops;
 
@@ -25,7 +25,7 @@ impl Pool {
         Self { ledger: Ledger::default(), gates }
     }
 
-    /// With a second volume that is promised nothing.
+    /// A pool with a second volume, which has no promise.
     fn with_background() -> Self {
         let mut pool = Self::new(&VolumeConfig::default());
         pool.gates.add(None, &VolumeConfig::default());

@@ -1,4 +1,4 @@
-//! The life of a request, and that each step out of turn is caught.
+//! The life of a request. Each step out of turn is caught.
 
 use weir_model::Span;
 

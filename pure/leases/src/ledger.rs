@@ -1,25 +1,26 @@
-//! What each gateway may be holding, so that the sum of what all of them hold never exceeds what there is.
+//! What each gateway may be holding, so that all of them together never hold more than there is.
 //!
-//! A message that was sent may be in force already, may come to be, or may be lost: until its number or a
-//! later one is acknowledged, a gateway may hold what it acknowledged last or anything sent since. The ledger
-//! counts the most of these. A cut therefore makes room when it is acknowledged, or when the lease of what
-//! was held before is over; and a raise is sent only as far as there is room. To count what was sent last
-//! instead would let two gateways hold the same place whenever the raise of one overtakes the cut of the
-//! other.
+//! **The ledger assumes the worst.** A grant that was sent and is not acknowledged may be in force, may still
+//! arrive, or may be lost. So the ledger counts, for each gateway, the largest of the last acknowledged grant
+//! and every grant sent since. Example: 10 was acknowledged, then 6 and 8 were sent: the ledger counts 10
+//! until 6 or 8 is acknowledged. So a cut makes room only when it is acknowledged, or when the lease of the
+//! larger grant is over. A raise is sent only as far as there is room. If the ledger counted the last grant
+//! sent, two gateways could hold the same place: the raise of one may overtake the cut of the other.
 //!
-//! The same is done for the total, for which a gateway counts with the most that *one* of its messages grants
-//! all its volumes, and for the limits of each volume on its own.
+//! The ledger does this for the total and for the limits of each volume. Against the total, it counts the
+//! most that any *one* message grants to all volumes of a gateway together.
 //!
 //! **Whole numbers.** Grants are whole numbers, and each is counted as it was sent. So the sum is exact, and
 //! the ledger compares it with its limit without a tolerance.
 //!
-//! **More than there is.** When a limit falls, or a gateway returns that was counted with less, more may be
-//! held than there is. Until that is over, no message grants more than the one before it: if those sent in
-//! the first moment fit, then all that are sent until the excess is over fit.
+//! **More than there is.** More may be held than there is when a limit falls, or when a gateway returns that
+//! was counted with less. As long as that lasts, no message grants a gateway more than the message before it.
+//! The first messages after the limit fell fit into it; later messages never grant more, so they fit too.
 //!
-//! **Gateways that are away.** A gateway whose last acknowledgement answers a message sent a lease ago is
-//! counted with its fallback as well, which it takes when it has been alone for [`ALONE_AFTER`] leases. What
-//! was granted to others before that moment is over one lease later, long before.
+//! **Gateways that are away.** A gateway takes its whole static part when it has been alone for
+//! [`ALONE_AFTER`] leases. So the ledger also counts its static part, from one lease after the sending of the
+//! last message that it acknowledged. Grants that others got before that moment end within a lease of it,
+//! long before the gateway takes its static part.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -28,17 +29,18 @@ use weir_model::{Instant, Span};
 use crate::amounts::{Amounts, Bounds, Holding, VolumeKey};
 use crate::bound::Bound;
 
-/// After how many leases without a word a gateway takes its whole fallback: one until it is counted with it,
-/// an interval until all others are told, one until what they held before is over; and a margin.
+/// After how many leases without a message a gateway takes its whole static part. One lease passes until the
+/// ledger counts that part, an interval until all others are told, and one lease until their earlier grants
+/// end. The rest is a margin.
 pub(crate) const ALONE_AFTER: u64 = 3;
 
 /// A gateway, by the place of its name among the controller's.
 pub(crate) type GatewayKey = u64;
 
-/// Messages to a gateway that may be unacknowledged at a time; after that it is sent nothing.
+/// How many messages to a gateway may be unacknowledged at a time. Beyond that, it is sent nothing.
 const MOST_UNACKNOWLEDGED: usize = 16;
 
-/// Runs of a gateway that are counted each for itself, beside the one that is connected.
+/// How many runs of a gateway are counted one by one, beside the run that is connected.
 const MOST_ASIDE: usize = 4;
 
 /// What each gateway may be holding.
@@ -46,22 +48,22 @@ const MOST_ASIDE: usize = 4;
 pub(crate) struct GrantLedger {
     accounts: BTreeMap<GatewayKey, Account>,
     total: u32,
-    /// By volume, for those that have one.
+    /// The limits of volumes that have any.
     limits: BTreeMap<VolumeKey, Bounds>,
-    /// What was counted last, and when: a batch of messages is sent at one instant.
+    /// What was counted last, and when. It is kept because a batch of messages is sent at one instant.
     counted: Option<(Instant, Counted)>,
 }
 
 /// What a gateway may be holding.
 #[derive(Debug)]
 struct Account {
-    /// What it acknowledged last, or said that it holds, and what was sent since.
+    /// First what it acknowledged last, or claimed to hold; then what was sent since.
     possible: VecDeque<Sent>,
     /// The volumes that it has.
     volumes: BTreeSet<VolumeKey>,
-    /// Until when nothing is known of it, so that it may hold anything.
+    /// Until when nothing is known of it. It may hold anything until then.
     unknown_until: Instant,
-    /// From when on it is counted with its fallback.
+    /// From when on its static part is counted.
     alone_from: Instant,
 }
 
@@ -76,16 +78,16 @@ pub(crate) struct Sent {
     pub until: Instant,
     /// What it grants.
     pub grants: Holding,
-    /// The part that is always left for the gateway.
+    /// The static part that the message tells the gateway.
     pub fallback: Holding,
 }
 
 /// The most that a gateway can hold, by volume.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// Now, or when it is away.
+    /// The most of what it holds now and of its static part.
     pub grants: Holding,
-    /// When it is away.
+    /// The most of its static parts: it takes one of them when it is away.
     pub fallback: Holding,
     /// When its lease is over at the latest.
     pub until: Instant,
@@ -104,20 +106,20 @@ impl GrantLedger {
         Self { accounts: BTreeMap::new(), total: 0, limits: BTreeMap::new(), counted: None }
     }
 
-    /// How many requests there are to share out.
+    /// Sets how many requests there are to share out.
     pub(crate) fn set_total(&mut self, total: u32) {
         self.total = total;
     }
 
-    /// What all gateways together may do for a volume.
+    /// Sets what all gateways together may do for a volume.
     pub(crate) fn set_limits(&mut self, volume: VolumeKey, limits: Bounds) {
         self.counted = None;
         self.limits.insert(volume, limits);
     }
 
-    /// A gateway of which nothing is known: until `unknown_until` it may hold anything, and then what is
-    /// always left for it, `fallback`: as this controller would have told it, which is wrong if another one
-    /// did, of another total.
+    /// Adds a gateway of which nothing is known. Until `unknown_until` it may hold anything, and then its
+    /// static part, `fallback`. That is the part that this controller would have told it; an earlier
+    /// controller with another total may have told it another one.
     pub(crate) fn add(
         &mut self,
         now: Instant,
@@ -133,7 +135,7 @@ impl GrantLedger {
         self.accounts.insert(gateway, account);
     }
 
-    /// A gateway on a new stream: what it says that it holds takes the place of what was sent on an old one.
+    /// A gateway has opened a new stream. Its claim `held` replaces what was sent on an old stream.
     pub(crate) fn connect(&mut self, gateway: GatewayKey, held: Sent) {
         self.counted = None;
         let Some(account) = self.accounts.get_mut(&gateway) else { return };
@@ -142,16 +144,16 @@ impl GrantLedger {
         account.unknown_until = Instant::ORIGIN;
     }
 
-    /// What another run than the one that is connected may hold under a gateway's name: this, and what was
-    /// set aside before, each until its lease is over. Counted as if it were a gateway of its own. No run
-    /// serves more than `most_volumes`.
+    /// Counts `held` for a run of a gateway that is not the connected one, as if it were a gateway of its
+    /// own, until its lease is over. What was set aside before is still counted, until its own lease is over.
+    /// No run serves more than `most_volumes`.
     pub(crate) fn set_aside(&mut self, now: Instant, gateway: GatewayKey, held: Sent, most_volumes: usize) {
         self.counted = None;
         let mut possible = self.accounts.remove(&gateway).map(|account| account.possible).unwrap_or_default();
         possible.retain(|before| before.until > now && !before.is_within(&held));
         if possible.len() == MOST_ASIDE {
-            // Of what is too much the latest is put together. The first, which may be much, ends when it
-            // ends.
+            // There are too many: the latest two become one. The earlier ones, which may be large, stay as
+            // they are, and each ends with its own lease.
             let last = possible.pop_back().into_iter().flat_map(|last| last.grants);
             possible.push_back(held.with(last));
         } else {
@@ -162,8 +164,8 @@ impl GrantLedger {
         };
         let mut volumes = volumes_of(&possible);
         if volumes.len() > most_volumes {
-            // No two runs of one gateway differ so much: the volumes are made up, and only the last are
-            // counted.
+            // No two runs of one gateway differ so much, so the volumes are invented. Only those of the last
+            // run are counted.
             possible.drain(..possible.len() - 1);
             volumes = volumes_of(&possible);
         }
@@ -193,7 +195,7 @@ impl GrantLedger {
         self.limits.retain(|volume, _| is_needed(*volume));
     }
 
-    /// The volumes that a gateway has.
+    /// Sets the volumes that a gateway has.
     pub(crate) fn set_volumes(&mut self, gateway: GatewayKey, volumes: BTreeSet<VolumeKey>) {
         self.counted = None;
         if let Some(account) = self.accounts.get_mut(&gateway) {
@@ -209,7 +211,8 @@ impl GrantLedger {
         self.recount(gateway);
     }
 
-    /// A gateway holds message `number`; its lease is `lease`. Whether that was not known before.
+    /// A gateway has acknowledged message `number`; `lease` is how long a lease takes. Returns whether this
+    /// is news.
     pub(crate) fn acknowledge(&mut self, gateway: GatewayKey, number: u64, lease: Span) -> bool {
         let Some(account) = self.accounts.get_mut(&gateway) else { return false };
         let Some(place) = account.possible.iter().skip(1).position(|sent| sent.number == number) else {
@@ -221,18 +224,18 @@ impl GrantLedger {
         true
     }
 
-    /// Whoever is not to be counted any more once its lease is over, for it is no gateway of this controller.
+    /// Removes a gateway, or runs that were set aside. The caller has waited for the end of the last lease.
     pub(crate) fn remove(&mut self, gateway: GatewayKey) {
         self.counted = None;
         self.accounts.remove(&gateway);
     }
 
-    /// Whether a gateway has acknowledged something that is not too old to build on.
+    /// Whether a gateway has acknowledged a message that was sent within the last lease.
     pub(crate) fn hears(&self, now: Instant, gateway: GatewayKey) -> bool {
         self.accounts.get(&gateway).is_some_and(|account| now < account.alone_from)
     }
 
-    /// Whether a gateway has so much unacknowledged that it is to be told no more.
+    /// Whether so many messages to a gateway are unacknowledged that it is sent no more.
     pub(crate) fn is_behind(&self, gateway: GatewayKey) -> bool {
         self.accounts.get(&gateway).is_none_or(|account| account.possible.len() > MOST_UNACKNOWLEDGED)
     }
@@ -242,12 +245,13 @@ impl GrantLedger {
         self.accounts.get(&gateway).map(Account::until)
     }
 
-    /// What a gateway was told last, as it is in force if it came there.
+    /// What a gateway was told last, as it is in force if that message has arrived.
     pub(crate) fn told(&self, now: Instant, gateway: GatewayKey) -> Holding {
         self.accounts.get(&gateway).map(|account| account.latest(now)).unwrap_or_default()
     }
 
-    /// What is left for a gateway that is away: the most that it may hold and that it will hold.
+    /// What must stay free for a gateway that is away: the most of what it may hold now and of its static
+    /// part.
     pub(crate) fn reserved(&self, now: Instant, gateway: GatewayKey) -> (u64, Holding) {
         self.accounts.get(&gateway).map(|account| account.most(now, true)).unwrap_or_default()
     }
@@ -265,7 +269,8 @@ impl GrantLedger {
         counted
     }
 
-    /// What of `wanted` may be sent to a gateway now: all cuts, and of the raises what there is room for.
+    /// The part of `wanted` that may be granted to a gateway now: all cuts, and raises as far as there is
+    /// room.
     pub(crate) fn permit(&mut self, now: Instant, gateway: GatewayKey, wanted: &Holding) -> Holding {
         let counted = self.counted.take().filter(|(at, _)| *at == now);
         let (_, counted) = counted.unwrap_or_else(|| (now, self.count(now)));
@@ -302,7 +307,7 @@ impl GrantLedger {
         permitted
     }
 
-    /// Counts one gateway anew in what was counted last.
+    /// Counts one gateway again within the last count.
     fn recount(&mut self, gateway: GatewayKey) {
         let Some((now, mut counted)) = self.counted.take() else { return };
         let Some(account) = self.accounts.get(&gateway) else { return };
@@ -318,8 +323,8 @@ impl Account {
         self.possible.iter().map(|sent| sent.until).max().unwrap_or(Instant::ORIGIN)
     }
 
-    /// The most that it may hold: in sum of requests, and by volume of everything; `reserved`: also in the
-    /// future, alone.
+    /// The most that it may hold: requests of all volumes together, and each amount by volume. `reserved`:
+    /// also what it may hold later, when it is alone.
     fn most(&self, now: Instant, reserved: bool) -> (u64, Holding) {
         let alone = reserved || now >= self.alone_from;
         let holdings = self.possible.iter().flat_map(|sent| {
@@ -349,7 +354,7 @@ impl Account {
 }
 
 impl Sent {
-    /// Whether another one holds as much of everything, for as long.
+    /// Whether `other` grants at least as much of everything, for at least as long.
     fn is_within(&self, other: &Self) -> bool {
         let covered = |(volume, amounts): (&VolumeKey, &Amounts)| {
             other.grants.get(volume).is_some_and(|other| !amounts.is_more_than(*other))
@@ -357,7 +362,7 @@ impl Sent {
         self.until <= other.until && self.grants.iter().all(covered)
     }
 
-    /// The same, and of each volume at least this.
+    /// This, but for each volume at least the amounts of `others`.
     fn with(mut self, others: impl Iterator<Item = (VolumeKey, Amounts)>) -> Self {
         for (volume, amounts) in others {
             let most = self.grants.entry(volume).or_insert(amounts);
@@ -366,7 +371,7 @@ impl Sent {
         self
     }
 
-    /// What is in force of it once its lease is over, too.
+    /// What is in force of it at `now`: within its lease, or after.
     fn in_force(&self, now: Instant) -> Holding {
         if now < self.until {
             return self.grants.clone();
@@ -387,7 +392,7 @@ impl Counted {
         self.by_gateway.get(&gateway).map_or(0, |(most, _)| *most)
     }
 
-    /// Everything that so much at each gateway comes to.
+    /// The sums over all gateways.
     fn of(by_gateway: BTreeMap<GatewayKey, (u64, Holding)>) -> Self {
         let requests =
             by_gateway.values().fold(Bound::AtMost(0), |sum, (most, _)| sum.plus(Bound::AtMost(*most)));
@@ -399,8 +404,8 @@ impl Counted {
         Self { by_gateway, requests, volumes }
     }
 
-    /// Puts one gateway's part in the place of what it was. `None` if that cannot be done: from an unlimited
-    /// sum no unlimited part can be taken away.
+    /// Replaces one gateway's part of the sums. `None` if that cannot be done: no unlimited part can be taken
+    /// from an unlimited sum.
     fn replace(&mut self, gateway: GatewayKey, most: &(u64, Holding)) -> Option<()> {
         let before = self.by_gateway.insert(gateway, most.clone())?;
         self.requests = replaced(self.requests, Bound::AtMost(before.0), Bound::AtMost(most.0))?;
@@ -426,13 +431,13 @@ fn replaced(sum: Bound, before: Bound, after: Bound) -> Option<Bound> {
     if after == Bound::Unlimited { Some(after) } else { Some(sum.without(before)?.plus(after)) }
 }
 
-/// Of requests of volumes.
+/// The sum of the requests of volumes.
 pub(crate) fn sum(requests: impl Iterator<Item = u32>) -> u64 {
     requests.map(u64::from).sum()
 }
 
-/// Up to where each amount of a volume may go at a gateway that is counted with `cell`, of `all`, and was
-/// told `told`.
+/// How far each amount of a volume may rise at one gateway. `all` is counted for all gateways, `cell` of it
+/// for this gateway, and `told` is what the gateway was told last.
 fn ceiling(limit: Bounds, all: Bounds, cell: Amounts, told: Amounts) -> Bounds {
     let (cell, told) = (Bounds::from(cell), Bounds::from(told));
     Bounds {
@@ -442,8 +447,8 @@ fn ceiling(limit: Bounds, all: Bounds, cell: Amounts, told: Amounts) -> Bounds {
     }
 }
 
-/// Up to where a gateway may go that is counted with `counted` and was told `told`, if `all` is counted and
-/// `limit` is the most.
+/// How far an amount may rise at one gateway. `all` is counted for all gateways, `counted` of it for this
+/// gateway, `told` is what the gateway was told last, and `limit` bounds all gateways together.
 fn room(limit: Bound, all: Bound, counted: Bound, told: Bound) -> Bound {
     if all > limit { told } else { counted.plus(limit.beside(all)) }
 }

@@ -1,21 +1,22 @@
-//! What is always left for a gateway, and how wishes are made to fit into what is there.
+//! The static part of a gateway, and how wishes are scaled down until they fit into what there is.
 //!
-//! **Rounding.** Every part is rounded down, so that parts never add up to more than the whole. Example: of
-//! 10 requests, wishes of 12, 8 and 1 become 5, 3 and 1. But each part is at least one unit: a request, a
-//! thousandth of a request a second, a byte a second. Those that are raised to one unit may exceed the whole
-//! by so much.
+//! **Rounding.** Every part is rounded down, so the parts never add up to more than the whole. Example: of 10
+//! requests, wishes of 12, 8 and 1 become 5, 3 and 1. There is one exception: each part is at least one unit,
+//! which is a request, a thousandth of a request a second, or a byte a second. The parts that were raised to
+//! one unit may exceed the whole by so much.
 
 use crate::amounts::{Amounts, Bounds, Holding, VolumeKey};
 use crate::bound::Bound;
 
-/// Of a total, half of an equal share of `gateways`.
+/// Half of an equal share of `total` for each of `gateways`.
 pub(crate) fn static_part(total: u32, gateways: u32) -> u32 {
     total / gateways.max(1).saturating_mul(2)
 }
 
-/// The part that is always left for each of `gateways`: half of an equal share. Of the total it is dealt to
-/// the volumes, one request for each at least; without a total (it is being probed) that is all. Of a
-/// volume's limits it is half of an equal share for each gateway, whichever volumes that has.
+/// The static part of each of `gateways`, by volume: half of an equal share of the total and of each volume's
+/// limits. The requests of the total are dealt to the volumes, at least one to each. While the total is being
+/// probed (`None`), each volume gets one request. Each gateway gets its part of a volume's limits, whether or
+/// not the others serve that volume.
 pub(crate) fn fallback(
     total: Option<u32>,
     gateways: u32,
@@ -27,7 +28,7 @@ pub(crate) fn fallback(
         (volume, requests.part(parts), iops.part(parts), bandwidth.part(parts))
     };
     let mut dealt: Vec<_> = volumes.map(part).collect();
-    // Those that may have least first, so that what they leave goes to the others.
+    // The volumes with the tightest limits come first, so that the others get what these leave.
     dealt.sort_by_key(|(_, requests, ..)| *requests);
     let mut left = total.map_or(0, |total| static_part(total, gateways));
     let mut volumes = u32::try_from(dealt.len()).unwrap_or(u32::MAX);
@@ -40,7 +41,7 @@ pub(crate) fn fallback(
     dealt.into_iter().map(deal).collect()
 }
 
-/// Scales requests down to fit into `available`, at least one for each; what fits stays as it is.
+/// Scales requests down to fit into `available`, at least one for each. Wishes that fit stay as they are.
 pub(crate) fn fit_requests<'a>(available: Bound, wishes: impl Iterator<Item = &'a mut u32>) {
     let mut wishes: Vec<_> = wishes.collect();
     let (mut sum, mut least) = (0, 0);
@@ -57,7 +58,7 @@ pub(crate) fn fit_requests<'a>(available: Bound, wishes: impl Iterator<Item = &'
     }
 }
 
-/// Scales rates down to fit into `available`, at least one for each; what fits stays as it is.
+/// Scales rates down to fit into `available`, at least one for each. Wishes that fit stay as they are.
 pub(crate) fn fit_rates<'a>(available: Bound, wishes: impl Iterator<Item = &'a mut Bound>) {
     let wishes: Vec<_> = wishes.collect();
     let sum = wishes.iter().fold(Bound::AtMost(0), |sum, wish| sum.plus(**wish));

@@ -1,8 +1,8 @@
 //! What gateways hold, as whole numbers that add up exactly: requests, thousandths of a request a second, and
 //! bytes a second.
 //!
-//! The law calculates with fractions, and makes what it grants whole. So nothing is rounded between a grant
-//! that is sent and the grant that is counted, and a sum is compared with its limit as it is.
+//! The law calculates with fractions, and makes its grants whole. So a grant is counted exactly as it was
+//! sent, and the ledger compares a sum with its limit without a tolerance.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -23,7 +23,7 @@ pub(crate) struct Amounts {
     pub bandwidth: Bound,
 }
 
-/// What a volume may do at all gateways together: what is held in sum, or a limit.
+/// What a volume may do at all gateways together: the sum of what they hold, or a limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bounds {
     /// Requests at the device at a time.
@@ -42,7 +42,7 @@ pub(crate) type Holding = BTreeMap<VolumeKey, Amounts>;
 
 impl Amounts {
     pub(crate) const NONE: Self = Self { requests: 0, iops: Bound::AtMost(0), bandwidth: Bound::AtMost(0) };
-    /// What an engine does with a volume that it was told nothing about.
+    /// What an engine lets a volume do when nothing was granted for it.
     pub(crate) const UNTOLD: Self = Self { requests: 1, iops: Bound::Unlimited, bandwidth: Bound::Unlimited };
 
     pub(crate) fn min(self, other: Self) -> Self {
@@ -57,7 +57,7 @@ impl Amounts {
         }
     }
 
-    /// Of this what `limits` allow.
+    /// The part of this that `limits` allow.
     pub(crate) fn within(self, limits: Bounds) -> Self {
         Self {
             requests: limits.requests.of(self.requests),
@@ -78,7 +78,7 @@ impl Bounds {
     pub(crate) const UNLIMITED: Self =
         Self { requests: Bound::Unlimited, iops: Bound::Unlimited, bandwidth: Bound::Unlimited };
 
-    /// Of each amount what `of` makes of the two.
+    /// Combines each amount of the two with `of`.
     pub(crate) fn zip(self, other: Self, of: impl Fn(Bound, Bound) -> Bound) -> Self {
         Self {
             requests: of(self.requests, other.requests),
@@ -121,7 +121,7 @@ impl From<Limits> for Bounds {
 }
 
 impl From<Amounts> for Grant {
-    /// At least one of each: a grant of none cannot be said.
+    /// At least one of each: no grant can say none.
     fn from(amounts: Amounts) -> Self {
         Self {
             concurrency: NonZeroU32::new(amounts.requests).unwrap_or(NonZeroU32::MIN),

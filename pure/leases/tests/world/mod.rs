@@ -1,7 +1,8 @@
-//! A controller and its gateways in simulated time, on streams that keep order, take time, lose and break.
+//! A controller and its gateways in simulated time, on streams that keep order, take time, lose messages and
+//! break.
 //!
-//! Everybody has a clock of their own: all run at one rate, and none shows what another does. Time goes on in
-//! steps of [`STEP`]; after each, what the gateways hold is added up.
+//! Each process has a clock of its own. All clocks run at one rate, and no two show the same. Time goes on in
+//! steps of [`STEP`]. After each step, the test adds up what the gateways hold.
 
 #![allow(dead_code, unreachable_pub)] // each test uses a part of it, and no other crate any
 
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 
 use weir_control::{Grant, Limits, TotalConcurrency};
-use weir_controller::{Connection, Controller, ControllerConfig, Event, Grants, Hello, Report, VolumeConfig};
+use weir_leases::{Connection, Controller, ControllerConfig, Event, Grants, Hello, Report, VolumeConfig};
 use weir_model::{Bandwidth, Instant, Iops, MilliIops, Objective, Priority, Span};
 
 pub use gateway::Gateway;

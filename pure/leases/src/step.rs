@@ -1,10 +1,16 @@
-//! A control step: from what the gateways saw to what each is to hold.
+//! A control step: from what the gateways saw to what each gateway is to hold, its *target*.
 //!
-//! The law shares out what is not spoken for. A gateway that did not report in time keeps what it has, and is
-//! not raised; one that is away, or has not acknowledged anything for a lease, is left the most that it may
-//! hold now or come to hold. One that has a stream and does not report for a lease, or reconnects instead, is
-//! cut to the part that is always left for it. What the law wants is then made to fit, gateway by gateway, as
-//! others may have come or gone since.
+//! The law shares out what is not reserved. What is reserved for a gateway depends on what the controller
+//! hears from it:
+//!
+//! - A gateway that listens and did not report in time keeps what it has, and is not raised.
+//! - A gateway that is connected and does not report for a lease, or keeps reconnecting instead, is cut to
+//!   its static part.
+//! - For a gateway that is away, or has acknowledged nothing for a lease, the most is reserved that it may
+//!   hold now or come to hold.
+//!
+//! Other gateways may have come or gone since the law decided. So the controller then scales what the law
+//! wants down to what there is room for.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -19,7 +25,7 @@ use crate::ledger::{GatewayKey, sum};
 use crate::record::{Allocated, Record};
 use crate::share::{fit_rates, fit_requests};
 
-/// What is spoken for: requests in sum, and everything by volume.
+/// What is reserved: requests of all volumes together, and each amount by volume.
 #[derive(Default)]
 struct Reserved {
     requests: u64,
@@ -35,14 +41,14 @@ impl Reserved {
         }
     }
 
-    /// What of `limits` is left of a volume.
+    /// What the reserved amounts leave of the `limits` of a volume.
     fn leaves(&self, volume: VolumeKey, limits: Bounds) -> Bounds {
         limits.zip(self.volumes.get(&volume).copied().unwrap_or(Bounds::NONE), Bound::beside)
     }
 }
 
 impl Controller {
-    /// The law, for the gateways that reported; then what each gateway is to hold.
+    /// Runs the law for the gateways that reported, then sets the target of each gateway.
     pub(crate) fn step(&mut self, now: Instant) {
         // A report may be half an interval late, as gateways and controller have clocks of their own.
         let since = now - self.config.interval - Span::from_nanos(self.config.interval.as_nanos() / 2);
@@ -58,7 +64,7 @@ impl Controller {
         self.history.push(Record { at: now, total: self.total(), volumes });
     }
 
-    /// By volume and gateway, what was seen.
+    /// What was seen, by volume and gateway.
     fn observations(&self, reporting: &[GatewayKey], since: Instant) -> Seen {
         let mut seen = Seen::new();
         for key in reporting {
@@ -69,7 +75,7 @@ impl Controller {
         seen
     }
 
-    /// Asks the law, and writes down what it wants.
+    /// Asks the law, and notes what it wants for each gateway.
     fn decide(&mut self, now: Instant, reporting: &[GatewayKey], seen: Seen) -> Vec<(VolumeKey, Reasoning)> {
         let reserved = self.reserved(now, reporting);
         let (mut places, mut applications) = (Vec::new(), Vec::new());
@@ -77,7 +83,7 @@ impl Controller {
             let (gateways, ports): (Vec<_>, Vec<_>) = at.into_iter().unzip();
             let config = self.volumes.get(&volume).copied().unwrap_or_default();
             let left = reserved.leaves(volume, config.limits.into());
-            let limits = left_of(config.limits, left, ports.len());
+            let limits = left_of(config.limits, left, gateways.len());
             applications.push(ApplicationObservation {
                 id: volume,
                 objective: config.objective,
@@ -98,12 +104,12 @@ impl Controller {
         decided
     }
 
-    /// What each gateway that listens is to hold: what is wanted, as far as it fits beside what is left for
-    /// the others.
+    /// Sets the target of each gateway that listens: what the law wants, as far as it fits beside what is
+    /// reserved for the others.
     pub(crate) fn retarget(&mut self, now: Instant) {
         let listening = self.listening(now);
         let reserved = self.reserved(now, &listening);
-        // The parts that are always left for those that listen are theirs, whatever others may hold.
+        // The gateways that listen have their static parts, whatever others may hold.
         let mut own = Reserved::default();
         for key in &listening {
             let parts = self.fallback(self.gateways[key].volumes.iter().copied());
@@ -135,12 +141,12 @@ impl Controller {
         fit_requests(available, cells.map(|cell| &mut cell.requests));
     }
 
-    /// What of the total is left beside so many requests.
+    /// What so many reserved requests leave of the total.
     fn left(&self, reserved: u64) -> u32 {
         self.total().saturating_sub(u32::try_from(reserved).unwrap_or(u32::MAX))
     }
 
-    /// What is spoken for by gateways other than `sharing`.
+    /// What is reserved for gateways other than `sharing`.
     fn reserved(&self, now: Instant, sharing: &[GatewayKey]) -> Reserved {
         let mut reserved = Reserved::default();
         for key in self.gateways.keys().filter(|key| !sharing.contains(key)) {
@@ -170,7 +176,7 @@ impl Controller {
     }
 }
 
-/// By volume, what its gateways saw.
+/// What gateways saw of each volume.
 type Seen = BTreeMap<VolumeKey, Vec<(GatewayKey, PortObservation)>>;
 
 fn listening_targets<'a>(
@@ -181,17 +187,17 @@ fn listening_targets<'a>(
     gateways.map(|(_, gateway)| &mut gateway.target)
 }
 
-/// The limits of `limits`, as far as `left` leaves them for so many ports. Where nothing is left of a rate,
-/// the law is told the whole limit; `retarget` cuts what it makes of that down to the parts that are always
-/// left.
-fn left_of(limits: Limits, left: Bounds, ports: usize) -> Limits {
-    let ports = NonZeroU32::new(u32::try_from(ports).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);
+/// The part of `limits` that `left` leaves for so many gateways, at least one request for each. Where nothing
+/// is left of a rate, the law is told the whole limit; `retarget` then cuts its grants down to the static
+/// parts.
+fn left_of(limits: Limits, left: Bounds, gateways: usize) -> Limits {
+    let gateways = NonZeroU32::new(u32::try_from(gateways).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);
     let iops = || left.iops.limit().and_then(MilliIops::new).map(Iops::from);
     let bandwidth = || left.bandwidth.limit().and_then(Bandwidth::new);
     Limits {
         concurrency: limits
             .concurrency
-            .map(|limit| NonZeroU32::new(left.requests.of(limit.get())).unwrap_or(ports).max(ports)),
+            .map(|limit| NonZeroU32::new(left.requests.of(limit.get())).unwrap_or(gateways).max(gateways)),
         max_iops: limits.max_iops.map(|limit| iops().unwrap_or(limit)),
         max_bandwidth: limits.max_bandwidth.map(|limit| bandwidth().unwrap_or(limit)),
     }
@@ -215,7 +221,7 @@ mod tests {
             bandwidth: Bound::AtMost(bandwidth),
         };
         assert_eq!(left_of(limits, left(7, 1_500, 80), 3), told(7, 1.5, 80));
-        assert_eq!(left_of(limits, left(0, 0, 0), 3), told(3, 900.0, 9_000), "a request for each port");
+        assert_eq!(left_of(limits, left(0, 0, 0), 3), told(3, 900.0, 9_000), "a request for each gateway");
         assert_eq!(left_of(Limits::default(), Bounds::UNLIMITED, 3), Limits::default());
     }
 }

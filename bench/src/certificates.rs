@@ -1,4 +1,5 @@
-//! Certificates for the controller and the gateways of a run, by openssl: as an operator would make them.
+//! Certificates for the controller and the gateways of a run, made by openssl, as an operator would make
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,44 +7,42 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::super::bed::output_of;
+use super::bed::output_of;
 
-/// A directory with an authority, and a certificate and key for whoever asks.
+/// A directory with an authority, and with a certificate and key for each name.
 #[derive(Debug)]
 pub(super) struct Certificates {
     directory: PathBuf,
 }
 
 impl Certificates {
-    /// Makes an authority, and certificates for the controller and every gateway.
+    /// Makes an authority, and a certificate for each of `names` that holds at each of `addresses`.
     ///
     /// # Errors
     /// If openssl fails.
-    pub(super) fn make(directory: &Path) -> anyhow::Result<Self> {
+    pub(super) fn make(directory: &Path, names: &[&str], addresses: &[String]) -> anyhow::Result<Self> {
         fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
         let certificates = Self { directory: directory.to_owned() };
         certificates.openssl(
             "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=bench -keyout ca.key -out ca.pem",
         )?;
-        let hosts = (0..super::network::HOSTS).map(|host| format!("gateway-{host}"));
-        hosts.chain(["controller".to_owned()]).try_for_each(|name| certificates.issue(&name))?;
+        names.iter().try_for_each(|name| certificates.issue(name, addresses))?;
         Ok(certificates)
     }
 
-    /// The lines of a configuration for whoever has this name.
+    /// The lines of a configuration for the process of this name.
     pub(super) fn keys(&self, name: &str) -> String {
-        let path = |file: &str| self.directory.join(file).display().to_string();
-        format!(
-            "ca = \"{}\"\ncertificate = \"{}\"\nkey = \"{}\"\n",
-            path("ca.pem"),
-            path(&format!("{name}.pem")),
-            path(&format!("{name}.key"))
-        )
+        let [authority, certificate, key] = self.files(name).map(|path| path.display().to_string());
+        format!("ca = \"{authority}\"\ncertificate = \"{certificate}\"\nkey = \"{key}\"\n")
     }
 
-    fn issue(&self, name: &str) -> anyhow::Result<()> {
-        let addresses = (0..super::network::HOSTS).map(super::network::array_address);
-        let addresses: String = addresses.map(|address| format!(",IP:{address}")).collect();
+    /// The authority's certificate, and the certificate and the key of `name`.
+    pub(super) fn files(&self, name: &str) -> [PathBuf; 3] {
+        ["ca.pem", &format!("{name}.pem"), &format!("{name}.key")].map(|file| self.directory.join(file))
+    }
+
+    fn issue(&self, name: &str, addresses: &[String]) -> anyhow::Result<()> {
+        let addresses: String = addresses.iter().map(|address| format!(",IP:{address}")).collect();
         let extensions = self.directory.join(format!("{name}.ext"));
         fs::write(&extensions, format!("subjectAltName=DNS:{name}{addresses}\n"))
             .with_context(|| extensions.display().to_string())?;

@@ -1,8 +1,9 @@
 //! The state machine: gateways come, report, acknowledge and go; time passes; grants go out.
 //!
-//! A gateway that comes is first sent back what it says that it holds. Once it has acknowledged that, it is
-//! known to listen, and takes part. A controller that starts anew does nothing else until all its gateways
-//! have come and acknowledged, or an interval has passed: so nobody's bound jumps because somebody else is a
+//! The controller first sends a new gateway what the gateway itself claims to hold: the *welcome*. When the
+//! gateway has acknowledged it, the controller knows that the gateway listens, and lets it take part. A
+//! controller that has just started sends only welcomes until all its gateways have acknowledged theirs, or
+//! an interval has passed. Otherwise the bounds of the first gateways would jump, only because others come a
 //! moment later.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -31,9 +32,9 @@ pub struct Controller {
     pub(crate) ledger: GrantLedger,
     pub(crate) law: ArrayLaw,
     pub(crate) history: History,
-    /// Volumes that were said to be unknown, of those that a gateway serves.
+    /// The volumes that gateways serve and that the log has called unknown.
     pub(crate) said: BTreeSet<VolumeKey>,
-    /// No grants but welcomes are sent.
+    /// The controller has just started, and sends only welcomes.
     recovering: bool,
     next_step: Instant,
     /// The longest of all leases that this controller ever granted.
@@ -45,7 +46,7 @@ pub struct Controller {
 
 /// Configuration.
 impl Controller {
-    /// A controller that knows nothing yet of what its gateways hold. With the volumes by name.
+    /// A controller with these volumes, by name. It knows nothing yet of what its gateways hold.
     pub fn new(
         now: Instant,
         config: ControllerConfig,
@@ -74,7 +75,7 @@ impl Controller {
         controller
     }
 
-    /// Changes the total, the interval or the gateways. In force with the next control step.
+    /// Changes the total, the interval or the gateways, with effect from the next control step.
     pub fn set_config(&mut self, now: Instant, config: ControllerConfig) {
         self.config = config;
         self.longest_lease = self.longest_lease.max(self.config.lease());
@@ -83,7 +84,7 @@ impl Controller {
         self.adopt_gateways(now, now);
     }
 
-    /// Adds a volume, or changes one. In force with the next control step.
+    /// Adds a volume, or changes one, with effect from the next control step.
     pub fn set_volume(&mut self, _now: Instant, name: &str, volume: VolumeConfig) {
         let key = self.names.key(name);
         self.ledger.set_limits(key, volume.limits.into());
@@ -91,7 +92,7 @@ impl Controller {
         self.said.remove(&key);
     }
 
-    /// Forgets what was configured of a volume. Gateways that serve it go on, promised nothing.
+    /// Forgets the configuration of a volume. Gateways that serve it go on, and promise it nothing.
     pub fn remove_volume(&mut self, _now: Instant, name: &str) {
         if let Some(key) = self.names.known(name) {
             self.ledger.set_limits(key, Bounds::UNLIMITED);
@@ -104,8 +105,8 @@ impl Controller {
         self.ledger.set_total(self.total());
     }
 
-    /// Gateways that are new may hold anything until `unknown_until`; those that are no longer named are sent
-    /// away.
+    /// Takes over the names of the configuration. A new gateway may hold anything until `unknown_until`. A
+    /// gateway that is no longer named loses its stream.
     fn adopt_gateways(&mut self, now: Instant, unknown_until: Instant) {
         self.gateways.values_mut().for_each(|gateway| gateway.configured = false);
         for name in self.config.gateways.clone() {
@@ -121,7 +122,7 @@ impl Controller {
         }
     }
 
-    /// The part that is always left for a gateway with these volumes.
+    /// The static part of a gateway with these volumes.
     pub(crate) fn fallback(&self, volumes: impl IntoIterator<Item = VolumeKey>) -> Holding {
         let limits = volumes.into_iter().map(|volume| (volume, self.limits(volume)));
         let total = matches!(self.config.total, TotalConcurrency::Fixed(_)).then_some(self.total());
@@ -134,8 +135,7 @@ impl Controller {
         self.law.total().get()
     }
 
-    /// How many requests are always left for each gateway: half of an equal share. None while the total is
-    /// probed, but for one for each volume.
+    /// The static part of each gateway, in requests, where the total is fixed: half of an equal share.
     pub(crate) fn part(&self) -> u32 {
         let gateways = u32::try_from(self.config.gateways.len()).unwrap_or(u32::MAX);
         share::static_part(self.total(), gateways)
@@ -153,11 +153,11 @@ impl Controller {
 
 /// From the world.
 impl Controller {
-    /// A gateway tells what it saw; its lease is renewed at once. Of a stream that is over, nothing is
-    /// believed.
+    /// A gateway reports what it saw, and its lease is renewed at once. A report on a stream that is over is
+    /// ignored.
     ///
     /// # Errors
-    /// If it serves more volumes than it may. Its stream is then to be ended.
+    /// If the gateway serves more volumes than it may. The caller then ends its stream.
     pub fn handle_report(
         &mut self,
         now: Instant,
@@ -190,7 +190,7 @@ impl Controller {
         Ok(())
     }
 
-    /// What message `number` grants is in force at a gateway.
+    /// A gateway has put in force what message `number` grants.
     pub fn handle_acknowledged(&mut self, now: Instant, connection: Connection, number: u64) {
         let Some(key) = self.gateway_of(connection) else { return };
         if !self.ledger.acknowledge(key, number, self.config.lease()) {

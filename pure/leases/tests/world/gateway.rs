@@ -1,7 +1,7 @@
 //! A gateway of the simulated cluster: an engine that is nothing but the terms in force.
 
 use weir_control::{Grant, PortObservation};
-use weir_controller::{Grants, Hello, Leaseholder, Report, Terms, UNTOLD};
+use weir_leases::{Grants, Hello, Leaseholder, Report, Terms, UNTOLD};
 use weir_model::{Instant, Span};
 
 use super::{INTERVAL, STEP};

@@ -1,21 +1,21 @@
-//! What gateways and their controller tell each other.
+//! The messages between gateways and their controller.
 //!
-//! A stream is opened by the gateway's [`Hello`]. Then [`Report`]s and acknowledgements go up and [`Grants`]
-//! come down, each in order; any of them may be lost with the stream.
+//! A gateway opens a stream with its [`Hello`]. Then it sends [`Report`]s and acknowledgements, and the
+//! controller sends [`Grants`]. Each direction keeps its order. Any message may be lost with the stream.
 
 use serde::{Deserialize, Serialize};
 use weir_control::{Grant, PortObservation};
 use weir_model::Span;
 
-/// The first that a gateway says on a stream: what it serves and what it may do until it is told otherwise.
+/// The first message of a gateway on a stream: which volumes it serves, and what it holds.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Hello {
-    /// Which run of the gateway says it: a number that no other run has, drawn when it starts. Two processes
-    /// with one name are told apart by it, and one that comes back is known again.
+    /// The run of the gateway: a number that the process draws when it starts, and that no other run has. It
+    /// tells two processes of one name apart, and shows that a process has come back.
     pub run: u64,
     /// Its volumes.
     pub volumes: Vec<Held>,
-    /// For how long from now on it may do what it was granted; zero if that time is over.
+    /// How much of its lease is left; zero if the lease is over.
     pub left: Span,
 }
 
@@ -24,9 +24,9 @@ pub struct Hello {
 pub struct Held {
     /// The volume's name.
     pub volume: String,
-    /// What is in force.
+    /// The grant that is in force.
     pub grant: Grant,
-    /// What will be once the gateway has been alone for long.
+    /// The static part, which comes into force when the gateway has been alone for long.
     pub fallback: Grant,
 }
 
@@ -35,21 +35,21 @@ pub struct Held {
 pub struct Report {
     /// The reports of a stream are numbered from one; the [`Hello`] is number zero.
     pub number: u64,
-    /// By the volume's name: all that the gateway serves.
+    /// All volumes that the gateway serves, by name.
     pub volumes: Vec<(String, PortObservation)>,
 }
 
 /// What a gateway may do from now on; all of it comes into force at once.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Grants {
-    /// Rises from one to the next. The gateway acknowledges it as soon as it is in force.
+    /// Rises from message to message. The gateway acknowledges the number when the grants are in force.
     pub number: u64,
     /// The number of the report that this answers.
     pub answers: u64,
-    /// How long it holds, from the sending of that report.
+    /// How long the grants hold, from the sending of that report.
     pub lease: Span,
-    /// From when it is accepted until a gateway that is told no more may assume that all others were told to
-    /// make room for its fallback.
+    /// How long after the arrival of this message a gateway that hears no more takes its whole static part.
+    /// By then, all others were told to make room for it.
     pub alone_after: Span,
     /// What each volume may do.
     pub volumes: Vec<VolumeGrant>,
@@ -60,8 +60,8 @@ pub struct Grants {
 pub struct VolumeGrant {
     /// The volume's name.
     pub volume: String,
-    /// Until the lease is over. From then on, the lesser of this and the fallback.
+    /// What holds until the lease is over. From then on, the lesser of this and the fallback holds.
     pub grant: Grant,
-    /// The part that is always left for this gateway when it is away.
+    /// The volume's part of the gateway's static part.
     pub fallback: Grant,
 }

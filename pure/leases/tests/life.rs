@@ -2,7 +2,7 @@
 
 mod world;
 
-use weir_controller::Event;
+use weir_leases::Event;
 use weir_model::Span;
 use world::{BANDWIDTH, INTERVAL, IOPS, LEASE, STEP, World, priority};
 

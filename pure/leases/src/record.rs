@@ -1,4 +1,4 @@
-//! What the controller tells about itself: to a log, and to whoever asks why a volume gets what it gets.
+//! What the controller tells about itself: events for the log, its state, and why each volume gets its part.
 
 use std::collections::VecDeque;
 
@@ -15,14 +15,14 @@ pub enum Event {
         /// How many volumes it serves.
         volumes: usize,
     },
-    /// A gateway's stream has ended. Its share, but the part that is left for it, goes to the others when its
-    /// lease is over.
+    /// A gateway's stream has ended. When its lease is over, its share goes to the others, except its static
+    /// part.
     GatewayLost {
         /// Its name.
         gateway: String,
     },
-    /// A gateway serves a volume that the controller has no configuration of. It is served as one that is
-    /// promised nothing. Said once for each volume, for as long as a gateway serves it.
+    /// A gateway serves a volume that the controller has no configuration of. The volume is promised nothing.
+    /// The event comes once for each volume, for as long as a gateway serves it.
     VolumeUnknown {
         /// The gateway's name.
         gateway: String,
@@ -38,7 +38,7 @@ pub struct Record {
     pub at: Instant,
     /// How many requests there were to share out.
     pub total: u32,
-    /// By volume, in the order of their names.
+    /// What each volume got, in the order of their names.
     pub volumes: Vec<Allocated>,
 }
 
@@ -51,7 +51,7 @@ pub struct Allocated {
     pub objective: Objective,
     /// How the law came to it.
     pub reasoning: Reasoning,
-    /// By gateway, in the order of their names: what it is to hold as soon as there is room.
+    /// What each gateway is to hold as soon as there is room, in the order of their names.
     pub split: Vec<(String, Grant)>,
 }
 
@@ -60,10 +60,11 @@ pub struct Allocated {
 pub struct ArrayStatus {
     /// How many requests there are to share out.
     pub total: u32,
-    /// How many may be held at most at this instant; `None` while gateways have not said yet what they hold.
+    /// The most requests that gateways may hold at this instant; `None` while some have not yet said what
+    /// they hold.
     pub held: Option<u32>,
-    /// The gateways: those of the configuration, those that were removed until their leases are over, and
-    /// what other runs of a gateway may hold beside the one that is connected.
+    /// The gateways of the configuration, gateways that were removed and whose leases are not yet over, and
+    /// other runs of a gateway that may hold something beside the run that is connected.
     pub gateways: Vec<GatewayStatus>,
 }
 
@@ -76,13 +77,13 @@ pub struct GatewayStatus {
     pub connected: bool,
     /// How long ago it reported last.
     pub reported: Option<Span>,
-    /// How many requests it may be holding at most.
+    /// The most requests that it may hold.
     pub held: u32,
     /// What its volumes were told last.
     pub volumes: Vec<(String, Grant)>,
 }
 
-/// Intervals that are remembered.
+/// How many intervals are remembered.
 const REMEMBERED: usize = 30;
 
 /// The last intervals.

@@ -1,20 +1,20 @@
-//! How gateways come and go: who is accepted, and who must wait.
+//! How gateways come and go: which of them the controller accepts, and which must wait.
 //!
 //! **A name belongs to one process at a time.** If two processes with one name took each other's place, each
-//! would be granted what the other one still holds. So a hello is refused while another run of the gateway is
-//! connected and reports. A run that is silent for a lease gives way: it has lost what it was granted by
-//! then, even if its connection seems to live. A run that returns on a new stream takes its own place at
+//! would be granted what the other one still holds. So the controller refuses a hello while another run of
+//! the gateway is connected and reports. A run that is silent for a lease gives way: by then its lease is
+//! over, even if its connection seems to live. A run that returns on a new stream takes its own place at
 //! once.
 //!
-//! **What another run may hold is set aside.** When a new run is accepted, the one before it may be dead, or
-//! cut off with a lease in its hands; nobody can tell. Its holding is counted beside the new run's until the
-//! lease is over, and only then does the new run take part in what is shared out. A run that is refused is
-//! counted in the same way, for as long as it keeps asking: it serves its volumes with what is always left
-//! for it.
+//! **What another run may hold is set aside.** When the controller accepts a new run, the run before it may
+//! be dead, or cut off with a lease that still holds; the controller cannot tell which. So it counts both
+//! runs until that lease is over. Only then does the new run get a part of what is shared out. A run that is
+//! refused is counted in the same way for as long as it keeps asking: it serves its volumes with its static
+//! part.
 //!
-//! **Names that no file has are not kept.** A gateway may serve volumes that the controller has no
-//! configuration of, as many as its part of the array has room for. Their names are forgotten when no gateway
-//! serves them any more.
+//! **Invented names are forgotten.** A gateway may serve volumes that the controller's file does not name, as
+//! many as its static part has room for. The controller forgets their names when no gateway serves them any
+//! more.
 
 use std::collections::BTreeSet;
 
@@ -28,10 +28,10 @@ use crate::ledger::{GatewayKey, Known, Sent};
 use crate::message::Hello;
 use crate::record::Event;
 
-/// While the total is being probed, volumes of a gateway that no file has.
+/// How many volumes a gateway may serve beyond those of the file, while the total is being probed.
 const MOST_UNKNOWN: usize = 64;
 
-/// A stream of a gateway, of all that a controller ever had.
+/// One stream of a gateway: a number that the controller uses only once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Connection(u64);
 
@@ -43,18 +43,18 @@ pub enum Refused {
     Unknown {
         /// The gateway.
         name: String,
-        /// Those that are.
+        /// The gateways that it names.
         accepted: String,
     },
-    /// Another run of it is connected.
+    /// Another run of the gateway is connected.
     #[error("gateway {name} is connected already; accepted: one gateway of each name")]
     Taken {
         /// The gateway.
         name: String,
-        /// The stream of the other.
+        /// The stream of the other run.
         by: Connection,
     },
-    /// It serves more volumes than it may.
+    /// The gateway serves more volumes than it may.
     #[error(
         "gateway {name} serves {found} volumes; accepted: at most {accepted}, as each takes a request of the gateway's part of \
          the array: name them in the controller's file"
@@ -70,11 +70,12 @@ pub enum Refused {
 }
 
 impl Controller {
-    /// A gateway has opened a stream; if this run of it had one, that is over. Its name was checked by
-    /// whoever calls this.
+    /// A gateway has opened a stream. An earlier stream of this run is over. The caller has checked that the
+    /// gateway may use this name.
     ///
     /// # Errors
-    /// If the configuration does not name it, another run of it is connected, or it has too many volumes.
+    /// If the configuration does not name the gateway, another run of it is connected, or it has too many
+    /// volumes.
     pub fn handle_connected(
         &mut self,
         now: Instant,
@@ -120,8 +121,7 @@ impl Controller {
         (now < stream.heard.1 + self.config.lease()).then_some(stream.connection)
     }
 
-    /// If the run that was accepted before is another one, it may hold what it was granted until its lease is
-    /// over.
+    /// If another run was accepted before, that run may hold what it was granted until its lease is over.
     fn set_former_aside(&mut self, now: Instant, key: GatewayKey, run: u64) {
         let former = self.gateways.get(&key).and_then(|gateway| gateway.run).filter(|former| *former != run);
         let Some((_, Known { grants, until, .. })) = former.zip(self.ledger.known(now, key)) else { return };
@@ -132,7 +132,7 @@ impl Controller {
         }
     }
 
-    /// Counts what another run of a gateway may hold beside what this one does.
+    /// Counts what another run of a gateway may hold, beside what this run holds.
     fn set_aside(&mut self, now: Instant, key: GatewayKey, held: Sent) {
         let name = self.gateway_names.name(key).unwrap_or_default();
         let other = self.gateway_names.key(&format!("{name} (another run)")); // no name of a gateway has blanks in it
@@ -140,7 +140,7 @@ impl Controller {
         self.gateways.entry(other).or_default().volumes = self.ledger.volumes(other);
     }
 
-    /// The state of a gateway on a new stream that holds this.
+    /// Takes in a gateway on a new stream, which holds `held`.
     fn attach(&mut self, now: Instant, key: GatewayKey, hello: &Hello, held: Sent) -> Connection {
         self.connections += 1;
         let connection = Connection(self.connections);
@@ -165,9 +165,9 @@ impl Controller {
         connection
     }
 
-    /// Whether a gateway may serve so many volumes. Each takes a request at least, and all of them no more
-    /// than its part of the array, which nobody else is ever given: so no number of invented volumes takes
-    /// anything from another gateway.
+    /// Whether a gateway may serve so many volumes. Each volume takes at least one request, and all of them
+    /// together no more than the gateway's static part. No other gateway is ever granted that part, so
+    /// invented volumes take nothing from others.
     pub(crate) fn check_volumes(&self, key: GatewayKey, found: usize) -> Result<(), Refused> {
         let accepted = self.most_volumes();
         if found <= accepted {
@@ -186,7 +186,7 @@ impl Controller {
         }
     }
 
-    /// Forgets all volumes that no file has and no gateway serves.
+    /// Forgets all volumes that neither the configuration names nor any gateway serves.
     pub(crate) fn forget_names(&mut self) {
         let mut needed: BTreeSet<_> = self.volumes.keys().copied().collect();
         for gateway in self.gateways.values_mut() {

@@ -1,14 +1,18 @@
-//! The gateway's side of the protocol: what its volumes may do, and for how long.
+//! The gateway's side of a lease: what its volumes may do, and for how long.
 //!
-//! A gateway that hears no more from its controller takes two steps. When its lease ends, everything falls to
-//! the lesser of what it had and its fallback: what it had more is others' from then on, and a fallback that
-//! is more than it had is still lent to others, who may not know yet. Once it has been alone for so long that
-//! the leases of all others have ended or were renewed without that part, it takes its whole fallback. So no
-//! step raises a sum that nobody has counted.
+//! A gateway that hears no more from its controller falls back in two steps:
 //!
-//! Its instants are those of the gateway's own clock. A lease counts from the *sending* of the report that it
-//! answers, so that it ends here no later than the controller thinks, however long messages were on their
-//! way.
+//! 1. When its lease ends, it takes the lesser of its grant and its static part (`fallback`). If the grant
+//!    was more, the others may have the difference from then on. If the static part was more, the difference
+//!    is still lent to others, and they may not know yet that they must give it back.
+//! 2. Three leases after the controller's last message, it takes its whole static part. By then, the leases
+//!    of all others have ended, or were renewed without that part.
+//!
+//! Example: the static part is 20 requests. A gateway that was granted 30 has 20 after the first step. A
+//! gateway that was granted 5 has 5 after the first step, and 20 after the second.
+//!
+//! Instants are those of the gateway's own clock. A lease counts from the *sending* of the report that the
+//! grant answers. So it ends here no later than at the controller, however long messages take.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
@@ -19,24 +23,25 @@ use weir_model::Instant;
 use crate::amounts::Amounts;
 use crate::message::{Grants, Held, Hello};
 
-/// Reports whose sending is remembered; grants that answer an older one have no lease.
+/// How many reports are remembered with the instant of their sending. A grant that answers an older report
+/// has no lease.
 const REMEMBERED: usize = 16;
 
-/// What an engine does with a volume that it was told nothing about.
+/// What an engine lets a volume do when nothing was granted for it.
 pub const UNTOLD: Grant = Grant { concurrency: NonZeroU32::MIN, max_iops: None, max_bandwidth: None };
 
-/// What a gateway may do.
+/// What a gateway may do, and for how long.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Leaseholder {
     /// Which run of the gateway this is; see [`Hello::run`].
     run: u64,
-    /// In force, then what was received since and not yet put in force.
+    /// First the terms in force, then those that were received since and are not yet in force.
     terms: VecDeque<Terms>,
-    /// By number, when the last reports were sent.
+    /// The last reports: their numbers, and when they were sent.
     sent: VecDeque<(u64, Instant)>,
-    /// Counts terms.
+    /// The number of the newest terms.
     serial: u64,
-    /// The first terms of the stream that is open.
+    /// The number of the first terms that can come on the stream that is open.
     of_stream: u64,
 }
 
@@ -49,23 +54,23 @@ pub struct Terms {
     pub until: Instant,
     /// What each volume may do until then.
     pub volumes: BTreeMap<String, Grant>,
-    /// What each may do from then on, without another word.
+    /// What each volume may do from then on, if no other terms come.
     pub after: BTreeMap<String, Grant>,
-    /// When `after` gives way to `fallback`; never, if these are the fallback.
+    /// When `fallback` replaces `after`; never, if these terms are the fallback.
     pub alone_at: Instant,
-    /// The part that is always left for this gateway.
+    /// The static part of this gateway.
     pub fallback: BTreeMap<String, Grant>,
 }
 
 impl Leaseholder {
-    /// A gateway that was told nothing yet. `run` is a number that no other run of any gateway has.
+    /// A gateway that was granted nothing yet. `run` is a number that no other run of any gateway has.
     pub fn new(run: u64) -> Self {
         let terms = VecDeque::from([Terms::untold()]);
         Self { run, terms, sent: VecDeque::new(), serial: 0, of_stream: 0 }
     }
 
-    /// What to say first on a new stream, of these volumes. What is still on its way on an old one must never
-    /// be accepted any more.
+    /// The first message of a new stream, with these volumes. From now on, the caller must not accept
+    /// messages that are still on their way on an old stream.
     pub fn hello(&mut self, now: Instant, volumes: impl IntoIterator<Item = String>) -> Hello {
         self.sent = VecDeque::from([(0, now)]);
         self.of_stream = self.serial + 1;
@@ -82,7 +87,7 @@ impl Leaseholder {
         Hello { run: self.run, volumes, left: until.saturating_since(now) }
     }
 
-    /// Report `number` is sent.
+    /// Report `number` is being sent.
     pub fn handle_reported(&mut self, now: Instant, number: u64) {
         if self.sent.len() == REMEMBERED {
             self.sent.pop_front();
@@ -90,7 +95,8 @@ impl Leaseholder {
         self.sent.push_back((number, now));
     }
 
-    /// Grants have come: the terms that are to be put in force, and then acknowledged.
+    /// Grants have come. The caller puts the returned terms in force, and then says so by
+    /// [`Leaseholder::handle_applied`].
     pub fn handle_grants(&mut self, now: Instant, grants: &Grants) -> Terms {
         let asked = self.sent.iter().find(|(number, _)| *number == grants.answers);
         let least = |of: &crate::VolumeGrant| Amounts::from(of.grant).min(of.fallback.into()).into();
@@ -111,7 +117,8 @@ impl Leaseholder {
         terms
     }
 
-    /// Terms are in force at the engine: the number to acknowledge, if they came on the stream that is open.
+    /// Terms are in force at the engine. Returns the number to acknowledge, if they came on the stream that
+    /// is open.
     pub fn handle_applied(&mut self, terms: &Terms) -> Option<u64> {
         while self.terms.get(1).is_some_and(|next| next.serial <= terms.serial) {
             self.terms.pop_front();
@@ -125,8 +132,8 @@ impl Leaseholder {
         (terms.alone_at != Instant::FAR_FUTURE).then_some(terms.alone_at)
     }
 
-    /// Time has passed: the terms to put in force, if the gateway has been alone for long enough for its
-    /// whole fallback.
+    /// Time has passed. Returns terms to put in force if the gateway has been alone for long enough to take
+    /// its whole static part.
     pub fn handle_timeout(&mut self, now: Instant) -> Option<Terms> {
         let terms = self.terms.back().filter(|terms| terms.alone_at <= now)?;
         let alone = Terms {

@@ -1,7 +1,7 @@
-//! Numbers for names, so that a name is compared once and not in every sum. A number is never used for
-//! another name.
+//! Numbers for names: a name is looked up once, and sums compare only its number. A number is never used
+//! again for another name.
 //!
-//! Names come from gateways, which may invent them. So a name that nobody needs any more is forgotten.
+//! Gateways send names, and may invent them. So the controller forgets a name that it needs no more.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The number of a name, a new one if it is not known.
+    /// The number of a name; a new number if the name is not known.
     pub(crate) fn key(&mut self, name: &str) -> u64 {
         if let Some(key) = self.keys.get(name) {
             return *key;

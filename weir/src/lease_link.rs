@@ -1,35 +1,35 @@
-//! Joins a pool that is a port of an array to the controller of that array.
+//! Joins a leased pool to the controller of its array.
 
 use weir_clock::Clock;
 use weir_cluster::{CheckedSpec, Client, LinkState, Told};
-use weir_controller::Terms;
-use weir_gateway::{Port, PortTerms};
+use weir_gateway::{LeaseTerms, LeasedPool};
+use weir_leases::Terms;
 
-/// Begins to connect, and goes on for as long as the future that it returns is polled: what was seen goes up,
-/// what was decided comes down.
+/// Begins to connect, and goes on for as long as the future that it returns is polled. The controller is told
+/// what the pool saw, and the pool what the controller granted.
 pub(crate) fn link(
-    pool: String,
+    name: String,
     spec: CheckedSpec,
     volumes: Vec<String>,
-    port: Port,
+    pool: LeasedPool,
 ) -> impl Future<Output = ()> {
     let peer = spec.controller().to_owned();
     let client = Client::start(spec, Clock::new(), volumes);
-    carry(pool, peer, client, port)
+    carry(name, peer, client, pool)
 }
 
-async fn carry(pool: String, peer: String, mut client: Client, mut port: Port) {
+async fn carry(name: String, peer: String, mut client: Client, mut pool: LeasedPool) {
     loop {
         tokio::select! {
             told = client.next() => match told {
                 Told::Terms(terms) => {
-                    if port.apply(terms_of(&terms)).await {
+                    if pool.apply(terms_of(&terms)).await {
                         client.applied(terms).await;
                     }
                 }
-                Told::Link(state) => log(&pool, &peer, &state),
+                Told::Link(state) => log(&name, &peer, &state),
             },
-            seen = port.next_observation() => match seen {
+            seen = pool.next_observation() => match seen {
                 Some(seen) => client.report(seen).await,
                 None => return,
             },
@@ -37,8 +37,8 @@ async fn carry(pool: String, peer: String, mut client: Client, mut port: Port) {
     }
 }
 
-fn terms_of(terms: &Terms) -> PortTerms {
-    PortTerms { until: terms.until, volumes: terms.volumes.clone(), after: terms.after.clone() }
+fn terms_of(terms: &Terms) -> LeaseTerms {
+    LeaseTerms { until: terms.until, volumes: terms.volumes.clone(), after: terms.after.clone() }
 }
 
 /// By the field `peer` the log limits lines that a peer can cause.

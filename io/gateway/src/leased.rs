@@ -1,7 +1,6 @@
-//! A pool that is one port of an array: what was seen goes to whoever controls the array, and what they
-//! decide comes back.
+//! A leased pool: what it saw goes to the controller, and what the controller grants comes back.
 //!
-//! Volumes are known here by their names, as they are the same at all gateways; the numbers of an engine are
+//! Volumes are known here by their names, as these are the same at all gateways. The numbers of an engine are
 //! its own.
 
 use std::collections::BTreeMap;
@@ -16,9 +15,9 @@ use crate::shard::Command;
 /// What was seen of each volume in a control interval.
 pub type Observations = Vec<(String, PortObservation)>;
 
-/// What the volumes of a port may do.
+/// What the volumes of a leased pool may do.
 #[derive(Clone, PartialEq, Debug)]
-pub struct PortTerms {
+pub struct LeaseTerms {
     /// Until when `volumes` hold.
     pub until: Instant,
     /// What each volume may do until then.
@@ -27,15 +26,15 @@ pub struct PortTerms {
     pub after: BTreeMap<String, Grant>,
 }
 
-/// The way to a pool that is a port.
+/// The way to a leased pool.
 #[derive(Debug)]
-pub struct Port {
+pub struct LeasedPool {
     shard: UnboundedSender<Command>,
     pool: usize,
     observations: Receiver<Observations>,
 }
 
-impl Port {
+impl LeasedPool {
     pub(crate) fn new(shard: UnboundedSender<Command>, pool: usize) -> Self {
         // One that nobody has taken yet is not worth a second: the next one says more.
         let (sender, observations) = channel(1);
@@ -49,7 +48,7 @@ impl Port {
     }
 
     /// Puts terms in force. They are when this returns true; false: the pool is gone.
-    pub async fn apply(&self, terms: PortTerms) -> bool {
+    pub async fn apply(&self, terms: LeaseTerms) -> bool {
         let (done, applied) = oneshot::channel();
         let _ = self.shard.send(Command::ApplyTerms { pool: self.pool, terms, done });
         applied.await.is_ok()

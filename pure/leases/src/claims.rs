@@ -1,14 +1,14 @@
-//! What a gateway says that it holds, as far as it can be true.
+//! What a gateway claims to hold, as far as the claim can be true.
 //!
-//! A hello may claim anything, and what is counted for one gateway is not there for the others. So a claim is
-//! cut down to the most that a controller can have granted, for the longest time that it can have granted it:
+//! A hello may claim anything, and an amount that is counted for one gateway is not there for the others. So
+//! the controller cuts a claim down to the most that a controller can have granted, and to the longest time
+//! for which it can have granted it:
 //!
-//! - The same run under the same controller holds what it was told on an earlier stream. The ledger knows the
-//!   most of that.
-//! - Another run under the same controller was told nothing. It holds what every gateway begins with.
-//! - A controller that has just started does not know what the one before it granted. That was at most the
-//!   total, for at most the longest lease. After a lease, only the part that is always left for a gateway can
-//!   be in force.
+//! - The same run under the same controller holds what it was granted on an earlier stream. The ledger knows
+//!   the most of that.
+//! - Another run under the same controller was granted nothing. It holds what every gateway begins with.
+//! - A controller that has just started does not know what the controller before it granted. That was at most
+//!   the total, for at most the longest lease. After a lease, only a gateway's static part can be in force.
 //!
 //! Example: of a total of 160, a hello claims 1,000,000 requests for 500 years. A controller that has just
 //! started counts 160, for three intervals; one that granted this run 40 until two seconds from now counts
@@ -24,7 +24,7 @@ use crate::message::Hello;
 use crate::share::fit_requests;
 
 impl Controller {
-    /// What a gateway holds that says this. Volumes that are not known get numbers.
+    /// What a gateway with this hello is counted with. Volumes that are not known get numbers.
     pub(crate) fn claimed(&mut self, now: Instant, key: GatewayKey, hello: &Hello) -> Sent {
         let claims: Vec<(VolumeKey, Amounts, Amounts)> = hello
             .volumes
@@ -49,7 +49,7 @@ impl Controller {
         Sent { number, at: now, until: until.min(now + hello.left), grants, fallback }
     }
 
-    /// The most that a run of a gateway can hold; `part` is always left for it.
+    /// The most that a run of a gateway can hold; `part` is its static part.
     fn plausible(&self, now: Instant, key: GatewayKey, run: u64, part: &Holding) -> Known {
         let is_another = self.gateways.get(&key).and_then(|gateway| gateway.run).is_some_and(|of| of != run);
         match self.ledger.known(now, key) {

@@ -1,4 +1,4 @@
-//! At no instant do gateways hold more than there is, whatever is lost, late, cut, or started anew.
+//! Gateways never hold more than there is, whatever is lost, late, cut off or restarted.
 
 mod world;
 

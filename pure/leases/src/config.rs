@@ -1,4 +1,4 @@
-//! What an operator says about an array that several gateways serve.
+//! What an operator configures for an array that several gateways serve.
 
 use weir_control::{Limits, TotalConcurrency};
 use weir_model::{Objective, Span};
@@ -6,17 +6,17 @@ use weir_model::{Objective, Span};
 /// An array and its gateways.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ControllerConfig {
-    /// How many requests the gateways may have at the array at a time, together; if fixed, at least one for
-    /// each volume at each gateway.
+    /// How many requests all gateways together may have at the array at a time. If it is fixed, it is at
+    /// least one for each volume at each gateway.
     pub total: TotalConcurrency,
-    /// How often. A lease is three of these.
+    /// The control interval: how often gateways report, and the law decides. A lease is three intervals.
     pub interval: Span,
-    /// The names of the gateways: no others are accepted, and a part of the array is left for each that is
-    /// away.
+    /// The names of the gateways. No others are accepted. Each that is away keeps its static part of the
+    /// array.
     pub gateways: Vec<String>,
 }
 
-/// A volume, whatever gateways it is reached through.
+/// A volume, as it is configured for all gateways together.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct VolumeConfig {
     /// What it is to get.

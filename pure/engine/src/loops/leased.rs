@@ -1,8 +1,8 @@
-//! The loop of a port whose bounds a controller elsewhere decides: it measures, and obeys.
+//! The loop of a leased pool, whose bounds a controller grants: it measures, and obeys.
 //!
-//! Grants hold until an instant that comes with them. A port that gets no new ones until then has lost its
-//! controller, and falls back to what it was told to do without one: a part of the total that nobody else is
-//! ever given.
+//! Grants hold until an instant that comes with them. A pool that gets no new grants until then has lost its
+//! controller. It falls back to what it was told to do without a lease: a part of the total that no other
+//! gateway is ever given.
 
 use std::num::NonZeroU32;
 
@@ -10,13 +10,13 @@ use weir_control::{Grant, PortObservation};
 use weir_model::{Instant, VolumeId};
 
 use super::Pool;
-use crate::config::{Grants, PortConfig};
+use crate::config::{Grants, LeasedConfig};
 use crate::event::GrantedBy;
 use crate::tick::Tick;
 
 /// The loop.
 #[derive(Debug)]
-pub(crate) struct PortLoop {
+pub(crate) struct LeasedLoop {
     tick: Tick,
     /// Until when the controller's grants hold; `None`: the fallback is in force.
     until: Option<Instant>,
@@ -24,8 +24,8 @@ pub(crate) struct PortLoop {
     observed: Option<Vec<(VolumeId, PortObservation)>>,
 }
 
-impl PortLoop {
-    pub(super) fn new(now: Instant, config: PortConfig) -> Self {
+impl LeasedLoop {
+    pub(super) fn new(now: Instant, config: LeasedConfig) -> Self {
         Self { tick: Tick::new(now, config.interval), until: None, fallback: Vec::new(), observed: None }
     }
 
@@ -52,8 +52,8 @@ impl PortLoop {
         }
     }
 
-    /// Falls back if the lease is over. Also asked before each request that goes to the device: a driver that
-    /// was held up, and finds much to do when it goes on, must not do it with what others have by then.
+    /// Falls back if the lease is over. The engine also calls it before each request that goes to the device:
+    /// a driver that was held up may find much to do, and by then others may have what it was granted.
     pub(crate) fn end_lease(&mut self, now: Instant, pool: &mut Pool<'_>) {
         if self.until.is_some_and(|until| until <= now) {
             self.until = None;
@@ -61,9 +61,9 @@ impl PortLoop {
         }
     }
 
-    /// The controller has decided. Grants that come after their time end the lease before them, as they are
-    /// acknowledged all the same: what they cut is others' then. Those of volumes that have gone are not
-    /// followed.
+    /// A controller has granted this. Grants that come after their time end the lease before them: they are
+    /// acknowledged all the same, and then what they cut belongs to others. Grants to volumes that have gone
+    /// are ignored.
     pub(crate) fn handle_grants(&mut self, now: Instant, grants: &Grants, pool: &mut Pool<'_>) {
         if grants.until <= now {
             if self.until.take().is_some() {
@@ -79,7 +79,7 @@ impl PortLoop {
         }
     }
 
-    /// Sets what is to be done without a controller.
+    /// Sets what the volumes may do without a lease.
     pub(crate) fn set_fallback(
         &mut self,
         now: Instant,

@@ -1,9 +1,9 @@
-//! An amount that a limit may leave open: a number, or no limit.
+//! A bound on an amount: a number, or no limit.
 //!
-//! **Why whole numbers.** Sums of these are exact. Sums of floats are rounded, so that "the parts are within
-//! the whole" would hold up to some noise only, and infinity less infinity is no number.
+//! **Why whole numbers.** Their sums are exact. Sums of floats are rounded, so the parts could exceed the
+//! whole by a little. Also, infinity less infinity is no number.
 
-/// A number at most, or anything. Less stands before more.
+/// At most a number, or no limit. A tighter bound is less than a wider one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Bound {
     /// No more than this.
@@ -15,8 +15,8 @@ pub(crate) enum Bound {
 use Bound::{AtMost, Unlimited};
 
 impl Bound {
-    /// Both together. More than a number can say is [`Unlimited`](Self::Unlimited), so no sum is counted too
-    /// low.
+    /// The sum of both. A sum that a `u64` cannot hold is [`Unlimited`](Self::Unlimited), so no sum is
+    /// counted too low.
     pub(crate) fn plus(self, other: Self) -> Self {
         match (self, other) {
             (AtMost(a), AtMost(b)) => a.checked_add(b).map_or(Unlimited, AtMost),
@@ -24,7 +24,7 @@ impl Bound {
         }
     }
 
-    /// This sum without one of its parts; `None` if nobody can tell, as the part is unlimited.
+    /// This sum without one of its parts; `None` if the part is unlimited, as the rest is then unknown.
     pub(crate) fn without(self, part: Self) -> Option<Self> {
         match (self, part) {
             (AtMost(sum), AtMost(part)) => sum.checked_sub(part).map(AtMost),
@@ -33,7 +33,7 @@ impl Bound {
         }
     }
 
-    /// What this limit leaves beside what is held: nothing, if that is more.
+    /// What this limit leaves beside `held`: nothing, if `held` is more than the limit.
     pub(crate) fn beside(self, held: Self) -> Self {
         match (self, held) {
             (Unlimited, _) => Unlimited,
@@ -50,7 +50,7 @@ impl Bound {
         }
     }
 
-    /// Of so many requests those that this allows.
+    /// How many of so many requests this allows.
     pub(crate) fn of(self, requests: u32) -> u32 {
         match self {
             AtMost(limit) => u32::try_from(limit).unwrap_or(u32::MAX).min(requests),
