@@ -29,6 +29,7 @@ impl Lender {
 impl Debt {
     /// It is given back.
     pub(super) fn pay(self) {
+        #[cfg(debug_assertions)]
         std::mem::forget(self);
     }
 }

@@ -26,7 +26,7 @@ const SCARCE_READ: usize = 4 * 1024;
 const BLOCK_STATUS_REPLY: u64 = 512 * 8;
 
 /// The memory of a shard.
-pub(crate) struct Memory {
+pub(super) struct Memory {
     budget: Budget,
     buffers: BufferPool,
     /// Queues of replies that are empty.

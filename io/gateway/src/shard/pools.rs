@@ -134,6 +134,7 @@ impl Pools {
     }
 
     /// Gives what a device has finished to its engine, and the reply to its connection.
+    #[inline]
     pub(super) fn handle_finished(
         &mut self,
         now: Instant,

@@ -21,6 +21,7 @@ pub(super) const ERROR_LOG_PERIOD: Span = Span::from_secs(1);
 
 impl Pool {
     /// Gives the engine a piece of a command.
+    #[inline]
     pub(in crate::shard) fn submit(
         &mut self,
         now: Instant,
@@ -42,6 +43,7 @@ impl Pool {
 
     /// A device has finished a request: tells the engine, and gives the connection its reply. If there is
     /// more of the request to do, returns it, with the piece that comes next.
+    #[inline]
     pub(in crate::shard) fn complete(
         &mut self,
         now: Instant,
