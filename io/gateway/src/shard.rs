@@ -7,8 +7,8 @@
 //! `writev` for each connection.
 //!
 //! A shard is made of parts. Each part keeps its fields to itself; a method that needs two parts takes the
-//! other as an argument. What needs all of them is in this folder: the turn, commands,
-//! pieces.
+//! other as an argument. The files of this folder that are no
+//! part use all of them.
 //!
 //! | file | what it does |
 //! |---|---|
