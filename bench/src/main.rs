@@ -213,7 +213,7 @@ impl Arguments {
     }
 }
 
-/// Saves the report, unless it has only a part of the figures, which is no history.
+/// Saves the report, if it has all figures of the program that was built for it. Anything else is no history.
 fn keep(report: &Report, bed: &TestBed, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.only.is_none() && arguments.weir.is_none() {
         for path in report.save(bed.root())? {

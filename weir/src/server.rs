@@ -25,8 +25,8 @@ pub(crate) struct Server {
     control: Option<AbortHandle>,
     /// The limits for clients over HTTP.
     api_limits: watch::Sender<ApiLimits>,
-    /// The changes that clients ask for at the control socket. The sender is kept for a socket that a reload
-    /// may add.
+    /// The changes that clients ask for at the control socket. The sender is kept so that the receiver waits
+    /// for ever if there is no control socket.
     asked: (mpsc::Sender<Asked>, mpsc::Receiver<Asked>),
     addresses: Vec<String>,
     /// The link of each pool to its controller, by pool.

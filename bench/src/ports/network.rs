@@ -15,7 +15,7 @@ pub(super) const HOSTS: usize = 4;
 pub(super) struct Network;
 
 impl Network {
-    /// Makes the namespaces. Those that an earlier run left behind are removed first.
+    /// Makes the namespaces. Namespaces that an earlier run left behind are removed first.
     ///
     /// # Errors
     /// If this process lacks the permission, or iproute2 is missing.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `/metrics` | for Prometheus |
 //! | `/v1/status` | the state of all pools, for people's tools |
-//! | `/v1/volumes/NAME/intervals` | what was decided about a volume in the last control intervals, and why |
+//! | `/v1/volumes/NAME/intervals` | decisions about a volume in the last control intervals, with reasons |
 //! | `/v1/changes` | POST: another target, priority or limit, in force until the configuration is read again |
 //!
 //! The metrics address serves the first three, without authentication. The control socket, a Unix socket that

@@ -10,10 +10,10 @@
 //!
 //! **Bytes.** The bytes are in a sparse file, because an array models when something happens, not what. The
 //! file is read and written while the array works on the request, and the answer goes out when both have
-//! finished. That is the instant of the model, unless the file is slower. One after the other, each answer
-//! would be later than the model's by the time that the file takes, and a replay in real time would be slower
-//! than the same replay in simulated time. For the same reason the file goes through the page cache; only a
-//! flush waits for the disk beneath.
+//! finished. That is the instant of the model, unless the file is slower. If one waited for the other, each
+//! answer would be later than the model's by the time that the file takes. A replay in real time would then
+//! be slower than the same replay in simulated time. For the same reason the file goes through the page
+//! cache; only a flush waits for the disk beneath.
 //!
 //! **Place.** Each volume has its own part of the array, so that the heads travel between the volumes. It
 //! gets the first gap that is large enough when it is attached. If volumes that came and went leave no such

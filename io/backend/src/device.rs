@@ -98,17 +98,17 @@ pub trait BlockDevice: fmt::Debug {
     /// reactor. Ask again after each call of the device and of the reactor.
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// Whether changes may be lost that were answered and not made durable by a flush, since the last call.
-    /// Call it after each [`poll_finished`](Self::poll_finished). The caller must then fail one flush of
-    /// every client whose changes may be among them. Otherwise that client would take its changes for durable
-    /// after its next flush.
+    /// Whether the device has noticed a loss since the last call: changes that were answered, and not made
+    /// durable by a flush, may be gone. Call it after each [`poll_finished`](Self::poll_finished). The caller
+    /// must then fail one flush of every client whose changes may be among them. Otherwise that client would
+    /// take its changes for durable after its next flush.
     fn take_loss(&mut self) -> bool {
         false
     }
 
     /// Says that nobody waits for this request any more: its client has gone, or the server ends. The request
-    /// still finishes. If the device does it in several steps, it leaves out the steps that it has not begun,
-    /// and fails the request with `ECANCELED`. If the device does it in one step, it goes on.
+    /// still finishes. If the device does it in several steps, it does not begin the remaining ones, and the
+    /// request fails with `ECANCELED`. If the device does it in one step, it goes on.
     fn abandon(&mut self, _token: Token) {}
 }
 

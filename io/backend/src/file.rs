@@ -16,7 +16,7 @@
 //!
 //! **Zeroes and trims** are `fallocate`: a hole, or with `no_hole` a zeroed range. If the file system can do
 //! neither, the device asks it only once. After that the device writes zeroes itself, or refuses the request
-//! at once if the client wants zeroes fast or not at all.
+//! at once if the client wants zeroes only if they are fast.
 
 use weir_model::Instant;
 

@@ -23,7 +23,7 @@
 //! device.poll_finished(now, &mut finished);        // stations, arrays and delayed requests, when poll_timeout() says so
 //! device.start(now, request, &mut finished);       // any number
 //! reactor.submit();                                // one system call, if there is anything to submit
-//! reactor.poll_finished(cx, &mut finished);        // files and servers, what `submit` finished at once included
+//! reactor.poll_finished(cx, &mut finished);        // files and servers, also what `submit` finished at once
 //! ```
 
 mod array;

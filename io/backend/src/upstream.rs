@@ -3,9 +3,9 @@
 //! | file | what it does |
 //! |---|---|
 //! | `connect` | socket and handshake, where waiting harms nobody |
-//! | `abilities` | what the server said, checked |
-//! | `link` | the connections, and what happens when there are none |
-//! | `table` | what is not finished: requests, and their pieces on the wire |
+//! | `abilities` | checks what the server says about its export |
+//! | `link` | the connections, and the attempts to connect while there are none |
+//! | `table` | unfinished requests, and their pieces on the wire |
 //! | `connection`, `socket` | bytes to a server, and from it |
 //!
 //! **Several connections** are made only if the server says that a flush on one covers the answers on all

@@ -12,7 +12,7 @@
 //! nvram = "256MiB"               # absent: none, writes go through
 //! high_water = 0.8               # see weir_sim::CacheOptions
 //! low_water = 0.6
-//! flush_after = "10s"            # absent: what is written may stay in NVRAM for ever
+//! flush_after = "10s"            # absent: a write may stay in NVRAM for ever
 //! destages = 24                  # absent: four for each disk
 //! read_cache = "64MiB"           # absent: none
 //! prefetch = "320KiB"            # absent: none

@@ -10,9 +10,9 @@
 //!
 //! In an open loop, the latency of a request counts from the instant at which it was meant to be sent. So a
 //! stall of the server is charged to all requests that would have come meanwhile, not only to the few that
-//! were let in ("coordinated omission"; G. Tene). Existing generators either have no open loop for NBD
-//! (nbdcopy, qemu-img bench), or become the limit themselves above some 250,000 requests a second (fio's
-//! engine, which makes a library call for each request).
+//! were let in ("coordinated omission"; G. Tene). Existing generators do not give this at high rates. Some
+//! have no open loop for NBD (nbdcopy, qemu-img bench). fio's engine makes a library call for each request,
+//! and becomes the limit itself above some 250,000 requests a second.
 //!
 //! [`replay()`] is the open loop of a recording: each request comes at the time at which it once came.
 //!

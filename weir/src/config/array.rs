@@ -54,7 +54,7 @@ fn resolve_one(element: &Element<'_>) -> Option<ArrayOptions> {
     }
 }
 
-/// The two halves of a message: what was found, and what is accepted. The message has the form `[WHERE:
+/// The two halves of a message: what was found, and what is accepted. The form of a message is `[WHERE:
 /// ]found THIS; accepted[ FOR THAT]: OTHERS`.
 fn halves(cause: &str) -> (String, String) {
     let (found, accepted) = cause.split_once("; accepted").unwrap_or((cause, ": parts that go together"));

@@ -23,8 +23,8 @@ struct Running {
     server: Arc<Server>,
     /// The address for gateways, and the address of the status.
     addresses: Vec<String>,
-    /// The changes that clients ask for at the control socket. The sender is kept for a socket that may be
-    /// added.
+    /// The changes that clients ask for at the control socket. The sender is kept so that the receiver waits
+    /// for ever if there is no control socket.
     asked: (mpsc::Sender<Asked>, mpsc::Receiver<Asked>),
 }
 

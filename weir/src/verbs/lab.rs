@@ -17,7 +17,7 @@ use crate::failure::Failure;
 /// The experiments, and what to do with them.
 #[derive(Args, Debug)]
 pub(crate) struct LabArguments {
-    /// Take the experiments from this folder, instead of those that are part of the program
+    /// Take the experiments from this folder, instead of the ones that are part of the program
     #[arg(long, global = true)]
     experiments: Option<PathBuf>,
     #[command(subcommand)]
@@ -38,7 +38,7 @@ enum LabVerb {
         /// How many runs at a time
         #[arg(long, default_value = "2")]
         jobs: NonZeroUsize,
-        /// The folder of the results; what is there already is not run again
+        /// The folder of the results; a run that has its results there is not repeated
         #[arg(long, default_value = "lab-results")]
         out: PathBuf,
     },

@@ -6,10 +6,10 @@
 //!
 //! **A file that is cut off while it is served** has lost the data beyond its new end. The kernel answers a
 //! read there with no bytes and no error. To return zeroes would tell the client that all is well, so the
-//! read fails. The operation remembers this. From then on, every request that reaches beyond the end fails.
-//! Every flush fails too, because the lost part may have held data that were answered and not flushed. Writes
-//! beyond the end fail as well: otherwise the file would grow again, with a hole before the write that reads
-//! as zeroes. The operator must repair the file, and then serve it again.
+//! read fails. The file's [`Abilities`] record the new end. From then on, every request that reaches beyond
+//! the end fails. Every flush fails too, because the lost part may have held data that were answered and not
+//! flushed. Writes beyond the end fail as well: otherwise the file would grow again, with a hole before the
+//! write that reads as zeroes. The operator must repair the file, and then serve it again.
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;

@@ -1,8 +1,9 @@
 //! The server behind a volume. It sends mutated replies, on some connections more often than on others.
 //!
-//! Its replies to the requests that have come together are a script, as in the other mutated messages. On one
-//! connection in four, every script is mutated, and the connection soon ends. On another one in four, every
-//! 64th script is mutated. That mutation then meets a link that has worked, with many requests under way.
+//! Its replies to the requests that have come together are a script, as in the other mutated messages. A
+//! connection mutates one script in 1, 4, 16 or 64, each as often as the others. With one in 1, the
+//! connection soon ends. With one in 64, the mutation meets a link that has worked, with many requests under
+//! way.
 
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -277,8 +278,7 @@ impl Session {
         script.pieces[other][8..16].copy_from_slice(&first);
     }
 
-    /// Sends a script. The client's side is told its meaning first, because the client may get the answer at
-    /// once.
+    /// Sends a script. The answers in it are noted first, because the client may get them at once.
     fn say(&mut self, script: &Script) -> io::Result<()> {
         self.volume.say(self.judge.hear(&script.joined()));
         if self.random.random() {

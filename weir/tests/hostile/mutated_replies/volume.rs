@@ -94,7 +94,7 @@ fn part(at: u64, length: u32) -> &'static [u8] {
     &CONTENT[usize::try_from(at).expect("it lies within 2 MiB")..][..length as usize]
 }
 
-/// Data for a read that are unlikely to answer any other read.
+/// Data for a read. Another read is unlikely to get the same data.
 pub(super) fn any_data(length: u32, random: &mut impl Rng) -> &'static [u8] {
     part(random.random_range(0..PLACE), length)
 }
