@@ -1,8 +1,9 @@
-//! The memory of a shard: buffers for data, empty queues for replies, and the budget, which says how much each
-//! volume may hold.
+//! The memory of a shard: buffers for data, empty queues for replies, and the budget, which says how much
+//! each volume may hold.
 //!
-//! Each byte that a client makes the shard hold is counted here, for its volume. A request holds a [`Charge`].
-//! Bytes that were read from a socket and wait to be parsed are counted as *held*, without a charge.
+//! Each byte that a client makes the shard hold is counted here, for its volume. A request holds a
+//! [`Charge`]. Bytes that were read from a socket and wait to be parsed are counted as *held*, without a
+//! charge.
 
 use std::io;
 
