@@ -138,7 +138,7 @@ impl Windows {
 }
 
 /// The upper bound, in microseconds, of the bucket in which this percentile lies. Buckets end at 8 us, 16 us,
-/// and so on (`io/gateway/src/status.rs`); the last has no end.
+/// and so on (`pure/status/src/gateway.rs`); the last has no end.
 fn bound_of_percentile(counts: &[u64], percent: u64) -> f64 {
     let wanted = (counts.iter().sum::<u64>() * percent).div_ceil(100);
     let mut seen = 0;

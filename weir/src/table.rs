@@ -1,10 +1,10 @@
-//! The state of a gateway as a table for people.
+//! What a gateway reports, as a table for people.
 
 mod array;
 mod sharing;
 
 use comfy_table::{CellAlignment, Table, presets};
-use weir_gateway::{GatewayStatus, PoolStatus, VolumeStatus};
+use weir_status::{ControlKind, GatewayStatus, PoolStatus, VolumeStatus, WindowStatus};
 
 pub(crate) use array::array;
 pub(crate) use sharing::explanation;
@@ -50,8 +50,7 @@ fn volumes(pools: &[&PoolStatus]) -> String {
 
 fn row(pool: &PoolStatus, volume: &VolumeStatus) -> [String; HEADER.len()] {
     let window = volume.last_window.as_ref();
-    let rate =
-        |of: fn(&weir_gateway::WindowStatus) -> f64| window.map_or(dash(), |w| format!("{:.0}", of(w)));
+    let rate = |of: fn(&WindowStatus) -> f64| window.map_or(dash(), |w| format!("{:.0}", of(w)));
     [
         volume.name.clone(),
         pool.name.clone(),
@@ -69,7 +68,7 @@ fn row(pool: &PoolStatus, volume: &VolumeStatus) -> [String; HEADER.len()] {
 /// The target in force; in brackets where it is measured and not enforced.
 fn slo(pool: &PoolStatus, volume: &VolumeStatus) -> String {
     match volume.slo_target_us {
-        Some(target) if pool.control == "none" => format!("({})", whole_latency(target)),
+        Some(target) if pool.control == ControlKind::None => format!("({})", whole_latency(target)),
         Some(target) => whole_latency(target),
         None if volume.has_slo => "out of contract".to_owned(),
         None => dash(),

@@ -1,7 +1,4 @@
-//! What a controller tells: how an array is shared out among gateways, and how that came to be.
-//!
-//! In the words that a gateway uses for what it shares out itself, so that whoever reads the one reads the
-//! other.
+//! What a controller reports over HTTP: how it shares out an array among gateways, and how it came to that.
 
 use std::sync::Arc;
 
@@ -10,54 +7,18 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use serde::{Deserialize, Serialize};
 use weir_cluster::Server;
-use weir_control::{Case, TotalConcurrency};
-use weir_gateway::{Explanation, GrantStatus, IntervalStatus, PoolSharing, VolumeSharing};
+use weir_control::TotalConcurrency;
 use weir_leases::{Allocated, Controller, Record};
 use weir_model::{Instant, Span};
+use weir_status::{
+    ArrayGateway, ArrayStatus, ArrayVolume, ControlKind, Explanation, GrantStatus, IntervalStatus,
+    PoolSharing, VolumeSharing,
+};
 
 use crate::{INTERVALS_PATH, STATUS_PATH};
 
-/// How an array stands.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ArrayStatus {
-    /// The name of the pool.
-    pub pool: String,
-    /// How much there is to share out.
-    pub sharing: PoolSharing,
-    /// How many requests the gateways may be holding at most at this instant, in sum; `None` while some have
-    /// not said yet.
-    pub held: Option<u32>,
-    /// The gateways, in order of name.
-    pub gateways: Vec<ArrayGateway>,
-    /// The volumes, in order of name.
-    pub volumes: Vec<ArrayVolume>,
-}
-
-/// A gateway of an array.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ArrayGateway {
-    /// Its name.
-    pub name: String,
-    /// Whether it is there.
-    pub connected: bool,
-    /// How long ago it said what it saw; `None`: not on this connection.
-    pub reported_age_s: Option<f64>,
-    /// How many requests it may be holding at most.
-    pub held: u32,
-}
-
-/// A volume of an array.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ArrayVolume {
-    /// Its name.
-    pub name: String,
-    /// How it stands.
-    pub sharing: VolumeSharing,
-}
-
-/// A controller that tells, and the name of its pool.
+/// Asks a running controller for its state.
 #[derive(Clone, Debug)]
 pub struct ArrayProbe {
     server: Arc<Server>,
@@ -65,7 +26,7 @@ pub struct ArrayProbe {
 }
 
 impl ArrayProbe {
-    /// The one of `server`, whose pool has this name.
+    /// Asks the controller of `server`; its pool has this name.
     pub const fn new(server: Arc<Server>, pool: String) -> Self {
         Self { server, pool }
     }
@@ -81,7 +42,7 @@ impl ArrayProbe {
     }
 }
 
-/// What a controller tells wherever somebody asks.
+/// What a controller answers at every address where it is asked.
 pub(crate) fn reports(probe: ArrayProbe) -> Router {
     Router::new()
         .route(STATUS_PATH, get(tell_status))
@@ -106,14 +67,11 @@ async fn tell_intervals(State(probe): State<ArrayProbe>, Path(volume): Path<Stri
 fn status(now: Instant, pool: String, controller: &Controller) -> ArrayStatus {
     let array = controller.status(now);
     let last = controller.history().next_back();
-    let case = last.and_then(|record| record.volumes.first()).map(|volume| volume.reasoning.case);
+    let case = last.and_then(|record| record.volumes.first()).map(|volume| volume.reasoning.case.into());
     let sharing = PoolSharing {
         total_concurrency: Some(array.total),
         is_probed: controller.config().total == TotalConcurrency::Auto,
-        case: case.map(|case| match case {
-            Case::Underload => "underload".to_owned(),
-            Case::Overload => "overload".to_owned(),
-        }),
+        case,
     };
     let gateways = array.gateways.iter().map(|gateway| ArrayGateway {
         name: gateway.gateway.clone(),
@@ -150,7 +108,7 @@ fn explain(
         Some(IntervalStatus::new(age_s, *objective, reasoning, grants.collect()))
     };
     let intervals = controller.history().filter_map(interval).collect();
-    Ok(Explanation { volume, pool, control: "maestro".to_owned(), intervals })
+    Ok(Explanation { volume, pool, control: ControlKind::Maestro, intervals })
 }
 
 fn allocated<'r>(record: &'r Record, volume: &str) -> Option<&'r Allocated> {

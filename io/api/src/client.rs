@@ -49,8 +49,8 @@ pub enum AskError {
     /// The server refuses, with these words.
     #[error("{0}")]
     Refused(String),
-    /// The answer does not come from weir.
-    #[error("{0}: the answer is none of weir: {1}")]
+    /// The answer does not come from this version of weir.
+    #[error("{0}: the answer is not one of this version of weir: {1}")]
     NotWeir(Server, String),
 }
 

@@ -8,7 +8,11 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
-use weir_gateway::{BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, VolumeStatus};
+use weir_model::{IoKind, Verdict};
+use weir_status::{
+    BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, RequestCounters, StageLatencies,
+    VolumeStatus,
+};
 
 /// The status as OpenMetrics text.
 pub(crate) fn encode(status: GatewayStatus) -> Result<String, Error> {
@@ -43,7 +47,7 @@ impl StatusCollector {
 
     /// Requests, bytes and errors of each volume, by kind of request.
     fn encode_requests(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        type Counter = fn(&weir_gateway::RequestCounters) -> u64;
+        type Counter = fn(&RequestCounters) -> u64;
         let families: [(&str, &str, Counter); 3] = [
             ("requests", "Requests answered, errors included", |counters| counters.count),
             ("request_bytes", "Bytes of the requests that succeeded", |counters| counters.bytes),
@@ -54,7 +58,7 @@ impl StatusCollector {
             for (pool, volume) in self.volumes() {
                 for counters in &volume.requests {
                     family
-                        .encode_family(&volume_labels(pool, volume, "op", &counters.kind))?
+                        .encode_family(&volume_labels(pool, volume, "op", counters.kind.name()))?
                         .encode_counter::<NoLabelSet, _, u64>(&counter(counters), None)?;
                 }
             }
@@ -64,7 +68,7 @@ impl StatusCollector {
 
     /// Histograms of the latency of reads and writes, by stage.
     fn encode_latencies(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        type Stage = fn(&weir_gateway::StageLatencies) -> &LatencyBuckets;
+        type Stage = fn(&StageLatencies) -> &LatencyBuckets;
         let families: [(&str, &str, Stage); 3] = [
             ("queued_seconds", "From the request parsed to its start at the device", |stages| &stages.queued),
             ("device_seconds", "At the device", |stages| &stages.device),
@@ -75,10 +79,10 @@ impl StatusCollector {
         for (name, help, stage) in families {
             let mut family = describe(encoder, name, help, MetricType::Histogram)?;
             for (pool, volume) in self.volumes() {
-                for (direction, stages) in ["read", "write"].iter().zip(&volume.latency) {
+                for (direction, stages) in [IoKind::Read, IoKind::Write].iter().zip(&volume.latency) {
                     encode_histogram(
                         &mut family,
-                        &volume_labels(pool, volume, "direction", direction),
+                        &volume_labels(pool, volume, "direction", direction.name()),
                         stage(stages),
                     )?;
                 }
@@ -110,14 +114,14 @@ impl StatusCollector {
         for (pool, volume) in self.volumes().filter(|(_, volume)| volume.has_slo) {
             let counted = volume.windows;
             let verdicts = [
-                ("met", counted.met),
-                ("missed", counted.missed),
-                ("out_of_contract", counted.out_of_contract),
-                ("idle", counted.idle),
+                (Verdict::Met, counted.met),
+                (Verdict::Missed, counted.missed),
+                (Verdict::OutOfContract, counted.out_of_contract),
+                (Verdict::Idle, counted.idle),
             ];
             for (verdict, count) in verdicts {
                 windows
-                    .encode_family(&volume_labels(pool, volume, "verdict", verdict))?
+                    .encode_family(&volume_labels(pool, volume, "verdict", verdict.name()))?
                     .encode_counter::<NoLabelSet, _, u64>(&count, None)?;
             }
         }

@@ -11,6 +11,7 @@ use weir_backend::{BackendSpec, OpenError, Opened};
 use weir_clock::Clock;
 use weir_engine::Recorder;
 use weir_nbd::Exports;
+use weir_status::{Explanation, GatewayStatus};
 
 use crate::exports::{ExportTable, Place};
 use crate::front::Front;
@@ -20,9 +21,7 @@ use crate::loss::Estate;
 use crate::memory;
 use crate::opening::Opening;
 use crate::shard::{Command, NewVolume, ShardHandle};
-use crate::sharing::Explanation;
 use crate::spec::{GatewaySpec, PoolSpec, VolumeSpec};
-use crate::status::GatewayStatus;
 
 pub use crate::shard::ShardError;
 

@@ -32,10 +32,8 @@ mod pace;
 mod places;
 mod reply;
 mod shard;
-mod sharing;
 mod spec;
 mod stats;
-mod status;
 mod stream;
 mod unix_socket;
 
@@ -44,13 +42,5 @@ pub use gateway::{Gateway, GatewayError, Recorders, Reload, ShardError, StatusPr
 pub use leased::{LeaseTerms, LeasedPool, Observations};
 pub use listen::{Address, ListenError, Listener};
 pub use newcomers::{Newcomers, Origin, Ticket};
-pub use sharing::{
-    AchievedStatus, DesiredStatus, Explanation, GrantStatus, IntervalStatus, PoolSharing, TargetStatus,
-    VolumeSharing,
-};
 pub use spec::{GatewaySpec, Limits, PoolSpec, VolumeSpec};
-pub use status::{
-    BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, RequestCounters, StageLatencies,
-    VolumeStatus, WindowCounters, WindowStatus,
-};
 pub use unix_socket::UnixSocket;

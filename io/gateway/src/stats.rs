@@ -1,10 +1,9 @@
 //! A volume's counters and histograms, all of them derived from the engine's events.
 
 use hdrhistogram::Histogram;
-use weir_engine::{Verdict, WindowReport};
-use weir_model::{Direction, IoKind, Span};
-
-use crate::status::{
+use weir_engine::WindowReport;
+use weir_model::{Direction, IoKind, Span, Verdict};
+use weir_status::{
     BUCKET_BOUNDS_US, LatencyBuckets, RequestCounters, StageLatencies, WindowCounters, WindowStatus,
 };
 
@@ -104,18 +103,18 @@ impl VolumeStats {
             mean_us: report.mean_latency.map(|mean| mean.as_nanos() as f64 / 1e3),
             p99_us: (!self.window.is_empty()).then(|| self.window.value_at_quantile(0.99)),
             target_us: report.target.map(Span::as_micros),
-            verdict: verdict_name(report.verdict).to_owned(),
+            verdict: report.verdict,
         });
         self.window.reset();
         self.window_bytes = 0;
     }
 
     pub(crate) fn requests(&self) -> Vec<RequestCounters> {
-        let of = |kind: &IoKind| {
+        let of = |kind: IoKind| {
             let KindCounters { count, bytes, errors } = self.kinds[kind.index()];
-            RequestCounters { kind: kind.name().to_owned(), count, bytes, errors }
+            RequestCounters { kind, count, bytes, errors }
         };
-        IoKind::ALL.iter().map(of).collect()
+        IoKind::ALL.map(of).into()
     }
 
     pub(crate) fn latency(&self) -> [StageLatencies; 2] {
@@ -172,16 +171,6 @@ fn direction_index(direction: Direction) -> usize {
     match direction {
         Direction::Read => 0,
         Direction::Write => 1,
-    }
-}
-
-fn verdict_name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Met => "met",
-        Verdict::Missed => "missed",
-        Verdict::OutOfContract => "out_of_contract",
-        Verdict::Idle => "idle",
-        Verdict::NoSlo => "no_slo",
     }
 }
 

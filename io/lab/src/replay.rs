@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hdrhistogram::Histogram;
-use weir_engine::{Event, Verdict};
-use weir_model::{Direction, Instant, Span};
+use weir_engine::Event;
+use weir_model::{Direction, Instant, Span, Verdict};
 use weir_sim::{Observer, Scenario, Trace, TraceRequest, Utilisation, Violation, World};
 
 use crate::trace::{self, Account, Format, Remarks, TraceError, TraceReader};

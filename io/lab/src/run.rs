@@ -25,7 +25,7 @@ use crate::experiment::{Experiment, NamedRun, resolve_run};
 
 pub use build::commit;
 pub use curve::{Curve, CurvePoint};
-pub use record::{Bound, Decision, DepthSample, Header, Record, Verdict, VolumeTotal, Window};
+pub use record::{Bound, Decision, DepthSample, Header, Record, VolumeTotal, Window};
 pub use store::Store;
 
 /// What to run.

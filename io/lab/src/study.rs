@@ -21,10 +21,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::Context;
+use weir_model::Verdict;
 
 use crate::claims;
 use crate::experiment::Experiment;
-use crate::run::{Curve, Record, Store, Verdict, Window, read_curves};
+use crate::run::{Curve, Record, Store, Window, read_curves};
 
 /// The least number of answers for which a mean says something.
 pub const ACTIVE: u64 = 20;

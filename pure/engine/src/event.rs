@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weir_control::{Grant, Reasoning};
-use weir_model::{IoKind, Offered, QueueDepth, Span, VolumeId};
+use weir_model::{IoKind, Offered, QueueDepth, Span, Verdict, VolumeId};
 
 /// Something that happened in a pool.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -87,19 +87,4 @@ pub struct WindowReport {
     pub target: Option<Span>,
     /// The one against the other.
     pub verdict: Verdict,
-}
-
-/// Whether a window kept its volume's promise.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Verdict {
-    /// The mean latency was at most the target.
-    Met,
-    /// It was above, or nothing was answered while something waited for longer than the target.
-    Missed,
-    /// The volume offered more than its SLO covers in the window before.
-    OutOfContract,
-    /// There was nothing to judge.
-    Idle,
-    /// The volume has no SLO.
-    NoSlo,
 }

@@ -68,7 +68,7 @@ mod volume;
 
 pub use config::{Control, EngineConfig, Grants, LeasedConfig, MaestroConfig, VolumeConfig};
 pub use engine::{Engine, EngineSnapshot, Request};
-pub use event::{Event, GrantedBy, Verdict, WindowReport};
+pub use event::{Event, GrantedBy, WindowReport};
 pub use recording::{Answer, Deviation, Entry, How, Recorder, Replay};
 pub use weir_control::{DepthFeedbackConfig, Grant, PortObservation, Reasoning, TotalConcurrency};
 pub use weir_sched::Dispatch;

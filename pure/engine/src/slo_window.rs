@@ -6,9 +6,9 @@
 //! mean is of.
 
 use weir_control::Latency;
-use weir_model::{Direction, Instant, Offered, Slo, Span};
+use weir_model::{Direction, Instant, Offered, Slo, Span, Verdict};
 
-use crate::event::{Verdict, WindowReport};
+use crate::event::WindowReport;
 use crate::sensors::{LatencySensor, RateSensor};
 
 /// The window of one volume that is open now.

@@ -3,8 +3,8 @@
 
 use std::num::NonZeroU32;
 
-use weir_engine::{Control, DepthFeedbackConfig, EngineConfig, Event, Verdict, VolumeConfig, WindowReport};
-use weir_model::{Instant, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, TimeShare, VolumeId};
+use weir_engine::{Control, DepthFeedbackConfig, EngineConfig, Event, VolumeConfig, WindowReport};
+use weir_model::{Instant, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, TimeShare, Verdict, VolumeId};
 use weir_testkit::{Arrivals, Load, Rig, Station};
 
 const SERVICE: Span = Span::from_millis(5);

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 use weir_engine::{
-    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Event, Request, Verdict, VolumeConfig,
+    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Event, Request, VolumeConfig,
 };
-use weir_model::{Bandwidth, Instant, IoId, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, VolumeId};
+use weir_model::{
+    Bandwidth, Instant, IoId, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, Verdict, VolumeId,
+};
 use weir_testkit::{Arrivals, Load, Rig, Station};
 
 const fn at(millis: u64) -> Instant {

@@ -4,8 +4,8 @@
 //! for one request of the neighbour: a client whose requests are due in time waits for one of these at most.
 //! What the promise is about, the mean of each window, is held without that allowance.
 
-use weir_engine::{EngineConfig, Event, Verdict, VolumeConfig};
-use weir_model::{Bandwidth, Instant, Io, IoKind, Iops, Slo, SloPoint, Span, VolumeId};
+use weir_engine::{EngineConfig, Event, VolumeConfig};
+use weir_model::{Bandwidth, Instant, Io, IoKind, Iops, Slo, SloPoint, Span, Verdict, VolumeId};
 use weir_testkit::{Arrivals, Load, Rig, Station};
 
 /// What the good client is promised, for twice the rate that it asks for.

@@ -20,6 +20,7 @@ pub struct IoId {
 
 /// What a request does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum IoKind {
     /// Carries data from the device.
     Read,
@@ -74,7 +75,7 @@ impl IoKind {
         self as usize
     }
 
-    /// The name of the kind at every edge: metric labels, tables, rules.
+    /// The name of the kind at every edge: JSON, metric labels, tables, rules.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",

@@ -2,6 +2,7 @@
 //! §3.1).
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -81,6 +82,23 @@ impl fmt::Display for Percentile {
     }
 }
 
+impl FromStr for Percentile {
+    type Err = NoPercentile;
+
+    /// As in `p95`, `p99.9`.
+    fn from_str(text: &str) -> Result<Self, NoPercentile> {
+        let number = text.strip_prefix('p').ok_or(NoPercentile)?;
+        let (whole, tenth) = number.split_once('.').unwrap_or((number, "0"));
+        let digits = |text: &str, most: usize| {
+            (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        if !digits(whole, 2) || !digits(tenth, 1) {
+            return Err(NoPercentile);
+        }
+        format!("{whole}{tenth}").parse().ok().and_then(Self::from_tenths).ok_or(NoPercentile)
+    }
+}
+
 impl TryFrom<u16> for Percentile {
     type Error = NoPercentile;
     fn try_from(tenths: u16) -> Result<Self, NoPercentile> {
@@ -135,6 +153,17 @@ mod tests {
         assert_eq!(Percentile::from_tenths(950).unwrap().to_string(), "p95");
         assert_eq!(Percentile::from_tenths(999).unwrap().to_string(), "p99.9");
         assert_eq!((Percentile::from_tenths(0), Percentile::from_tenths(1000)), (None, None));
+    }
+
+    #[test]
+    fn a_percentile_is_read_as_it_is_shown_and_nothing_else_is() {
+        for tenths in 1..=999 {
+            let percentile = Percentile::from_tenths(tenths).unwrap();
+            assert_eq!(percentile.to_string().parse(), Ok(percentile));
+        }
+        for wrong in ["", "p", "95", "p0", "p100", "p9.99", "p.5", "p-1", "p+1", "P95", "p95.", "p1e1"] {
+            assert_eq!(wrong.parse::<Percentile>(), Err(NoPercentile), "{wrong}");
+        }
     }
 
     #[test]

@@ -34,6 +34,23 @@ pub struct Slo {
     points: Vec<SloPoint>,
 }
 
+/// Whether a window kept its volume's promise.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The mean latency was at most the target.
+    Met,
+    /// The mean latency was above the target. Or nothing was answered, while a request waited for longer than
+    /// the target.
+    Missed,
+    /// The volume offered more than its SLO covers in the window before.
+    OutOfContract,
+    /// There was nothing to judge.
+    Idle,
+    /// The volume has no SLO.
+    NoSlo,
+}
+
 /// Why a list of points is no SLO. The numbers of points count from zero.
 #[derive(Clone, Copy, PartialEq, Debug, Error)]
 pub enum SloError {
@@ -49,6 +66,22 @@ pub enum SloError {
     /// A latency of zero.
     #[error("point {0}: a latency must be above zero")]
     ZeroLatency(usize),
+}
+
+impl Verdict {
+    /// Every verdict.
+    pub const ALL: [Self; 5] = [Self::Met, Self::Missed, Self::OutOfContract, Self::Idle, Self::NoSlo];
+
+    /// The verdict as it is written at every edge: JSON and metric labels.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Missed => "missed",
+            Self::OutOfContract => "out_of_contract",
+            Self::Idle => "idle",
+            Self::NoSlo => "no_slo",
+        }
+    }
 }
 
 impl Slo {

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use weir_model::{Bandwidth, Iops, Priority, Span, Target};
+use weir_status::ControlKind;
 
 use super::accepts::{self, Accepts};
 use super::listen::{self, TcpAddress};
@@ -21,6 +22,9 @@ pub(super) const CONTROLLER_KEYS: &[&str] = &["listen", "status", "control", "ca
 const GATEWAY_KEYS: &[&str] = &[];
 const POOL_KEYS: &[&str] = &["control", "total_concurrency", "control_interval"];
 const VOLUME_KEYS: &[&str] = &["pool", "target", "priority", "max_iops", "max_bandwidth", "max_concurrency"];
+
+/// The one law of a controller.
+const LAW: &[(&str, ())] = &[(ControlKind::Maestro.name(), ())];
 
 /// The keys of the PEM files with which a controller and its gateways identify themselves.
 pub(super) const TLS_KEYS: [&str; 3] = ["ca", "certificate", "key"];
@@ -179,8 +183,7 @@ fn resolve_pool(
         );
     };
     check_name(section, name);
-    let maestro = accepts::word(&[("maestro", ())]);
-    section.or_default("control", &maestro, (), "what a controller is for");
+    section.or_default("control", &accepts::word(LAW), (), "what a controller is for");
     let (total, interval) = pool::resolve_shares(section);
     (name.clone(), total, interval)
 }

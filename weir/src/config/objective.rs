@@ -1,7 +1,8 @@
 //! `target` and `priority` of a volume: its objective under Maestro's law, and how much that objective
 //! counts.
 
-use weir_model::{Percentile, Priority, Span, Target};
+use weir_model::{Priority, Span, Target};
+use weir_status::Metric;
 
 use super::accepts;
 use super::origin::{Origin, Resolved};
@@ -10,8 +11,6 @@ use super::units;
 
 const TARGETS: &str = "a table with one metric: { latency = \"10ms\" }, { p95 = \"20ms\" } or another percentile, \
                        { throughput = \"20MiB/s\" } or { iops = 900 }";
-
-const METRIC: &str = "latency, throughput, iops, or a percentile from p0.1 to p99.9, such as p95";
 
 /// The target: one metric, and its value.
 pub(super) fn resolve_target(section: &Section<'_>) -> Resolved<Option<Target>> {
@@ -48,40 +47,29 @@ fn unfold((name, element): (String, Element<'_>)) -> (String, Element<'_>) {
 }
 
 fn resolve_metric(name: &str, element: &Element<'_>) -> Option<Resolved<Option<Target>>> {
+    let Ok(metric) = name.parse() else {
+        element.refuse_found("an unknown metric", Metric::ACCEPTED);
+        return None;
+    };
     let latency = accepts::duration(Span::from_micros(1)..=Span::from_secs(3600));
-    let target = match name {
-        "latency" => latency.then(|span| Some(Target::Latency(span))),
-        "throughput" => accepts::bandwidth().then(|rate| Some(Target::Throughput(rate))),
-        "iops" => accepts::rate().then(|rate| Some(Target::Rate(rate))),
-        name => match percentile(name) {
-            Some(percentile) => latency.then(move |span| Some(Target::Percentile(percentile, span))),
-            None => {
-                element.refuse_found("an unknown metric", METRIC);
-                return None;
-            }
-        },
+    let target = match metric {
+        Metric::Latency => latency.then(|span| Some(Target::Latency(span))),
+        Metric::Percentile(percentile) => {
+            latency.then(move |span| Some(Target::Percentile(percentile, span)))
+        }
+        Metric::Throughput => accepts::bandwidth().then(|rate| Some(Target::Throughput(rate))),
+        Metric::Iops => accepts::rate().then(|rate| Some(Target::Rate(rate))),
     };
     let Resolved { value, origin } = element.read(&target)?;
     Some(Resolved { value: Some(value), origin })
 }
 
-/// The percentile of a name such as `p95` or `p99.9`.
-fn percentile(name: &str) -> Option<Percentile> {
-    let number = name.strip_prefix('p')?;
-    let (whole, tenth) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |text: &str, most: usize| {
-        (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let tenths = (digits(whole, 2) && digits(tenth, 1)).then(|| format!("{whole}{tenth}").parse().ok())??;
-    Percentile::from_tenths(tenths)
-}
-
 /// The target in the form of the file.
 pub(super) fn show_target(target: Target) -> String {
-    match target {
-        Target::Latency(span) => format!("latency {}", units::show_span(span)),
-        Target::Percentile(percentile, span) => format!("{percentile} {}", units::show_span(span)),
-        Target::Throughput(rate) => format!("throughput {}", units::show_bandwidth(rate)),
-        Target::Rate(rate) => format!("iops {}", rate.get()),
-    }
+    let value = match target {
+        Target::Latency(span) | Target::Percentile(_, span) => units::show_span(span),
+        Target::Throughput(rate) => units::show_bandwidth(rate),
+        Target::Rate(rate) => rate.get().to_string(),
+    };
+    format!("{} {value}", Metric::from(target))
 }

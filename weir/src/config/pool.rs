@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 
 use toml::de::DeValue;
 use weir_model::{QueueDepth, Span, TimeShare};
+use weir_status::ControlKind;
 
 use super::accepts::{self, Accepts};
 use super::listen::{TcpAddress, read_tcp};
@@ -101,27 +102,24 @@ impl Maestro {
     const KEYS: &[&str] = &["total_concurrency", "control_interval", "controller", "ports"];
 }
 
-/// The word in the file that chooses a control. With the key `controller`, `maestro` becomes a leased pool.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Word {
-    None,
-    Facade,
-    Maestro,
-}
-
-const WORDS: &[(&str, Word)] = &[("facade", Word::Facade), ("maestro", Word::Maestro), ("none", Word::None)];
+/// The words in the file that choose a control. With the key `controller`, `maestro` becomes a leased pool.
+const WORDS: &[(&str, ControlKind)] = &[
+    (ControlKind::Facade.name(), ControlKind::Facade),
+    (ControlKind::Maestro.name(), ControlKind::Maestro),
+    (ControlKind::None.name(), ControlKind::None),
+];
 
 /// The settings of each word, in addition to those of every pool.
-const KEYS_OF_CONTROL: &[(&str, Word, &[&str])] =
-    &[("facade", Word::Facade, Facade::KEYS), ("maestro", Word::Maestro, Maestro::KEYS)];
+const KEYS_OF_CONTROL: &[(ControlKind, &[&str])] =
+    &[(ControlKind::Facade, Facade::KEYS), (ControlKind::Maestro, Maestro::KEYS)];
 
 impl Control {
     /// The control's word in the file.
-    pub(crate) const fn name(&self) -> &'static str {
+    pub(crate) const fn kind(&self) -> ControlKind {
         match self {
-            Self::None => "none",
-            Self::Facade(_) => "facade",
-            Self::Maestro(_) | Self::Leased(_) => "maestro",
+            Self::None => ControlKind::None,
+            Self::Facade(_) => ControlKind::Facade,
+            Self::Maestro(_) | Self::Leased(_) => ControlKind::Maestro,
         }
     }
 }
@@ -224,14 +222,14 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
     let word = section.or_default(
         "control",
         &accepts::word(WORDS),
-        Word::Facade,
+        ControlKind::Facade,
         "guarantees are what a pool is for",
     );
     refuse_settings_of_others(section, word.value);
     let control = match word.value {
-        Word::None => Control::None,
-        Word::Facade => Control::Facade(resolve_facade(section)),
-        Word::Maestro => resolve_maestro(section),
+        ControlKind::None => Control::None,
+        ControlKind::Facade => Control::Facade(resolve_facade(section)),
+        ControlKind::Maestro => resolve_maestro(section),
     };
     Pool {
         control: Resolved { value: control, origin: word.origin },
@@ -335,10 +333,10 @@ pub(super) fn resolve_station(section: &Section<'_>) -> Station {
     }
 }
 
-fn refuse_settings_of_others(section: &Section<'_>, word: Word) {
-    for (name, _, keys) in KEYS_OF_CONTROL.iter().filter(|(_, other, _)| *other != word) {
+fn refuse_settings_of_others(section: &Section<'_>, word: ControlKind) {
+    for (other, keys) in KEYS_OF_CONTROL.iter().filter(|(other, _)| *other != word) {
         for key in keys.iter().filter(|key| section.has(key)) {
-            let other = format!("control = \"{name}\"");
+            let other = format!("control = \"{other}\"");
             section.refuse_found(key, format!("a setting of {other}"), &format!("nothing, or {other}"));
         }
     }

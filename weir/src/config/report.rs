@@ -138,7 +138,7 @@ impl Rows {
     fn push_pool(&mut self, name: &str, pool: &Pool) {
         let table = join("pool", name);
         let key = |key| join(&table, key);
-        self.push(&key("control"), &pool.control, |control| control.name().to_owned());
+        self.push(&key("control"), &pool.control, |control| control.kind().to_string());
         match &pool.control.value {
             Control::None => {}
             Control::Leased(leased) => {

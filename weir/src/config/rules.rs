@@ -76,7 +76,7 @@ fn refuse_what_is_shared_out(section: &Section<'_>, pool: &str) {
 fn check_control(section: &Section<'_>, pool: &str, control: &Control) {
     let refuse = |key: &str, what: &str, why: &str, accepted: &str| {
         if section.has(key) {
-            let found = format!("{what} in pool {pool:?}, whose control = \"{}\" {why}", control.name());
+            let found = format!("{what} in pool {pool:?}, whose control = \"{}\" {why}", control.kind());
             section.refuse_found(key, found, accepted);
         }
     };

@@ -1,7 +1,7 @@
-//! An array that is shared out among gateways, as tables for people.
+//! What a controller reports about its array, as tables for people.
 
 use comfy_table::presets;
-use weir_api::{ArrayGateway, ArrayStatus, ArrayVolume};
+use weir_status::{ArrayGateway, ArrayStatus, ArrayVolume};
 
 use super::dash;
 use super::sharing::{grants, measured, percent, table, target};
@@ -15,7 +15,7 @@ pub(crate) fn array(status: &ArrayStatus) -> String {
     let total = sharing.total_concurrency.map_or(dash(), |total| total.to_string());
     let probed = if sharing.is_probed { " (auto, found by probing)" } else { "" };
     let held = held.map_or("not known yet".to_owned(), |held| held.to_string());
-    let case = sharing.case.as_deref().map(|case| format!("; {case}")).unwrap_or_default();
+    let case = sharing.case.map(|case| format!("; {case}")).unwrap_or_default();
     let style = presets::UTF8_HORIZONTAL_ONLY;
     let gateways = table(style, &GATEWAYS, gateways.iter().map(gateway), |column| column < 2);
     let last = VOLUMES.len() - 1;

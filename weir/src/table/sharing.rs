@@ -1,10 +1,10 @@
-//! How the requests that an array takes are shared out, as tables for people: what is desired, in force and
-//! achieved, and how it came to that.
+//! How a law shares out an array, as tables for people: what is desired, in force and achieved for each
+//! volume, and how the law came to that.
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
-use weir_gateway::{
-    Explanation, GrantStatus, IntervalStatus, PoolSharing, PoolStatus, TargetStatus, VolumeSharing,
-    VolumeStatus,
+use weir_status::{
+    ControlKind, Explanation, Fit, GrantStatus, IntervalStatus, PoolSharing, PoolStatus, TargetStatus, Unit,
+    VolumeSharing, VolumeStatus,
 };
 
 use super::{dash, latency};
@@ -52,7 +52,7 @@ pub(super) fn pool(pool: &PoolStatus, sharing: &PoolSharing) -> String {
 pub(crate) fn explanation(explained: &Explanation) -> String {
     let Explanation { volume, pool, control, intervals } = explained;
     let which = format!("volume {volume} in pool {pool}");
-    if control != "maestro" {
+    if *control != ControlKind::Maestro {
         return format!(
             "{which}: there are no shares to explain where control = \"{control}\"; `weir status` shows what it gets"
         );
@@ -91,7 +91,7 @@ fn headline(pool: &PoolStatus, sharing: &PoolSharing) -> String {
         (Some(total), false) => format!("at most {total} at the device"),
         (None, _) => "at the device what its controller grants".to_owned(),
     };
-    let case = sharing.case.as_deref().map(|case| format!("; {case}")).unwrap_or_default();
+    let case = sharing.case.map(|case| format!("; {case}")).unwrap_or_default();
     format!("pool {}: {total}, now {}, {} queued{case}", pool.name, pool.in_flight, pool.queued)
 }
 
@@ -122,13 +122,13 @@ fn interval(interval: &IntervalStatus) -> [String; INTERVALS.len()] {
         measured(interval.target.as_ref(), achieved.map(|achieved| achieved.value)),
         achieved.map_or(dash(), |achieved| percent(achieved.percent)),
         format!("{:.2}", interval.slope),
-        fit(&interval.fit, interval.fit_value),
+        fit(interval.fit, interval.fit_value),
         format!("{:.1}", interval.had),
         format!("{:.1}", interval.requested),
-        interval.case.clone(),
+        interval.case.to_string(),
         format!("{:.1}", interval.allotted),
         grants(&interval.grants),
-        interval.bound_by.replace('_', " "),
+        interval.bound_by.to_string(),
     ]
 }
 
@@ -145,28 +145,29 @@ pub(super) fn grants(grants: &[GrantStatus]) -> String {
 }
 
 pub(super) fn target(target: &TargetStatus) -> String {
-    format!("{} {}", target.metric, quantity(&target.unit, target.value))
+    format!("{} {}", target.metric, quantity(target.unit, target.value))
 }
 
 pub(super) fn measured(target: Option<&TargetStatus>, value: Option<f64>) -> String {
-    target.zip(value).map_or(dash(), |(target, value)| quantity(&target.unit, value))
+    target.zip(value).map_or(dash(), |(target, value)| quantity(target.unit, value))
 }
 
-fn quantity(unit: &str, value: f64) -> String {
+fn quantity(unit: Unit, value: f64) -> String {
     match unit {
-        "us" => latency(value),
-        "bytes_per_s" => format!("{:.1} MiB/s", mebibytes(value)),
-        _ => format!("{value:.0} IO/s"),
+        Unit::Microseconds => latency(value),
+        Unit::BytesPerSecond => format!("{:.1} MiB/s", mebibytes(value)),
+        Unit::RequestsPerSecond => format!("{value:.0} IO/s"),
     }
 }
 
 /// Whether a slope was found in the data, or why it is the default.
-fn fit(fit: &str, value: Option<f64>) -> String {
-    match (fit, value) {
-        ("regression", Some(r2)) => format!("R² {r2:.2}"),
-        ("poor", Some(r2)) => format!("default: R² {r2:.2}"),
-        ("out_of_bounds", Some(slope)) => format!("default: found {slope:.2}"),
-        _ => "default: no change".to_owned(),
+fn fit(fit: Fit, figure: Option<f64>) -> String {
+    let figure = figure.map_or(dash(), |figure| format!("{figure:.2}"));
+    match fit {
+        Fit::Regression => format!("R² {figure}"),
+        Fit::NoInformation => "default: no change".to_owned(),
+        Fit::Poor => format!("default: R² {figure}"),
+        Fit::OutOfBounds => format!("default: found {figure}"),
     }
 }
 
@@ -180,6 +181,9 @@ fn mebibytes(bytes: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use weir_model::Percentile;
+    use weir_status::{AchievedStatus, BoundBy, Case, Metric};
+
     use super::*;
 
     fn interval_of(target: Option<TargetStatus>) -> IntervalStatus {
@@ -187,15 +191,15 @@ mod tests {
             age_s: 2.04,
             target,
             priority: 4.0,
-            achieved: Some(weir_gateway::AchievedStatus { value: 12_500.0, percent: 80.0 }),
+            achieved: Some(AchievedStatus { value: 12_500.0, percent: 80.0 }),
             slope: 0.75,
-            fit: "regression".to_owned(),
+            fit: Fit::Regression,
             fit_value: Some(0.934),
             had: 10.0,
             requested: 12.5,
-            case: "overload".to_owned(),
+            case: Case::Overload,
             allotted: 11.0,
-            bound_by: "step_limit".to_owned(),
+            bound_by: BoundBy::StepLimit,
             grants: vec![
                 GrantStatus {
                     port: Some("a".to_owned()),
@@ -215,7 +219,8 @@ mod tests {
 
     #[test]
     fn an_interval_is_a_row_with_units() {
-        let target = TargetStatus { metric: "p95".to_owned(), value: 10_000.0, unit: "us".to_owned() };
+        let metric = Metric::Percentile(Percentile::from_tenths(950).unwrap());
+        let target = TargetStatus { metric, value: 10_000.0, unit: metric.unit() };
         assert_eq!(
             interval(&interval_of(Some(target))),
             [
@@ -241,7 +246,7 @@ mod tests {
         let none = Explanation {
             volume: "db".to_owned(),
             pool: "p".to_owned(),
-            control: "facade".to_owned(),
+            control: ControlKind::Facade,
             intervals: Vec::new(),
         };
         let line = explanation(&none);

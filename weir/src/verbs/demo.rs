@@ -13,9 +13,10 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use tokio::sync::oneshot;
-use weir_gateway::{GatewayStatus, StatusProbe, VolumeStatus, WindowCounters};
+use weir_gateway::StatusProbe;
 use weir_load::{Arrival, LoadSpec, Pace, Report, Until};
 use weir_model::{Iops, Span};
+use weir_status::{GatewayStatus, VolumeStatus, WindowCounters};
 
 use crate::config::Config;
 use crate::daemon::Daemon;

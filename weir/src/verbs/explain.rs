@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::{Args, ValueEnum};
 use weir_api::intervals_path;
-use weir_gateway::Explanation;
+use weir_status::Explanation;
 
 use crate::ask;
 use crate::failure::Failure;

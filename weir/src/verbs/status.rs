@@ -1,11 +1,12 @@
-//! `weir status` and `weir top`: what a running server tells about itself.
+//! `weir status` and `weir top`: what a running server reports about itself.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use serde::Deserialize;
-use weir_api::{ArrayStatus, STATUS_PATH};
-use weir_gateway::GatewayStatus;
+use serde::de::IgnoredAny;
+use weir_api::{STATUS_PATH, Server};
+use weir_status::{ArrayStatus, GatewayStatus};
 
 use crate::ask;
 use crate::failure::Failure;
@@ -19,19 +20,33 @@ pub(crate) const CLEAR: &str = "\x1b[2J\x1b[H";
 /// # Errors
 /// If `source` is no server that answers.
 pub(crate) async fn status(source: &str) -> Result<(), Failure> {
-    let answer: Answer = ask::get(&ask::to_ask(source)?, STATUS_PATH).await?;
+    let answer = Answer::of(&ask::to_ask(source)?).await?;
     Ok(writeln!(std::io::stdout(), "{}", answer.render())?)
 }
 
-/// What whoever is asked tells about itself.
-#[derive(Deserialize)]
-#[serde(untagged)]
+/// What a server reports about itself.
 enum Answer {
     Gateway(GatewayStatus),
     Controller(ArrayStatus),
 }
 
+/// Tells the two apart: a gateway has pools, and a controller has one pool. Serde tells them apart too, in an
+/// untagged enum, but then no error says which field is wrong.
+#[derive(Deserialize)]
+struct Shape {
+    pools: Option<IgnoredAny>,
+}
+
 impl Answer {
+    async fn of(server: &Server) -> Result<Self, Failure> {
+        let text = ask::text(server, STATUS_PATH).await?;
+        let shape: Shape = ask::read(server, &text)?;
+        match shape.pools {
+            Some(_) => ask::read(server, &text).map(Self::Gateway),
+            None => ask::read(server, &text).map(Self::Controller),
+        }
+    }
+
     fn render(&self) -> String {
         match self {
             Self::Gateway(status) => table::render(status),
@@ -40,8 +55,8 @@ impl Answer {
     }
 }
 
-/// What a gateway tells about itself, which is named by its configuration file, the URL of its metrics
-/// address or its control socket.
+/// What a gateway reports about itself. `source` is its configuration file, the URL of its metrics address or
+/// its control socket.
 ///
 /// # Errors
 /// If `source` is no gateway that answers.
@@ -58,8 +73,7 @@ pub(crate) async fn top(source: &str, times: Option<u64>) -> Result<(), Failure>
     let mut every_second = tokio::time::interval(Duration::from_secs(1));
     for _ in 0..times.unwrap_or(u64::MAX) {
         every_second.tick().await;
-        let answer: Answer = ask::get(&server, STATUS_PATH).await?;
-        let table = answer.render();
+        let table = Answer::of(&server).await?.render();
         let mut out = std::io::stdout().lock();
         if out.is_terminal() {
             write!(out, "{CLEAR}")?;

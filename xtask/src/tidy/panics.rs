@@ -31,6 +31,7 @@ const WATCHED: &[&str] = &[
     "pure/control/src/",
     "pure/engine/src/",
     "pure/leases/src/",
+    "pure/status/src/",
     "io/clock/src/",
     "io/backend/src/",
     "io/gateway/src/",

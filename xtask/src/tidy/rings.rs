@@ -16,6 +16,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("weir-control", &["weir-model"]),
     ("weir-engine", &["weir-model", "weir-sched", "weir-control"]),
     ("weir-leases", &["weir-model", "weir-control"]),
+    ("weir-status", &["weir-model", "weir-control"]),
     ("weir-sim", &["weir-model", "weir-sched", "weir-control", "weir-engine", "weir-leases"]),
     ("weir-nbd", &["weir-model"]),
     ("weir-iscsi", &["weir-model"]),

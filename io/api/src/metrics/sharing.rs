@@ -1,11 +1,13 @@
-//! Where a law shares out the requests at the device: what each volume is to get, what it may do, and what it
-//! got.
+//! The metrics of pools whose law shares out the requests at the device: what each volume is to get, what it
+//! may do, and what it got.
 
 use std::fmt::Error;
 
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
-use weir_gateway::{GatewayStatus, GrantStatus, PoolStatus, TargetStatus, VolumeSharing, VolumeStatus};
+use weir_status::{
+    Case, GatewayStatus, GrantStatus, PoolStatus, TargetStatus, Unit, VolumeSharing, VolumeStatus,
+};
 
 use super::describe;
 
@@ -28,8 +30,8 @@ fn encode_pools(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>) -> 
     let help = "1: not all that is asked for fits into the total; 0: it does";
     let mut overloads = describe(encoder, "pool_overload", help, MetricType::Gauge)?;
     for pool in &status.pools {
-        if let Some(case) = pool.sharing.as_ref().and_then(|sharing| sharing.case.as_deref()) {
-            let overload = i64::from(case == "overload");
+        if let Some(case) = pool.sharing.as_ref().and_then(|sharing| sharing.case) {
+            let overload = i64::from(case == Case::Overload);
             overloads.encode_family(&[("pool", &*pool.name)])?.encode_gauge(&overload)?;
         }
     }
@@ -63,17 +65,28 @@ fn encode_volumes(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>) -
 /// The targets, a family for each unit.
 fn encode_targets(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     for (name, help, unit, factor) in [
-        ("target_latency_seconds", "Latency that the volume is to get: its mean or a percentile", "us", 1e-6),
-        ("target_bytes_per_second", "Bytes a second that the volume is to get", "bytes_per_s", 1.0),
-        ("target_requests_per_second", "Requests a second that the volume is to get", "iops", 1.0),
+        (
+            "target_latency_seconds",
+            "Latency that the volume is to get: its mean or a percentile",
+            Unit::Microseconds,
+            1e-6,
+        ),
+        ("target_bytes_per_second", "Bytes a second that the volume is to get", Unit::BytesPerSecond, 1.0),
+        (
+            "target_requests_per_second",
+            "Requests a second that the volume is to get",
+            Unit::RequestsPerSecond,
+            1.0,
+        ),
     ] {
         let mut family = describe(encoder, name, help, MetricType::Gauge)?;
         for (pool, volume, sharing) in shared(status) {
             let of_unit = |target: &&TargetStatus| target.unit == unit;
             if let Some(target) = sharing.desired.target.as_ref().filter(of_unit) {
                 let [of_pool, of_volume] = labels(pool, volume);
+                let metric = target.metric.to_string();
                 family
-                    .encode_family(&[of_pool, of_volume, ("metric", &*target.metric)])?
+                    .encode_family(&[of_pool, of_volume, ("metric", &*metric)])?
                     .encode_gauge(&(target.value * factor))?;
             }
         }

@@ -6,14 +6,13 @@ use weir_backend::{FaultRule, Opened};
 use weir_engine::{EngineConfig, Recorder, VolumeConfig};
 use weir_model::{Instant, VolumeId};
 use weir_nbd::Session;
+use weir_status::{Explanation, PoolStatus};
 
 use super::Shard;
 use crate::connection::ConnectionId;
 use crate::front::Permit;
 use crate::leased::{LeaseTerms, Observations};
-use crate::sharing::Explanation;
 use crate::spec::Limits;
-use crate::status::PoolStatus;
 use crate::stream::Socket;
 
 /// A connection whose negotiation is done.

@@ -8,6 +8,7 @@ use weir_backend::{Attach, Buffer, Finished, Reactor};
 use weir_engine::{EngineConfig, Recorder};
 use weir_model::{Instant, VolumeId};
 use weir_nbd::Command;
+use weir_status::PoolStatus;
 
 use super::clients::Clients;
 use super::command::NewVolume;
@@ -19,7 +20,6 @@ use super::token::{Named, named};
 use crate::budget::Charge;
 use crate::connection::Connection;
 use crate::loss::Estate;
-use crate::status::PoolStatus;
 
 /// A pool that is named is there: commands name only pools that exist, and a pool stays while it has a
 /// volume.

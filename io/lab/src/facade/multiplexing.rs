@@ -3,7 +3,9 @@
 //! The greedy volume can have what the bursty volume leaves unused. The price is at most one late window at
 //! the beginning of each burst: the queue that the greedy volume has built up must drain first.
 
-use crate::run::{Verdict, Window};
+use weir_model::Verdict;
+
+use crate::run::Window;
 use crate::study::{Figure, Records, View, greatest};
 
 /// The figures of the claim.

@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weir_engine::Reasoning;
-use weir_model::{Span, Target};
+use weir_model::{Span, Target, Verdict};
 
 use super::build::{commit, fingerprint, fnv1a};
 use crate::experiment::Resolved;
@@ -92,22 +92,6 @@ pub struct Window {
     pub target_us: Option<u64>,
     /// Whether the window kept the promise.
     pub verdict: Verdict,
-}
-
-/// Whether a window kept its volume's promise; as [`weir_engine::Verdict`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The mean latency was at most the target.
-    Met,
-    /// The mean latency was above the target.
-    Missed,
-    /// The clients offered more than the promise covers.
-    OutOfContract,
-    /// There was nothing to judge.
-    Idle,
-    /// The volume had no promise.
-    NoSlo,
 }
 
 /// The queue depth over some control periods.
@@ -275,17 +259,5 @@ impl Record {
     /// How long the judged part of the run was.
     pub fn judged(&self) -> Span {
         Span::from_micros(self.header.duration_us - self.header.warm_up_us)
-    }
-}
-
-impl From<weir_engine::Verdict> for Verdict {
-    fn from(verdict: weir_engine::Verdict) -> Self {
-        match verdict {
-            weir_engine::Verdict::Met => Self::Met,
-            weir_engine::Verdict::Missed => Self::Missed,
-            weir_engine::Verdict::OutOfContract => Self::OutOfContract,
-            weir_engine::Verdict::Idle => Self::Idle,
-            weir_engine::Verdict::NoSlo => Self::NoSlo,
-        }
     }
 }

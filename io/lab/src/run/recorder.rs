@@ -141,7 +141,7 @@ impl OpenWindow {
             p95_us: quantile(95),
             p99_us: quantile(99),
             target_us: report.target.map(Span::as_micros),
-            verdict: report.verdict.into(),
+            verdict: report.verdict,
         };
         self.latencies.clear();
         (self.reads, self.reads_us, self.writes_us, self.bytes) = (0, 0, 0, 0);

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use weir_model::Verdict;
+
 use super::Records;
-use crate::run::{Header, Record, Verdict, VolumeTotal, Window};
+use crate::run::{Header, Record, VolumeTotal, Window};
 
 /// The header of a run of `volumes` that lasts a minute.
 pub(crate) fn header(volumes: &[&str]) -> Header {

@@ -3,8 +3,8 @@
 //!
 //! It counts requests as they pass. It shares nothing with the engine except the curve of [`Slo`] itself.
 
-use weir_engine::{Control, EngineConfig, Verdict, VolumeConfig, WindowReport};
-use weir_model::{Direction, Instant, Offered, Slo, Span, VolumeId};
+use weir_engine::{Control, EngineConfig, VolumeConfig, WindowReport};
+use weir_model::{Direction, Instant, Offered, Slo, Span, Verdict, VolumeId};
 
 use super::{Breach, Verified};
 

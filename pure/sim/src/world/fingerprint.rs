@@ -1,8 +1,8 @@
 //! All events of a run as one number. Equal runs have equal numbers, and different runs nearly always have
 //! different ones.
 
-use weir_engine::{Event, Verdict, WindowReport};
-use weir_model::{Instant, Span};
+use weir_engine::{Event, WindowReport};
+use weir_model::{Instant, Span, Verdict};
 
 use super::Observer;
 

@@ -7,11 +7,11 @@ use std::thread;
 
 use anyhow::Context;
 use tokio::sync::oneshot;
-use weir_gateway::{GatewayStatus, WindowCounters};
 use weir_lab::replay::{DRAIN, Outcome, Windows};
 use weir_load::{ReplayRequest, ReplaySpec, Replayed, Target};
 use weir_model::{Direction, Span};
 use weir_sim::Utilisation;
+use weir_status::{GatewayStatus, WindowCounters};
 
 use super::Plan;
 use crate::config::{Address, BackendConfig, Config};

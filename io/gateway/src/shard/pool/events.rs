@@ -2,11 +2,10 @@
 
 use weir_engine::Event;
 use weir_model::{Instant, Span, VolumeId};
+use weir_status::{PoolStatus, VolumeSharing, VolumeStatus};
 
 use super::{Pool, Volume};
-use crate::sharing::VolumeSharing;
 use crate::stats::Answered;
-use crate::status::{PoolStatus, VolumeStatus};
 
 impl Pool {
     /// Pulls the engine's events.
@@ -46,7 +45,7 @@ impl Pool {
         volumes.sort_by(|a, b| a.name.cmp(&b.name));
         PoolStatus {
             name: self.name.clone(),
-            control: self.control_name().to_owned(),
+            control: self.control_kind(),
             depth_target: seen.depth_target.map(weir_model::QueueDepth::get),
             in_flight: seen.in_flight,
             in_flight_peak: self.in_flight_peak,

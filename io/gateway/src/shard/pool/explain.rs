@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 
-use weir_control::Case;
 use weir_engine::{Control, MaestroConfig, Reasoning, TotalConcurrency};
 use weir_model::{Instant, Objective, VolumeId};
+use weir_status::{ControlKind, Explanation, GrantStatus, IntervalStatus, PoolSharing, VolumeSharing};
 
 use super::Pool;
-use crate::sharing::{Explanation, GrantStatus, IntervalStatus, PoolSharing, VolumeSharing, case_name};
 
 /// Intervals that are kept for each volume: a minute of the default ones.
 const KEPT: usize = 30;
@@ -50,17 +49,17 @@ impl Pool {
         Some(Explanation {
             volume: volume.name.clone(),
             pool: self.name.clone(),
-            control: self.control_name().to_owned(),
+            control: self.control_kind(),
             intervals: volume.intervals.0.iter().map(status).collect(),
         })
     }
 
-    /// The law's name, as in the configuration.
-    pub(super) const fn control_name(&self) -> &'static str {
+    /// What decides about its requests.
+    pub(super) const fn control_kind(&self) -> ControlKind {
         match self.control {
-            Control::None => "none",
-            Control::Facade(_) => "facade",
-            Control::Maestro(_) | Control::Leased(_) => "maestro",
+            Control::None => ControlKind::None,
+            Control::Facade(_) => ControlKind::Facade,
+            Control::Maestro(_) | Control::Leased(_) => ControlKind::Maestro,
         }
     }
 
@@ -89,11 +88,11 @@ impl Pool {
             Control::None | Control::Facade(_) => return None,
         };
         let last = self.volumes.iter().flatten().filter_map(|volume| volume.intervals.last());
-        let case: Option<Case> = last.max_by_key(|last| last.ended).map(|last| last.reasoning.case);
+        let case = last.max_by_key(|last| last.ended).map(|last| last.reasoning.case.into());
         Some(PoolSharing {
             total_concurrency: self.engine.snapshot().total_concurrency.map(u32::from),
             is_probed,
-            case: case.map(|case| case_name(case).to_owned()),
+            case,
         })
     }
 

@@ -6,9 +6,9 @@
 
 use weir_engine::{VolumeConfig, WindowReport};
 use weir_model::{Instant, Offered, Span, VolumeId};
+use weir_status::GrantStatus;
 
 use super::{Pool, Volume};
-use crate::sharing::GrantStatus;
 
 impl Pool {
     /// Adds a volume to the engine for each further port of the volume `first`. Returns the engine's volumes
@@ -102,7 +102,7 @@ fn together(reports: &[WindowReport]) -> WindowReport {
 
 #[cfg(test)]
 mod tests {
-    use weir_engine::Verdict;
+    use weir_model::Verdict;
 
     use super::*;
 

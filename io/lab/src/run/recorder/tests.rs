@@ -1,7 +1,6 @@
 //! Claims about what the recorder keeps of the events of a run.
 
-use weir_engine::Verdict;
-use weir_model::{IoKind, Offered, VolumeId};
+use weir_model::{IoKind, Offered, Verdict, VolumeId};
 
 use super::*;
 

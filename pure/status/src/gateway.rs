@@ -1,11 +1,13 @@
-//! What a gateway tells about itself: counters since its start, and the last closed window of each volume.
+//! What a gateway reports about itself: counters since its start, and the last closed window of each volume.
 //!
-//! Plain data, made by the shards, read by metrics, tables and benchmarks. Latencies go out as histograms and
-//! sums, never as averages over a time that the reader did not choose.
+//! The gateway's shards fill these types in. Latencies are reported as histograms and sums, because an
+//! average would be one over a time that the reader did not choose.
 
 use serde::{Deserialize, Serialize};
+use weir_model::{IoKind, Verdict};
 
 use crate::sharing::{PoolSharing, VolumeSharing};
+use crate::words::ControlKind;
 
 /// Upper bounds of the exported latency buckets: powers of two from 8 us to 16.8 s, in microseconds; one
 /// bucket more has no upper bound.
@@ -33,8 +35,8 @@ pub struct GatewayStatus {
 pub struct PoolStatus {
     /// Its name.
     pub name: String,
-    /// The law in force, as in the configuration.
-    pub control: String,
+    /// What decides about its requests.
+    pub control: ControlKind,
     /// The bound on the depth of the device's queue; `None` if no law sets it.
     pub depth_target: Option<u32>,
     /// Requests at the device now.
@@ -43,7 +45,7 @@ pub struct PoolStatus {
     pub in_flight_peak: Option<u32>,
     /// Requests that wait for their turn.
     pub queued: u32,
-    /// How the requests at the device are shared out; `None`: the law is another.
+    /// How the pool shares out the requests at its device; `None`: its law shares out nothing.
     pub sharing: Option<PoolSharing>,
     /// In order of name.
     pub volumes: Vec<VolumeStatus>,
@@ -60,23 +62,23 @@ pub struct VolumeStatus {
     pub has_slo: bool,
     /// The mean latency promised now, in microseconds; `None` if nothing is promised.
     pub slo_target_us: Option<u64>,
-    /// Counters by kind of request, in the order of `weir_model::IoKind::ALL`.
+    /// Counters by kind of request, in the order of [`IoKind::ALL`].
     pub requests: Vec<RequestCounters>,
-    /// Latencies of reads and of writes, in this order.
+    /// Latencies of reads, then of writes.
     pub latency: [StageLatencies; 2],
     /// Windows so far.
     pub windows: WindowCounters,
     /// The last window that closed.
     pub last_window: Option<WindowStatus>,
-    /// Its part of the requests at the device; `None`: nobody shares them out.
+    /// Its part of the requests at the device; `None`: the pool's law shares out nothing.
     pub sharing: Option<VolumeSharing>,
 }
 
 /// Counters of one kind of request.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RequestCounters {
-    /// The kind, as in `weir_model::IoKind::name`.
-    pub kind: String,
+    /// The kind.
+    pub kind: IoKind,
     /// Requests answered, errors included.
     pub count: u64,
     /// Bytes of the requests that succeeded.
@@ -99,22 +101,24 @@ pub struct StageLatencies {
 /// A histogram for export.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LatencyBuckets {
-    /// How many were below each of [`BUCKET_BOUNDS_US`] and not below the one before; then those above all.
+    /// How many latencies were below each of [`BUCKET_BOUNDS_US`] and not below the bound before it; at the
+    /// end, how many were not below any bound.
     pub counts: Vec<u64>,
-    /// Sum of all, in seconds.
+    /// The sum of all latencies, in seconds.
     pub sum_s: f64,
 }
 
 /// How the windows of a volume were judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct WindowCounters {
-    /// The mean was at most the target.
+    /// Windows whose mean latency was at most the target.
     pub met: u64,
-    /// It was not, or requests waited longer than the target with none completed.
+    /// Windows whose mean was above the target, or in which nothing was answered while a request waited
+    /// longer than the target.
     pub missed: u64,
-    /// More was offered than the SLO speaks of.
+    /// Windows without a target, because the volume had offered more than its SLO covers.
     pub out_of_contract: u64,
-    /// Nothing happened.
+    /// Windows with nothing to judge.
     pub idle: u64,
 }
 
@@ -133,8 +137,8 @@ pub struct WindowStatus {
     pub p99_us: Option<u64>,
     /// What was promised for this window, in microseconds.
     pub target_us: Option<u64>,
-    /// `met`, `missed`, `out_of_contract`, `idle` or `no_slo`.
-    pub verdict: String,
+    /// Whether the promise was kept.
+    pub verdict: Verdict,
 }
 
 impl WindowCounters {

@@ -1,0 +1,28 @@
+//! What gateways and controllers report about themselves, and the words they use.
+//!
+//! A gateway and a controller fill these types in. The `api` crate serves them as JSON and as metrics, and
+//! `weir status`, `weir top` and `weir explain` read the JSON back. One crate holds the types because all
+//! four have to agree: with a second copy, a word could change on one side only.
+//!
+//! A field that takes one of a few words is an enum (`words.rs`), so a reader matches on it, and the compiler
+//! finds each place that does not know a new word. The law's own enums have no place in the JSON: a law may
+//! change its enums without changing what scripts read.
+//!
+//! **Another version.** A newer server may use a word that this crate does not know. The reader then refuses
+//! the whole answer with an error. `weir` adds the name of the field.
+
+mod array;
+mod explanation;
+mod gateway;
+mod reason;
+mod sharing;
+mod words;
+
+pub use array::{ArrayGateway, ArrayStatus, ArrayVolume};
+pub use explanation::{Explanation, IntervalStatus};
+pub use gateway::{
+    BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, RequestCounters, StageLatencies,
+    VolumeStatus, WindowCounters, WindowStatus,
+};
+pub use sharing::{AchievedStatus, DesiredStatus, GrantStatus, PoolSharing, TargetStatus, VolumeSharing};
+pub use words::{BoundBy, Case, ControlKind, Fit, Metric, Unit, UnknownMetric};
