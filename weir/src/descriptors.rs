@@ -14,7 +14,7 @@ use crate::failure::Failure;
 
 /// Standard streams, runtime, signals, the log, look-ups of names, and a reserve.
 const OF_THE_PROCESS: u64 = 64;
-/// Ring, runtime, timer and events of a thread that serves pools.
+/// Reactor, runtime, timer and events of a thread that serves pools.
 const OF_A_SHARD: u64 = 16;
 /// A file: one for direct and one for other requests, its lock, and one more while it is opened.
 const OF_A_FILE: u64 = 4;

@@ -29,7 +29,7 @@ use weir_model::{Instant, IoKind};
 use weir_sim::{Array, ArrayOptions, Command};
 
 use crate::file::FileDevice;
-use crate::ring::{Kept, RingFile};
+use crate::reactor::{Kept, RingFile};
 use crate::{BlockDevice, BlockError, DeviceRequest, Finished, Properties, Token};
 
 mod place;

@@ -16,7 +16,7 @@ use crate::{BlockError, Buffer};
 /// answer.
 pub(crate) const MAX_EXTENTS: usize = 512;
 
-/// The driver's own name for a request; unique among the requests at one [`Ring`](crate::Ring).
+/// The driver's own name for a request; unique among the requests at one [`Reactor`](crate::Reactor).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Token(pub u64);
 
@@ -94,8 +94,8 @@ pub trait BlockDevice: fmt::Debug {
     fn poll_finished(&mut self, now: Instant, finished: &mut Vec<Finished>);
 
     /// When to call [`poll_finished`](Self::poll_finished) next. `None`: it need not be called, because the
-    /// [`Ring`](crate::Ring) reports the rest. [`Instant::FAR_FUTURE`]: the device waits for the ring. Ask
-    /// again after each call of the device and of the ring.
+    /// [`Reactor`](crate::Reactor) reports the rest. [`Instant::FAR_FUTURE`]: the device waits for the
+    /// reactor. Ask again after each call of the device and of the reactor.
     fn poll_timeout(&self) -> Option<Instant>;
 
     /// Whether the device has noticed a loss since the last call: changes that were answered, and not made

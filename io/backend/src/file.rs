@@ -20,14 +20,14 @@
 
 use weir_model::Instant;
 
-use crate::ring::{DIRECT_BLOCK, RingFile};
+use crate::reactor::{DIRECT_BLOCK, RingFile};
 use crate::{BlockDevice, DeviceRequest, Finished, Properties, Token};
 
 mod opening;
 
 pub(crate) use opening::{OpenFile, open};
 
-/// A file, on the thread of its ring.
+/// A file, on the thread of its reactor.
 #[derive(Debug)]
 pub(crate) struct FileDevice {
     file: RingFile,
@@ -56,7 +56,7 @@ impl BlockDevice for FileDevice {
         self.file.start(request, finished);
     }
 
-    fn poll_finished(&mut self, _now: Instant, _finished: &mut Vec<Finished>) {} // the ring tells
+    fn poll_finished(&mut self, _now: Instant, _finished: &mut Vec<Finished>) {} // the reactor tells
 
     fn poll_timeout(&self) -> Option<Instant> {
         None

@@ -22,8 +22,8 @@
 //! ```text
 //! device.poll_finished(now, &mut finished);        // stations, arrays and delayed requests, when poll_timeout() says so
 //! device.start(now, request, &mut finished);       // any number
-//! ring.submit();                                   // one system call, if there is anything to submit
-//! ring.poll_finished(cx, &mut finished);           // files and servers, also what `submit` finished at once
+//! reactor.submit();                                // one system call, if there is anything to submit
+//! reactor.poll_finished(cx, &mut finished);        // files and servers, also what `submit` finished at once
 //! ```
 
 mod array;
@@ -34,7 +34,7 @@ mod fault;
 mod file;
 mod memory;
 mod open;
-mod ring;
+mod reactor;
 mod station;
 mod upstream;
 
@@ -44,7 +44,7 @@ pub use device::{BlockDevice, DeviceRequest, Extent, Finished, Properties, Token
 pub use error::{BlockError, BlockErrorKind, OpenError};
 pub use fault::{Device, FaultEffect, FaultRule};
 pub use open::{Attach, BackendSpec, Opened, open};
-pub use ring::Ring;
+pub use reactor::Reactor;
 pub use rustix::io::Errno;
 pub use upstream::ConnectError;
 

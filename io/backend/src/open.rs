@@ -17,7 +17,7 @@ use crate::file::{self, FileDevice, OpenFile};
 use crate::memory::MemoryDevice;
 use crate::station::{Station, StationDevice};
 use crate::upstream::{self, OpenUpstream};
-use crate::{BlockDevice, Device, FaultRule, OpenError, Properties, Ring};
+use crate::{BlockDevice, Device, FaultRule, OpenError, Properties, Reactor};
 
 /// The place where a volume keeps its bytes.
 #[derive(Clone, PartialEq, Debug)]
@@ -79,8 +79,8 @@ type ArrayKey = (String, Arc<ArrayOptions>);
 /// The parts that the devices of a thread share.
 #[derive(Debug)]
 pub struct Attach {
-    /// The ring through which files are read and written.
-    pub ring: Ring,
+    /// The reactor through which files are read and written, and other servers are asked.
+    pub reactor: Reactor,
     /// The stations that have a volume.
     stations: BTreeMap<StationKey, Weak<RefCell<Station>>>,
     /// The arrays that have a volume. There are only a few.
@@ -163,26 +163,26 @@ impl Opened {
         let inner: Box<dyn BlockDevice> = match self.backend {
             Backend::File(file) => {
                 file.tell_if_longer();
-                let ring_file = shard.ring.add(file.descriptors, file.abilities);
+                let ring_file = shard.reactor.add(file.descriptors, file.abilities);
                 Box::new(FileDevice::new(ring_file, file.size))
             }
             Backend::Memory(memory) => Box::new(memory),
             Backend::Station(key, memory) => Box::new(StationDevice::new(shard.station(key), memory)),
             Backend::Array(key, file) => {
                 file.tell_if_longer();
-                let (ring_file, kept) = shard.ring.add_kept(file.descriptors, file.abilities);
+                let (ring_file, kept) = shard.reactor.add_kept(file.descriptors, file.abilities);
                 Box::new(ArrayDevice::new(shard.array(key), ring_file, kept, file.size))
             }
-            Backend::Upstream(upstream) => Box::new(upstream.attach(&shard.ring)),
+            Backend::Upstream(upstream) => Box::new(upstream.attach(&shard.reactor)),
         };
         Device::new(inner, faults)
     }
 }
 
 impl Attach {
-    /// A thread with this ring and no devices.
-    pub fn new(ring: Ring) -> Self {
-        Self { ring, stations: BTreeMap::new(), arrays: Vec::new() }
+    /// A thread with this reactor and no devices.
+    pub fn new(reactor: Reactor) -> Self {
+        Self { reactor, stations: BTreeMap::new(), arrays: Vec::new() }
     }
 
     /// The station of this key; a new one if no volume has it yet.

@@ -1,4 +1,4 @@
-//! For tests: a thread with a ring, files on a real disk, and requests in one line.
+//! For tests: a thread with a reactor, files on a real disk, and requests in one line.
 
 use std::future::poll_fn;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::task::Poll;
 use tempfile::TempDir;
 use weir_model::{Instant, IoKind};
 
-use crate::{Attach, BackendSpec, BlockDevice, Device, DeviceRequest, Finished, Ring, Token, open};
+use crate::{Attach, BackendSpec, BlockDevice, Device, DeviceRequest, Finished, Reactor, Token, open};
 use crate::{Buffer, Extent};
 
 /// A thread that drives devices, as a gateway would. It needs a tokio runtime.
@@ -18,7 +18,7 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new() -> Self {
-        Self { shard: Attach::new(Ring::new().unwrap()), directory: scratch() }
+        Self { shard: Attach::new(Reactor::new().unwrap()), directory: scratch() }
     }
 
     /// Drops the thread. Its files stay until the directory is dropped too.
@@ -44,7 +44,7 @@ impl Rig {
         for (token, request) in (0..).zip(requests) {
             device.start(Instant::ORIGIN, DeviceRequest { token: Token(token), ..request }, &mut finished);
         }
-        self.shard.ring.submit();
+        self.shard.reactor.submit();
         self.wait_for(count, &mut finished).await;
         finished.sort_by_key(|done| done.token);
         finished
@@ -53,7 +53,7 @@ impl Rig {
     /// Waits until `finished` has `count` requests.
     pub(crate) async fn wait_for(&self, count: usize, finished: &mut Vec<Finished>) {
         poll_fn(|cx| {
-            self.shard.ring.poll_finished(cx, finished);
+            self.shard.reactor.poll_finished(cx, finished);
             if finished.len() < count { Poll::Pending } else { Poll::Ready(()) }
         })
         .await;

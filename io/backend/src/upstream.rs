@@ -55,7 +55,7 @@ use std::rc::Rc;
 use weir_model::Instant;
 use weir_nbd::client::Target;
 
-use crate::{BlockDevice, DeviceRequest, Finished, OpenError, Properties, Ring, Token};
+use crate::{BlockDevice, DeviceRequest, Finished, OpenError, Properties, Reactor, Token};
 
 mod abilities;
 mod connect;
@@ -107,11 +107,11 @@ impl OpenUpstream {
         self.established.abilities.properties()
     }
 
-    /// Makes the device, for the driver of `ring`.
-    pub(crate) fn attach(self, ring: &Ring) -> UpstreamDevice {
+    /// Makes the device, for the driver of `reactor`.
+    pub(crate) fn attach(self, reactor: &Reactor) -> UpstreamDevice {
         let properties = self.properties();
         let link = Rc::new(RefCell::new(Link::new(self.target, self.most, self.established)));
-        ring.add_link(&link);
+        reactor.add_link(&link);
         UpstreamDevice { link, properties }
     }
 }

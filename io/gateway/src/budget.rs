@@ -1,4 +1,4 @@
-//! A shard's part of the memory that requests may hold, and whose it is.
+//! A shard's part of the memory that requests may hold, and how it is divided among volumes.
 //!
 //! **Each volume owns a part that no other volume can use up.** The part of a volume with a promise is the
 //! largest request of the protocol: whatever others hold, each request of such a volume gets in as soon as
@@ -29,6 +29,10 @@ use weir_sched::{Chain, SlotChains};
 
 use crate::exports::LARGEST_REQUEST;
 
+mod debt;
+
+use debt::{Debt, Lender};
+
 /// Bytes charged for a request on top of its data: its entries in the tables of gateway and engine.
 pub(crate) const REQUEST_OVERHEAD: u64 = 512;
 
@@ -57,34 +61,34 @@ pub(crate) enum Part {
     Nothing,
 }
 
-/// What a request holds, and of what.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What a request holds: bytes of the budget, or of its connection's reserve.
+///
+/// A charge is handed on by value, from the request to its reply, and ends in [`Budget::give_back`]. So it
+/// cannot be given back twice, and a debug build panics where a charge is lost.
+#[must_use = "a charge is given back to its budget"]
+#[derive(Debug)]
 pub(crate) struct Charge {
     /// No more than [`LARGEST`]; small, as it is in tables that each request goes through.
     bytes: u32,
     owner: OwnerId,
     /// It is of the connection's reserve, and not of the budget.
     is_reserve: bool,
+    debt: Debt,
 }
 
 impl Charge {
     /// The part taken from the reserve of the connection.
-    pub(crate) fn reserve(self) -> u64 {
+    pub(crate) fn reserve(&self) -> u64 {
         if self.is_reserve { self.bytes() } else { 0 }
     }
 
     /// The bytes held.
-    pub(crate) fn bytes(self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes.into()
-    }
-
-    fn new(bytes: u64, owner: OwnerId, is_reserve: bool) -> Self {
-        let bytes = u32::try_from(bytes).expect("no request is charged more than the largest, of 32 MiB");
-        Self { bytes, owner, is_reserve }
     }
 }
 
-/// What is left of a shard's bytes, whose they are, and who waits for them.
+/// A shard's bytes: how many each volume owns and uses, and the volumes and requests that wait for more.
 #[derive(Debug)]
 pub(crate) struct Budget {
     total: u64,
@@ -92,7 +96,7 @@ pub(crate) struct Budget {
     used: u64,
     /// Bytes that were read and wait to be let in. They are of the shared rest.
     held: u64,
-    /// What is nobody's part.
+    /// What is no volume's part.
     shared: u64,
     /// What volumes use beyond their parts.
     shared_used: u64,
@@ -101,11 +105,12 @@ pub(crate) struct Budget {
     connections: SlotChains<usize>,
     /// By connection: its request that waits.
     waiters: SlotChains<Waiter>,
-    /// By volume: the line of those that have requests that wait.
+    /// By volume: the line of the volumes with requests that wait.
     places: SlotChains<OwnerId>,
     line: Chain,
     /// Volumes with requests that wait, of whose part something was given back.
     eased: Vec<OwnerId>,
+    lender: Lender,
 }
 
 #[derive(Debug)]
@@ -141,7 +146,7 @@ impl Owner {
     }
 }
 
-/// Who owns what.
+/// Volumes and their parts.
 impl Budget {
     /// A budget of `total` bytes.
     pub(crate) fn new(total: u64) -> Self {
@@ -157,6 +162,7 @@ impl Budget {
             places: SlotChains::new(),
             line: Chain::EMPTY,
             eased: Vec::new(),
+            lender: Lender::default(),
         }
     }
 
@@ -225,8 +231,8 @@ impl Budget {
 
     /// Gives each volume its part. A volume with a promise owns a largest request. One largest request stays
     /// shared, so that every request can get in some time. Half of what is then left is dealt out equally to
-    /// the volumes without a promise, up to a largest request each; the other half is for those of them that
-    /// have much to do.
+    /// the volumes without a promise, up to a largest request each; the other half is for the busy ones
+    /// among them.
     fn share_out(&mut self) {
         let count = |kind| self.owners.iter().filter(|(_, owner)| owner.kind == kind).count() as u64;
         let (promised, others) = (count(Part::Promised), count(Part::Equal));
@@ -257,7 +263,7 @@ impl Budget {
     }
 }
 
-/// Who gets in.
+/// Requests get in, wait, and give back.
 impl Budget {
     /// Takes `bytes` for a request of the connection, which holds `reserve_used` bytes of its reserve.
     /// `None`: it has to wait, and [`Budget::poll_granted`] will name it.
@@ -275,7 +281,7 @@ impl Budget {
         }
         if reserve_used + bytes <= RESERVE {
             self.forget(connection);
-            return Some(Charge::new(bytes, owner, true));
+            return Some(self.charge(owner, bytes, true));
         }
         self.wait(Waiter { connection, owner, bytes });
         None
@@ -306,17 +312,20 @@ impl Budget {
 
     /// Gives back what a request held; returns how much of it belongs to the connection's reserve.
     pub(crate) fn give_back(&mut self, charge: Charge) -> u64 {
-        if charge.is_reserve || charge.bytes == 0 {
-            return charge.reserve();
+        let Charge { bytes, owner: id, is_reserve, debt } = charge;
+        debt.pay();
+        let bytes = u64::from(bytes);
+        if is_reserve {
+            return bytes;
         }
-        let owner = self.owners.get_mut(charge.owner.0 as usize).expect(STAYS);
-        let left = owner.used.checked_sub(charge.bytes()).expect("nobody gives back more than was taken");
+        let owner = self.owners.get_mut(id.0 as usize).expect(STAYS);
+        let left = owner.used.checked_sub(bytes).expect("a charge is given back once");
         self.shared_used -= owner.beyond(owner.used) - owner.beyond(left);
-        self.used -= charge.bytes();
+        self.used -= bytes;
         owner.used = left;
         if !owner.waiting.is_empty() && !owner.is_eased {
             owner.is_eased = true;
-            self.eased.push(charge.owner);
+            self.eased.push(id);
         }
         0
     }
@@ -354,19 +363,24 @@ impl Budget {
             && self.used + self.held + bytes <= self.total
     }
 
+    fn charge(&self, owner: OwnerId, bytes: u64, is_reserve: bool) -> Charge {
+        let bytes = u32::try_from(bytes).expect("no request is charged more than the largest, of 32 MiB");
+        Charge { bytes, owner, is_reserve, debt: self.lender.lend() }
+    }
+
     fn hand_out(&mut self, id: OwnerId, bytes: u64) -> Charge {
         let owner = self.owners.get_mut(id.0 as usize).expect(STAYS);
         self.shared_used += owner.beyond(owner.used + bytes) - owner.beyond(owner.used);
         owner.used += bytes;
         self.used += bytes;
-        Charge::new(bytes, id, false)
+        self.charge(id, bytes, false)
     }
 }
 
 /// What was read and waits.
 impl Budget {
     /// Whether there is room to read `bytes` that may have to wait. One largest request of the shared rest is
-    /// kept free of them, so that they cannot lock out those for whom they wait.
+    /// kept free of them, so that they cannot lock out the requests for which they wait.
     pub(crate) fn may_hold(&self, bytes: usize) -> bool {
         self.shared_used + self.held + bytes as u64 + LARGEST <= self.shared
             && self.used + self.held + bytes as u64 <= self.total
@@ -382,12 +396,12 @@ impl Budget {
         self.held = self.held.checked_sub(bytes as u64).expect("nobody releases more than is held");
     }
 
-    /// Whether somebody waits.
+    /// Whether a request waits.
     pub(crate) fn is_waited_for(&self) -> bool {
         !self.line.is_empty()
     }
 
-    /// What nobody uses now.
+    /// What no request uses now.
     pub(crate) fn unused(&self) -> u64 {
         self.total.saturating_sub(self.used + self.held)
     }

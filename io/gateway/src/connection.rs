@@ -1,6 +1,5 @@
 //! What a shard knows of one connection in the transmission phase.
 
-use std::rc::Rc;
 use std::task::Waker;
 
 use weir_backend::Buffer;
@@ -27,7 +26,7 @@ pub(crate) struct ConnectionId {
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) peer: String,
-    pub(crate) stream: Rc<Stream>,
+    pub(crate) stream: Stream,
     pub(crate) session: Session,
     pub(crate) pool: usize,
     pub(crate) volume: VolumeId,
@@ -50,13 +49,13 @@ pub(crate) struct Connection {
     pub(crate) reserve_used: u64,
     /// How fast the socket takes replies, if it did not take all at once.
     pub(crate) taking: Option<Pace>,
-    /// In the list of connections whose pace is looked at.
+    /// In the driver's list of connections that wait for their clients.
     pub(crate) watched: bool,
     /// What it knows of its volume's losses; `None` once the volume has ended.
     pub(crate) witness: Option<Witness>,
     /// A limit keeps it from reading on; it is woken when one of its replies is written.
     pub(crate) held_back: bool,
-    /// In the list of connections whose output is flushed at the end of the turn.
+    /// In the driver's list of connections that have something to write.
     pub(crate) touched: bool,
     /// Its place among the connections allowed; free again when it is dropped.
     pub(crate) _permit: Permit,
@@ -113,6 +112,14 @@ impl Connection {
         }
     }
 
+    /// A request has got its room.
+    #[inline]
+    pub(crate) fn begin_request(&mut self, charge: &Charge) {
+        self.requests += 1;
+        self.bytes += charge.bytes();
+        self.reserve_used += charge.reserve();
+    }
+
     /// Answers with an error once `left` bytes more have gone by.
     pub(crate) fn skip(&mut self, now: Instant, left: u32, cookie: u64, error: NbdError) {
         let pace = Pace::new(now, gone_by(left));
@@ -151,15 +158,7 @@ impl Connection {
         (behind > timeout).then_some("the client does not finish a write")
     }
 
-    /// Notes in the list of such connections that it has something to write.
-    pub(crate) fn touch(&mut self, touched: &mut Vec<usize>) {
-        if !self.touched {
-            self.touched = true;
-            touched.push(self.id.key);
-        }
-    }
-
-    /// Notes who is to be woken.
+    /// Notes the task of the connection.
     pub(crate) fn set_waker(&mut self, waker: &Waker) {
         if self.waker.as_ref().is_none_or(|known| !known.will_wake(waker)) {
             self.waker = Some(waker.clone());

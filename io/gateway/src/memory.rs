@@ -1,8 +1,9 @@
 //! How the memory of a gateway is divided among its threads, and how little of it is enough.
 //!
-//! A volume with a promise owns room for the largest request (32 MiB) on the thread of its pool, and each
-//! thread needs room for one more, which its volumes share. Only what is beyond the promises is divided
-//! equally: a thread with many promises gets more.
+//! A volume with a promise owns room for the largest request (32 MiB) on the thread of its pool. Each thread
+//! needs room for one such request more, which its volumes share. Only what is left after the promises is
+//! divided equally, so that a thread with many promises gets more. A thread divides its part among its
+//! volumes in `budget.rs`.
 
 use weir_engine::{Control, VolumeConfig};
 
@@ -10,8 +11,8 @@ use crate::budget::LARGEST;
 use crate::gateway::GatewayError;
 use crate::spec::GatewaySpec;
 
-/// Whether the volume is promised something, and so owns memory that others cannot use up. Nobody tells a
-/// gateway what the controller of an array promises; so each volume of such a pool counts as promised.
+/// Whether the volume is promised something, and so owns memory that others cannot use up. A gateway does not
+/// learn what the controller of an array promises, so each volume of such a pool counts as promised.
 pub(crate) fn is_promised(control: &Control, volume: &VolumeConfig) -> bool {
     volume.slo.is_some() || volume.objective.target.is_some() || matches!(control, Control::Leased(_))
 }

@@ -53,12 +53,12 @@ enum Segment {
 }
 
 /// What a reply ends.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Default, Debug)]
 pub(crate) struct Reply {
     /// The engine's request; `None` if it was refused before it became one.
     pub(crate) request: Option<IoId>,
-    /// What the request held.
-    pub(crate) charge: Charge,
+    /// What the request held; `None` if it was refused before it held anything.
+    pub(crate) charge: Option<Charge>,
     /// Up to which loss of the volume it tells, if it does.
     pub(crate) tells: Option<NonZeroU64>,
 }
@@ -197,14 +197,14 @@ impl Output {
                     return;
                 }
                 Segment::Data(range) => written -= range.len(),
-                Segment::End { reply, has_buffer } => {
-                    ended(*reply);
-                    if *has_buffer {
-                        pool.put(self.queue.buffers.pop_front().expect("a reply with data has a buffer"));
-                    }
+                Segment::End { .. } => {}
+            }
+            if let Some(Segment::End { reply, has_buffer }) = self.queue.segments.pop_front() {
+                ended(reply);
+                if has_buffer {
+                    pool.put(self.queue.buffers.pop_front().expect("a reply with data has a buffer"));
                 }
             }
-            self.queue.segments.pop_front();
         }
     }
 }

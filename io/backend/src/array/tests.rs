@@ -36,7 +36,7 @@ fn volume(rig: &mut Rig, file: &str, size: u64) -> Device {
 /// A volume of 1 MiB without the fault layer in front of it.
 fn array_device(rig: &mut Rig, file: &str) -> ArrayDevice {
     let file = crate::file::open(&rig.path(file), Some(MIB)).unwrap().through_the_page_cache();
-    let (ring_file, kept) = rig.shard.ring.add_kept(file.descriptors, file.abilities);
+    let (ring_file, kept) = rig.shard.reactor.add_kept(file.descriptors, file.abilities);
     ArrayDevice::new(Rc::new(RefCell::new(SharedArray::new(&options()))), ring_file, kept, MIB)
 }
 
@@ -52,7 +52,7 @@ fn start(device: &mut Device, now: Instant, token: u64, request: DeviceRequest) 
 async fn done(rig: &Rig, device: &mut Device, now: Instant, count: usize) -> Vec<Finished> {
     let mut finished = Vec::new();
     poll_fn(|cx| {
-        rig.shard.ring.poll_finished(cx, &mut finished);
+        rig.shard.reactor.poll_finished(cx, &mut finished);
         device.poll_finished(now, &mut finished);
         if finished.len() < count { Poll::Pending } else { Poll::Ready(()) }
     })
@@ -82,7 +82,7 @@ async fn a_request_is_answered_when_the_array_has_finished_it_and_its_bytes_are_
 /// Waits until the file has finished `count` requests of a volume, while the array's time stands still.
 async fn file_done(rig: &Rig, device: &ArrayDevice, count: usize) {
     poll_fn(|cx| {
-        rig.shard.ring.poll_finished(cx, &mut Vec::new());
+        rig.shard.reactor.poll_finished(cx, &mut Vec::new());
         if device.kept.borrow().len() < count { Poll::Pending } else { Poll::Ready(()) }
     })
     .await;

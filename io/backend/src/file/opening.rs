@@ -15,7 +15,7 @@ use rustix::io::{Errno, pread};
 
 use crate::OpenError;
 use crate::buffer::{ALIGNMENT, Buffer};
-use crate::ring::{Abilities, Descriptors};
+use crate::reactor::{Abilities, Descriptors};
 
 /// A file that is open, locked and of the right size.
 #[derive(Debug)]

@@ -105,7 +105,7 @@ proptest! {
     fn a_file_without_direct_io_and_zeroes_of_its_own_does_too(acts in prop::collection::vec(act(), 1..40)) {
         run(&acts, |rig| {
             let device = rig.file("disk", SIZE.into());
-            rig.shard.ring.change_abilities(|file| {
+            rig.shard.reactor.change_abilities(|file| {
                 file.direct = false;
                 file.zero_range = false;
             });

@@ -56,7 +56,7 @@ async fn drive(
 ) -> Instant {
     poll_fn(|cx| {
         device.poll_finished(now, finished);
-        rig.shard.ring.poll_finished(cx, finished);
+        rig.shard.reactor.poll_finished(cx, finished);
         if finished.len() >= count {
             return std::task::Poll::Ready(());
         }
@@ -251,7 +251,7 @@ async fn a_loss_is_told_once_and_only_if_something_answered_was_not_flushed() {
 /// Runs until the device has noticed that its connections are gone.
 async fn run_until_down(rig: &Rig, device: &mut Device) {
     poll_fn(|cx| {
-        rig.shard.ring.poll_finished(cx, &mut Vec::new());
+        rig.shard.reactor.poll_finished(cx, &mut Vec::new());
         let is_up = device.poll_timeout() == Some(Instant::FAR_FUTURE);
         if is_up { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
     })
@@ -319,7 +319,7 @@ async fn a_server_that_came_back_with_another_size_is_refused_until_it_is_as_bef
     while finished.is_empty() {
         // Waits until the next attempt is due, or the server is back.
         let due = poll_fn(|cx| {
-            rig.shard.ring.poll_finished(cx, &mut finished);
+            rig.shard.reactor.poll_finished(cx, &mut finished);
             match device.poll_timeout().unwrap() {
                 due if due < START + HELD_AT_MOST || !finished.is_empty() => std::task::Poll::Ready(due),
                 _ => std::task::Poll::Pending,
@@ -463,7 +463,7 @@ async fn zeroes_that_nobody_waits_for_any_more_end_after_the_few_pieces_that_are
     let zeroes = || ask(IoKind::WriteZeroes, 0, 64 << 20);
     device.start(START, DeviceRequest { token: Token(7), ..zeroes() }, &mut finished);
     let send_until_heard = poll_fn(|cx| {
-        rig.shard.ring.poll_finished(cx, &mut finished);
+        rig.shard.reactor.poll_finished(cx, &mut finished);
         cx.waker().wake_by_ref();
         if heard.try_recv().is_ok() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
     });

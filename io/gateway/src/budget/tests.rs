@@ -109,13 +109,32 @@ fn within_a_volume_the_first_that_waits_is_let_in_first() {
 fn a_small_request_passes_on_the_reserve_of_its_connection_when_its_volume_holds_everything() {
     let mut budget = Budget::new(33 * MIB);
     let owner = budget.add_owner(Part::Equal);
-    let _stuck = budget.take(owner, 1, 33 * MIB, 0).unwrap();
+    let stuck = budget.take(owner, 1, 33 * MIB, 0).unwrap();
     let charge = budget.take(owner, 2, 4_096, 0).unwrap();
     assert_eq!(charge.bytes(), 4_096);
-    assert_eq!(budget.take(owner, 2, RESERVE, 4_096), None, "the reserve is used up");
+    assert!(budget.take(owner, 2, RESERVE, 4_096).is_none(), "the reserve is used up");
     assert_eq!(budget.give_back(charge), 4_096);
-    assert!(budget.take(owner, 2, RESERVE, 0).is_some(), "it is there again, and so it waits no more");
-    assert!(!budget.is_waited_for());
+    let charge = budget.take(owner, 2, RESERVE, 0).expect("the reserve is there again");
+    assert!(!budget.is_waited_for(), "so the connection waits no more");
+    assert_eq!((budget.give_back(charge), budget.give_back(stuck)), (RESERVE, 0));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "a charge was lost")]
+fn a_charge_that_is_not_given_back_is_a_panic() {
+    let mut budget = Budget::new(33 * MIB);
+    let owner = budget.add_owner(Part::Equal);
+    drop(budget.take(owner, 1, 4_096, 0));
+}
+
+#[test]
+fn a_charge_that_outlives_its_budget_is_owed_to_nobody() {
+    let mut budget = Budget::new(33 * MIB);
+    let owner = budget.add_owner(Part::Equal);
+    let charge = budget.take(owner, 1, 4_096, 0);
+    drop(budget);
+    assert!(charge.is_some());
 }
 
 #[test]

@@ -3,20 +3,16 @@
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 use weir_backend::{FaultRule, Opened};
-use weir_engine::{Control, Engine, EngineConfig, Recorder, VolumeConfig};
-use weir_model::VolumeId;
+use weir_engine::{EngineConfig, Recorder, VolumeConfig};
+use weir_model::{Instant, VolumeId};
 use weir_nbd::Session;
-use weir_sched::{Chain, SlotChains};
-use weir_status::{Explanation, PoolStatus, VolumeSharing, VolumeStatus};
+use weir_status::{Explanation, PoolStatus};
 
-use super::{Intervals, Pool, Quota, Shard, Unflushed, Volume};
-use crate::budget::Part;
+use super::Shard;
 use crate::connection::ConnectionId;
 use crate::front::Permit;
 use crate::leased::{LeaseTerms, Observations};
-use crate::memory::is_promised;
 use crate::spec::Limits;
-use crate::stats::VolumeStats;
 use crate::stream::Socket;
 
 /// A connection whose negotiation is done.
@@ -107,187 +103,67 @@ pub(crate) enum Command {
 impl Shard {
     /// Carries out a command. Returns the connection that it made, which needs a task.
     pub(super) fn handle_command(&mut self, command: Command) -> Option<ConnectionId> {
+        let now = self.clock.now();
+        let Self { pools, memory, finished, .. } = self;
+        let mut connected = None;
         match command {
-            Command::Connect(new) => return self.connect(new),
+            Command::Connect(new) => connected = self.clients.connect(new, pools, memory),
             Command::AddPool { name, config, ports, recorder, answer } => {
-                let _ = answer.send(self.add_pool(name, config, ports, recorder));
+                let _ = answer.send(pools.add(now, name, config, ports, recorder));
             }
-            Command::SetPool { pool, config } => {
-                let now = self.clock.now();
-                let pool = &mut self.pools[pool];
-                pool.engine.set_config(now, config);
-                pool.control = config.control;
-                pool.forget_allocations();
-                pool.in_flight_peak = None;
-                pool.dirty = true;
-                for volume in pool.volumes.iter().flatten().filter(|volume| volume.retiring.is_none()) {
-                    self.budget.set_part(volume.owner, part(&pool.control, &volume.config));
-                }
-            }
-            Command::ClosePool { pool } => self.close_pool(pool),
+            Command::SetPool { pool, config } => pools.pool(pool).set_config(now, config, memory),
+            Command::ClosePool { pool } => pools.close(pool),
             Command::AddVolume { pool, volume, answer } => {
-                let _ = answer.send(self.add_volume(pool, *volume));
+                let _ = answer.send(pools.add_volume(now, pool, *volume, memory));
             }
             Command::SetVolume { pool, volume, config, faults } => {
-                self.set_volume(pool, volume, config, faults)
+                pools.pool(pool).set_volume(now, volume, config, faults, memory, finished);
             }
-            Command::RemoveVolume { pool, volume, done } => self.retire(pool, volume, done),
+            Command::RemoveVolume { pool, volume, done } => self.retire(now, pool, volume, done),
             Command::SetLimits { limits, budget } => {
-                self.limits = limits;
-                self.budget.set_total(budget);
+                self.clients.set_limits(&limits);
+                memory.set_limits(&limits, budget);
             }
             Command::Status { answer } => {
-                let _ = answer.send(self.status());
+                let _ = answer.send(pools.status());
             }
             Command::Explain { pool, volume, answer } => {
-                let _ = answer.send(self.explain(pool, volume));
+                let _ = answer.send(pools.get(pool).and_then(|pool| pool.explain(now, volume)));
             }
-            Command::Observe { pool, observations } => self.observe(pool, observations),
-            Command::ApplyTerms { pool, terms, done } => self.apply_terms(pool, &terms, done),
+            Command::Observe { pool, observations } => {
+                if let Some(pool) = pools.get_mut(pool) {
+                    pool.observe(observations);
+                }
+            }
+            Command::ApplyTerms { pool, terms, done } => {
+                if let Some(pool) = pools.get_mut(pool) {
+                    pool.apply_terms(now, &terms, done);
+                }
+            }
             Command::AbortQueued => self.abort_all_queued(),
             Command::Stop => {} // the loop that receives commands sees to it
         }
-        self.wake_driver();
-        None
+        self.driver.wake();
+        connected
     }
 
-    fn add_pool(
-        &mut self,
-        name: String,
-        config: EngineConfig,
-        ports: Vec<String>,
-        recorder: Option<Box<dyn Recorder + Send>>,
-    ) -> usize {
-        let now = self.clock.now();
-        let engine = match recorder {
-            Some(recorder) => Engine::with_recorder(now, config, recorder),
-            None => Engine::new(now, config),
-        };
-        self.pools.insert(Pool {
-            name,
-            control: config.control,
-            engine,
-            ports,
-            observer: None,
-            volumes: Vec::new(),
-            first_ports: Vec::new(),
-            timed: Vec::new(),
-            leaving: Vec::new(),
-            pending: SlotChains::new(),
-            orphans: Chain::EMPTY,
-            in_flight_peak: None,
-            dirty: false,
-            quota: Quota::of_a_turn(),
-            closing: false,
-        })
-    }
-
-    fn close_pool(&mut self, pool: usize) {
-        self.pools[pool].closing = true;
-        if self.pools[pool].volumes.iter().all(Option::is_none) {
-            self.pools.remove(pool);
+    /// Begins the removal of a volume: requests accepted so far are finished and answered, further ones
+    /// refused.
+    fn retire(&mut self, now: Instant, pool: usize, volume: VolumeId, done: oneshot::Sender<()>) {
+        let Self { clients, pools, memory, driver, .. } = self;
+        let Some(owner) = pools.get_mut(pool).and_then(|pool| pool.retire(volume, done)) else { return };
+        memory.retire_volume(owner);
+        for key in memory.connections_of(owner) {
+            clients.retire(now, key, pools, memory, driver);
         }
     }
 
-    fn add_volume(&mut self, pool: usize, new: NewVolume) -> VolumeId {
-        let device = new.opened.attach(&mut self.attach, new.faults);
-        let owner = self.budget.add_owner(part(&self.pools[pool].control, &new.config));
-        let now = self.clock.now();
-        let pool = &mut self.pools[pool];
-        let id = pool.engine.add_volume(now, new.config.clone());
-        let index = id.0 as usize;
-        if pool.volumes.len() <= index {
-            pool.volumes.resize_with(index + 1, || None);
+    /// Gives up everything that is still queued.
+    fn abort_all_queued(&mut self) {
+        self.gives_up = true;
+        let Self { clock, clients, pools, memory, driver, .. } = self;
+        for key in clients.keys() {
+            clients.give_up(*clock, key, pools, memory, driver);
         }
-        let ports = pool.add_ports(now, id);
-        let losses = self.estate.take(&new.name);
-        let mut volume = Volume {
-            name: new.name,
-            device,
-            ports,
-            stats: VolumeStats::new(),
-            closed: Vec::new(),
-            config: new.config,
-            owner,
-            intervals: Intervals::default(),
-            timed: false,
-            unflushed: Unflushed::default(),
-            retiring: None,
-            error_logged: None,
-            losses,
-            loss_logged: None,
-        };
-        if volume.keeps_time() {
-            pool.timed.push(id);
-        }
-        pool.volumes[index] = Some(volume);
-        id
-    }
-
-    fn set_volume(&mut self, pool: usize, volume: VolumeId, config: VolumeConfig, faults: Vec<FaultRule>) {
-        let now = self.clock.now();
-        let pool = &mut self.pools[pool];
-        pool.engine.set_volume(now, volume, config.clone());
-        pool.dirty = true;
-        let id = volume;
-        self.budget.set_part(pool.volume(id).owner, part(&pool.control, &config));
-        let volume = pool.volume(id);
-        volume.config = config;
-        volume.device.set_faults(now, faults, &mut self.finished);
-        if !volume.timed && volume.keeps_time() {
-            pool.timed.push(id);
-        }
-    }
-
-    fn status(&self) -> Vec<PoolStatus> {
-        let stays = |pool: &Pool| !pool.closing;
-        self.pools.iter().map(|(_, pool)| pool).filter(|pool| stays(pool)).map(pool_status).collect()
-    }
-}
-
-/// The part of the memory that a volume owns.
-fn part(control: &Control, volume: &VolumeConfig) -> Part {
-    if is_promised(control, volume) { Part::Promised } else { Part::Equal }
-}
-
-fn pool_status(pool: &Pool) -> PoolStatus {
-    let seen = pool.engine.snapshot();
-    let mut volumes: Vec<_> = pool
-        .volume_ids()
-        .into_iter()
-        .filter_map(|id| {
-            // One that is on its way out may have a successor of the same name already.
-            let volume = pool.volumes[id.0 as usize].as_ref().filter(|volume| volume.retiring.is_none())?;
-            Some(volume_status(volume, pool.engine.target(id), pool.sharing_of(id)))
-        })
-        .collect();
-    volumes.sort_by(|a, b| a.name.cmp(&b.name));
-    PoolStatus {
-        name: pool.name.clone(),
-        control: pool.control_kind(),
-        depth_target: seen.depth_target.map(weir_model::QueueDepth::get),
-        in_flight: seen.in_flight,
-        in_flight_peak: pool.in_flight_peak,
-        queued: seen.queued,
-        sharing: pool.sharing(),
-        volumes,
-    }
-}
-
-fn volume_status(
-    volume: &Volume,
-    target: Option<weir_model::Span>,
-    sharing: Option<VolumeSharing>,
-) -> VolumeStatus {
-    VolumeStatus {
-        name: volume.name.clone(),
-        size_bytes: weir_backend::BlockDevice::properties(&volume.device).size,
-        has_slo: volume.config.slo.is_some(),
-        slo_target_us: target.map(weir_model::Span::as_micros),
-        requests: volume.stats.requests(),
-        latency: volume.stats.latency(),
-        windows: volume.stats.windows(),
-        last_window: volume.stats.last_window(),
-        sharing,
     }
 }

@@ -1,28 +1,30 @@
 //! Requests without data that a client may make as long as it likes: the engine and the device get them in
 //! pieces.
 //!
-//! A write has at most 32 MiB, since its data has to be here. A trim, a range of zeroes or one to be cached
-//! is 28 bytes for up to 4 GiB. In one piece it would be one huge operation at the device, before which
-//! everybody else waits; and at a volume's rate gate a debt of an hour, or no limit at all. So a piece is no
-//! longer than the largest write. The next one goes to the engine when the one before has finished: a request
-//! has one entry in every table, however long it is.
+//! A write has at most 32 MiB, since its data has to be here. A trim, a range of zeroes or a range to be
+//! cached takes a client 28 bytes and covers up to 4 GiB. As one piece it would be one huge operation, for
+//! which all other requests at the device wait. At its volume's rate gate it would be a debt of an hour, or
+//! would pass without a limit. So a piece is no longer than the largest write. The next piece goes to the
+//! engine when the one before has finished. So a request has one entry in each table, however long it is.
 //!
 //! - To the scheduler, the rate gate, the sensors, recordings and counters each piece is a request.
 //! - The client gets one reply: after the last piece, or the first error. The pieces before that stay done,
 //!   which the protocol leaves open for any request that fails; so also if a later piece of a fast zero
 //!   cannot be fast.
-//! - Every piece has the flags of its command: with FUA all of the range is durable when the last has
+//! - Every piece has the flags of its command: with FUA, all of the range is durable when the last piece has
 //!   finished.
-//! - Nobody waits for the rest of a request whose client has left: it is not begun. At a shutdown whose time
-//!   is up the rest is refused with `ESHUTDOWN`.
+//! - If the client has left, the rest of its request is not begun. If the time of a shutdown is up, the rest
+//!   is
+//!   refused with `ESHUTDOWN`.
 //!
-//! Pieces end at multiples of their length on the volume, so that a range with odd ends has whole blocks in
+//! Pieces end at multiples of 32 MiB on the volume, so that a range with odd ends has whole blocks in
 //! between.
 
 use weir_model::Instant;
 use weir_nbd::{Command, CommandKind, NbdError};
 
-use super::{Pending, Shard};
+use super::Shard;
+use super::pool::Pending;
 use crate::exports::LARGEST_REQUEST;
 use crate::output::Reply;
 use crate::reply;
@@ -61,8 +63,8 @@ impl Piece {
     }
 }
 
-/// A request of which a piece has finished, with success, and more is to come. To the engine that piece is
-/// not answered yet, so that its volume cannot end in between.
+/// A request with a piece that has succeeded and more to come. To the engine that piece is not answered yet,
+/// so that the volume cannot end in between.
 pub(super) struct Unfinished {
     pub(super) pool: usize,
     pub(super) pending: Pending,
@@ -70,28 +72,22 @@ pub(super) struct Unfinished {
 }
 
 impl Shard {
-    /// Notes that the next piece is to begin: in the next turn, since a device that finishes at once would
-    /// else go through gigabytes in one, and no socket is read meanwhile.
-    pub(super) fn begin_later(&mut self, unfinished: Unfinished) {
-        self.unfinished.push(unfinished);
-        self.wake_driver();
-    }
-
-    /// Lets the next pieces in, of those requests that somebody waits for.
+    /// Begins the next piece of each unfinished request whose client is still there.
     pub(super) fn begin_next_pieces(&mut self, now: Instant) {
-        for Unfinished { pool, pending, next } in std::mem::take(&mut self.unfinished) {
-            self.pools[pool].engine.handle_reply(now, pending.id); // that piece ends; the next one is another request
-            let Pending { connection: id, command, charge, .. } = pending;
-            let gives_up = self.gives_up;
-            match self.connection(id) {
-                None => drop(self.budget.give_back(charge)),
-                Some(connection) if gives_up => {
-                    let ends = Reply { charge, ..Reply::default() };
+        while let Some(Unfinished { pending, next, .. }) = self.pools.next_unfinished(now) {
+            let Pending { connection, command, charge, .. } = pending;
+            match self.clients.get(connection) {
+                None => self.memory.give_back(charge),
+                Some(connection) if self.gives_up => {
+                    let ends = Reply { charge: Some(charge), ..Reply::default() };
                     let (output, session) = (&mut connection.output, &connection.session);
                     reply::push_error(output, session, command.cookie, NbdError::Shutdown, ends);
-                    self.touch(id.key);
+                    self.driver.touch(connection);
                 }
-                Some(_) => self.submit(now, id.key, command, next, None, charge),
+                Some(connection) => {
+                    self.pools.submit(now, connection, command, next, None, charge);
+                    self.driver.wake();
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 use tokio::runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
-use weir_backend::{OpenError, Ring};
+use weir_backend::{OpenError, Reactor};
 use weir_clock::{Alarm, Clock};
 
 use super::{Command, Shard};
@@ -54,7 +54,7 @@ impl ShardHandle {
         }
     }
 
-    /// Another way to send commands; those sent after the handle is dropped get no answer.
+    /// Another way to send commands; a command that is sent after the handle is dropped gets no answer.
     pub(crate) fn sender(&self) -> UnboundedSender<Command> {
         self.commands.clone()
     }
@@ -103,7 +103,7 @@ fn run(
 }
 
 fn set_up(clock: Clock, limits: Limits, budget: u64, estate: Estate) -> Result<Shard, ShardError> {
-    Ok(Shard::new(clock, Alarm::new(clock)?, Ring::new()?, limits, budget, estate))
+    Ok(Shard::new(clock, Alarm::new(clock)?, Reactor::new()?, &limits, budget, estate))
 }
 
 /// Carries out commands until it is told to stop.

@@ -1,4 +1,4 @@
-//! A leased pool, on its shard.
+//! A leased pool: what the controller is told of it, and the terms that it gets.
 
 use std::collections::BTreeMap;
 
@@ -6,30 +6,34 @@ use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 use weir_control::{Grant, PortObservation};
 use weir_engine::Grants;
-use weir_model::VolumeId;
+use weir_model::{Instant, VolumeId};
 
-use super::{Pool, Shard};
+use super::Pool;
 use crate::leased::{LeaseTerms, Observations};
 
-impl Shard {
-    pub(super) fn observe(&mut self, pool: usize, observations: Sender<Observations>) {
-        if let Some(pool) = self.pools.get_mut(pool) {
-            pool.observer = Some(observations);
-        }
+impl Pool {
+    /// What the pool sees goes there from now on.
+    pub(in crate::shard) fn observe(&mut self, observations: Sender<Observations>) {
+        self.observer = Some(observations);
     }
 
-    pub(super) fn apply_terms(&mut self, pool: usize, terms: &LeaseTerms, done: oneshot::Sender<()>) {
-        let now = self.clock.now();
-        let Some(pool) = self.pools.get_mut(pool).filter(|pool| pool.is_leased()) else { return };
-        pool.engine.set_fallback(now, pool.by_number(&terms.after));
-        let volumes = pool.by_number(&terms.volumes);
-        pool.engine.handle_grants(now, Grants { until: terms.until, volumes });
-        pool.dirty = true;
+    /// Puts terms in force, if the pool is leased; `done` is dropped if it is not.
+    pub(in crate::shard) fn apply_terms(
+        &mut self,
+        now: Instant,
+        terms: &LeaseTerms,
+        done: oneshot::Sender<()>,
+    ) {
+        if !self.is_leased() {
+            return;
+        }
+        self.engine.set_fallback(now, self.by_number(&terms.after));
+        let volumes = self.by_number(&terms.volumes);
+        self.engine.handle_grants(now, Grants { until: terms.until, volumes });
+        self.dirty = true;
         let _ = done.send(());
     }
-}
 
-impl Pool {
     /// Tells the observer, by whom the controller is told, what was seen, if an interval has ended.
     pub(super) fn tell_observer(&mut self) {
         let Some(seen) = self.engine.poll_observation() else { return };

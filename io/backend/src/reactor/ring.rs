@@ -1,4 +1,4 @@
-//! The ring itself: files, slots, submission and completion. All unsafe code about io_uring is here.
+//! The io_uring of a thread: files, slots, submission and completion. All unsafe code about io_uring is here.
 #![allow(unsafe_code)] // the kernel is handed memory that it reads and writes later
 
 use std::collections::{BTreeMap, VecDeque};
@@ -79,8 +79,9 @@ struct Unasked {
     kept: Option<Kept>,
 }
 
-pub(super) struct Inner {
-    ring: AsyncFd<IoUring>,
+/// The io_uring of a thread, with the files that it serves and the requests to them.
+pub(super) struct Ring {
+    uring: AsyncFd<IoUring>,
     files: Slab<File>,
     has_file_table: bool,
     /// Requests that are not finished; an entry's user data is its key.
@@ -113,15 +114,15 @@ macro_rules! entry {
     };
 }
 
-impl Inner {
+impl Ring {
     pub(super) fn new() -> io::Result<Self> {
-        let ring = set_up()?;
-        let capacity = usize::try_from(ring.params().cq_entries()).expect("32 bits fit");
-        let has_file_table = ring.submitter().register_files_sparse(2 * REGISTERED_FILES).is_ok();
+        let uring = set_up()?;
+        let capacity = usize::try_from(uring.params().cq_entries()).expect("32 bits fit");
+        let has_file_table = uring.submitter().register_files_sparse(2 * REGISTERED_FILES).is_ok();
         // SAFETY: the ring owns its descriptor, never changes it, and lives in the `AsyncFd`.
-        let ring = unsafe { AsyncFd::register_with_interest(ring, Interest::READABLE) }?;
+        let uring = unsafe { AsyncFd::register_with_interest(uring, Interest::READABLE) }?;
         Ok(Self {
-            ring,
+            uring,
             files: Slab::new(),
             has_file_table,
             slots: Slab::new(),
@@ -166,7 +167,7 @@ impl Inner {
     }
 
     fn set_place(&self, place: u32, descriptors: [RawFd; 2]) -> io::Result<usize> {
-        self.ring.get_ref().submitter().register_files_update(place, &descriptors)
+        self.uring.get_ref().submitter().register_files_update(place, &descriptors)
     }
 
     pub(super) fn close(&mut self, key: usize) {
@@ -260,7 +261,7 @@ impl Inner {
         // not looked at until the kernel is done: a slot is removed by its completion only, `zeroes` never,
         // and `drop` waits for what is in flight. The entry's file stays open for as long as the slot is
         // there.
-        while unsafe { self.ring.get_mut().submission().push(&entry) }.is_err() {
+        while unsafe { self.uring.get_mut().submission().push(&entry) }.is_err() {
             if !self.enter() {
                 return false;
             }
@@ -275,8 +276,8 @@ impl Inner {
 
     /// Submits the entries in the ring. False if the kernel cannot take them now.
     pub(super) fn enter(&mut self) -> bool {
-        while !self.ring.get_mut().submission().is_empty() {
-            match self.ring.get_ref().submit() {
+        while !self.uring.get_mut().submission().is_empty() {
+            match self.uring.get_ref().submit() {
                 Ok(0) => return false,
                 Ok(_) => {}
                 Err(error) => match Errno::from_io_error(&error) {
@@ -290,7 +291,7 @@ impl Inner {
     }
 
     pub(super) fn has_completions(&mut self) -> bool {
-        !self.ring.get_mut().completion().is_empty()
+        !self.uring.get_mut().completion().is_empty()
     }
 
     /// Reads all completions. Pushes the requests that are done, and puts the next steps of the others into
@@ -325,7 +326,7 @@ impl Inner {
     }
 
     fn next_completion(&mut self) -> Option<(usize, Result<u32, Errno>)> {
-        let completion = self.ring.get_mut().completion().next()?;
+        let completion = self.uring.get_mut().completion().next()?;
         self.in_flight -= 1;
         let key = usize::try_from(completion.user_data()).expect("`issue` has made it of a key");
         let result = completion.result();
@@ -345,7 +346,7 @@ impl Inner {
 
     /// Ready if the ring's descriptor reported completions. Clears that report.
     pub(super) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.ring
+        self.uring
             .poll_read_ready(cx)
             .map(|guard| guard.expect("a task is polled only while its runtime is there").clear_ready())
     }
@@ -383,14 +384,14 @@ impl File {
 }
 
 #[cfg(test)]
-impl Inner {
+impl Ring {
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
     /// Submits, and waits until one request is done.
     pub(super) fn submit_and_wait(&self) {
-        self.ring.get_ref().submit_and_wait(1).unwrap();
+        self.uring.get_ref().submit_and_wait(1).unwrap();
     }
 
     /// From now on files are not registered.
@@ -464,13 +465,13 @@ fn bits(flags: u32) -> i32 {
     i32::from_ne_bytes(flags.to_ne_bytes())
 }
 
-impl Drop for Inner {
+impl Drop for Ring {
     /// Waits until the kernel writes into none of the buffers any more. If the ring fails even in this, the
     /// buffers are leaked. Lost memory harms nobody; a kernel that writes into memory which now belongs to
     /// another request does.
     fn drop(&mut self) {
         while self.in_flight > 0 {
-            match self.ring.get_ref().submitter().submit_and_wait(1) {
+            match self.uring.get_ref().submitter().submit_and_wait(1) {
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::INTR) => {}
                 Err(_) if !self.has_completions() => {
                     mem::forget(mem::take(&mut self.slots));
@@ -483,7 +484,7 @@ impl Drop for Inner {
     }
 }
 
-impl fmt::Debug for Inner {
+impl fmt::Debug for Ring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} files, {} in flight, {} waiting", self.files.len(), self.in_flight, self.waiting.len())
     }

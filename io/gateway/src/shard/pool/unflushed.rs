@@ -1,8 +1,8 @@
 //! Whether a volume's device may hold something that no flush has covered.
 //!
-//! A volume that ends is flushed, and a device that does not answer keeps it from ending. Where nothing was
-//! changed since a flush that covered everything, there is nothing to wait for. What is not known to be
-//! covered counts as not covered.
+//! A volume that ends is flushed, and a device that does not answer keeps it from ending. If nothing was
+//! changed since a flush that covered everything, there is nothing to flush. A change counts as covered only
+//! if that is certain.
 
 /// What is known of one volume.
 #[derive(Default, Debug)]
@@ -11,8 +11,8 @@ pub(super) struct Unflushed {
     changes: u64,
     /// How many of them a flush has covered.
     flushed: u64,
-    /// The slot of a flush at the device before which all requests were answered, and how many changes those
-    /// were.
+    /// The slot of a flush at the device before which all requests were answered, and how many changes there
+    /// were by then.
     covering: Option<(u32, u64)>,
 }
 

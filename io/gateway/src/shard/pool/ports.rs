@@ -1,8 +1,8 @@
-//! The ports of a pool whose listeners are one each: what the engine knows as several volumes is one to
-//! everybody else.
+//! A pool in which each listener is a port: what the engine knows as several volumes is one volume to clients
+//! and operators.
 //!
-//! To the engine each port of a volume is a volume of its own, with a bound of its own. The device, the
-//! counters and the client's view are the volume's, whatever listener a request came through.
+//! To the engine, each port of a volume is a volume of its own, with a bound of its own. The volume has one
+//! device and one set of counters, and clients see one volume, whatever listener a request came through.
 
 use weir_engine::{VolumeConfig, WindowReport};
 use weir_model::{Instant, Offered, Span, VolumeId};
@@ -11,8 +11,8 @@ use weir_status::GrantStatus;
 use super::{Pool, Volume};
 
 impl Pool {
-    /// Adds to the engine what the volume is at the other ports; returns what it is at each, the first
-    /// included.
+    /// Adds a volume to the engine for each further port of the volume `first`. Returns the engine's volumes
+    /// for all ports, `first` included.
     pub(super) fn add_ports(&mut self, now: Instant, first: VolumeId) -> Vec<VolumeId> {
         let other = VolumeConfig { port_of: Some(first), ..VolumeConfig::default() };
         let others = self.ports.iter().skip(1).map(|_| self.engine.add_volume(now, other.clone()));
@@ -27,7 +27,7 @@ impl Pool {
         ports
     }
 
-    /// Removes from the engine what the volume was at each port.
+    /// Removes the engine's volumes for all ports of a volume.
     pub(super) fn remove_ports(&mut self, now: Instant, ports: &[VolumeId]) {
         ports.iter().rev().for_each(|port| self.engine.remove_volume(now, *port));
     }
@@ -37,18 +37,18 @@ impl Pool {
         self.first_ports[port.0 as usize]
     }
 
-    /// The same, unless it has gone.
+    /// The volume that the engine's volume is, or is one more port of, unless it has gone.
     pub(super) fn volume_at(&mut self, port: VolumeId) -> Option<&mut Volume> {
         let first = self.first_port(port);
         self.volumes[first.0 as usize].as_mut()
     }
 
-    /// The same of the volume of this number.
+    /// Whether nothing is left to answer at any port of the volume with this number.
     pub(super) fn is_idle_at(&self, volume: VolumeId) -> bool {
         self.volumes[volume.0 as usize].as_ref().is_some_and(|volume| self.is_idle(volume))
     }
 
-    /// Whether nothing that came through any port is left to answer.
+    /// Whether nothing is left to answer at any port of the volume.
     pub(super) fn is_idle(&self, volume: &Volume) -> bool {
         volume.ports.iter().all(|port| self.engine.outstanding(*port) == 0)
     }

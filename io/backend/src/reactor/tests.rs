@@ -27,10 +27,10 @@ async fn more_requests_than_the_ring_has_room_for_are_all_done() {
     rig.ok(&mut device, write(0, &data)).await;
     let mut finished = start_reads(&mut device, 10_000, BLOCK);
     {
-        let inner = rig.shard.ring.0.borrow();
-        assert!(inner.waiting() > 0, "some wait for room");
+        let ring = rig.shard.reactor.ring.borrow();
+        assert!(ring.waiting() > 0, "some wait for room");
     }
-    rig.shard.ring.submit();
+    rig.shard.reactor.submit();
     rig.wait_for(10_000, &mut finished).await;
     let mut tokens: Vec<_> = finished.iter().map(|done| done.token.0).collect();
     tokens.sort_unstable();
@@ -46,9 +46,9 @@ async fn what_the_kernel_has_finished_is_there_before_the_descriptor_says_so() {
     let mut rig = Rig::new();
     let mut device = rig.file("disk", 1 << 20);
     let mut finished = start_reads(&mut device, 1, BLOCK);
-    rig.shard.ring.0.borrow().submit_and_wait();
+    rig.shard.reactor.ring.borrow().submit_and_wait();
     poll_fn(|cx| {
-        rig.shard.ring.poll_finished(cx, &mut finished);
+        rig.shard.reactor.poll_finished(cx, &mut finished);
         Poll::Ready(())
     })
     .await;
@@ -60,7 +60,7 @@ async fn dropping_everything_with_requests_in_flight_is_sound_and_frees_the_file
     let mut rig = Rig::new();
     let mut device = rig.file("disk", 64 << 17);
     assert!(start_reads(&mut device, 500, 1 << 17).is_empty());
-    rig.shard.ring.submit();
+    rig.shard.reactor.submit();
     let path = rig.path("disk");
     assert!(open(&BackendSpec::File { path: path.clone() }, None).is_err(), "it is in use");
     let finished = start_reads(&mut device, 5_000, BLOCK);
@@ -88,7 +88,7 @@ async fn a_question_asked_after_the_poll_wakes_the_task_that_polled() {
     let mut finished = Vec::new();
     let mut asked = false;
     poll_fn(|cx| {
-        rig.shard.ring.poll_finished(cx, &mut finished);
+        rig.shard.reactor.poll_finished(cx, &mut finished);
         if !asked {
             asked = true;
             device.start(Instant::ORIGIN, command(IoKind::BlockStatus, 0, BLOCK), &mut finished);
@@ -103,7 +103,7 @@ async fn a_question_asked_after_the_poll_wakes_the_task_that_polled() {
 async fn files_beyond_the_table_of_the_kernel_are_served_by_their_descriptors() {
     let mut rig = Rig::new();
     let mut devices: Vec<_> = (0..10).map(|n| rig.file(&format!("disk{n}"), 1 << 20)).collect();
-    rig.shard.ring.0.borrow_mut().forget_file_table();
+    rig.shard.reactor.ring.borrow_mut().forget_file_table();
     devices.push(rig.file("beyond", 1 << 20));
     for (n, device) in (0..).zip(&mut devices) {
         rig.ok(device, write(0, &[n; 4096])).await;
@@ -119,13 +119,13 @@ async fn zeroes_that_nobody_waits_for_any_more_end_after_the_step_that_is_under_
     let mut rig = Rig::new();
     let mut device = rig.file("disk", 64 << 20);
     rig.ok(&mut device, write(2 << 20, &[1; 4096])).await;
-    rig.shard.ring.change_abilities(|file| file.punch_hole = false);
+    rig.shard.reactor.change_abilities(|file| file.punch_hole = false);
     let mut finished = Vec::new();
     let zeroes = command(IoKind::WriteZeroes, 0, 64 << 20);
     device.start(Instant::ORIGIN, DeviceRequest { token: Token(5), ..zeroes }, &mut finished);
     device.abandon(Token(4)); // there is none
     device.abandon(Token(5));
-    rig.shard.ring.submit();
+    rig.shard.reactor.submit();
     rig.wait_for(1, &mut finished).await;
     assert_eq!(finished[0].result.unwrap_err().errno, crate::Errno::CANCELED);
     assert_eq!(rig.bytes(&mut device, 2 << 20, 4096).await, [1; 4096]);
@@ -138,7 +138,7 @@ async fn zeroes_that_are_written_one_by_one_reach_the_end() {
     let mut device = rig.file("disk", size);
     let all = u32::try_from(size).unwrap();
     rig.ok(&mut device, write(0, &pattern(1, all as usize))).await;
-    rig.shard.ring.change_abilities(|file| {
+    rig.shard.reactor.change_abilities(|file| {
         file.punch_hole = false;
         file.zero_range = false;
     });

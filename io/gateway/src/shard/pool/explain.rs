@@ -6,7 +6,7 @@ use weir_engine::{Control, MaestroConfig, Reasoning, TotalConcurrency};
 use weir_model::{Instant, Objective, VolumeId};
 use weir_status::{ControlKind, Explanation, GrantStatus, IntervalStatus, PoolSharing, VolumeSharing};
 
-use super::{Pool, Shard};
+use super::Pool;
 
 /// Intervals that are kept for each volume: a minute of the default ones.
 const KEPT: usize = 30;
@@ -38,26 +38,22 @@ impl Intervals {
     }
 }
 
-impl Shard {
+impl Pool {
     /// The last control intervals of a volume; `None` if it is gone.
-    pub(super) fn explain(&self, pool: usize, id: VolumeId) -> Option<Explanation> {
-        let pool = self.pools.get(pool)?;
-        let volume = pool.volumes.get(id.0 as usize)?.as_ref()?;
-        let now = self.clock.now();
+    pub(in crate::shard) fn explain(&self, now: Instant, id: VolumeId) -> Option<Explanation> {
+        let volume = self.volumes.get(id.0 as usize)?.as_ref()?;
         let status = |interval: &Interval| {
             let age = now.saturating_since(interval.ended).as_secs_f64();
             IntervalStatus::new(age, interval.objective, &interval.reasoning, interval.grants.clone())
         };
         Some(Explanation {
             volume: volume.name.clone(),
-            pool: pool.name.clone(),
-            control: pool.control_kind(),
+            pool: self.name.clone(),
+            control: self.control_kind(),
             intervals: volume.intervals.0.iter().map(status).collect(),
         })
     }
-}
 
-impl Pool {
     /// What decides about its requests.
     pub(super) const fn control_kind(&self) -> ControlKind {
         match self.control {
@@ -68,7 +64,7 @@ impl Pool {
     }
 
     /// Whether a controller grants its bounds.
-    pub(crate) const fn is_leased(&self) -> bool {
+    pub(super) const fn is_leased(&self) -> bool {
         matches!(self.control, Control::Leased(_))
     }
 

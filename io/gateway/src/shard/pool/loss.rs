@@ -1,5 +1,5 @@
-//! What a device's answers say of changes that were answered before, and the way of that to the clients. The
-//! rule is `crate::loss`.
+//! Changes that were answered and may be lost: how a device's answers tell of them, and how the clients are
+//! told. The rule is `crate::loss`.
 
 use std::fmt::Display;
 use std::num::NonZeroU64;
@@ -8,7 +8,7 @@ use weir_backend::{BlockError, BlockErrorKind, Errno, Finished};
 use weir_model::{Instant, IoKind};
 use weir_nbd::{Command, CommandKind};
 
-use super::turn::ERROR_LOG_PERIOD;
+use super::requests::ERROR_LOG_PERIOD;
 use super::{Pending, Pool, Volume};
 use crate::connection::Connection;
 use crate::loss::{Flush, Witness};
@@ -17,7 +17,7 @@ use crate::loss::{Flush, Witness};
 const UNTOLD: BlockError =
     BlockError { kind: BlockErrorKind::Io, op: IoKind::Flush, offset: 0, length: 0, errno: Errno::IO };
 
-/// How a loss at another server is logged, which says itself how it came to that.
+/// The reason that is logged for a loss at another server. The link to the server logs the details.
 pub(super) const UPSTREAM_LOST: &str =
     "the server behind the volume was lost with writes that were not flushed";
 
@@ -32,7 +32,7 @@ impl Pool {
     }
 
     /// The client has taken the last byte of a reply that tells of the losses up to this one.
-    pub(super) fn note_told(&mut self, connection: &mut Connection, up_to: NonZeroU64) {
+    pub(in crate::shard) fn note_told(&mut self, connection: &mut Connection, up_to: NonZeroU64) {
         let Some(witness) = &mut connection.witness else { return };
         let volume = self.volume(connection.volume);
         volume.losses.tell(witness, up_to.get());
@@ -41,9 +41,9 @@ impl Pool {
 }
 
 impl Volume {
-    /// Sees what a finished request says of changes that were answered. `witness` is its connection's, if
-    /// that has not gone. A flush fails here if its client does not know of a loss; returns up to which loss
-    /// its reply tells.
+    /// Notes what a finished request says of changes that were answered before. `witness` is that of the
+    /// request's connection, unless the connection has gone. A flush fails here if its client does not know
+    /// of a loss. Returns up to which loss the reply tells.
     pub(super) fn weigh(
         &mut self,
         now: Instant,
@@ -89,9 +89,10 @@ impl Volume {
     }
 }
 
-/// Whether the failure of this request may be that of changes that were answered before: the kernel reports
-/// those once, to whichever flush or durable write comes first. What a device refuses outright has met none
-/// of them, and what was given up as its client has left tells of nothing.
+/// Whether the failure of this request may be the failure of changes that were answered before: the kernel
+/// reports a failed change once, to the first flush or durable write that comes. A request that the device
+/// refuses outright has met no such change. A request that was given up because its client has left tells of
+/// nothing.
 fn may_lose(command: &Command, error: &BlockError) -> bool {
     if error.errno == Errno::CANCELED {
         return false;

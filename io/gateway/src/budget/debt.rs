@@ -1,0 +1,46 @@
+//! Finds charges that are lost: in a debug build, a charge that is dropped and not given back is a panic, at
+//! the place that drops it.
+//!
+//! A reference to the budget in each charge would do the same in every build, and would cost each request two
+//! counters. In a release build both types here are empty.
+
+#[cfg(debug_assertions)]
+use std::rc::{Rc, Weak};
+
+/// What a budget lends by. When the budget goes, as its thread ends, nothing is owed to it any more.
+#[derive(Default, Debug)]
+pub(super) struct Lender(#[cfg(debug_assertions)] Rc<()>);
+
+/// What a charge owes to its budget.
+#[must_use = "a debt is paid"]
+#[derive(Debug)]
+pub(super) struct Debt(#[cfg(debug_assertions)] Weak<()>);
+
+impl Lender {
+    /// Something is lent.
+    pub(super) fn lend(&self) -> Debt {
+        Debt(
+            #[cfg(debug_assertions)]
+            Rc::downgrade(&self.0),
+        )
+    }
+}
+
+impl Debt {
+    /// It is given back.
+    pub(super) fn pay(self) {
+        #[cfg(debug_assertions)]
+        std::mem::forget(self);
+    }
+}
+
+#[cfg(debug_assertions)]
+impl Drop for Debt {
+    fn drop(&mut self) {
+        let is_owed = self.0.strong_count() > 0;
+        debug_assert!(
+            !is_owed || std::thread::panicking(),
+            "a charge was lost: it has to be given back to its budget"
+        );
+    }
+}

@@ -1,0 +1,231 @@
+//! A pool on its shard: an engine, the volumes about which it decides, and the requests that it has.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `requests` | a request from its connection to the engine, and from its device to the reply |
+//! | `dispatch` | what the engine lets go, to the devices |
+//! | `volumes` | volumes come, change, retire and end |
+//! | `unflushed` | whether a volume that ends has anything to flush |
+//! | `loss` | changes that may be lost, and the clients that are told |
+//! | `ports` | where listeners are ports: several volumes of the engine that are one |
+//! | `events` | what the engine says of requests and windows; the status of the pool |
+//! | `explain` | what a law that shares out concurrency decided, and why |
+//! | `leased` | what the controller of a leased pool is told, and what it grants |
+
+use weir_backend::{BlockDevice, Device, Finished};
+use weir_engine::{Control, Engine, EngineConfig, Recorder, VolumeConfig, WindowReport};
+use weir_model::{Instant, IoId, VolumeId};
+use weir_nbd::Command as NbdCommand;
+use weir_sched::{Chain, SlotChains};
+
+use super::memory::Memory;
+use crate::budget::{Charge, OwnerId};
+use crate::connection::ConnectionId;
+use crate::loss::{Flush, Losses};
+use crate::stats::VolumeStats;
+
+mod dispatch;
+mod events;
+mod explain;
+mod leased;
+mod loss;
+mod ports;
+mod requests;
+mod unflushed;
+mod volumes;
+
+use dispatch::Quota;
+use explain::Intervals;
+use loss::UPSTREAM_LOST;
+use unflushed::Unflushed;
+
+/// A pool, its volumes and the requests in it.
+pub(super) struct Pool {
+    /// Its number on the shard.
+    key: usize,
+    name: String,
+    control: Control,
+    engine: Engine,
+    /// Is told what was seen, if the pool is leased.
+    observer: Option<tokio::sync::mpsc::Sender<crate::leased::Observations>>,
+    /// The names of its ports, one for each listener; none if all listeners are one port.
+    ports: Vec<String>,
+    /// By `VolumeId`; a volume of the engine that is one more port of another is part of that one.
+    volumes: Vec<Option<Volume>>,
+    /// By `VolumeId` of the engine: the volume that it is, or is one more port of.
+    first_ports: Vec<VolumeId>,
+    /// The volumes whose device waits for some instant: most pools have none.
+    timed: Vec<VolumeId>,
+    /// The volumes on their way out that have not begun their last flush.
+    leaving: Vec<VolumeId>,
+    /// By the slot of the `IoId`: the requests that the device has not finished, in the list of their
+    /// connection.
+    pending: SlotChains<Pending>,
+    /// The requests whose connection has gone.
+    orphans: Chain,
+    /// The highest number at the device in the last control period.
+    in_flight_peak: Option<u32>,
+    /// To be removed with its last volume.
+    closing: bool,
+    /// Something was submitted, completed or due since the last dispatch, or the quota did not do for all.
+    dirty: bool,
+    /// What the devices may still get in this turn.
+    quota: Quota,
+}
+
+/// A volume that is served, or on its way out.
+struct Volume {
+    name: String,
+    device: Device,
+    /// The engine's volumes that it is, one for each port of the pool; the first has its number.
+    ports: Vec<VolumeId>,
+    stats: VolumeStats,
+    /// The windows of its ports that have ended; empty but for the moment in which they do.
+    closed: Vec<WindowReport>,
+    /// What it was promised, and its limits.
+    config: VolumeConfig,
+    /// What it is to the budget.
+    owner: OwnerId,
+    /// The last control intervals of a law that shares out concurrency.
+    intervals: Intervals,
+    /// In the pool's list of volumes whose device waits for some instant.
+    timed: bool,
+    /// Whether its last flush has anything to do.
+    unflushed: Unflushed,
+    /// Set once the volume is to be removed.
+    retiring: Option<Retiring>,
+    /// When an error of the device was last logged; the counters have them all.
+    error_logged: Option<Instant>,
+    /// Changes that may be lost, and the clients that were told.
+    losses: Losses,
+    loss_logged: Option<Instant>,
+}
+
+/// A volume on its way out: it finishes what it accepted, flushes, and is gone.
+#[derive(Default)]
+struct Retiring {
+    done: Vec<tokio::sync::oneshot::Sender<()>>,
+}
+
+/// What the gateway knows of a request that the engine has.
+pub(super) struct Pending {
+    pub(super) id: IoId,
+    pub(super) connection: ConnectionId,
+    volume: VolumeId,
+    pub(super) command: NbdCommand,
+    /// If it is a flush; apart, as the table of such entries is on the path of each read and write.
+    flush: Option<Box<Flush>>,
+    /// Bytes of the command behind the piece that the engine has.
+    left: u32,
+    /// The data of a write until it is dispatched.
+    pub(super) buffer: Option<weir_backend::Buffer>,
+    pub(super) charge: Charge,
+}
+
+impl Pool {
+    /// A pool without volumes.
+    pub(super) fn new(
+        now: Instant,
+        key: usize,
+        name: String,
+        config: EngineConfig,
+        ports: Vec<String>,
+        recorder: Option<Box<dyn Recorder + Send>>,
+    ) -> Self {
+        let control = config.control;
+        let engine = match recorder {
+            Some(recorder) => Engine::with_recorder(now, config, recorder),
+            None => Engine::new(now, config),
+        };
+        Self {
+            key,
+            name,
+            control,
+            engine,
+            ports,
+            observer: None,
+            volumes: Vec::new(),
+            first_ports: Vec::new(),
+            timed: Vec::new(),
+            leaving: Vec::new(),
+            pending: SlotChains::new(),
+            orphans: Chain::EMPTY,
+            in_flight_peak: None,
+            dirty: false,
+            quota: Quota::of_a_turn(),
+            closing: false,
+        }
+    }
+
+    /// Another law rules, or the same with other numbers.
+    pub(super) fn set_config(&mut self, now: Instant, config: EngineConfig, memory: &mut Memory) {
+        self.control = config.control;
+        self.engine.set_config(now, config);
+        self.forget_allocations();
+        self.in_flight_peak = None;
+        self.dirty = true;
+        for volume in self.volumes.iter().flatten().filter(|volume| volume.retiring.is_none()) {
+            memory.set_volume(volume.owner, &self.control, &volume.config);
+        }
+    }
+
+    /// The pool goes with its last volume.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// Whether it is to be removed, with its last volume.
+    pub(super) const fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Whether it is to be removed now.
+    pub(super) fn is_over(&self) -> bool {
+        self.closing && self.volumes.iter().all(Option::is_none)
+    }
+
+    /// A turn begins: tells engine and devices what time it is, where they asked for it.
+    pub(super) fn handle_timeout(&mut self, now: Instant, finished: &mut Vec<Finished>) {
+        self.quota = Quota::of_a_turn();
+        if self.engine.poll_timeout().is_some_and(|due| due <= now) {
+            self.engine.handle_timeout(now);
+            self.dirty = true;
+        }
+        let volumes = &mut self.volumes;
+        self.timed.retain(|id| {
+            volumes[id.0 as usize].as_mut().is_some_and(|volume| {
+                volume.device.poll_finished(now, finished);
+                if volume.device.take_loss() {
+                    volume.note_loss(now, UPSTREAM_LOST);
+                }
+                volume.keeps_time()
+            })
+        });
+    }
+
+    /// The next instant at which time alone makes something happen.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let timed = self.timed.iter().filter_map(|id| self.volumes[id.0 as usize].as_ref());
+        timed.filter_map(|volume| volume.device.poll_timeout()).chain(self.engine.poll_timeout()).min()
+    }
+
+    /// Puts a volume on the list `timed`, if its device waits for some instant.
+    fn keep_time(&mut self, id: VolumeId) {
+        let volume = self.volume(id);
+        if !volume.timed && volume.keeps_time() {
+            self.timed.push(id);
+        }
+    }
+
+    fn volume(&mut self, id: VolumeId) -> &mut Volume {
+        self.volumes[id.0 as usize].as_mut().expect("requests are only made of volumes that exist")
+    }
+}
+
+impl Volume {
+    /// Whether the device waits for some instant; notes the answer.
+    fn keeps_time(&mut self) -> bool {
+        self.timed = self.device.poll_timeout().is_some();
+        self.timed
+    }
+}

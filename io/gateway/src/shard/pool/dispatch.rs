@@ -1,0 +1,120 @@
+//! What the engine lets go, to the devices.
+
+use weir_backend::{BlockDevice, Buffer, DeviceRequest, Finished};
+use weir_engine::Dispatch;
+use weir_model::{Instant, Io, IoKind};
+use weir_nbd::CommandKind;
+
+use super::{Pending, Pool};
+use crate::shard::memory::Memory;
+use crate::shard::token::request_token;
+
+/// What a turn hands to the devices of one pool, in requests and in bytes: some 1 ms of work. The rest waits
+/// for the next turn, and sockets are looked at in between. Without this bound, a device that finishes at
+/// once, such as memory, would work off all that waits in one turn. That takes half a second for some
+/// thousand requests, or for a few of the largest, in which other pools of the thread get no answer.
+const REQUESTS_OF_A_TURN: u32 = 256;
+const BYTES_OF_A_TURN: u64 = 4 << 20;
+
+impl Pool {
+    /// Sends to the devices whatever the engine lets go, as far as the quota of the turn goes.
+    pub(in crate::shard) fn dispatch(
+        &mut self,
+        now: Instant,
+        memory: &mut Memory,
+        finished: &mut Vec<Finished>,
+    ) {
+        while self.dirty && !self.quota.is_used_up() {
+            let Dispatch::Issue(io) = self.engine.poll_dispatch(now) else {
+                self.dirty = false;
+                break;
+            };
+            self.quota.use_up(io.length);
+            let pending = self.pending.get_mut(io.id.slot).expect("what was submitted is pending");
+            let buffer = match io.kind {
+                IoKind::Read => Some(memory.buffer(io.length)),
+                _ => pending.buffer.take(),
+            };
+            let request = device_request(self.key, &io, pending, buffer);
+            let first = self.first_port(io.volume);
+            let is_alone = io.kind == IoKind::Flush && self.is_alone(first);
+            let volume = self.volume(first);
+            match io.kind {
+                IoKind::Write | IoKind::Trim | IoKind::WriteZeroes => volume.unflushed.note_change(),
+                IoKind::Flush => volume.unflushed.note_flush(io.id.slot, is_alone),
+                IoKind::Read | IoKind::Cache | IoKind::BlockStatus => {}
+            }
+            volume.device.start(now, request, finished);
+            if !volume.timed && volume.keeps_time() {
+                self.timed.push(first);
+            }
+        }
+    }
+
+    /// Whether there are requests that may go, and that the quota of the turn did not do for.
+    pub(in crate::shard) const fn has_more(&self) -> bool {
+        self.dirty
+    }
+}
+
+/// What is left of a turn for a pool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Quota {
+    requests: u32,
+    bytes: u64,
+}
+
+impl Quota {
+    pub(super) const fn of_a_turn() -> Self {
+        Self { requests: REQUESTS_OF_A_TURN, bytes: BYTES_OF_A_TURN }
+    }
+
+    const fn is_used_up(self) -> bool {
+        self.requests == 0 || self.bytes == 0
+    }
+
+    /// A request of this length goes: also if it is longer than what is left.
+    fn use_up(&mut self, length: u32) {
+        self.requests = self.requests.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(length.into());
+    }
+}
+
+fn device_request(pool: usize, io: &Io, pending: &Pending, buffer: Option<Buffer>) -> DeviceRequest {
+    debug_assert_eq!(pending.id, io.id, "the engine issues what was submitted");
+    let command = &pending.command;
+    DeviceRequest {
+        token: request_token(pool, io.id.slot),
+        kind: io.kind,
+        offset: io.offset,
+        length: io.length,
+        fua: command.fua && command.kind != CommandKind::Read,
+        no_hole: command.no_hole,
+        fast_zero: command.fast_zero,
+        buffer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many requests of this length a pool may start in a turn.
+    fn started(length: u32) -> u32 {
+        let mut quota = Quota::of_a_turn();
+        let mut started = 0;
+        while !quota.is_used_up() {
+            quota.use_up(length);
+            started += 1;
+        }
+        started
+    }
+
+    #[test]
+    fn a_turn_starts_no_more_than_its_quota_and_always_one_request() {
+        assert_eq!(started(0), REQUESTS_OF_A_TURN);
+        assert_eq!(started(4096), REQUESTS_OF_A_TURN);
+        assert_eq!(started(128 << 10), 32);
+        assert_eq!(started(32 << 20), 1);
+    }
+}
