@@ -7,13 +7,15 @@ use weir_status::{
     BUCKET_BOUNDS_US, LatencyBuckets, RequestCounters, StageLatencies, WindowCounters, WindowStatus,
 };
 
-/// Longest latency that is told apart from longer ones, in microseconds.
+/// Longest latency in the window's histogram that is told apart from longer ones, in microseconds.
 const HIGHEST_US: u64 = 60_000_000;
 
-/// Two significant digits in the window's histogram (p99 to 1 %), one in the exported ones, whose buckets are
-/// powers of two anyway: 3 KiB each, so that a thousand volumes cost megabytes and not gigabytes.
+/// Significant digits in the window's histogram: its p99 is exact to 1 %.
 const WINDOW_DIGITS: u8 = 2;
-const EXPORT_DIGITS: u8 = 1;
+
+/// How many buckets are exported. Three of them are counted for each request, so they are counted as they are
+/// exported: finding a cell of a finer histogram costs several times as much.
+const BUCKETS: usize = BUCKET_BOUNDS_US.len() + 1;
 
 /// What is counted for one volume.
 #[derive(Debug)]
@@ -43,7 +45,8 @@ struct Stages {
 
 #[derive(Debug)]
 struct Latencies {
-    histogram: Histogram<u64>,
+    /// By bucket: latencies below its bound, and not below the bound before.
+    counts: [u64; BUCKETS],
     sum: Span,
 }
 
@@ -64,7 +67,8 @@ impl VolumeStats {
             kinds: [KindCounters::default(); IoKind::ALL.len()],
             latency: [Stages::new(), Stages::new()],
             windows: WindowCounters::default(),
-            window: histogram(WINDOW_DIGITS),
+            window: Histogram::new_with_bounds(1, HIGHEST_US, WINDOW_DIGITS)
+                .expect("constant bounds are valid"),
             window_bytes: 0,
             last_window: None,
         }
@@ -142,29 +146,25 @@ impl Stages {
 
 impl Latencies {
     fn new() -> Self {
-        Self { histogram: histogram(EXPORT_DIGITS), sum: Span::ZERO }
+        Self { counts: [0; BUCKETS], sum: Span::ZERO }
     }
 
     fn record(&mut self, latency: Span) {
-        self.histogram.saturating_record(latency.as_micros());
+        self.counts[bucket(latency.as_micros())] += 1;
         self.sum += latency;
     }
 
-    /// The counts between the exported bounds; exact, since a power of two always begins a cell of the
-    /// histogram.
     fn buckets(&self) -> LatencyBuckets {
-        let mut counts = vec![0; BUCKET_BOUNDS_US.len() + 1];
-        for cell in self.histogram.iter_recorded() {
-            let value = cell.value_iterated_to();
-            counts[BUCKET_BOUNDS_US.partition_point(|&bound| bound <= value)] +=
-                cell.count_since_last_iteration();
-        }
-        LatencyBuckets { counts, sum_s: self.sum.as_secs_f64() }
+        LatencyBuckets { counts: self.counts.into(), sum_s: self.sum.as_secs_f64() }
     }
 }
 
-fn histogram(digits: u8) -> Histogram<u64> {
-    Histogram::new_with_bounds(1, HIGHEST_US, digits).expect("constant bounds are valid")
+/// The number of [`BUCKET_BOUNDS_US`] that are not above `us`. The bounds are all powers of two from the
+/// first on, so it follows from the logarithm.
+fn bucket(us: u64) -> usize {
+    const FIRST: u32 = BUCKET_BOUNDS_US[0].ilog2();
+    let above_first = us.checked_ilog2().and_then(|power| power.checked_sub(FIRST));
+    above_first.map_or(0, |powers| (powers as usize + 1).min(BUCKETS - 1))
 }
 
 fn direction_index(direction: Direction) -> usize {
@@ -193,6 +193,14 @@ mod tests {
             let after = stats.latency()[0].total.counts.clone();
             let changed: Vec<_> = (0..after.len()).filter(|&i| after[i] != before[i]).collect();
             assert_eq!(changed, [bucket], "{us} us");
+        }
+    }
+
+    #[test]
+    fn the_bucket_of_a_latency_follows_from_the_bounds() {
+        let edges = BUCKET_BOUNDS_US.iter().flat_map(|&bound| [bound - 1, bound, bound + 1]);
+        for us in edges.chain([0, 1, u64::MAX]) {
+            assert_eq!(bucket(us), BUCKET_BOUNDS_US.partition_point(|&bound| bound <= us), "{us} us");
         }
     }
 
