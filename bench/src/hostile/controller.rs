@@ -37,7 +37,7 @@ pub(super) fn measure_once(bed: &TestBed, seconds: u32) -> anyhow::Result<Round>
     let text = format!(
         "[controller]\nlisten = \"{address}\"\nstatus = \"{status}\"\ncontrol = \"unix:{}\"\n{}\
          [gateway.{GOOD}]\n[gateway.{ATTACKER}]\n[pool.p]\ntotal_concurrency = 32\ncontrol_interval = \"500ms\"\n\
-         [volume.good]\npool = \"p\"\ntarget = \"1000iops\"\n",
+         [volume.good]\npool = \"p\"\ntarget = {{ iops = 1000 }}\n",
         bed.scratch("hostile-controller.sock").display(),
         certificates.keys("controller"),
     );
