@@ -113,12 +113,16 @@ pub(super) fn measure(
     progress: &mut Progress,
 ) -> anyhow::Result<Vec<Row>> {
     raise_descriptors()?;
+    let measure_once: Box<dyn Fn() -> anyhow::Result<Round>> = match attack.on {
+        Victim::Gateway(go_on) => Box::new(move || measure_once(bed, go_on, effort.seconds)),
+        Victim::Controller => {
+            let attacker = controller::build_attacker()?;
+            Box::new(move || controller::measure_once(bed, &attacker, effort.seconds))
+        }
+    };
     let mut rounds = Vec::new();
     for number in 1..=effort.rounds {
-        let round = match attack.on {
-            Victim::Gateway(go_on) => measure_once(bed, go_on, effort.seconds)?,
-            Victim::Controller => controller::measure_once(bed, effort.seconds)?,
-        };
+        let round = measure_once()?;
         let said = match round.beside_us {
             Some(us) => format!("p99 {us:.0} us, alone {:.0} us", round.alone_us),
             None => format!("the client failed; alone its p99 is {:.0} us", round.alone_us),

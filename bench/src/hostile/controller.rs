@@ -2,7 +2,7 @@
 //!
 //! Controller and attacker get what the good client leaves of its core: in earnest they run on other hosts.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
@@ -21,15 +21,22 @@ const HOST: &str = "127.0.0.1";
 const GOOD: &str = "a";
 const ATTACKER: &str = "b";
 
-/// The attacker; `io/cluster/examples` has it.
-const EXAMPLE: [&str; 4] = ["--package", "weir-cluster", "--example", "flooding_gateway"];
+/// The controller's line about a gateway that it accepts.
+const ACCEPTED: &str = "a gateway has come";
+
+/// Builds the attacker, which is in `io/cluster/examples`; where it is.
+///
+/// # Errors
+/// If the build fails.
+pub(super) fn build_attacker() -> anyhow::Result<PathBuf> {
+    build(&["--package", "weir-cluster", "--example", "flooding_gateway"])
+}
 
 /// Starts the controller, then the gateway; measures without the attack, then beside it.
 ///
 /// # Errors
 /// If a program does not start, the client fails without the attack, or the attack does not come through.
-pub(super) fn measure_once(bed: &TestBed, seconds: u32) -> anyhow::Result<Round> {
-    let attacker = build(&EXAMPLE)?;
+pub(super) fn measure_once(bed: &TestBed, attacker: &Path, seconds: u32) -> anyhow::Result<Round> {
     let directory = bed.scratch("hostile-certificates");
     let certificates = Certificates::make(&directory, &["controller", GOOD, ATTACKER], &[HOST.to_owned()])?;
     let (address, status) = (free_port()?, free_port()?);
@@ -54,14 +61,17 @@ pub(super) fn measure_once(bed: &TestBed, seconds: u32) -> anyhow::Result<Round>
     let alone_us = good_client(bed, &server, seconds)?.context(SERVED_ALONE)?;
     let lost = || Ok::<_, anyhow::Error>(server.logged()?.matches("no controller").count());
     let lost_before = lost()?;
-    let mut command = beside(bed, &attacker);
+    let mut command = beside(bed, attacker);
     command.arg(address.to_string()).arg(ATTACKER).args(certificates.files(ATTACKER));
     let attack = Running::start(&mut command)?;
     thread::sleep(ONSET);
     let beside_us = good_client(bed, &server, seconds)?;
     drop(attack);
-    let noticed = controller.logged()?.lines().any(|line| line.contains(&format!("gateway {ATTACKER} ")));
-    ensure!(noticed, "the attack did not reach the controller:\n{}", controller.logged()?);
+    // Both halves of the attack: the stream that is accepted, and those that are refused.
+    let (log, name) = (controller.logged()?, format!("gateway=\"{ATTACKER}\""));
+    let accepted = log.lines().any(|line| line.contains(ACCEPTED) && line.contains(&name));
+    let refused = log.lines().any(|line| line.contains(&format!("refused: gateway {ATTACKER} ")));
+    ensure!(accepted && refused, "the attack did not come through to the controller:\n{log}");
     Ok(Round { alone_us, beside_us, controller_lost: Some(u32::try_from(lost()? - lost_before)?) })
 }
 

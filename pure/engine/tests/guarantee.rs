@@ -117,9 +117,9 @@ fn at_device(rig: &Rig, volume: VolumeId) -> (Span, u32) {
     of_volume.fold((Span::ZERO, 0), |(sum, count), device| (sum + device, count + 1))
 }
 
-/// A promise that always has more waiting than the station can do, at a depth that is no more than its
-/// servers, beside a volume that was promised nothing and asks for a request 20 times a second. Driven for
-/// 300 s.
+/// A promised volume, which always has more requests waiting than the station can do, and a volume without a
+/// promise, which asks for a request 20 times a second. The depth is at most the number of servers. The rig
+/// is driven for 300 s.
 fn beside_a_promise_that_takes_everything(share: f64) -> (Rig, VolumeId, VolumeId) {
     let background_share = TimeShare::new(share).unwrap();
     let (initial_depth, max_depth) = (QueueDepth::new(8), QueueDepth::new(8));
