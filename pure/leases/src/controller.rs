@@ -113,8 +113,8 @@ impl Controller {
             let key = self.gateway_names.key(&name);
             self.gateways.entry(key).or_default().configured = true;
             if self.ledger.until(key).is_none() {
-                let fallback = self.fallback(self.volumes.keys().copied());
-                self.ledger.add(now, key, unknown_until, fallback);
+                let fallback = self.most_fallback(self.volumes.keys().copied());
+                self.ledger.add(now, key, unknown_until, fallback, self.most_fallback_requests());
             }
         }
         for gateway in self.gateways.values_mut().filter(|gateway| !gateway.configured) {
@@ -128,6 +128,21 @@ impl Controller {
         let total = matches!(self.config.total, TotalConcurrency::Fixed(_)).then_some(self.total());
         let gateways = u32::try_from(self.config.gateways.len()).unwrap_or(u32::MAX);
         share::fallback(total, gateways, limits)
+    }
+
+    /// The most that a gateway's static part can have of each of these volumes, whichever others it serves:
+    /// what the volume has where it is the only one.
+    pub(crate) fn most_fallback(&self, volumes: impl IntoIterator<Item = VolumeKey>) -> Holding {
+        volumes.into_iter().flat_map(|volume| self.fallback([volume])).collect()
+    }
+
+    /// The most requests that a gateway's static part can have, whichever volumes it serves.
+    pub(crate) fn most_fallback_requests(&self) -> u64 {
+        let dealt = match self.config.total {
+            TotalConcurrency::Fixed(_) => self.part().into(),
+            TotalConcurrency::Auto => 0,
+        };
+        dealt.max(self.volumes.len() as u64)
     }
 
     /// How many requests there are to share out.

@@ -22,6 +22,11 @@
 //! [`ALONE_AFTER`] leases. So the ledger also counts its static part, from one lease after the sending of the
 //! last message that it acknowledged. Grants that others got before that moment end within a lease of it,
 //! long before the gateway takes its static part.
+//!
+//! **Gateways that a controller has not met.** A controller that has just started does not know which volumes
+//! an absent gateway serves, and the fewer these are, the more each of them has of the static part. So the
+//! ledger counts for each volume what it has where the gateway serves no other. Example: of a static part of
+//! 4, three volumes have 2, 1 and 1; each of them is counted with 4, and all three together with 4.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -66,6 +71,9 @@ struct Account {
     unknown_until: Instant,
     /// From when on its static part is counted.
     alone_from: Instant,
+    /// The most requests that it can hold of all its volumes together, if that is known better than from
+    /// what it can hold of each.
+    together: Bound,
 }
 
 /// What a gateway was told.
@@ -90,6 +98,8 @@ pub(crate) struct Known {
     pub grants: Holding,
     /// The most of its static parts: it takes one of them when it is away.
     pub fallback: Holding,
+    /// The most requests of its static part, if that is known better than from `fallback`.
+    pub fallback_together: Bound,
     /// When its lease is over at the latest.
     pub until: Instant,
 }
@@ -119,20 +129,23 @@ impl GrantLedger {
     }
 
     /// Adds a gateway of which nothing is known. Until `unknown_until` it may hold anything, and then its
-    /// static part, `fallback`. That is the part that this controller would have told it; an earlier
-    /// controller with another total may have told it another one.
+    /// static part: of each volume as much as `fallback` at most, and `together` requests of all of them.
+    /// That is the part that this controller would have told it; an earlier controller with another total may
+    /// have told it another one.
     pub(crate) fn add(
         &mut self,
         now: Instant,
         gateway: GatewayKey,
         unknown_until: Instant,
         fallback: Holding,
+        together: u64,
     ) {
         let volumes = fallback.keys().copied().collect();
         let fallen = Sent { number: 0, at: now, until: now, grants: fallback.clone(), fallback };
         let possible = VecDeque::from([fallen]);
         self.counted = None;
-        let account = Account { possible, volumes, unknown_until, alone_from: now };
+        let together = Bound::AtMost(together);
+        let account = Account { possible, volumes, unknown_until, alone_from: now, together };
         self.accounts.insert(gateway, account);
     }
 
@@ -143,6 +156,7 @@ impl GrantLedger {
         account.volumes = held.grants.keys().copied().collect();
         account.possible = VecDeque::from([held]);
         account.unknown_until = Instant::ORIGIN;
+        account.together = Bound::Unlimited;
     }
 
     /// Counts `held` for a run of a gateway that is not the connected one, as if it were a gateway of its
@@ -170,8 +184,13 @@ impl GrantLedger {
             possible.drain(..possible.len() - 1);
             volumes = volumes_of(&possible);
         }
-        let account =
-            Account { possible, volumes, unknown_until: Instant::ORIGIN, alone_from: Instant::FAR_FUTURE };
+        let account = Account {
+            possible,
+            volumes,
+            unknown_until: Instant::ORIGIN,
+            alone_from: Instant::FAR_FUTURE,
+            together: Bound::Unlimited,
+        };
         self.accounts.insert(gateway, account);
     }
 
@@ -183,7 +202,12 @@ impl GrantLedger {
             let most = fallback.entry(volume).or_insert(amounts);
             *most = most.max(amounts);
         }
-        Some(Known { grants: account.most(now, true).1, fallback, until: account.until() })
+        Some(Known {
+            grants: account.most(now, true).1,
+            fallback,
+            fallback_together: account.together,
+            until: account.until(),
+        })
     }
 
     /// The volumes that a gateway is counted with.
@@ -339,7 +363,7 @@ impl Account {
                 *cell = cell.max(amounts);
             }
         }
-        (most, cells)
+        (self.together.limit().map_or(most, |together| most.min(together)), cells)
     }
 
     /// What it was told last.

@@ -2,7 +2,10 @@
 
 mod world;
 
-use weir_leases::Event;
+use std::num::NonZeroU32;
+
+use weir_control::Limits;
+use weir_leases::{Event, VolumeConfig};
 use weir_model::Span;
 use world::{BANDWIDTH, INTERVAL, IOPS, LEASE, STEP, World, priority};
 
@@ -89,6 +92,27 @@ fn a_controller_that_starts_while_a_gateway_is_away_raises_nobody_for_a_lease() 
     }
     world.run(INTERVAL + INTERVAL);
     assert!(world.of(0) > before[0], "then its share is others': {:?}", bounds(&world));
+}
+
+/// With fewer volumes, a gateway has a larger static part of each. A controller that has just started does
+/// not know which volumes an absent gateway serves.
+#[test]
+fn the_limits_of_a_volume_hold_beside_a_gateway_with_fewer_volumes_that_a_new_controller_has_not_met() {
+    let mut world = World::new(96, 4, true);
+    let narrow = Limits { concurrency: NonZeroU32::new(40), ..Limits::default() };
+    world.volumes.insert("narrow".to_owned(), VolumeConfig { limits: narrow, ..priority(20.0) });
+    world.start_controller();
+    world.run_unchecked(SECOND);
+    world.stop_controller(STEP);
+    world.gateways[0].backoff = SECOND.saturating_mul(60);
+    world.run_unchecked(LEASE.saturating_mul(4));
+    assert_eq!(world.of(0), 5, "half of a quarter of 40, though it would be 4 of 12 with three volumes");
+    world.start_controller();
+    for _ in 0..200 {
+        world.run_unchecked(STEP);
+        assert!(world.held("narrow").0 <= 40 && world.sum() <= 96, "{:?}", bounds(&world));
+    }
+    assert!(world.held("narrow").0 > 30, "the others have the rest: {:?}", bounds(&world));
 }
 
 #[test]

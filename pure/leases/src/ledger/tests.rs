@@ -28,7 +28,7 @@ fn ledger(held: [u32; 2]) -> GrantLedger {
     ledger.set_total(100);
     ledger.set_limits(VOLUME, LIMIT);
     for (gateway, held) in (0..).zip(held) {
-        ledger.add(at(0), gateway, at(0), holding(20));
+        ledger.add(at(0), gateway, at(0), holding(20), 20);
         ledger.connect(gateway, sent(0, at(0), held));
         ledger.record(gateway, sent(1, at(0), held));
         assert!(ledger.acknowledge(gateway, 1, LEASE));
@@ -94,7 +94,7 @@ fn while_more_is_held_than_there_is_no_message_grants_more_than_the_one_before()
 #[test]
 fn nobody_is_raised_while_a_gateway_may_hold_anything() {
     let mut ledger = ledger([10, 10]);
-    ledger.add(at(0), 2, at(2), holding(20));
+    ledger.add(at(0), 2, at(2), holding(20), 20);
     assert_eq!(permitted(&mut ledger, at(1), 1, 70), 10);
     assert_eq!(permitted(&mut ledger, at(2), 1, 70), 70);
 }
