@@ -163,8 +163,9 @@ impl BlockDevice for Device {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let due = self.faults.as_ref().and_then(|faults| faults.next_due());
-        [due, self.inner.poll_timeout()].into_iter().flatten().min()
+        let of_device = self.inner.poll_timeout();
+        let Some(faults) = &self.faults else { return of_device }; // nearly always, and asked for each request
+        faults.next_due().into_iter().chain(of_device).min()
     }
 
     fn take_loss(&mut self) -> bool {

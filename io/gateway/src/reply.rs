@@ -22,22 +22,19 @@ pub(crate) fn push(
     match (command.kind, finished.buffer) {
         (CommandKind::Read, Some(data)) => {
             for piece in read_reply(session, command, &data) {
-                output.header(|out| out.extend_from_slice(&piece.header));
-                if !piece.data.is_empty() {
-                    output.data(piece.data);
-                }
+                output.part(piece.data, |out| out.extend_from_slice(&piece.header));
             }
             output.end(Some(data), reply);
             None
         }
         (CommandKind::BlockStatus, buffer) => {
             let extents = finished.extents.iter().map(|extent| (extent.length, state_flags(*extent)));
-            output.header(|out| block_status_reply(out, session, command, extents));
+            output.part(0..0, |out| block_status_reply(out, session, command, extents));
             output.end(None, reply);
             buffer
         }
         (_, buffer) => {
-            output.header(|out| push_done(out, command.cookie));
+            output.part(0..0, |out| push_done(out, command.cookie));
             output.end(None, reply);
             buffer
         }
@@ -46,7 +43,7 @@ pub(crate) fn push(
 
 /// Appends an error.
 pub(crate) fn push_error(output: &mut Output, session: &Session, cookie: u64, error: NbdError, reply: Reply) {
-    output.header(|out| weir_nbd::push_error(out, session, cookie, error));
+    output.part(0..0, |out| weir_nbd::push_error(out, session, cookie, error));
     output.end(None, reply);
 }
 

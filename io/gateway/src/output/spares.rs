@@ -5,7 +5,7 @@
 //! client: that made deep queues of reads a tenth slower. So an empty queue goes back to its thread, which
 //! keeps few of any size.
 
-use super::{Queue, Segment};
+use super::{Part, Queue};
 
 /// The memory that a thread's empty queues may hold, in bytes: some five with 1,024 reads each, or hundreds
 /// of small ones.
@@ -29,7 +29,7 @@ impl Spares {
     /// Keeps a queue in which nothing waits, if there is room for it.
     pub(super) fn put(&mut self, mut queue: Queue) {
         let bytes = footprint(&queue);
-        if queue.segments.capacity() > 0 && self.bytes + bytes <= KEPT {
+        if queue.parts.capacity() > 0 && self.bytes + bytes <= KEPT {
             queue.headers.clear();
             queue.headers_written = 0;
             self.bytes += bytes;
@@ -42,7 +42,7 @@ impl Spares {
 fn footprint(queue: &Queue) -> usize {
     size_of::<Queue>()
         + queue.headers.capacity()
-        + queue.segments.capacity() * size_of::<Segment>()
+        + queue.parts.capacity() * size_of::<Part>()
         + queue.buffers.capacity() * size_of::<weir_backend::Buffer>()
 }
 
@@ -50,8 +50,8 @@ fn footprint(queue: &Queue) -> usize {
 mod tests {
     use super::*;
 
-    fn queue(segments: usize) -> Queue {
-        Queue { segments: std::collections::VecDeque::with_capacity(segments), ..Queue::default() }
+    fn queue(parts: usize) -> Queue {
+        Queue { parts: std::collections::VecDeque::with_capacity(parts), ..Queue::default() }
     }
 
     #[test]
@@ -59,9 +59,9 @@ mod tests {
         let mut spares = Spares::default();
         spares.put(Queue { headers: vec![1; 100], headers_written: 100, ..queue(500) });
         let queue = spares.take();
-        assert!(queue.segments.capacity() >= 500 && queue.headers.is_empty() && queue.headers_written == 0);
+        assert!(queue.parts.capacity() >= 500 && queue.headers.is_empty() && queue.headers_written == 0);
         assert_eq!(spares.bytes, 0);
-        assert_eq!(spares.take().segments.capacity(), 0, "there was only one");
+        assert_eq!(spares.take().parts.capacity(), 0, "there was only one");
     }
 
     #[test]
