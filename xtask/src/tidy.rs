@@ -5,6 +5,7 @@
 //! it.
 
 mod banned;
+mod circles;
 mod documents;
 mod finding;
 mod logged;
@@ -38,7 +39,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let tree = Tree::read()?;
     if arguments.list_panics {
-        std::fs::write(tree.root.join(panics::LIST), panics::list(&tree)).context(panics::LIST)?;
+        std::fs::write(tree.root.join(panics::LIST), panics::list(&source::rust_files(&tree)))
+            .context(panics::LIST)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut findings = check(&tree);
@@ -51,13 +53,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn check(tree: &Tree) -> Vec<Finding> {
+    let rust_files = source::rust_files(tree);
     let mut findings = Vec::new();
     findings.extend(rings::dependencies(&tree.members));
     findings.extend(rings::runtimes(&tree.members));
     findings.extend(documents::crates_are_listed(tree));
     findings.extend(documents::symbols_are_listed(tree));
     findings.extend(documents::rows_have_tests(tree));
-    findings.extend(panics::listed(tree));
+    findings.extend(panics::listed(tree, &rust_files));
+    findings.extend(circles::of_imports(&tree.members, &rust_files));
     for Member { name, manifest, .. } in &tree.members {
         findings.extend(names::crate_name(name, manifest));
         findings.extend(documents::lints_are_inherited(tree, manifest));
@@ -67,17 +71,17 @@ fn check(tree: &Tree) -> Vec<Finding> {
         findings.extend(documents::links(file, &|path| tree.has(path)));
         findings.extend(banned::machine_paths(file));
         findings.extend(sizes::columns(file));
-        if let Some(rust) = source::RustFile::of(file) {
-            findings.extend(names::inline_modules(&rust));
-            findings.extend(sizes::header(&rust));
-            findings.extend(sizes::lines(&rust));
-            findings.extend(sizes::functions(&rust));
-            findings.extend(banned::leftovers(&rust));
-            findings.extend(banned::clocks(&rust));
-            findings.extend(banned::unsafety(&rust));
-            findings.extend(banned::sleeps_in_tests(&rust));
-            findings.extend(logged::peers_are_named(&rust));
-        }
+    }
+    for rust in &rust_files {
+        findings.extend(names::inline_modules(rust));
+        findings.extend(sizes::header(rust));
+        findings.extend(sizes::lines(rust));
+        findings.extend(sizes::functions(rust));
+        findings.extend(banned::leftovers(rust));
+        findings.extend(banned::clocks(rust));
+        findings.extend(banned::unsafety(rust));
+        findings.extend(banned::sleeps_in_tests(rust));
+        findings.extend(logged::peers_are_named(rust));
     }
     findings
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thiserror::Error;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use weir_backend::{BackendSpec, OpenError, Opened};
+use weir_backend::{BackendSpec, Opened};
 use weir_clock::Clock;
 use weir_engine::Recorder;
 use weir_nbd::Exports;
 use weir_status::{Explanation, GatewayStatus};
 
+use crate::error::GatewayError;
 use crate::exports::{ExportTable, Place};
 use crate::front::Front;
 use crate::leased::LeasedPool;
@@ -22,8 +22,6 @@ use crate::memory;
 use crate::opening::Opening;
 use crate::shard::{Command, NewVolume, ShardHandle};
 use crate::spec::{GatewaySpec, PoolSpec, VolumeSpec};
-
-pub use crate::shard::ShardError;
 
 /// What is added to the time a shutdown may take for the last flush and for clients to close their side.
 const LAST_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -68,69 +66,6 @@ struct PoolPlace {
     shard: usize,
     pool: usize,
     volumes: BTreeMap<String, Place>,
-}
-
-/// Why a gateway cannot start, or cannot change.
-#[derive(Debug, Error)]
-pub enum GatewayError {
-    /// A volume's backend cannot be opened.
-    #[error("volume.{volume}.backend: {source}")]
-    Open {
-        /// The volume.
-        volume: String,
-        /// What is wrong with it.
-        source: OpenError,
-    },
-    /// No thread opens a volume.
-    #[error("a thread that opens volumes: {0}")]
-    Thread(std::io::Error),
-    /// A shard cannot run.
-    #[error(transparent)]
-    Shard(#[from] ShardError),
-    /// The memory limit does not hold what volumes are promised.
-    #[error(
-        "limits.bytes_in_flight: {bytes} bytes is too little for {promised} volumes with an SLO or a target \
-         and {shards} threads; accepted: at least {least} bytes, one request of 32 MiB for each"
-    )]
-    Memory {
-        /// The limit.
-        bytes: u64,
-        /// How many volumes are promised something.
-        promised: u64,
-        /// How many threads serve pools.
-        shards: usize,
-        /// What is needed.
-        least: u64,
-    },
-    /// A reload adds a volume that one before it has removed, and that has not ended.
-    #[error(
-        "volume.{volume}: found one of this name that still finishes what it accepted; \
-         accepted: the same reload once the log says that it is no longer served"
-    )]
-    Leaving {
-        /// The volume.
-        volume: String,
-    },
-    /// A reload asks for what only a restart can do.
-    #[error(
-        "pool.{pool}.ports: cannot change while the pool is served; \
-         accepted: a pool of another name, or a restart"
-    )]
-    FixedPorts {
-        /// The pool.
-        pool: String,
-    },
-    /// A reload asks for what only a restart can do.
-    #[error(
-        "volume.{volume}.{key}: cannot change while the volume is served; \
-         accepted: a volume of another name, or a restart"
-    )]
-    Fixed {
-        /// The volume.
-        volume: String,
-        /// The key that changed.
-        key: &'static str,
-    },
 }
 
 impl Gateway {

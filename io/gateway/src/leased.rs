@@ -3,28 +3,10 @@
 //! Volumes are known here by their names, as these are the same at all gateways. The numbers of an engine are
 //! its own.
 
-use std::collections::BTreeMap;
-
 use tokio::sync::mpsc::{Receiver, UnboundedSender, channel};
 use tokio::sync::oneshot;
-use weir_control::{Grant, PortObservation};
-use weir_model::Instant;
 
-use crate::shard::Command;
-
-/// What was seen of each volume in a control interval.
-pub type Observations = Vec<(String, PortObservation)>;
-
-/// What the volumes of a leased pool may do.
-#[derive(Clone, PartialEq, Debug)]
-pub struct LeaseTerms {
-    /// Until when `volumes` hold.
-    pub until: Instant,
-    /// What each volume may do until then.
-    pub volumes: BTreeMap<String, Grant>,
-    /// What each may do from then on; one that is not named, one request at a time.
-    pub after: BTreeMap<String, Grant>,
-}
+use crate::shard::{Command, LeaseTerms, Observations};
 
 /// The way to a leased pool.
 #[derive(Debug)]

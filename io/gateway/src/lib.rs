@@ -15,8 +15,10 @@
 //! the backend has flushed. Whatever happens to the gateway, an acknowledged and flushed write is on the
 //! backend.
 
+mod address;
 mod budget;
 mod connection;
+mod error;
 mod exports;
 mod front;
 mod gateway;
@@ -37,10 +39,13 @@ mod stats;
 mod stream;
 mod unix_socket;
 
+pub use address::{Address, ListenError};
+pub use error::GatewayError;
 pub use front::is_of_one_peer;
-pub use gateway::{Gateway, GatewayError, Recorders, Reload, ShardError, StatusProbe};
-pub use leased::{LeaseTerms, LeasedPool, Observations};
-pub use listen::{Address, ListenError, Listener};
+pub use gateway::{Gateway, Recorders, Reload, StatusProbe};
+pub use leased::LeasedPool;
+pub use listen::Listener;
 pub use newcomers::{Newcomers, Origin, Ticket};
+pub use shard::{LeaseTerms, Observations, ShardError};
 pub use spec::{GatewaySpec, Limits, PoolSpec, VolumeSpec};
 pub use unix_socket::UnixSocket;

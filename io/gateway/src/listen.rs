@@ -1,27 +1,16 @@
 //! Listening sockets: binding them without taking anything from a live server.
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use socket2::TcpKeepalive;
-use thiserror::Error;
 use tokio::net::TcpListener;
 
+use crate::address::{Address, ListenError};
 use crate::newcomers::Origin;
 use crate::stream::Stream;
 use crate::unix_socket::UnixSocket;
-
-/// Where clients connect to.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Address {
-    /// TCP; port 0 takes a free one.
-    Tcp(SocketAddr),
-    /// A Unix stream socket.
-    Unix(PathBuf),
-}
 
 /// A bound socket that accepts nothing yet. Dropping it removes the path of a Unix socket.
 #[derive(Debug)]
@@ -34,28 +23,6 @@ pub struct Listener {
 enum Bound {
     Tcp(TcpListener),
     Unix(UnixSocket),
-}
-
-/// Why an address cannot be listened on.
-#[derive(Debug, Error)]
-pub enum ListenError {
-    /// Another server answers on the path.
-    #[error("{0}: a live server listens on this socket; accepted: a path of its own for each server")]
-    TakenByLiveServer(PathBuf),
-    /// Another server is about to take the path, or was stopped while it was.
-    #[error("{0}: another process has held {0}.lock for 5 s; accepted: a path of its own for each server")]
-    Locked(PathBuf),
-    /// Something that is no socket is in the way.
-    #[error("{0}: exists and is not a socket; accepted: a free path, or a socket that a server left behind")]
-    NotASocket(PathBuf),
-    /// The system refused.
-    #[error("{address}: cannot listen: {source}; accepted: an address of this host that is free")]
-    Refused {
-        /// The address asked for.
-        address: Address,
-        /// What the system said.
-        source: io::Error,
-    },
 }
 
 impl Listener {
@@ -123,15 +90,6 @@ fn bind_tcp(address: SocketAddr) -> io::Result<Bound> {
     socket.bind(&address.into())?;
     socket.listen(1024)?;
     Ok(Bound::Tcp(TcpListener::from_std(socket.into())?))
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => address.fmt(f),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use weir_engine::{Control, VolumeConfig};
 
 use crate::budget::LARGEST;
-use crate::gateway::GatewayError;
+use crate::error::GatewayError;
 use crate::spec::GatewaySpec;
 
 /// Whether the volume is promised something, and so owns memory that others cannot use up. A gateway does not

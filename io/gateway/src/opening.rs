@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 use weir_backend::{BackendSpec, OpenError, Opened, open};
 
-use crate::gateway::GatewayError;
+use crate::error::GatewayError;
 use crate::spec::VolumeSpec;
 
 /// How many backends are opened at a time: a start with many volumes on one server is not to overrun it.

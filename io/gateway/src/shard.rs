@@ -48,6 +48,7 @@ use memory::Memory;
 use pools::Pools;
 
 pub(crate) use command::{Command, NewConnection, NewVolume};
+pub use command::{LeaseTerms, Observations};
 pub use thread::ShardError;
 pub(crate) use thread::ShardHandle;
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, fchmod};
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::listen::{Address, ListenError};
+use crate::address::{Address, ListenError};
 use crate::newcomers::Origin;
 
 mod path_lock;

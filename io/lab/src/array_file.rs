@@ -31,7 +31,6 @@
 //! the code that builds it.
 
 mod member;
-mod quantities;
 #[cfg(test)]
 mod tests;
 
@@ -45,10 +44,9 @@ use weir_sim::{
     SsdOptions, UnitError, UnitOptions,
 };
 
-use crate::experiment::Text;
+use crate::quantities::{Rate, Size, Text};
 
 pub use member::{DiskSpec, OrderSpec, StationSpec};
-pub use quantities::{Rate, Size};
 
 /// An array, as it is written.
 #[derive(Clone, PartialEq, Debug, Deserialize)]

@@ -1,10 +1,7 @@
 //! The figures that each claim needs: one function for each claim, found by the id of its experiment.
 
-use crate::study::{Figure, Records};
+use crate::study::Claim;
 use crate::{facade, maestro};
-
-/// The function that computes the figures of a claim.
-pub(crate) type Claim = fn(&Records) -> Vec<Figure>;
 
 /// The claim of this id.
 pub(crate) fn claim(id: &str) -> Option<Claim> {

@@ -10,12 +10,10 @@
 //! that value in its place. So every value of the file can be varied, and no code here is needed for it.
 
 mod error;
-mod library;
 mod load;
 mod resolve;
 mod slo;
 mod sweep;
-mod units;
 mod volume;
 
 use std::collections::BTreeMap;
@@ -25,13 +23,12 @@ use serde::Deserialize;
 use weir_model::{Iops, QueueDepth, Span};
 
 use crate::ArraySpec;
+use crate::quantities::{Bytes, Text};
 
 pub use error::ExperimentError;
-pub use library::Library;
 pub use load::{Load, Loads};
 pub use resolve::{Resolved, resolve_curve, resolve_run};
 pub use sweep::NamedRun;
-pub use units::{Bytes, FromText, Text};
 pub use volume::{ChangeSpec, PhaseSpec, PointSpec, SloSpec, StepsSpec, TraceSpec, VolumeSpec};
 
 /// An experiment: one claim of a paper.

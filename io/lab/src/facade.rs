@@ -11,7 +11,7 @@ mod overhead;
 mod provisioning;
 mod slo;
 
-use crate::claims::Claim;
+use crate::study::Claim;
 
 /// The claims, by their ids.
 pub(crate) const CLAIMS: [(&str, Claim); 8] = [

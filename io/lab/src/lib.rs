@@ -6,10 +6,14 @@
 mod array_file;
 pub mod check;
 mod claims;
+pub mod curve;
 pub mod experiment;
 mod facade;
+mod float;
+pub mod library;
 mod maestro;
 pub mod plot;
+pub mod quantities;
 pub mod replay;
 pub mod report;
 pub mod run;
@@ -17,6 +21,4 @@ pub mod study;
 pub mod trace;
 pub mod what_if;
 
-pub use array_file::{
-    ArraySpec, ArraySpecError, DiskSpec, LayoutSpec, OrderSpec, RaidSpec, Rate, Size, StationSpec,
-};
+pub use array_file::{ArraySpec, ArraySpecError, DiskSpec, LayoutSpec, OrderSpec, RaidSpec, StationSpec};

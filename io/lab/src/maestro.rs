@@ -16,9 +16,8 @@ mod scale;
 mod tests;
 mod traces;
 
-use crate::claims::Claim;
-use crate::study::Records;
 use crate::study::application::{Application, Interval};
+use crate::study::{Claim, Records};
 
 /// The claims, by their ids.
 pub(crate) const CLAIMS: [(&str, Claim); 12] = [

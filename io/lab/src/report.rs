@@ -7,7 +7,10 @@ mod page;
 
 use std::path::PathBuf;
 
+use anyhow::Context;
+
 use crate::check::{Checked, check};
+use crate::claims;
 use crate::experiment::Experiment;
 use crate::plot::plot;
 use crate::run::{Store, missing_trace};
@@ -43,7 +46,8 @@ pub fn evaluate(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow
     let Some(first) = seeds.first() else {
         return Ok(Outcome::Skipped { reason: "it was not run".to_owned() });
     };
-    let figures = study(experiment, seeds, store)?;
+    let claim = claims::claim(&experiment.id).context("an experiment without a claim")?;
+    let figures = study(experiment, claim, seeds, store)?;
     let records = Records::read(experiment, *first, store)?;
     let commit = records.runs.values().next().map_or_else(String::new, |record| record.header.commit.clone());
     let svg = plot(experiment, &records, store)?;

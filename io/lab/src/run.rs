@@ -9,7 +9,7 @@
 //! Curves are measured before the runs, because the promise of a run may come from a curve.
 
 mod build;
-mod curve;
+mod meter;
 mod paced;
 mod record;
 mod recorder;
@@ -21,10 +21,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use weir_sim::World;
 
+use crate::curve::Curve;
 use crate::experiment::{Experiment, NamedRun, resolve_run};
 
 pub use build::commit;
-pub use curve::{Curve, CurvePoint};
 pub use record::{Bound, Decision, DepthSample, Header, Record, VolumeTotal, Window};
 pub use store::Store;
 
@@ -127,7 +127,7 @@ fn on_threads<J: Sync>(
 impl Job<'_> {
     fn work(&self, store: &Store) -> anyhow::Result<()> {
         match self.what {
-            What::Curve(name) => curve::measure(self.experiment, name, self.seed, store),
+            What::Curve(name) => meter::measure(self.experiment, name, self.seed, store),
             What::Run(run) => self.run(run, store),
         }
     }

@@ -20,12 +20,12 @@ pub mod application;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use anyhow::Context;
 use weir_model::Verdict;
 
-use crate::claims;
+use crate::curve::Curve;
 use crate::experiment::Experiment;
-use crate::run::{Curve, Record, Store, Window, read_curves};
+use crate::float::float;
+use crate::run::{Record, Store, Window, read_curves};
 
 /// The least number of answers for which a mean says something.
 pub const ACTIVE: u64 = 20;
@@ -59,6 +59,9 @@ pub struct Figures {
     pub figures: Vec<Figure>,
 }
 
+/// Computes the figures of a claim.
+pub type Claim = fn(&Records) -> Vec<Figure>;
+
 /// A volume in a run, after the warm-up.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'r> {
@@ -66,12 +69,16 @@ pub struct View<'r> {
     volume: usize,
 }
 
-/// Computes the figures of each seed, and writes them to `figures.csv`.
+/// Computes the figures of `claim` for each seed, and writes them to `figures.csv`.
 ///
 /// # Errors
 /// If a record is missing.
-pub fn study(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow::Result<Vec<Figures>> {
-    let claim = claims::claim(&experiment.id).context("an experiment without a claim")?;
+pub fn study(
+    experiment: &Experiment,
+    claim: Claim,
+    seeds: &[u64],
+    store: &Store,
+) -> anyhow::Result<Vec<Figures>> {
     let mut all = Vec::new();
     for &seed in seeds {
         let records = Records::read(experiment, seed, store)?;
@@ -281,12 +288,6 @@ pub fn change_percent(now: Option<f64>, before: Option<f64>) -> Option<f64> {
 #[allow(clippy::cast_precision_loss)] // counts of windows
 pub fn percent(some: usize, all: usize) -> Option<f64> {
     (all > 0).then(|| 100.0 * some as f64 / all as f64)
-}
-
-/// A count as a number to calculate with.
-#[allow(clippy::cast_precision_loss)] // counts of requests, far below 2^53
-pub const fn float(count: u64) -> f64 {
-    count as f64
 }
 
 fn weighted(values: impl Iterator<Item = (Option<u64>, u64)>) -> Option<f64> {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use weir_lab::experiment::{Experiment, Library};
+use weir_lab::experiment::Experiment;
+use weir_lab::library::Library;
 use weir_lab::report::{Outcome, evaluate, report};
 use weir_lab::run::{Plan, Store, run};
 

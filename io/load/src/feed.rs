@@ -6,12 +6,23 @@
 
 use std::collections::VecDeque;
 
-use weir_model::{Direction, Instant};
+use weir_model::{Direction, Instant, Span};
 
-use crate::ReplayRequest;
 use crate::arrivals::late;
-use crate::source::Next;
-use crate::workload::Operation;
+use crate::workload::{Next, Operation};
+
+/// A recorded request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReplayRequest {
+    /// When to send it, after the start.
+    pub at: Span,
+    /// Whether it is a read or a write. The data of a write are made up.
+    pub direction: Direction,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes, above zero.
+    pub length: u32,
+}
 
 /// The requests that an export can take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,8 +140,6 @@ impl Room {
 
 #[cfg(test)]
 mod tests {
-    use weir_model::Span;
-
     use super::*;
 
     const ROOM: Room = Room { size: 1 << 20, least: 512, most: 65_536 };

@@ -45,8 +45,9 @@ mod workload;
 
 pub use arrivals::{Arrivals, Due, Pacer, Share};
 pub use error::LoadError;
+pub use feed::ReplayRequest;
 pub use record::Interval;
-pub use replay::{ReplayRequest, ReplaySpec, Replayed, replay};
+pub use replay::{ReplaySpec, Replayed, replay};
 pub use report::{Latency, Report, Summary};
 pub use run::run;
 pub use spec::{Arrival, LoadSpec, Pace, Pattern, SpecError, Until};

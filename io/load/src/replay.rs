@@ -14,11 +14,11 @@ use hdrhistogram::Histogram;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use weir_clock::{Alarm, Clock};
-use weir_model::{Direction, Span};
+use weir_model::Span;
 
 use crate::connect::{connect, payload_limits};
 use crate::connection::{Connection, READ_BUFFER, Shared};
-use crate::feed::{Feed, Room};
+use crate::feed::{Feed, ReplayRequest, Room};
 use crate::record::Recorder;
 use crate::report::{Measured, error_name};
 use crate::slots::Class;
@@ -41,19 +41,6 @@ pub struct ReplaySpec {
     pub duration: Span,
     /// How long to wait for outstanding requests after that.
     pub drain_limit: Span,
-}
-
-/// A recorded request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ReplayRequest {
-    /// When to send it, after the start.
-    pub at: Span,
-    /// Whether it is a read or a write. The data of a write are made up.
-    pub direction: Direction,
-    /// First byte.
-    pub offset: u64,
-    /// Number of bytes, above zero.
-    pub length: u32,
 }
 
 /// The measurements of a replay.

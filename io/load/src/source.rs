@@ -1,11 +1,11 @@
 //! The requests that one connection is to send, and when: made up in a closed or an open loop, or recorded.
 //! Pure.
 
-use weir_model::{Instant, Span};
+use weir_model::Instant;
 
 use crate::Pacer;
 use crate::feed::Feed;
-use crate::workload::{Operation, Workload};
+use crate::workload::{Next, Workload};
 
 /// Where the requests of a connection come from.
 pub(crate) enum Source {
@@ -20,16 +20,6 @@ pub(crate) enum Source {
     Open { workload: Workload, pacer: Pacer },
     /// Requests arrive at their recorded times.
     Recorded(Feed),
-}
-
-/// A request that is to be sent now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Next {
-    /// Its latency counts from here.
-    pub(crate) since: Instant,
-    /// By how much the request is late, if it is.
-    pub(crate) late: Option<Span>,
-    pub(crate) operation: Operation,
 }
 
 impl Source {

@@ -1,7 +1,8 @@
-//! The content of the requests of one connection.
+//! A request of a connection, and the content of made-up ones.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
+use weir_model::{Instant, Span};
 
 use crate::{LoadSpec, Pattern, Share};
 
@@ -32,6 +33,16 @@ pub(crate) struct Operation {
     pub(crate) offset: u64,
     /// Number of bytes.
     pub(crate) length: u32,
+}
+
+/// A request that is to be sent now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Next {
+    /// Its latency counts from here.
+    pub(crate) since: Instant,
+    /// By how much the request is late, if it is.
+    pub(crate) late: Option<Span>,
+    pub(crate) operation: Operation,
 }
 
 /// The sequence of a connection's operations.

@@ -61,6 +61,7 @@ mod input;
 mod loops;
 mod occupancy;
 mod recording;
+mod replay;
 mod requests;
 mod sensors;
 mod slo_window;
@@ -72,6 +73,7 @@ pub use config::{Control, EngineConfig, Grants, LeasedConfig, MaestroConfig, Vol
 pub use engine::{Engine, EngineSnapshot};
 pub use event::{Event, GrantedBy, WindowReport};
 pub use input::{Answer, Input, Outcome, Request};
-pub use recording::{Deviation, Entry, How, Recorder, Replay};
+pub use recording::{Entry, Recorder};
+pub use replay::{Deviation, How, Replay};
 pub use weir_control::{DepthFeedbackConfig, Grant, PortObservation, Reasoning, TotalConcurrency};
 pub use weir_sched::Dispatch;

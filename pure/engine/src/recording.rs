@@ -2,9 +2,9 @@
 //! once more.
 //!
 //! An engine that has a [`Recorder`] gives it an [`Entry`] for each input with its outcome, and for each
-//! event. The engine reads no clock and draws no random numbers. So a [`Replay`] of the entries through
-//! another engine of the same code must decide the same, to the last entry. A problem in the field becomes a
-//! test, and a change of the code shows where it changes a decision.
+//! event. The engine reads no clock and draws no random numbers. So a [`Replay`](crate::Replay) of the
+//! entries through another engine of the same code must decide the same, to the last entry. A problem in the
+//! field becomes a test, and a change of the code shows where it changes a decision.
 //!
 //! **A recording begins with its engine** ([`Engine::with_recorder`](crate::Engine::with_recorder)). To begin
 //! later, the recorder would have to write down the engine's state, with every heap and window in it. Then
@@ -13,7 +13,6 @@
 //! **Outcomes stand beside the inputs.** With the inputs alone, a replay would show what the engine does now.
 //! Nobody could say whether it did the same then.
 
-mod replay;
 mod stored;
 
 use std::fmt;
@@ -23,8 +22,6 @@ use weir_model::Instant;
 use crate::config::EngineConfig;
 use crate::event::Event;
 use crate::input::{Input, Outcome};
-
-pub use replay::{Deviation, How, Replay};
 
 /// Takes what an engine is told and decides. The engine calls it on the path of every request: a recorder
 /// must not wait.

@@ -12,8 +12,8 @@ use weir_control::{ArrayLaw, TotalConcurrency};
 use weir_model::{Instant, Span};
 
 use crate::amounts::{Amounts, Bounds, Holding, VolumeKey};
-use crate::arrivals::{Connection, Refused};
 use crate::config::{ControllerConfig, VolumeConfig};
+use crate::connection::{Connection, Refused};
 use crate::gateways::{Due, Gateway};
 use crate::ledger::{ALONE_AFTER, GatewayKey, GrantLedger, Sent};
 use crate::message::{Grants, Report, VolumeGrant};

@@ -6,7 +6,7 @@ use weir_control::PortObservation;
 use weir_model::{Instant, Span};
 
 use crate::amounts::{Holding, VolumeKey};
-use crate::arrivals::Connection;
+use crate::connection::Connection;
 
 /// A gateway.
 #[derive(Default, Debug)]

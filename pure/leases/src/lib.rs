@@ -25,6 +25,7 @@ mod arrivals;
 mod bound;
 mod claims;
 mod config;
+mod connection;
 mod controller;
 mod gateways;
 mod leaseholder;
@@ -35,8 +36,8 @@ mod record;
 mod share;
 mod step;
 
-pub use arrivals::{Connection, Refused};
 pub use config::{ControllerConfig, VolumeConfig};
+pub use connection::{Connection, Refused};
 pub use controller::Controller;
 pub use leaseholder::{Leaseholder, Terms, UNTOLD};
 pub use message::{Grants, Held, Hello, Report, VolumeGrant};

@@ -102,6 +102,7 @@
     allow(clippy::expect_used, clippy::indexing_slicing, reason = "counted in xtask/panics.txt")
 )]
 pub mod client;
+mod command;
 mod error;
 mod export;
 mod fields;
@@ -113,10 +114,11 @@ mod reply;
 mod request;
 pub mod wire;
 
+pub use command::{Command, CommandKind};
 pub use error::{CloseReason, NbdError};
 pub use export::{BlockSizes, ExportInfo, Exports, Session};
 pub use handshake::{HandshakeLimits, Handshaking, ServerHandshake};
 pub use read_reply::{HeaderBytes, Piece, ReadPlan, read_reply};
 pub use reply::{block_status_reply, push_done, push_error};
-pub use request::{Command, CommandKind, Parsed, parse_request};
+pub use request::{Parsed, parse_request};
 pub use wire::REQUEST_LENGTH;

@@ -24,6 +24,7 @@ mod process;
 mod promise;
 mod rules;
 mod scenario;
+mod surroundings;
 mod uplink;
 
 #[cfg(test)]
@@ -39,9 +40,10 @@ use crate::random::{Prng, Seed};
 use crate::world::{Observer, Outcome};
 use check::ClusterCheckers;
 use device::Device;
-use gateway::{Gateway, Going, Surroundings};
+use gateway::Gateway;
 use net::Net;
 use rules::{Kept, Rules};
+use surroundings::{Going, Surroundings};
 
 pub use clock::Clock;
 pub use link::Weather;

@@ -34,7 +34,7 @@ use rand::RngExt;
 use thiserror::Error;
 use weir_model::{Instant, Span};
 
-use crate::member::{MemberIo, Started};
+use crate::member_io::{MemberIo, Started};
 use crate::random::Prng;
 
 mod cache;

@@ -76,6 +76,7 @@ mod disk;
 mod event_queue;
 mod link;
 mod member;
+mod member_io;
 mod raid;
 mod random;
 mod scenario;
@@ -92,7 +93,8 @@ pub use check::{Breach, Violation};
 pub use disk::{Disk, DiskError, DiskKind, DiskOptions, DiskOrder, SeekTimes, Zone};
 pub use event_queue::EventQueue;
 pub use link::LinkOptions;
-pub use member::{Member, MemberError, MemberIo, MemberOptions, Started};
+pub use member::{Member, MemberError, MemberOptions};
+pub use member_io::{MemberIo, Started};
 pub use raid::RaidLevel;
 pub use random::{Prng, Seed};
 pub use scenario::{

@@ -8,6 +8,7 @@ use thiserror::Error;
 use weir_model::Instant;
 
 use crate::disk::{Disk, DiskError, DiskKind, DiskOptions};
+use crate::member_io::{MemberIo, Started};
 use crate::random::Prng;
 use crate::ssd::{Ssd, SsdError, SsdOptions};
 use crate::station::{Station, StationOptions};
@@ -65,28 +66,6 @@ impl MemberOptions {
             }
         })
     }
-}
-
-/// A request to a member.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MemberIo {
-    /// The driver's number for it; unique among the member's outstanding requests.
-    pub tag: u32,
-    /// Whether data flows to the medium.
-    pub write: bool,
-    /// First byte.
-    pub offset: u64,
-    /// Number of bytes, above zero.
-    pub length: u32,
-}
-
-/// A request that a member has begun.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Started {
-    /// Its tag.
-    pub tag: u32,
-    /// When it ends. The driver must call [`Member::finish`] at exactly that instant.
-    pub ends: Instant,
 }
 
 /// One member. An enum and not a trait object, because it is called for every simulated disk operation.

@@ -31,7 +31,7 @@ use std::num::NonZeroU32;
 use thiserror::Error;
 use weir_model::{Instant, Span};
 
-use crate::member::{MemberIo, Started};
+use crate::member_io::{MemberIo, Started};
 
 mod amplification;
 mod die;

@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 use rand_distr::{Distribution, Exp1};
 use weir_model::{Instant, Span};
 
-use crate::member::{MemberIo, Started};
+use crate::member_io::{MemberIo, Started};
 use crate::random::Prng;
 
 /// The description of a station.

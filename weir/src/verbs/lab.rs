@@ -8,7 +8,8 @@ use clap::{Args, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_lab::check::{Checked, CheckedFigure};
-use weir_lab::experiment::{Experiment, Library};
+use weir_lab::experiment::Experiment;
+use weir_lab::library::Library;
 use weir_lab::report::{Outcome, evaluate, report};
 use weir_lab::run::{Plan, Progress, Store, run};
 

@@ -14,7 +14,7 @@ use std::fmt;
 use anyhow::Context;
 
 use super::finding::Finding;
-use super::source::{RustFile, has_word};
+use super::source::{RustFile, has_word, outside_tests};
 use super::tree::Tree;
 
 /// The file with the counts.
@@ -67,12 +67,12 @@ type Counts = BTreeMap<(String, Kind), usize>;
 
 /// Checks that the places are exactly those of the list, that there is no `unwrap`, and that each `expect`
 /// has a reason.
-pub(super) fn listed(tree: &Tree) -> Vec<Finding> {
+pub(super) fn listed(tree: &Tree, files: &[RustFile<'_>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut places = BTreeMap::new();
-    for file in watched(tree) {
-        findings.extend(silent_expects(&file));
-        for (line, kind) in places_of(&file) {
+    for file in watched(files) {
+        findings.extend(silent_expects(file));
+        for (line, kind) in places_of(file) {
             if kind == Kind::Unwrap {
                 let instead = "an error, or expect() with why it cannot happen";
                 findings.push(Finding::new(file.path, line, "unwrap() outside a test", instead));
@@ -90,10 +90,10 @@ pub(super) fn listed(tree: &Tree) -> Vec<Finding> {
 }
 
 /// The list as it should be.
-pub(super) fn list(tree: &Tree) -> String {
+pub(super) fn list(files: &[RustFile<'_>]) -> String {
     let mut counts = Counts::new();
-    for file in watched(tree) {
-        for (_, kind) in places_of(&file).into_iter().filter(|(_, kind)| *kind != Kind::Unwrap) {
+    for file in watched(files) {
+        for (_, kind) in places_of(file).into_iter().filter(|(_, kind)| *kind != Kind::Unwrap) {
             *counts.entry((file.path.to_owned(), kind)).or_default() += 1;
         }
     }
@@ -148,52 +148,14 @@ fn parse(text: &str) -> anyhow::Result<Counts> {
 }
 
 /// The watched files, without those that only tests compile.
-fn watched(tree: &Tree) -> Vec<RustFile<'_>> {
-    let is_watched = |file: &RustFile<'_>| WATCHED.iter().any(|start| file.path.starts_with(start));
-    let files: Vec<_> = tree.files.iter().filter_map(RustFile::of).filter(is_watched).collect();
-    let tests: Vec<String> = files.iter().flat_map(test_modules).collect();
-    let is_test = |path: &str| {
-        tests.iter().any(|module| {
-            path.strip_prefix(module.as_str()).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
-        })
-    };
-    files.into_iter().filter(|file| !is_test(file.path)).collect()
-}
-
-/// The modules that `file` declares for tests only and that have a file of their own, as paths without `.rs`.
-fn test_modules(file: &RustFile<'_>) -> Vec<String> {
-    let stem = file.path.trim_end_matches(".rs");
-    let folder = ["/lib", "/main", "/mod"].iter().find_map(|root| stem.strip_suffix(root)).unwrap_or(stem);
-    let lines: Vec<_> = file.code.lines().map(str::trim).collect();
-    let declared = lines.windows(2).filter(|pair| pair[0] == "#[cfg(test)]");
-    declared
-        .filter_map(|pair| pair[1].split_once("mod ")?.1.strip_suffix(';'))
-        .map(|name| format!("{folder}/{name}"))
-        .collect()
-}
-
-/// The lines of code outside tests: without each item behind `#[cfg(test)]`, up to its closing brace.
-fn code_outside_tests<'f>(file: &'f RustFile<'_>) -> Vec<(usize, &'f str)> {
-    let mut outside = Vec::new();
-    let mut lines = file.code_lines();
-    while let Some((number, line)) = lines.next() {
-        if line.trim() != "#[cfg(test)]" {
-            outside.push((number, line));
-            continue;
-        }
-        let indent = |line: &str| line.len() - line.trim_start().len();
-        let item =
-            lines.find(|(_, item)| !item.trim().starts_with('#')).map_or("", |(_, item)| item.trim_end());
-        if !item.ends_with([';', ',', '}']) {
-            lines.find(|(_, end)| end.trim() == "}" && indent(end) == indent(line));
-        }
-    }
-    outside
+fn watched<'f, 't>(files: &'f [RustFile<'t>]) -> impl Iterator<Item = &'f RustFile<'t>> {
+    let is_watched = |file: &&RustFile<'_>| WATCHED.iter().any(|start| file.path.starts_with(start));
+    outside_tests(files).into_iter().filter(is_watched)
 }
 
 fn places_of(file: &RustFile<'_>) -> Vec<(usize, Kind)> {
     let mut places = Vec::new();
-    for (number, line) in code_outside_tests(file) {
+    for (number, line) in file.code_outside_tests() {
         let mut add = |kind, count| places.extend(std::iter::repeat_n((number, kind), count));
         add(Kind::Index, indices(line));
         add(Kind::Expect, line.matches(".expect(").count());
@@ -215,7 +177,7 @@ fn indices(line: &str) -> usize {
 fn silent_expects(file: &RustFile<'_>) -> Vec<Finding> {
     let text: Vec<_> = file.text.lines().collect();
     let mut findings = Vec::new();
-    for (number, _) in code_outside_tests(file).iter().filter(|(_, line)| line.contains(".expect(")) {
+    for (number, _) in file.code_outside_tests().iter().filter(|(_, line)| line.contains(".expect(")) {
         let after = text[number - 1].split_once(".expect(").map_or("", |(_, after)| after);
         // A text that is too long for the line stands in the next one.
         let after = if after.is_empty() { text.get(*number).map_or("", |next| next.trim()) } else { after };
@@ -242,6 +204,7 @@ impl fmt::Display for Kind {
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::rust_files;
     use super::super::tree::File;
     use super::*;
 
@@ -256,8 +219,13 @@ mod tests {
         tree
     }
 
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let tree = tree(files);
+        listed(&tree, &rust_files(&tree)).iter().map(Finding::to_string).collect()
+    }
+
     fn findings(code: &str, list: &str) -> Vec<String> {
-        listed(&tree(&[(PATH, code), (LIST, list)])).iter().map(Finding::to_string).collect()
+        found(&[(PATH, code), (LIST, list)])
     }
 
     #[test]
@@ -311,12 +279,12 @@ mod tests {
         let code = "#[cfg(test)]\nmod fixtures;\nfn f() {}\n#[cfg(test)]\nmod tests {\n    fn g() { h().unwrap() }\n}\n";
         let files =
             [("pure/nbd/src/lib.rs", code), ("pure/nbd/src/fixtures.rs", "fn f() { g().unwrap() }\n")];
-        assert_eq!(listed(&tree(&files)), []);
+        assert_eq!(found(&files), [""; 0]);
         let nested = [
             ("pure/nbd/src/b.rs", "#[cfg(test)]\nmod rig;\n"),
             ("pure/nbd/src/b/rig/x.rs", "fn f() { g().unwrap() }\n"),
         ];
-        assert_eq!(listed(&tree(&nested)), []);
+        assert_eq!(found(&nested), [""; 0]);
         let between =
             "#[cfg(test)]\nimpl A {\n    fn f() { g().unwrap() }\n}\nfn h(a: &[u8]) -> u8 { a[0] }\n";
         assert_eq!(findings(between, "pure/nbd/src/a.rs index 1\n"), [""; 0]);
@@ -325,7 +293,7 @@ mod tests {
     #[test]
     fn the_list_that_is_written_is_the_list_that_is_read() {
         let code = "fn f(a: &[u8]) -> u8 { assert!(true); a[0] }\n";
-        let list = list(&tree(&[(PATH, code)]));
+        let list = list(&[RustFile::new(PATH, code)]);
         assert_eq!(findings(code, &list), [""; 0]);
     }
 }

@@ -4,7 +4,7 @@
 //! (`syn`) would be another dependency, of another version than that of the derive macros. The rules only
 //! have to tell strings and comments from code. Cost: the rules do not see what a macro expands to.
 
-use super::tree::File;
+use super::tree::Tree;
 
 /// A Rust file.
 pub(super) struct RustFile<'t> {
@@ -19,11 +19,6 @@ pub(super) struct RustFile<'t> {
 }
 
 impl<'t> RustFile<'t> {
-    /// The file, if it is Rust.
-    pub(super) fn of(file: &'t File) -> Option<Self> {
-        file.path.ends_with(".rs").then(|| Self::new(&file.path, &file.text))
-    }
-
     /// The text at `path`.
     pub(super) fn new(path: &'t str, text: &'t str) -> Self {
         let (code, comments) = split(text);
@@ -44,6 +39,56 @@ impl<'t> RustFile<'t> {
         }
         self.code_lines().find(|(_, line)| line.contains("#[cfg(test)]")).map(|(number, _)| number)
     }
+
+    /// The lines of code outside tests: without each item behind `#[cfg(test)]`, up to its closing brace.
+    pub(super) fn code_outside_tests(&self) -> Vec<(usize, &str)> {
+        let mut outside = Vec::new();
+        let mut lines = self.code_lines();
+        while let Some((number, line)) = lines.next() {
+            if line.trim() != "#[cfg(test)]" {
+                outside.push((number, line));
+                continue;
+            }
+            let indent = |line: &str| line.len() - line.trim_start().len();
+            let item =
+                lines.find(|(_, item)| !item.trim().starts_with('#')).map_or("", |(_, item)| item.trim_end());
+            if !item.ends_with([';', ',', '}']) {
+                lines.find(|(_, end)| end.trim() == "}" && indent(end) == indent(line));
+            }
+        }
+        outside
+    }
+
+    /// The modules that the file declares for tests only and that have a file of their own, as paths without
+    /// `.rs`.
+    fn test_modules(&self) -> Vec<String> {
+        let stem = self.path.trim_end_matches(".rs");
+        let folder =
+            ["/lib", "/main", "/mod"].iter().find_map(|root| stem.strip_suffix(root)).unwrap_or(stem);
+        let lines: Vec<_> = self.code.lines().map(str::trim).collect();
+        let declared = lines.windows(2).filter(|pair| pair[0] == "#[cfg(test)]");
+        declared
+            .filter_map(|pair| pair[1].split_once("mod ")?.1.strip_suffix(';'))
+            .map(|name| format!("{folder}/{name}"))
+            .collect()
+    }
+}
+
+/// Every Rust file of the tree.
+pub(super) fn rust_files(tree: &Tree) -> Vec<RustFile<'_>> {
+    let rust = tree.files.iter().filter(|file| file.path.ends_with(".rs"));
+    rust.map(|file| RustFile::new(&file.path, &file.text)).collect()
+}
+
+/// The files without those that only tests compile.
+pub(super) fn outside_tests<'f, 't>(files: &'f [RustFile<'t>]) -> Vec<&'f RustFile<'t>> {
+    let tests: Vec<String> = files.iter().flat_map(RustFile::test_modules).collect();
+    let is_test = |path: &str| {
+        tests.iter().any(|module| {
+            path.strip_prefix(module.as_str()).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+        })
+    };
+    files.iter().filter(|file| !is_test(file.path)).collect()
 }
 
 /// Whether `word` is in `line` as a word of its own.

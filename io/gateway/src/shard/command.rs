@@ -1,8 +1,11 @@
 //! What the gateway's handle asks of a shard. Commands are rare; requests never come this way.
 
+use std::collections::BTreeMap;
+
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 use weir_backend::{FaultRule, Opened};
+use weir_control::{Grant, PortObservation};
 use weir_engine::{EngineConfig, Recorder, VolumeConfig};
 use weir_model::{Instant, VolumeId};
 use weir_nbd::Session;
@@ -11,7 +14,6 @@ use weir_status::{Explanation, PoolStatus};
 use super::Shard;
 use crate::connection::ConnectionId;
 use crate::front::Permit;
-use crate::leased::{LeaseTerms, Observations};
 use crate::spec::Limits;
 use crate::stream::Socket;
 
@@ -35,6 +37,20 @@ pub(crate) struct NewVolume {
     pub(crate) opened: Opened,
     pub(crate) config: VolumeConfig,
     pub(crate) faults: Vec<FaultRule>,
+}
+
+/// What was seen of each volume in a control interval.
+pub type Observations = Vec<(String, PortObservation)>;
+
+/// What the volumes of a leased pool may do.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LeaseTerms {
+    /// Until when `volumes` hold.
+    pub until: Instant,
+    /// What each volume may do until then.
+    pub volumes: BTreeMap<String, Grant>,
+    /// What each may do from then on; one that is not named, one request at a time.
+    pub after: BTreeMap<String, Grant>,
 }
 
 /// One request to a shard, with the way back for its answer.

@@ -14,10 +14,11 @@
 
 use weir_backend::{BlockDevice, Device, Finished};
 use weir_engine::{Control, Engine, EngineConfig, Recorder, VolumeConfig, WindowReport};
-use weir_model::{Instant, IoId, VolumeId};
+use weir_model::{Instant, IoId, Span, VolumeId};
 use weir_nbd::Command as NbdCommand;
 use weir_sched::{Chain, SlotChains};
 
+use super::command::Observations;
 use super::memory::Memory;
 use crate::budget::{Charge, OwnerId};
 use crate::connection::ConnectionId;
@@ -39,6 +40,9 @@ use explain::Intervals;
 use loss::UPSTREAM_LOST;
 use unflushed::Unflushed;
 
+/// Errors of one volume's device are logged no more often than this; the metrics count them all.
+const ERROR_LOG_PERIOD: Span = Span::from_secs(1);
+
 /// A pool, its volumes and the requests in it.
 pub(super) struct Pool {
     /// Its number on the shard.
@@ -47,7 +51,7 @@ pub(super) struct Pool {
     control: Control,
     engine: Engine,
     /// Is told what was seen, if the pool is leased.
-    observer: Option<tokio::sync::mpsc::Sender<crate::leased::Observations>>,
+    observer: Option<tokio::sync::mpsc::Sender<Observations>>,
     /// The names of its ports, one for each listener; none if all listeners are one port.
     ports: Vec<String>,
     /// By `VolumeId`; a volume of the engine that is one more port of another is part of that one.

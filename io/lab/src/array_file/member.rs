@@ -9,7 +9,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use weir_model::Span;
 use weir_sim::{DiskOptions, DiskOrder, SeekTimes, StationOptions};
 
-use crate::experiment::Text;
+use crate::quantities::Text;
 
 /// A disk: the name of a model, or a table with the name of a model and the values that differ from it.
 #[derive(Clone, PartialEq, Debug, Deserialize)]

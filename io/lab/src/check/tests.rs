@@ -1,7 +1,7 @@
 //! Figures against expectations.
 
 use super::*;
-use crate::experiment::Library;
+use crate::library::Library;
 
 fn experiment() -> Experiment {
     let mut experiment = Library::embedded().unwrap().matching("facade-multiplexing")[0].clone();

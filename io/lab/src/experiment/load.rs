@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor
 use weir_model::{Iops, Span};
 use weir_sim::Arrivals;
 
-use super::units::{FromText, Text};
+use crate::quantities::{FromText, Text};
 
 /// The load that clients make.
 #[derive(Clone, Copy, PartialEq, Debug)]

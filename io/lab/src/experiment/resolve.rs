@@ -13,7 +13,7 @@ use weir_sim::{ArrayOptions, Fault, FaultKind, Locality, Phase, Scenario, Volume
 
 use super::{ControlSpec, CurveSpec, Experiment, ExperimentError, RunSpec, TraceSpec};
 use crate::ArraySpecError;
-use crate::run::Curve;
+use crate::curve::Curve;
 
 /// Everything that a run needs.
 #[derive(Clone, Debug)]

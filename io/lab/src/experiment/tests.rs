@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::library::Library;
+use crate::quantities::FromText;
 
 const FILE: &str = "tiny/facade-isolation-1.toml";
 
@@ -21,12 +23,12 @@ fn every_experiment_of_the_program_can_be_read_and_its_runs_resolved() {
     let library = Library::embedded().unwrap();
     assert_eq!(library.all().len(), 20);
     for experiment in library.all() {
-        let curve = crate::run::Curve {
+        let curve = crate::curve::Curve {
             seed: 1,
             commit: String::new(),
             program: String::new(),
             hash: String::new(),
-            points: vec![crate::run::CurvePoint {
+            points: vec![crate::curve::CurvePoint {
                 offered_iops: 50.0,
                 arrived_iops: 50.0,
                 answered_iops: 50.0,

@@ -5,7 +5,8 @@ use std::num::NonZeroU32;
 use serde::Deserialize;
 use weir_model::{Iops, Span, Target};
 
-use super::{Bytes, Loads, Text};
+use super::Loads;
+use crate::quantities::{Bytes, Text};
 
 /// A volume and its load.
 #[derive(Clone, PartialEq, Debug, Deserialize)]

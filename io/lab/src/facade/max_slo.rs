@@ -6,8 +6,9 @@
 //! has, nothing is left for VSD1.
 
 use super::slo::steps;
+use crate::float::float;
 use crate::run::Window;
-use crate::study::{Figure, Records, change_percent, float, greatest, mean, mean_latency_ms};
+use crate::study::{Figure, Records, change_percent, greatest, mean, mean_latency_ms};
 
 /// The figures of the claim.
 pub(super) fn study(records: &Records) -> Vec<Figure> {

@@ -4,7 +4,8 @@
 //! A rate is reachable if an array that serves only this volume (the curve `dedicated`) serves it with a mean
 //! latency within the promise for it.
 
-use crate::run::{CurvePoint, Window};
+use crate::curve::CurvePoint;
+use crate::run::Window;
 use crate::study::{Figure, Records, View, attainment, greatest, least, mean_latency_ms, mean_target_ms};
 
 /// So many of the highest reachable rates must have a latency near the promise.

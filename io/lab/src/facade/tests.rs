@@ -1,7 +1,8 @@
 //! Claims about the figures of Façade's claims, computed from records made by hand.
 
 use crate::claims;
-use crate::run::{Curve, CurvePoint, Window};
+use crate::curve::{Curve, CurvePoint};
+use crate::run::Window;
 use crate::study::testing::{record, records, window};
 use crate::study::{Figure, Records};
 

@@ -5,8 +5,9 @@ use weir_model::Target;
 
 use super::{Axis, Drawing, Key, Line, Panel, Stroke, drawn_volumes};
 use crate::experiment::Experiment;
+use crate::float::float;
+use crate::study::Records;
 use crate::study::application::Application;
-use crate::study::{Records, float};
 
 /// How much of a latency's tail is left out of the figure, so that the rest can be seen.
 const TAIL: f64 = 0.02;

@@ -3,8 +3,9 @@
 
 use super::{Axis, Drawing, Key, Line, Panel, Stroke, drawn_volumes};
 use crate::experiment::{Experiment, StepsSpec};
+use crate::float::float;
 use crate::run::{Record, Window};
-use crate::study::{Records, View, float, mean, mean_latency_ms, mean_target_ms};
+use crate::study::{Records, View, mean, mean_latency_ms, mean_target_ms};
 
 /// The figure.
 pub(super) fn drawing(experiment: &Experiment, records: &Records) -> Drawing {

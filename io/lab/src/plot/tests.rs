@@ -1,7 +1,7 @@
 //! Claims about what is drawn.
 
 use super::*;
-use crate::experiment::Library;
+use crate::library::Library;
 use crate::study::testing::{record, records, window};
 
 #[test]

@@ -2,8 +2,9 @@
 
 use super::{Axis, Drawing, Key, Line, Panel, Stroke, drawn_volumes, millis, pieces, seconds};
 use crate::experiment::Experiment;
+use crate::float::float;
 use crate::run::{Record, Window};
-use crate::study::{Records, float};
+use crate::study::Records;
 
 /// The figure.
 pub(super) fn drawing(experiment: &Experiment, records: &Records) -> Drawing {

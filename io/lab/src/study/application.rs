@@ -12,7 +12,8 @@
 
 use weir_model::Target;
 
-use super::{float, mean, percent};
+use super::{mean, percent};
+use crate::float::float;
 use crate::run::{Record, Window};
 
 /// An application in a run.

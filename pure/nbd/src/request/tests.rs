@@ -1,5 +1,7 @@
 //! Tests of request headers: which become commands, and which are refused with which error.
 
+use weir_model::IoKind;
+
 use super::*;
 use crate::fixtures::{header, session, simple_session};
 use crate::wire::command;

@@ -16,8 +16,10 @@
 use weir_control::Limits;
 use weir_model::{Bandwidth, Instant, MilliIops, Span};
 
-use super::gateway::{Gateway, Going, InForce};
+use super::gateway::Gateway;
+use super::process::InForce;
 use super::scenario::ClusterScenario;
+use super::surroundings::Going;
 use crate::check::Breach;
 
 /// Within how many control intervals a volume with outstanding requests gets an answer.

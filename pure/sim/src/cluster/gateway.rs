@@ -1,31 +1,13 @@
 //! A gateway: a machine with a clock, its clients, and the process that serves them. The process may be dead.
 
-use weir_control::Grant;
 use weir_model::{Instant, Span};
 
 use super::clock::Clock;
-use super::device::{Asked, Device};
+use super::device::Asked;
 use super::net::Net;
-use super::process::Process;
-use super::rules::Rules;
+use super::process::{InForce, Process};
+use super::surroundings::{Going, Surroundings};
 use crate::check::Breach;
-use crate::random::Prng;
-use crate::world::{Observer, Outcome};
-
-/// The result of a step; an error stops the run.
-pub(super) type Going<T = ()> = Result<T, Box<Breach>>;
-
-/// The parts of the cluster that a gateway works with.
-pub(super) struct Surroundings<'a> {
-    pub now: Instant,
-    pub net: &'a mut Net,
-    pub device: &'a mut Device,
-    pub rules: &'a dyn Rules,
-    pub handover: Span,
-    pub random: &'a mut Prng,
-    pub observer: &'a mut dyn Observer,
-    pub outcome: &'a mut Outcome,
-}
 
 /// A gateway.
 pub(super) struct Gateway {
@@ -40,17 +22,6 @@ pub(super) struct Gateway {
     runs: u64,
     /// Until when it does nothing, because it is paused or was not started again yet.
     idle_until: Instant,
-}
-
-/// What a volume may do at a gateway at this instant.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct InForce {
-    pub grant: Grant,
-    /// Whether its rates count. They do not before the first grant, and not until the others have made room
-    /// for a new run.
-    pub has_rates: bool,
-    pub outstanding: u32,
-    pub answered: u64,
 }
 
 impl Gateway {

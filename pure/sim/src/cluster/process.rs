@@ -20,9 +20,9 @@ use weir_model::{Instant, Io, IoKind, Span, TimeShare, VolumeId};
 
 use super::clock::Clock;
 use super::device::{Asked, SIZE};
-use super::gateway::{Going, InForce, Surroundings};
 use super::net::Net;
 use super::promise::{Promise, Promises};
+use super::surroundings::{Going, Surroundings};
 use super::uplink::Uplink;
 use crate::check::Checkers;
 
@@ -56,6 +56,17 @@ pub(super) struct Process {
     /// When all others have made room for its rates, by its clock. The lease of the run before it is over
     /// then, and the rest was shared out anew an interval later.
     settled_at: Instant,
+}
+
+/// What a volume may do at a gateway at this instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InForce {
+    pub grant: Grant,
+    /// Whether its rates count. They do not before the first grant, and not until the others have made room
+    /// for a new run.
+    pub has_rates: bool,
+    pub outstanding: u32,
+    pub answered: u64,
 }
 
 impl Process {

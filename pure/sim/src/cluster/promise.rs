@@ -5,7 +5,7 @@ use weir_control::Grant;
 use weir_leases::Grants;
 use weir_model::{Bandwidth, Instant, MilliIops, Span};
 
-use super::gateway::Going;
+use super::surroundings::Going;
 use crate::check::Breach;
 
 /// The promise of one message.

@@ -6,10 +6,10 @@ use weir_leases::{Leaseholder, Report, Terms};
 use weir_model::{Instant, Span};
 
 use super::clock::Clock;
-use super::gateway::Surroundings;
 use super::link::{Down, Up};
 use super::net::Net;
 use super::promise::{Promise, Promises};
+use super::surroundings::Surroundings;
 
 /// The first wait after a stream has ended.
 const FIRST_WAIT: Span = Span::from_millis(50);

@@ -5,7 +5,8 @@ use weir_model::{Instant, Span};
 use crate::array::event::{Event, Turn};
 use crate::array::slots::Slots;
 use crate::array::utilisation::Stopwatch;
-use crate::member::{Member, MemberIo, MemberOptions, Started};
+use crate::member::{Member, MemberOptions};
+use crate::member_io::{MemberIo, Started};
 use crate::raid::Extent;
 use crate::random::Seed;
 

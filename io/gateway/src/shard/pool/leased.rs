@@ -9,7 +9,7 @@ use weir_engine::Grants;
 use weir_model::{Instant, VolumeId};
 
 use super::Pool;
-use crate::leased::{LeaseTerms, Observations};
+use crate::shard::command::{LeaseTerms, Observations};
 
 impl Pool {
     /// What the pool sees goes there from now on.

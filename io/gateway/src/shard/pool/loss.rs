@@ -8,8 +8,7 @@ use weir_backend::{BlockError, BlockErrorKind, Errno, Finished};
 use weir_model::{Instant, IoKind};
 use weir_nbd::{Command, CommandKind};
 
-use super::requests::ERROR_LOG_PERIOD;
-use super::{Pending, Pool, Volume};
+use super::{ERROR_LOG_PERIOD, Pending, Pool, Volume};
 use crate::connection::Connection;
 use crate::loss::{Flush, Witness};
 

@@ -2,10 +2,10 @@
 
 use weir_backend::{BlockDevice, BlockError, Buffer, Finished};
 use weir_engine::Request;
-use weir_model::{Instant, IoId, Span};
+use weir_model::{Instant, IoId};
 use weir_nbd::Command;
 
-use super::{Pending, Pool, Volume};
+use super::{ERROR_LOG_PERIOD, Pending, Pool, Volume};
 use crate::budget::Charge;
 use crate::connection::Connection;
 use crate::output::Reply;
@@ -15,9 +15,6 @@ use crate::shard::driver::Driver;
 use crate::shard::memory::Memory;
 use crate::shard::pieces::Piece;
 use crate::shard::token::request_token;
-
-/// Errors of one volume's device are logged no more often than this; the metrics count them all.
-pub(super) const ERROR_LOG_PERIOD: Span = Span::from_secs(1);
 
 impl Pool {
     /// Gives the engine a piece of a command.

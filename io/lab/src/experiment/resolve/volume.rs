@@ -6,8 +6,8 @@ use weir_engine::VolumeConfig;
 use weir_model::{Iops, Objective, Priority, Slo, SloPoint, Span, VolumeId};
 use weir_sim::{Locality, Phase, VolumeScenario, Workload};
 
+use crate::curve::Curve;
 use crate::experiment::{Experiment, ExperimentError, Load, PointSpec, SloSpec, StepsSpec, VolumeSpec};
-use crate::run::Curve;
 
 /// An error in a volume: the key, and the message.
 type Wrong = (&'static str, String);

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
-use super::{Experiment, ExperimentError};
 use crate::claims;
+use crate::experiment::{Experiment, ExperimentError, SloSpec};
 
 /// The name and the text of a file under `experiments/`.
 macro_rules! embedded {
@@ -141,7 +141,7 @@ impl Experiment {
                 let message = "accepted: one of phases, steps and trace";
                 return Err(ExperimentError::at(file, format!("volume.{name}"), message));
             }
-            if let Some(super::SloSpec::Curve(curve)) = &volume.slo
+            if let Some(SloSpec::Curve(curve)) = &volume.slo
                 && !self.curve.contains_key(curve)
             {
                 let message = format!("found \"curve:{curve}\"; accepted: {}", keys(&self.curve));

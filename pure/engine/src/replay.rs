@@ -10,10 +10,10 @@ use thiserror::Error;
 use weir_model::{Instant, IoId, Span};
 use weir_sched::Dispatch;
 
-use super::Entry;
 use crate::config::{Control, EngineConfig};
 use crate::engine::Engine;
 use crate::input::Input;
+use crate::recording::Entry;
 use crate::requests::Stage;
 
 /// An engine that gets the inputs of another.
