@@ -95,8 +95,8 @@ impl Output {
         }
     }
 
-    /// Appends header bytes through `write`, which may only append, and behind them a range of the buffer that
-    /// the next [`Output::end`] brings.
+    /// Appends header bytes through `write`, which may only append, and behind them a range of the buffer
+    /// that the next [`Output::end`] brings.
     pub(crate) fn part(&mut self, data: Range<usize>, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.queue.headers.len();
         write(&mut self.queue.headers);
@@ -151,11 +151,12 @@ impl Output {
         self.queue.buffers.drain(..).for_each(|buffer| pool.put(buffer));
     }
 
-    /// Fills `slices` from the front; returns how many were used, and their bytes in all. Headers without data
-    /// between them are one slice: the kernel takes some 20 ns for each, and the replies to writes are nothing
-    /// but headers.
+    /// Fills `slices` from the front; returns how many were used, and their bytes in all. Headers without
+    /// data between them are one slice, as each slice costs the kernel time, and the replies to writes are
+    /// nothing but headers.
     fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES]) -> (usize, usize) {
         let Queue { headers, headers_written, parts, buffers } = &self.queue;
+        let header = |range: Range<usize>| &headers[range];
         let (mut used, mut bytes) = (0, 0);
         let mut put = |slice: &'a [u8]| {
             slices[used] = IoSlice::new(slice);
@@ -166,10 +167,10 @@ impl Output {
         let (mut gathered, mut header_end) = (*headers_written, *headers_written);
         let mut buffers = buffers.iter();
         let mut buffer = buffers.next();
-        for Part { header, data, end } in parts {
-            header_end += header;
+        for Part { header: length, data, end } in parts {
+            header_end += length;
             if !data.is_empty() {
-                if gathered < header_end && put(&headers[gathered..header_end]) == SLICES {
+                if gathered < header_end && put(header(gathered..header_end)) == SLICES {
                     return (used, bytes);
                 }
                 gathered = header_end;
@@ -183,7 +184,7 @@ impl Output {
             }
         }
         if gathered < header_end {
-            put(&headers[gathered..header_end]);
+            put(header(gathered..header_end));
         }
         (used, bytes)
     }
