@@ -93,7 +93,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use weir_model::{Instant, Offered, QueueDepth, Slo, Span};
+use weir_model::{Arrivals, Instant, QueueDepth, Slo, Span};
 
 use crate::law::Law;
 
@@ -143,7 +143,7 @@ pub struct VolumeObservation {
     /// Its promise, if it has one.
     pub slo: Option<Arc<Slo>>,
     /// The reads and writes that arrived in the SLO window before the one that is open.
-    pub offered: Offered,
+    pub offered: Arrivals,
     /// The share of reads, from 0 to 1, in the SLO window before and the open one; `None` if nothing arrived.
     pub read_fraction: Option<f64>,
     /// `L`: the mean latency of the requests that were answered in the last period; `None` if none was.

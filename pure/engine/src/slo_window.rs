@@ -3,10 +3,11 @@
 //! "The average latency over any time window should not exceed `f_r tr_i + (1 - f_r) tw_i` if the offered
 //! request rate over the previous window is less than `r_i`." The rate is the rate of the previous window, so
 //! that the promise is known before the window begins. The mix is the mix of the answered requests, because
-//! the mean latency is theirs.
+//! the mean latency is theirs. Requests that are neither reads nor writes have no target, but they count
+//! towards the offered rate: they take the device like any other, and with the volume's deadlines.
 
 use weir_control::Latency;
-use weir_model::{Direction, Instant, Offered, Slo, Span, Verdict};
+use weir_model::{Arrivals, Direction, Instant, Offered, Slo, Span, Verdict};
 
 use crate::event::WindowReport;
 use crate::sensors::{LatencySensor, RateSensor};
@@ -16,8 +17,10 @@ use crate::sensors::{LatencySensor, RateSensor};
 pub(crate) struct SloWindow {
     since: Instant,
     /// What arrived in the window before.
-    previous: Offered,
+    previous: Arrivals,
     arrived: RateSensor,
+    /// How many requests of other kinds arrived.
+    others: u64,
     answered: RateSensor,
     latency: LatencySensor,
 }
@@ -25,21 +28,26 @@ pub(crate) struct SloWindow {
 impl SloWindow {
     /// The first window of a volume.
     pub(crate) fn new(now: Instant) -> Self {
-        Self::after(Offered::default(), now)
+        Self::after(Arrivals::default(), now)
     }
 
-    fn after(previous: Offered, now: Instant) -> Self {
+    fn after(previous: Arrivals, now: Instant) -> Self {
         Self {
             since: now,
             previous,
             arrived: RateSensor::default(),
+            others: 0,
             answered: RateSensor::default(),
             latency: LatencySensor::default(),
         }
     }
 
-    pub(crate) fn on_arrival(&mut self, direction: Direction) {
-        self.arrived.record(direction);
+    /// A request has arrived; `None`: it is neither a read nor a write.
+    pub(crate) fn on_arrival(&mut self, direction: Option<Direction>) {
+        match direction {
+            Some(direction) => self.arrived.record(direction),
+            None => self.others += 1,
+        }
     }
 
     pub(crate) fn on_answer(&mut self, direction: Direction, latency: Latency) {
@@ -48,7 +56,7 @@ impl SloWindow {
     }
 
     /// What arrived in the window before: the rate that this window will be judged by.
-    pub(crate) const fn offered_before(&self) -> Offered {
+    pub(crate) const fn offered_before(&self) -> Arrivals {
         self.previous
     }
 
@@ -56,8 +64,9 @@ impl SloWindow {
     /// too few requests for a mix of its own.
     pub(crate) fn recent_mix(&self) -> Option<f64> {
         let now = self.arrived.over(Span::ZERO);
-        let reads = self.previous.reads + now.reads;
-        Offered { reads, writes: self.previous.writes + now.writes, over: Span::ZERO }.read_fraction()
+        let before = self.previous.transfers;
+        let (reads, writes) = (before.reads + now.reads, before.writes + now.writes);
+        Offered { reads, writes, over: Span::ZERO }.read_fraction()
     }
 
     /// What the window will be judged by, if its mix stays as it is.
@@ -78,12 +87,12 @@ impl SloWindow {
         let age = oldest.map(|arrived| now.since(arrived));
         let verdict = match (slo, target) {
             (None, _) => Verdict::NoSlo,
-            (Some(_), None) if mean_latency.is_none() && age.is_none() => Verdict::Idle,
+            (Some(_), None) if mean_latency.is_none() && age.is_none() && self.others == 0 => Verdict::Idle,
             (Some(_), None) => Verdict::OutOfContract,
             (Some(_), Some(target)) => judge(mean_latency, age, target),
         };
         let report = WindowReport { offered, completed: self.latency.count(), mean_latency, target, verdict };
-        *self = Self::after(offered, now);
+        *self = Self::after(Arrivals { transfers: offered, others: self.others }, now);
         report
     }
 }
@@ -117,9 +126,9 @@ mod tests {
     fn closed(previous: u64, answers: &[(Direction, u64)], oldest: Option<Instant>) -> WindowReport {
         let start = Instant::ORIGIN + Span::from_secs(1);
         let offered = Offered { reads: previous, writes: 0, over: Span::from_secs(1) };
-        let mut window = SloWindow::after(offered, start);
+        let mut window = SloWindow::after(offered.into(), start);
         for (direction, latency) in answers {
-            window.on_arrival(*direction);
+            window.on_arrival(Some(*direction));
             window.on_answer(*direction, Latency { total: ms(*latency), at_device: Span::ZERO });
         }
         window.close(start + Span::from_secs(1), Some(&slo()), oldest)
@@ -150,9 +159,22 @@ mod tests {
     }
 
     #[test]
+    fn flushes_and_trims_beyond_the_rate_end_the_promise_as_reads_do() {
+        let second = |n| Instant::ORIGIN + Span::from_secs(n);
+        let mut window = SloWindow::new(Instant::ORIGIN);
+        (0..200).for_each(|_| window.on_arrival(None));
+        let first = window.close(second(1), Some(&slo()), None);
+        assert_eq!((first.verdict, first.offered.total()), (Verdict::Idle, 0));
+        assert_eq!(window.target(&slo()), None);
+        window.on_arrival(None);
+        assert_eq!(window.close(second(2), Some(&slo()), None).verdict, Verdict::OutOfContract);
+        assert_eq!(window.close(second(3), Some(&slo()), None).verdict, Verdict::Idle, "and is over");
+    }
+
+    #[test]
     fn what_is_offered_in_one_window_decides_what_the_next_is_promised() {
         let mut window = SloWindow::new(Instant::ORIGIN);
-        (0..200).for_each(|_| window.on_arrival(Direction::Read));
+        (0..200).for_each(|_| window.on_arrival(Some(Direction::Read)));
         let first = window.close(Instant::ORIGIN + Span::from_secs(1), Some(&slo()), None);
         assert_eq!((first.offered.total(), first.target), (200, Some(ms(10))));
         assert_eq!(window.target(&slo()), None);

@@ -168,9 +168,7 @@ impl Volume {
         if let Some(usage) = &mut self.usage {
             usage.on_submit(now, kind.direction().map(|_| length));
         }
-        if let Some(direction) = kind.direction() {
-            self.window.on_arrival(direction);
-        }
+        self.window.on_arrival(kind.direction());
     }
 
     pub(crate) fn on_issue(&mut self, now: Instant) {

@@ -20,7 +20,7 @@ pub use depth::QueueDepth;
 pub use histogram::LatencyHistogram;
 pub use io::{Completion, Direction, Io, IoId, IoKind, VolumeId};
 pub use objective::{NoPercentile, NoPriority, Objective, Percentile, Priority, Target};
-pub use rate::{Bandwidth, Iops, MilliIops, NoRate, Offered};
+pub use rate::{Arrivals, Bandwidth, Iops, MilliIops, NoRate, Offered};
 pub use share::{NoShare, TimeShare};
 pub use slo::{Slo, SloError, SloPoint, Verdict};
 pub use time::{Instant, Span};

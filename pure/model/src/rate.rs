@@ -154,6 +154,31 @@ impl Offered {
     }
 }
 
+/// All requests that arrived over a span. An SLO covers so many a second, of whatever kind.
+///
+/// If only reads and writes counted, a volume could send any number of flushes or trims with the deadlines of
+/// its promise, and take the device from the volumes that keep to theirs.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Arrivals {
+    /// Reads and writes, and the span.
+    pub transfers: Offered,
+    /// Requests of other kinds.
+    pub others: u64,
+}
+
+impl Arrivals {
+    /// All requests.
+    pub const fn total(&self) -> u64 {
+        self.transfers.total() + self.others
+    }
+}
+
+impl From<Offered> for Arrivals {
+    fn from(transfers: Offered) -> Self {
+        Self { transfers, others: 0 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

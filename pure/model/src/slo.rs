@@ -14,7 +14,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Iops, Offered, Span};
+use crate::{Arrivals, Iops, Span};
 
 /// One segment of the curve: up to this rate, these latencies.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -112,10 +112,10 @@ impl Slo {
         &self.points
     }
 
-    /// The mean latency promised to a load with the share `read_fraction` of reads (0 to 1), if `offered`
+    /// The mean latency promised to a load with the share `read_fraction` of reads (0 to 1), if `arrived`
     /// arrived over the window before. `None` if that was above the curve: then nothing is promised.
-    pub fn target(&self, offered: &Offered, read_fraction: f64) -> Option<Span> {
-        let point = self.points.iter().find(|p| !is_above(offered, p.up_to))?;
+    pub fn target(&self, arrived: &Arrivals, read_fraction: f64) -> Option<Span> {
+        let point = self.points.iter().find(|p| !is_above(arrived, p.up_to))?;
         let seconds =
             read_fraction * point.read.as_secs_f64() + (1.0 - read_fraction) * point.write.as_secs_f64();
         Some(Span::from_secs_f64(seconds))
@@ -135,16 +135,17 @@ impl From<Slo> for Vec<SloPoint> {
     }
 }
 
-/// Whether what was offered is above `rate` by more than counting noise (two standard deviations).
+/// Whether what arrived is above `rate` by more than counting noise (two standard deviations).
 #[allow(clippy::cast_precision_loss)]
-fn is_above(offered: &Offered, rate: Iops) -> bool {
-    let expected = rate.get() * offered.over.as_secs_f64();
-    offered.total() as f64 > expected + 2.0 * expected.sqrt()
+fn is_above(arrived: &Arrivals, rate: Iops) -> bool {
+    let expected = rate.get() * arrived.transfers.over.as_secs_f64();
+    arrived.total() as f64 > expected + 2.0 * expected.sqrt()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Offered;
 
     fn point(rate: f64, read_ms: u64, write_ms: u64) -> SloPoint {
         SloPoint {
@@ -154,8 +155,8 @@ mod tests {
         }
     }
 
-    fn offered(total: u64) -> Offered {
-        Offered { reads: total, writes: 0, over: Span::from_secs(1) }
+    fn offered(total: u64) -> Arrivals {
+        Offered { reads: total, writes: 0, over: Span::from_secs(1) }.into()
     }
 
     #[test]
@@ -180,6 +181,14 @@ mod tests {
         assert!(slo.target(&offered(200), 1.0).is_some());
         assert!(slo.target(&offered(228), 1.0).is_some());
         assert!(slo.target(&offered(229), 1.0).is_none());
+    }
+
+    #[test]
+    fn requests_of_every_kind_count_towards_the_rate_that_is_covered() {
+        let slo = Slo::new(vec![point(200.0, 50, 50)]).unwrap();
+        let with = |others| Arrivals { others, ..offered(100) };
+        assert!(slo.target(&with(128), 1.0).is_some());
+        assert!(slo.target(&with(129), 1.0).is_none());
     }
 
     #[test]

@@ -112,10 +112,8 @@ impl Checkers {
     pub(crate) fn on_submit(&mut self, io: &Io) -> Verified {
         self.ledger.on_submit(io)?;
         self.gates.on_submit(io);
-        if let Some(direction) = io.kind.direction()
-            && let Some(account) = self.account(io.volume)
-        {
-            account.on_arrival(direction);
+        if let Some(account) = self.account(io.volume) {
+            account.on_arrival(io.kind.direction());
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The law on observations made up by hand, and on a plant that is one formula.
 
-use weir_model::{Iops, SloPoint};
+use weir_model::{Iops, Offered, SloPoint};
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn slo(up_to: f64, latency: Span) -> Arc<Slo> {
 fn promised(latency: Option<Span>) -> VolumeObservation {
     VolumeObservation {
         slo: Some(slo(200.0, TARGET)),
-        offered: Offered { reads: 100, writes: 0, over: Span::from_secs(1) },
+        offered: Offered { reads: 100, writes: 0, over: Span::from_secs(1) }.into(),
         read_fraction: Some(1.0),
         answered: latency.map(at_device),
         oldest: None,
@@ -190,7 +190,7 @@ fn volumes_without_a_promise_or_beyond_it_or_silent_take_no_part() {
     let slow = Some(Span::from_secs(1));
     let unpromised = VolumeObservation { slo: None, ..promised(slow) };
     let beyond = VolumeObservation {
-        offered: Offered { reads: 400, writes: 0, over: Span::from_secs(1) },
+        offered: Offered { reads: 400, writes: 0, over: Span::from_secs(1) }.into(),
         ..promised(slow)
     };
     let seen = pool(200, vec![unpromised, beyond, promised(None)]);
@@ -274,7 +274,7 @@ mod conformance {
             )
         };
         let volume = (latency(), latency(), 0u64..400).prop_map(|(answered, oldest, reads)| {
-            let offered = Offered { reads, writes: 0, over: Span::from_secs(1) };
+            let offered = Offered { reads, writes: 0, over: Span::from_secs(1) }.into();
             VolumeObservation { offered, answered, oldest, ..promised(None) }
         });
         (0u32..10_000, prop::collection::vec(volume, 0..4)).prop_map(|(peak, volumes)| pool(peak, volumes))

@@ -4,7 +4,7 @@
 //! It counts requests as they pass. It shares nothing with the engine except the curve of [`Slo`] itself.
 
 use weir_engine::{Control, EngineConfig, VolumeConfig, WindowReport};
-use weir_model::{Direction, Instant, Offered, Slo, Span, Verdict, VolumeId};
+use weir_model::{Arrivals, Direction, Instant, Offered, Slo, Span, Verdict, VolumeId};
 
 use super::{Breach, Verified};
 
@@ -13,8 +13,10 @@ pub(super) struct Account {
     slo: Option<Slo>,
     since: Instant,
     /// The arrivals of the window before.
-    previous: Offered,
+    previous: Arrivals,
     arrived: Offered,
+    /// Arrivals that are neither reads nor writes.
+    others: u64,
     answered: Offered,
     /// The sum of the latencies of the answered requests.
     latency: Span,
@@ -30,8 +32,9 @@ impl Account {
         let mut account = Self {
             slo: config.slo.clone(),
             since: now,
-            previous: Offered::default(),
+            previous: Arrivals::default(),
             arrived: Offered::default(),
+            others: 0,
             answered: Offered::default(),
             latency: Span::ZERO,
             in_period: (0, Span::ZERO),
@@ -46,8 +49,11 @@ impl Account {
         self.slo.clone_from(&config.slo);
     }
 
-    pub(super) const fn on_arrival(&mut self, direction: Direction) {
-        count(&mut self.arrived, direction);
+    pub(super) const fn on_arrival(&mut self, direction: Option<Direction>) {
+        match direction {
+            Some(direction) => count(&mut self.arrived, direction),
+            None => self.others += 1,
+        }
     }
 
     /// A request was answered with success.
@@ -64,8 +70,8 @@ impl Account {
         let (answered, sum) = std::mem::take(&mut self.in_period);
         self.at_array = mean(sum, answered).or(self.at_array);
         let recent = Offered {
-            reads: self.previous.reads + self.arrived.reads,
-            writes: self.previous.writes + self.arrived.writes,
+            reads: self.previous.transfers.reads + self.arrived.reads,
+            writes: self.previous.transfers.writes + self.arrived.writes,
             over: Span::ZERO,
         };
         self.target = self.target_of_mix(recent.read_fraction());
@@ -102,8 +108,9 @@ impl Account {
             return Err(Box::new(Breach::Window { volume, reported: *reported, computed }));
         }
         self.since = now;
-        self.previous = computed.offered;
+        self.previous = Arrivals { transfers: computed.offered, others: self.others };
         self.arrived = Offered::default();
+        self.others = 0;
         self.answered = Offered::default();
         self.latency = Span::ZERO;
         Ok(())
@@ -117,8 +124,9 @@ impl Account {
         let waited = oldest.map(|arrived| now.since(arrived));
         let verdict = match (target, mean_latency.or(waited)) {
             _ if self.slo.is_none() => Verdict::NoSlo,
-            (_, None) => Verdict::Idle,
-            (None, Some(_)) => Verdict::OutOfContract,
+            (None, None) if self.others == 0 => Verdict::Idle,
+            (None, _) => Verdict::OutOfContract,
+            (Some(_), None) => Verdict::Idle,
             (Some(target), Some(latency)) if latency > target => Verdict::Missed,
             (Some(_), Some(_)) if mean_latency.is_some() => Verdict::Met,
             // The waiting requests have not waited for too long yet.

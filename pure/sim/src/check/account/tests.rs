@@ -18,7 +18,7 @@ fn slo() -> VolumeConfig {
 fn account() -> Account {
     let mut account = Account::new(Instant::ORIGIN, &slo());
     for (direction, millis) in [(Direction::Read, 8), (Direction::Write, 12)] {
-        account.on_arrival(direction);
+        account.on_arrival(Some(direction));
         account.on_answer(direction, Span::from_millis(2), Span::from_millis(millis));
     }
     account
