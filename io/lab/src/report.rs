@@ -59,8 +59,13 @@ pub fn evaluate(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow
 /// page.
 ///
 /// # Errors
-/// If a record that should be there is not, or the page cannot be written.
+/// If there is no such folder, a record that should be there is not, or the page cannot be written.
 pub fn report(experiments: &[Experiment], store: &Store) -> anyhow::Result<PathBuf> {
+    anyhow::ensure!(
+        store.root().is_dir(),
+        "{}: found no such folder; accepted: the folder that `weir lab run --out` has written",
+        store.root().display()
+    );
     let mut outcomes = Vec::new();
     for experiment in experiments {
         outcomes.push((experiment, evaluate(experiment, &store.seeds(&experiment.id), store)?));

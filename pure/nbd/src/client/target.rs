@@ -63,6 +63,18 @@ impl FromStr for Target {
     fn from_str(uri: &str) -> Result<Self, TargetError> {
         let fail = |problem: &str| TargetError { uri: uri.to_owned(), problem: problem.to_owned() };
         let url = Url::parse(uri).map_err(|error| fail(&error.to_string()))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            // Without the text itself: nobody should read the password in a log.
+            let uri = format!("{}://...@{}", url.scheme(), url.host_str().unwrap_or_default());
+            return Err(TargetError { uri, problem: "NBD has no users and passwords".to_owned() });
+        }
+        let mut keys = form_urlencoded::parse(url.query().unwrap_or_default().as_bytes());
+        if let Some((key, _)) = keys.find(|(key, _)| key != "socket") {
+            return Err(fail(&format!("its query has {key:?}")));
+        }
+        if url.port() == Some(0) {
+            return Err(fail("no server listens on port 0"));
+        }
         let socket = url.query().and_then(|query| {
             form_urlencoded::parse(query.replace('+', "%2B").as_bytes())
                 .find(|(key, _)| key == "socket")
@@ -131,10 +143,26 @@ mod tests {
 
     #[test]
     fn what_is_no_nbd_uri_is_refused_with_what_would_be_accepted() {
-        for uri in ["", "disk", "http://server/", "nbds://server/", "nbd+unix:///disk", "nbd://h/?socket=/x"]
-        {
+        for uri in [
+            "",
+            "disk",
+            "http://server/",
+            "nbds://server/",
+            "nbd+unix:///disk",
+            "nbd://h/?socket=/x",
+            "nbd://h/x?tls=on",
+            "nbd+unix:///x?socket=/x&sockets=/y",
+            "nbd://h:0/x",
+            "nbd://user@h/x",
+        ] {
             let error = uri.parse::<Target>().unwrap_err().to_string();
             assert!(error.contains("accepted: nbd://"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_password_is_refused_and_not_repeated() {
+        let error = "nbd://user:secret@server/disk".parse::<Target>().unwrap_err().to_string();
+        assert!(error.contains("no users and passwords") && !error.contains("secret"), "{error}");
     }
 }
