@@ -10,7 +10,8 @@
 //! - Times count from the first request on.
 //! - A request may stand behind a later one by at most a second, as requests of several processors do. It
 //!   then gets the latest time before it, and the reader counts it. To sort such requests, the reader would
-//!   have to keep a second of the trace. A request that stands further behind is a broken line.
+//!   have to keep a second of the trace. A request that stands further behind is a broken line. So is one
+//!   that comes more than a day after all before it.
 //! - Everything that is neither a read nor a write is left out and counted. Nothing else is left out.
 //! - A line that makes no sense is an error that names file and line, and ends the reading. With
 //!   [`TraceReader::skip_broken`], the reader counts such lines instead. The default is strict, because a
@@ -42,6 +43,10 @@ const MOST_BYTES: usize = 4096;
 
 /// How far a request may stand behind a later one.
 const DISORDER: Span = Span::from_secs(1);
+
+/// How long nothing may arrive. A time beyond it is damaged more likely than true, and a replay would
+/// simulate every control period of the years up to it.
+const LONGEST_GAP: Span = Span::from_secs(24 * 3_600);
 
 /// The format of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -251,6 +256,11 @@ impl TraceReader {
             }
             self.account.add_out_of_order();
             at = self.latest;
+        }
+        let gap = Span::from_nanos(at.as_nanos() - self.latest.as_nanos());
+        if self.origin.is_some() && gap > LONGEST_GAP {
+            let found = format_args!("a time {gap} after that of the line before");
+            return Err(Misfit::new(found, format_args!("at most {LONGEST_GAP} without a request")));
         }
         self.latest = at;
         let origin = *self.origin.get_or_insert(at);

@@ -132,6 +132,15 @@ fn a_request_behind_a_later_one_comes_with_it_and_one_far_behind_is_broken() {
 }
 
 #[test]
+fn a_request_a_day_after_the_one_before_is_read_and_one_that_comes_later_is_broken() {
+    let day = 24 * 3_600 * 1_000_000_u64;
+    let read = |second| reader(format!("0,R,0,512\n{second},R,0,512\n")).unwrap().last().unwrap();
+    assert_eq!(read(day).unwrap().at, Span::from_micros(day));
+    let error = read(day + 1).unwrap_err().to_string();
+    assert!(error.contains("t.csv:2: found a time") && error.contains("without a request"), "{error}");
+}
+
+#[test]
 fn what_is_neither_a_read_nor_a_write_is_left_out_and_counted() {
     let reader =
         reader("fio version 3 iolog\n0 f add\n10 f read 0 512\n20 f sync 0 0\n30 f trim 0 512\n").unwrap();
