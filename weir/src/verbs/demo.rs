@@ -22,7 +22,6 @@ use crate::config::Config;
 use crate::daemon::Daemon;
 use crate::failure::Failure;
 use crate::server::Server;
-use crate::table;
 
 const VOLUME_MIB: usize = 256;
 const DATABASE_IOPS: f64 = 500.0;
@@ -79,7 +78,7 @@ async fn demo(arguments: DemoArguments) -> Result<(), Failure> {
     let clients = Clients { socket: dir.path().join("nbd.sock") };
     println!("The database alone: {DATABASE_IOPS:.0} random reads of 4 KiB a second ...");
     let slo_us = SLO_FACTOR * alone(&clients, &probe).await?;
-    let slo = table::latency(slo_us);
+    let slo = weir_table::latency(slo_us);
     println!("It is promised {SLO_FACTOR:.0} times its mean latency: {slo}.");
 
     let judged = Duration::from_secs(arguments.seconds);
@@ -176,9 +175,9 @@ async fn part(
 fn show(title: &str, second: u64, of: u64, status: &GatewayStatus) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if out.is_terminal() {
-        write!(out, "{}", crate::verbs::status::CLEAR)?;
+        write!(out, "{}", weir_table::CLEAR)?;
     }
-    writeln!(out, "{title}, second {second} of {of}\n{}", table::render(status))
+    writeln!(out, "{title}, second {second} of {of}\n{}", weir_table::render(status))
 }
 
 fn verdict(part: &Part, slo: &str) -> String {
@@ -186,7 +185,7 @@ fn verdict(part: &Part, slo: &str) -> String {
     format!(
         "the database met its {slo} in {met} of {} s (mean {}); the backup got {:.0} IO/s",
         met + missed,
-        table::latency(part.database_mean_us),
+        weir_table::latency(part.database_mean_us),
         part.backup_iops
     )
 }
