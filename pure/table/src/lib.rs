@@ -1,6 +1,8 @@
 //! What servers report about themselves, as tables for people.
 //!
-//! `weir status`, `weir top`, `weir explain` and `weir demo` print these tables.
+//! `weir status`, `weir top` and `weir explain` print these tables, and so does the demonstration. It is a
+//! program of its own, so the tables are a crate: the demonstration would otherwise be compiled with all of
+//! weir.
 
 mod array;
 mod sharing;
