@@ -17,10 +17,11 @@ SKIPPED := $(or $(CARGO_TARGET_DIR),target)/tmp/skipped
 
 .PHONY: run test fuzz bench bench-qos bench-ports setup fmt lint doc clean
 
-# The profile "demo" is compiled faster than a release. With arguments, cargo builds the release.
+# A newcomer waits for the compiler. The demonstration is a program of its own, because weir takes four times
+# as long to compile. With arguments, cargo builds the release of weir.
 run:
 	@scripts/setup build
-	cargo run --profile $(if $(ARGS),release,demo) --quiet --package weir -- $(or $(ARGS),demo)
+	cargo run --quiet $(if $(ARGS),--release --package weir -- $(ARGS),--profile demo --package weir-demo)
 
 test:
 	@scripts/setup test

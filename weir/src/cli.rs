@@ -120,7 +120,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Lab(arguments) => lab::lab(arguments),
         Verb::Load(arguments) => on_runtime(load::load(arguments)),
         Verb::Sim(arguments) => sim::sim(&arguments),
-        Verb::Demo(arguments) => on_runtime(demo::until_interrupted(arguments)),
+        Verb::Demo(arguments) => on_runtime(demo::demo(arguments)),
     }
 }
 

@@ -16,7 +16,6 @@ mod lease_link;
 mod log;
 mod server;
 mod simulated_pool;
-mod table;
 mod traces;
 mod verbs;
 

@@ -71,6 +71,23 @@ pub struct Limits {
     pub shutdown_timeout: Span,
 }
 
+impl Limits {
+    /// The defaults of `[limits]` while at most 16 volumes have a promise. More of them need more memory.
+    pub const DEFAULT: Self = Self {
+        connections: 10_500,
+        handshakes: 1024,
+        connections_per_address: 7875,
+        connections_per_volume: 7875,
+        connections_kept: 4,
+        handshake_timeout: Span::from_secs(10),
+        requests_per_connection: 1024,
+        bytes_per_connection: 64 << 20,
+        bytes_in_flight: 1 << 30,
+        reply_timeout: Span::from_secs(60),
+        shutdown_timeout: Span::from_secs(10),
+    };
+}
+
 impl GatewaySpec {
     /// Every volume with the name of its pool.
     pub fn volumes(&self) -> impl Iterator<Item = (&str, &str, &VolumeSpec)> {

@@ -8,7 +8,6 @@ use weir_status::Explanation;
 
 use crate::ask;
 use crate::failure::Failure;
-use crate::table;
 
 /// What to explain.
 #[derive(Args, Debug)]
@@ -35,5 +34,5 @@ enum Kind {
 pub(crate) async fn explain(arguments: ExplainArguments) -> Result<(), Failure> {
     let ExplainArguments { kind: Kind::Volume, name, source } = arguments;
     let explained: Explanation = ask::get(&ask::to_ask(&source)?, &intervals_path(&name)).await?;
-    Ok(writeln!(std::io::stdout(), "{}", table::explanation(&explained))?)
+    Ok(writeln!(std::io::stdout(), "{}", weir_table::explanation(&explained))?)
 }

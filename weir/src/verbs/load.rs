@@ -104,7 +104,7 @@ pub(crate) async fn load(arguments: LoadArguments) -> Result<(), Failure> {
                 interval.offered,
                 interval.completed,
                 interval.errors,
-                interval.mean_us.map_or("-".to_owned(), crate::table::latency),
+                interval.mean_us.map_or("-".to_owned(), weir_table::latency),
             );
         }
     };

@@ -10,10 +10,6 @@ use weir_status::{ArrayStatus, GatewayStatus};
 
 use crate::ask;
 use crate::failure::Failure;
-use crate::table;
-
-/// Clears the terminal and goes to its top left corner.
-pub(crate) const CLEAR: &str = "\x1b[2J\x1b[H";
 
 /// Prints the table once.
 ///
@@ -49,8 +45,8 @@ impl Answer {
 
     fn render(&self) -> String {
         match self {
-            Self::Gateway(status) => table::render(status),
-            Self::Controller(status) => table::array(status),
+            Self::Gateway(status) => weir_table::render(status),
+            Self::Controller(status) => weir_table::array(status),
         }
     }
 }
@@ -76,7 +72,7 @@ pub(crate) async fn top(source: &str, times: Option<u64>) -> Result<(), Failure>
         let table = Answer::of(&server).await?.render();
         let mut out = std::io::stdout().lock();
         if out.is_terminal() {
-            write!(out, "{CLEAR}")?;
+            write!(out, "{}", weir_table::CLEAR)?;
         }
         writeln!(out, "{table}\n{server}, every second; ends with Ctrl-C")?;
     }

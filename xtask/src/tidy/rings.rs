@@ -17,6 +17,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("weir-engine", &["weir-model", "weir-sched", "weir-control"]),
     ("weir-leases", &["weir-model", "weir-control"]),
     ("weir-status", &["weir-model", "weir-control"]),
+    ("weir-table", &["weir-status"]),
     ("weir-sim", &["weir-model", "weir-sched", "weir-control", "weir-engine", "weir-leases"]),
     ("weir-nbd", &["weir-model"]),
     ("weir-iscsi", &["weir-model"]),

@@ -7,9 +7,9 @@ use comfy_table::{CellAlignment, Table, presets};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use weir_lab::replay::Outcome;
+use weir_table::latency;
 
 use super::Plan;
-use crate::table::latency;
 
 /// The report of a replay.
 #[derive(Serialize, Debug)]

@@ -5,9 +5,9 @@ use std::fmt;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use weir_lab::what_if::Answer;
+use weir_table::latency;
 
 use super::Judged;
-use crate::table::latency;
 
 const HEADER: [&str; 8] =
     ["volume", "", "offered IO/s", "mean", "p95", "SLO met", "out of contract", "answer"];

@@ -7,7 +7,7 @@ use weir_status::{
     VolumeSharing, VolumeStatus,
 };
 
-use super::{dash, latency};
+use crate::{dash, latency};
 
 const VOLUMES: [&str; 11] = [
     "volume",
@@ -49,7 +49,7 @@ pub(super) fn pool(pool: &PoolStatus, sharing: &PoolSharing) -> String {
 }
 
 /// A row for each of the last control intervals of a volume, or why there is none.
-pub(crate) fn explanation(explained: &Explanation) -> String {
+pub fn explanation(explained: &Explanation) -> String {
     let Explanation { volume, pool, control, intervals } = explained;
     let which = format!("volume {volume} in pool {pool}");
     if *control != ControlKind::Maestro {
@@ -103,7 +103,7 @@ fn row(volume: &VolumeStatus, sharing: &VolumeSharing) -> [String; VOLUMES.len()
         window.map_or(dash(), |window| format!("{:.0}", window.iops)),
         window.map_or(dash(), |window| format!("{:.1}", mebibytes(window.bytes_per_s))),
         window.and_then(|window| window.mean_us).map_or(dash(), latency),
-        window.and_then(|window| window.p99_us).map_or(dash(), super::whole_latency),
+        window.and_then(|window| window.p99_us).map_or(dash(), crate::whole_latency),
         desired.target.as_ref().map_or(dash(), target),
         desired.priority.to_string(),
         grants(effective),

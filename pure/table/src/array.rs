@@ -3,14 +3,14 @@
 use comfy_table::presets;
 use weir_status::{ArrayGateway, ArrayStatus, ArrayVolume};
 
-use super::dash;
-use super::sharing::{grants, measured, percent, table, target};
+use crate::dash;
+use crate::sharing::{grants, measured, percent, table, target};
 
 const GATEWAYS: [&str; 4] = ["gateway", "state", "last report", "may hold"];
 const VOLUMES: [&str; 7] = ["volume", "desired", "priority", "effective", "achieved", "of target", "why"];
 
 /// The array in one line, a row for each gateway, and a row for each volume.
-pub(crate) fn array(status: &ArrayStatus) -> String {
+pub fn array(status: &ArrayStatus) -> String {
     let ArrayStatus { pool, sharing, held, gateways, volumes } = status;
     let total = sharing.total_concurrency.map_or(dash(), |total| total.to_string());
     let probed = if sharing.is_probed { " (auto, found by probing)" } else { "" };

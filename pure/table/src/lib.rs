@@ -1,4 +1,8 @@
-//! What a gateway reports, as a table for people.
+//! What servers report about themselves, as tables for people.
+//!
+//! `weir status`, `weir top` and `weir explain` print these tables, and so does the demonstration. It is a
+//! program of its own, so the tables are a crate: the demonstration would otherwise be compiled with all of
+//! weir.
 
 mod array;
 mod sharing;
@@ -6,8 +10,11 @@ mod sharing;
 use comfy_table::{CellAlignment, Table, presets};
 use weir_status::{ControlKind, GatewayStatus, PoolStatus, VolumeStatus, WindowStatus};
 
-pub(crate) use array::array;
-pub(crate) use sharing::explanation;
+pub use array::array;
+pub use sharing::explanation;
+
+/// Clears the terminal and goes to its top left corner, where the next table replaces the last one.
+pub const CLEAR: &str = "\x1b[2J\x1b[H";
 
 const HEADER: [&str; 10] = [
     "volume",
@@ -24,7 +31,7 @@ const HEADER: [&str; 10] = [
 
 /// A table with a row for each volume, from its last closed window; and one for each pool whose requests are
 /// shared out.
-pub(crate) fn render(status: &GatewayStatus) -> String {
+pub fn render(status: &GatewayStatus) -> String {
     let (shared, others): (Vec<_>, Vec<_>) = status.pools.iter().partition(|pool| pool.sharing.is_some());
     let mut tables = Vec::new();
     if shared.is_empty() || others.iter().any(|pool| !pool.volumes.is_empty()) {
@@ -94,7 +101,7 @@ fn whole_latency(us: u64) -> String {
 }
 
 /// Three digits and a unit.
-pub(crate) fn latency(us: f64) -> String {
+pub fn latency(us: f64) -> String {
     if us < 1e3 {
         format!("{us:.0} us")
     } else if us < 1e6 {
