@@ -4,7 +4,7 @@
 //! files of its own. This module only gives the form its place in the configuration, and gives its errors
 //! their places.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use weir_lab::{ArraySpec, ArraySpecError};
@@ -23,19 +23,20 @@ pub(crate) struct Array {
     pub(super) written: Vec<(String, Resolved<String>)>,
 }
 
-/// The arrays of the file, by name. An array with a mistake is left out, and the mistake is noted as a
-/// problem.
-pub(super) fn resolve(root: &Section<'_>) -> BTreeMap<String, Array> {
-    let mut arrays = BTreeMap::new();
+/// The arrays of the file, by name; and the names of those with a mistake, which is noted as a problem.
+pub(super) fn resolve(root: &Section<'_>) -> (BTreeMap<String, Array>, BTreeSet<String>) {
+    let (mut arrays, mut wrong) = (BTreeMap::new(), BTreeSet::new());
     for (name, element) in root.named_values("array") {
         if !is_name(&name) {
             element.refuse_found(format!("the name {name:?}"), NAMES);
         }
         if let Some(options) = resolve_one(&element) {
             arrays.insert(name, Array { options: Arc::new(options), written: element.written() });
+        } else {
+            wrong.insert(name);
         }
     }
-    arrays
+    (arrays, wrong)
 }
 
 fn resolve_one(element: &Element<'_>) -> Option<ArrayOptions> {

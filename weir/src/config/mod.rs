@@ -96,7 +96,7 @@ fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> 
     let pool_sections = root.named("pool", pool::KEYS);
     let pools = resolve_each(&pool_sections, pool::resolve_pool);
     let stations = resolve_each(&root.named("station", pool::STATION_KEYS), pool::resolve_station);
-    let arrays = array::resolve(&root);
+    let (arrays, wrong_arrays) = array::resolve(&root);
     let listen = listen::resolve(&root);
     let cluster = cluster::resolve(&root, &pool_sections);
     let sections = root.named("volume", volume::KEYS);
@@ -104,7 +104,7 @@ fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> 
     for (name, section) in &sections {
         check_name(section, name);
         if let Some(volume) = volume::resolve(section) {
-            rules::check_volume(section, &volume, &pools, &stations, &arrays);
+            rules::check_volume(section, &volume, &pools, &stations, (&arrays, &wrong_arrays));
             volumes.insert(name.clone(), volume);
         }
     }

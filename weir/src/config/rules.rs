@@ -1,7 +1,7 @@
 //! The rules that span several tables: names must exist, a device has one user, and a setting must be one
 //! that the control enforces.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::Config;
@@ -23,7 +23,7 @@ pub(super) fn check_volume(
     volume: &Volume,
     pools: &BTreeMap<String, Pool>,
     stations: &BTreeMap<String, Station>,
-    arrays: &BTreeMap<String, Array>,
+    (arrays, wrong_arrays): (&BTreeMap<String, Array>, &BTreeSet<String>),
 ) {
     match pools.get(&volume.pool.value) {
         None => section.refuse("pool", &one_of("pool", pools.keys())),
@@ -33,7 +33,8 @@ pub(super) fn check_volume(
         BackendConfig::Station(name) if !stations.contains_key(name) => {
             section.refuse("backend", &one_of("station", stations.keys()));
         }
-        BackendConfig::Array(name, _) if !arrays.contains_key(name) => {
+        // An array with a mistake is there, and its mistake is said already.
+        BackendConfig::Array(name, _) if !arrays.contains_key(name) && !wrong_arrays.contains(name) => {
             section.refuse("backend", &one_of("array", arrays.keys()));
         }
         _ => {}

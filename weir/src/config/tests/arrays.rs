@@ -70,6 +70,9 @@ fn what_makes_no_array_is_said_with_its_line_and_its_key() {
         assert_eq!(found.len(), 1, "{found:#?}");
         assert!(found[0].starts_with(&format!("weir.toml:{expected}")), "{} for {expected}", found[0]);
     }
+    let of_wrong = volume("v", "a", "array:s:/v", "1MiB");
+    let found = problems(&format!("{HEAD}{}{of_wrong}", ARRAY.replace("servers = 8", "servers = 0")));
+    assert_eq!(found.len(), 1, "the volume on it is not a second problem: {found:#?}");
     let found = problems(&format!("array = 1\n{HEAD}{rest}"));
     assert_eq!(found, ["weir.toml:1: array: found 1; accepted: tables [array.NAME]"]);
 }
