@@ -16,14 +16,16 @@
 //! | `pools`, `pool` | part: engines, volumes, devices, and the requests that they have |
 //! | `memory` | part: buffers for data, and the budget of each volume |
 //! | `driver` | part: what is to do in the next turn, and the way to wake the driver |
-//! | `turn` | the driver's turn: completions, dispatch, submission, replies |
+//! | `turn` | the driver's turn: completions, dispatch, submission, replies; renews the quotas |
 //! | `pieces` | long requests without data, a piece at a time |
 //! | `command` | what the gateway's handle asks of a shard |
 //! | `token` | the names of requests at the reactor and the devices |
 //! | `thread` | starts the thread and its tasks |
 
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use tokio::sync::Notify;
 use weir_backend::{Finished, Reactor};
 use weir_clock::{Alarm, Clock};
 
@@ -66,6 +68,8 @@ pub(crate) struct Shard {
     finished: Vec<Finished>,
     /// Nothing is begun any more: the time that a shutdown may take is over.
     gives_up: bool,
+    /// Wakes the task that renews the quotas.
+    quota_used_up: Rc<Notify>,
 }
 
 impl Shard {
@@ -87,6 +91,7 @@ impl Shard {
             driver: Driver::new(),
             finished: Vec::new(),
             gives_up: false,
+            quota_used_up: Rc::default(),
         }
     }
 

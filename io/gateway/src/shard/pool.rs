@@ -73,7 +73,7 @@ pub(super) struct Pool {
     closing: bool,
     /// Something was submitted, completed or due since the last dispatch, or the quota did not do for all.
     dirty: bool,
-    /// What the devices may still get in this turn.
+    /// What the devices may still get before the thread looks at its sockets.
     quota: Quota,
 }
 
@@ -156,7 +156,7 @@ impl Pool {
             orphans: Chain::EMPTY,
             in_flight_peak: None,
             dirty: false,
-            quota: Quota::of_a_turn(),
+            quota: Quota::FULL,
             closing: false,
         }
     }
@@ -190,7 +190,6 @@ impl Pool {
 
     /// A turn begins: tells engine and devices what time it is, where they asked for it.
     pub(super) fn handle_timeout(&mut self, now: Instant, finished: &mut Vec<Finished>) {
-        self.quota = Quota::of_a_turn();
         if self.engine.poll_timeout().is_some_and(|due| due <= now) {
             self.engine.handle_timeout(now);
             self.dirty = true;

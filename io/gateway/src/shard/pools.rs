@@ -126,7 +126,7 @@ impl Pools {
         self.pool(connection.pool).submit(now, connection, command, piece, buffer, charge);
     }
 
-    /// Sends to the devices whatever the engines let go, as far as the quota of the turn goes.
+    /// Sends to the devices whatever the engines let go, as far as the quotas go.
     pub(super) fn dispatch(&mut self, now: Instant, memory: &mut Memory, finished: &mut Vec<Finished>) {
         for (_, pool) in &mut self.pools {
             pool.dispatch(now, memory, finished);
@@ -147,8 +147,7 @@ impl Pools {
             Named::Request { pool: key, slot } => {
                 let pool = self.pools.get_mut(key).expect(STAYS);
                 if let Some((pending, next)) = pool.complete(now, slot, done, clients, memory, driver) {
-                    // In the next turn, since a device that finishes at once would else go through gigabytes
-                    // in one, and no socket is read meanwhile.
+                    // The next turn begins it, and starts it if the quota lets it.
                     self.unfinished.push_back(Unfinished { pool: key, pending, next });
                     driver.wake();
                 }
@@ -195,8 +194,13 @@ impl Pools {
         has_flushed
     }
 
-    /// Whether some pool has requests that may go to its device, and that the turn's quota did not do for.
-    pub(super) fn have_more(&self) -> bool {
-        self.pools.iter().any(|(_, pool)| pool.has_more())
+    /// Whether some pool starts nothing any more until the quotas are renewed.
+    pub(super) fn have_used_up_a_quota(&self) -> bool {
+        self.pools.iter().any(|(_, pool)| pool.has_used_up_its_quota())
+    }
+
+    /// The thread has looked at its sockets. Returns whether there may be requests that waited for this.
+    pub(super) fn renew_quotas(&mut self) -> bool {
+        self.pools.iter_mut().fold(false, |have, (_, pool)| pool.renew_quota() || have)
     }
 }

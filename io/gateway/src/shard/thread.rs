@@ -12,6 +12,7 @@ use tokio::task::{LocalSet, spawn_local};
 use weir_backend::{OpenError, Reactor};
 use weir_clock::{Alarm, Clock};
 
+use super::turn::renew_quotas;
 use super::{Command, Shard};
 use crate::loss::Estate;
 use crate::spec::Limits;
@@ -95,11 +96,18 @@ fn run(
             Err(error) => return drop(ready.send(Err(error))),
         };
         let _ = ready.send(Ok(()));
-        let driven = Rc::clone(&shard);
-        let driver = spawn_local(std::future::poll_fn(move |cx| driven.borrow_mut().poll_turn(cx)));
-        carry_out(&shard, commands).await;
-        driver.abort();
+        serve(shard, commands).await;
     });
+}
+
+/// Runs the tasks of a shard until it is told to stop.
+async fn serve(shard: Rc<RefCell<Shard>>, commands: UnboundedReceiver<Command>) {
+    let driven = Rc::clone(&shard);
+    let driver = spawn_local(std::future::poll_fn(move |cx| driven.borrow_mut().poll_turn(cx)));
+    let renewer = spawn_local(renew_quotas(Rc::clone(&shard)));
+    carry_out(&shard, commands).await;
+    driver.abort();
+    renewer.abort();
 }
 
 fn set_up(clock: Clock, limits: Limits, budget: u64, estate: Estate) -> Result<Shard, ShardError> {
@@ -119,3 +127,6 @@ async fn carry_out(shard: &Rc<RefCell<Shard>>, mut commands: UnboundedReceiver<C
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,8 @@
 //! The driver's turn: it hands one event after another to the engines, and drains everything that they have
 //! to say.
 
-use std::pin::pin;
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use tokio::task::yield_now;
@@ -13,6 +14,24 @@ use super::Shard;
 /// the kernel finished within the submission. A busy device has always finished more, and the sockets would
 /// wait for all of that.
 const PASSES: usize = 2;
+
+/// Renews the quotas of the pools when one is used up, after the runtime has looked at the sockets. Never
+/// returns.
+///
+/// The driver cannot do this at the beginning of a turn. The runtime runs some 60 tasks before it looks at a
+/// socket. The driver and the connections wake each other, so dozens of turns may be among those tasks.
+pub(super) async fn renew_quotas(shard: Rc<RefCell<Shard>>) {
+    let used_up = Rc::clone(&shard.borrow().quota_used_up);
+    loop {
+        used_up.notified().await;
+        // Goes on when the runtime has looked at the sockets, and not before, as it would by a wake-up.
+        yield_now().await;
+        let mut shard = shard.borrow_mut();
+        if shard.pools.renew_quotas() {
+            shard.driver.wake();
+        }
+    }
+}
 
 impl Shard {
     /// Does everything that can be done now. Never ready: the driver ends with its thread.
@@ -42,9 +61,9 @@ impl Shard {
         }
         self.send_replies(0);
         self.settle(self.clock.now());
-        if self.pools.have_more() {
-            // Woken by the runtime when it has looked at the sockets, and not before, as by a plain wake-up.
-            let _ = pin!(yield_now()).poll(cx);
+        if self.pools.have_used_up_a_quota() {
+            // Not kept for later: if the task is about to renew the quotas, that is soon enough.
+            self.quota_used_up.notify_waiters();
         }
         let next = self.pools.poll_timeout().into_iter().chain(self.driver.poll_timeout()).min();
         self.alarm.set(next);
@@ -60,7 +79,7 @@ impl Shard {
         }
     }
 
-    /// Sends to the devices whatever the engines let go, as far as the quotas of the turn go.
+    /// Sends to the devices whatever the engines let go, as far as the quotas go.
     fn dispatch(&mut self, now: Instant) {
         self.pools.dispatch(now, &mut self.memory, &mut self.finished);
     }

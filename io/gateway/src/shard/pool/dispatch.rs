@@ -9,15 +9,15 @@ use super::{Pending, Pool};
 use crate::shard::memory::Memory;
 use crate::shard::token::request_token;
 
-/// What a turn hands to the devices of one pool, in requests and in bytes: some 1 ms of work. The rest waits
-/// for the next turn, and sockets are looked at in between. Without this bound, a device that finishes at
-/// once, such as memory, would work off all that waits in one turn. That takes half a second for some
-/// thousand requests, or for a few of the largest, in which other pools of the thread get no answer.
-const REQUESTS_OF_A_TURN: u32 = 256;
-const BYTES_OF_A_TURN: u64 = 4 << 20;
+/// What the devices of one pool get before the thread looks at its sockets, in requests and in bytes: some
+/// 1 ms of work. Without this bound, a device that finishes at once, such as memory, would work off all that
+/// waits. That takes half a second for some thousand requests, or for a few of the largest, in which other
+/// pools of the thread get no answer.
+const REQUESTS: u32 = 256;
+const BYTES: u64 = 4 << 20;
 
 impl Pool {
-    /// Sends to the devices whatever the engine lets go, as far as the quota of the turn goes.
+    /// Sends to the devices whatever the engine lets go, as far as the quota goes.
     pub(in crate::shard) fn dispatch(
         &mut self,
         now: Instant,
@@ -51,13 +51,19 @@ impl Pool {
         }
     }
 
-    /// Whether there are requests that may go, and that the quota of the turn did not do for.
-    pub(in crate::shard) const fn has_more(&self) -> bool {
+    /// Whether nothing goes any more until the quota is renewed.
+    pub(in crate::shard) const fn has_used_up_its_quota(&self) -> bool {
+        self.quota.is_used_up()
+    }
+
+    /// The thread has looked at its sockets. Returns whether there may be requests that waited for this.
+    pub(in crate::shard) fn renew_quota(&mut self) -> bool {
+        self.quota = Quota::FULL;
         self.dirty
     }
 }
 
-/// What is left of a turn for a pool.
+/// What the devices of a pool may still get before the thread looks at its sockets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quota {
     requests: u32,
@@ -65,9 +71,7 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    pub(super) const fn of_a_turn() -> Self {
-        Self { requests: REQUESTS_OF_A_TURN, bytes: BYTES_OF_A_TURN }
-    }
+    pub(super) const FULL: Self = Self { requests: REQUESTS, bytes: BYTES };
 
     const fn is_used_up(self) -> bool {
         self.requests == 0 || self.bytes == 0
@@ -99,9 +103,9 @@ fn device_request(pool: usize, io: &Io, pending: &Pending, buffer: Option<Buffer
 mod tests {
     use super::*;
 
-    /// How many requests of this length a pool may start in a turn.
+    /// How many requests of this length a pool may start.
     fn started(length: u32) -> u32 {
-        let mut quota = Quota::of_a_turn();
+        let mut quota = Quota::FULL;
         let mut started = 0;
         while !quota.is_used_up() {
             quota.use_up(length);
@@ -111,9 +115,9 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_starts_no_more_than_its_quota_and_always_one_request() {
-        assert_eq!(started(0), REQUESTS_OF_A_TURN);
-        assert_eq!(started(4096), REQUESTS_OF_A_TURN);
+    fn a_pool_starts_no_more_than_its_quota_and_always_one_request() {
+        assert_eq!(started(0), REQUESTS);
+        assert_eq!(started(4096), REQUESTS);
         assert_eq!(started(128 << 10), 32);
         assert_eq!(started(32 << 20), 1);
     }
