@@ -18,6 +18,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("weir-leases", &["weir-model", "weir-control"]),
     ("weir-status", &["weir-model", "weir-control"]),
     ("weir-sim", &["weir-model", "weir-sched", "weir-control", "weir-engine", "weir-leases"]),
+    ("weir-newcomers", &[]),
     ("weir-nbd", &["weir-model"]),
     ("weir-iscsi", &["weir-model"]),
     ("weir-transfer", &["weir-model"]),
