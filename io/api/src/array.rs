@@ -16,7 +16,8 @@ use weir_status::{
     PoolSharing, VolumeSharing,
 };
 
-use crate::{INTERVALS_PATH, STATUS_PATH};
+use crate::shared::{Shared, tell};
+use crate::{INTERVALS_PATH, JSON, STATUS_PATH};
 
 /// Asks a running controller for its state.
 #[derive(Clone, Debug)]
@@ -42,16 +43,12 @@ impl ArrayProbe {
     }
 }
 
-/// What a controller answers at every address where it is asked.
-pub(crate) fn reports(probe: ArrayProbe) -> Router {
-    Router::new()
-        .route(STATUS_PATH, get(tell_status))
-        .route(INTERVALS_PATH, get(tell_intervals))
-        .with_state(probe)
-}
-
-async fn tell_status(State(probe): State<ArrayProbe>) -> Response {
-    Json(probe.status().await).into_response()
+/// What a controller answers at every address where it is asked, and the maker of it.
+pub(crate) fn reports(probe: &ArrayProbe) -> (Router, impl Future<Output = ()>) {
+    let collect = async || probe.status().await;
+    let (status, made) = Shared::new(JSON, collect, |status: ArrayStatus| serde_json::to_vec(&status));
+    let routes = Router::new().route(INTERVALS_PATH, get(tell_intervals)).with_state(probe.clone());
+    (routes.route(STATUS_PATH, get(tell).with_state(status)), made)
 }
 
 async fn tell_intervals(State(probe): State<ArrayProbe>, Path(volume): Path<String>) -> Response {

@@ -65,7 +65,11 @@ impl ControlListener {
         changes: mpsc::Sender<Asked>,
         limits: watch::Receiver<ApiLimits>,
     ) {
-        serve::serve(self.0, reports().with_state(probe).merge(to_change(changes)), limits).await;
+        let (reports, made) = reports(&probe);
+        tokio::select! {
+            () = serve::serve(self.0, reports.merge(to_change(changes)), limits) => {}
+            () = made => {} // when nobody can ask any more
+        }
     }
 
     /// The same for a controller.
@@ -74,7 +78,11 @@ impl ControlListener {
     /// Never in practice: an error of a single connection ends only that connection.
     pub async fn serve_array(self, probe: ArrayProbe, changes: mpsc::Sender<Asked>) -> io::Result<()> {
         let (_kept, limits) = watch::channel(ApiLimits::DEFAULT);
-        serve::serve(self.0, array::reports(probe).merge(to_change(changes)), limits).await;
+        let (reports, made) = array::reports(&probe);
+        tokio::select! {
+            () = serve::serve(self.0, reports.merge(to_change(changes)), limits) => {}
+            () = made => {} // when nobody can ask any more
+        }
         Ok(())
     }
 }

@@ -17,12 +17,13 @@ mod client;
 mod control;
 mod metrics;
 mod serve;
+mod shared;
 
 use std::io;
 use std::net::SocketAddr;
 
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -30,11 +31,13 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use weir_gateway::StatusProbe;
+use weir_status::GatewayStatus;
 
 pub use array::ArrayProbe;
 pub use client::{AskError, Server};
 pub use control::{Asked, Change, ControlListener};
 pub use serve::ApiLimits;
+use shared::{Shared, tell};
 
 /// The path of the status.
 pub const STATUS_PATH: &str = "/v1/status";
@@ -52,6 +55,9 @@ pub fn intervals_path(volume: &str) -> String {
 
 /// The content type of the OpenMetrics text format, which Prometheus asks for.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The content type of the status.
+const JSON: &str = "application/json";
 
 /// A bound address that answers nothing yet.
 #[derive(Debug)]
@@ -84,8 +90,15 @@ impl ApiListener {
 
     /// Answers for a gateway until the task is dropped.
     pub async fn serve(self, probe: StatusProbe, limits: watch::Receiver<ApiLimits>) {
-        let routes = reports().route("/metrics", get(metrics)).with_state(probe);
-        serve::serve(self.0, routes, limits).await;
+        let (metrics, metrics_made) =
+            Shared::new(OPEN_METRICS, async || probe.status().await, metrics::encode);
+        let (reports, reports_made) = reports(&probe);
+        let routes = reports.merge(Router::new().route("/metrics", get(tell)).with_state(metrics));
+        tokio::select! {
+            () = serve::serve(self.0, routes, limits) => {}
+            () = metrics_made => {} // when nobody can ask any more
+            () = reports_made => {}
+        }
     }
 
     /// Answers for a controller until the task is dropped.
@@ -94,28 +107,21 @@ impl ApiListener {
     /// Never in practice: an error of a single connection ends only that connection.
     pub async fn serve_array(self, probe: ArrayProbe) -> io::Result<()> {
         let (_kept, limits) = watch::channel(ApiLimits::DEFAULT);
-        serve::serve(self.0, array::reports(probe), limits).await;
+        let (reports, made) = array::reports(&probe);
+        tokio::select! {
+            () = serve::serve(self.0, reports, limits) => {}
+            () = made => {} // when nobody can ask any more
+        }
         Ok(())
     }
 }
 
-/// The reports that both the metrics address and the control socket serve.
-fn reports() -> Router<StatusProbe> {
-    Router::new().route(STATUS_PATH, get(status)).route(INTERVALS_PATH, get(intervals))
-}
-
-async fn metrics(State(probe): State<StatusProbe>) -> Response {
-    match metrics::encode(probe.status().await) {
-        Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
-        Err(error) => {
-            tracing::error!(listener = "metrics", %error, "cannot encode the metrics");
-            StatusCode::INTERNAL_SERVER_ERROR.into_response()
-        }
-    }
-}
-
-async fn status(State(probe): State<StatusProbe>) -> Response {
-    Json(probe.status().await).into_response()
+/// The reports that both the metrics address and the control socket serve, and their maker.
+fn reports(probe: &StatusProbe) -> (Router, impl Future<Output = ()>) {
+    let collect = async || probe.status().await;
+    let (status, made) = Shared::new(JSON, collect, |status: GatewayStatus| serde_json::to_vec(&status));
+    let routes = Router::new().route(INTERVALS_PATH, get(intervals)).with_state(probe.clone());
+    (routes.route(STATUS_PATH, get(tell).with_state(status)), made)
 }
 
 async fn intervals(State(probe): State<StatusProbe>, Path(volume): Path<String>) -> Response {

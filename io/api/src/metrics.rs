@@ -15,12 +15,12 @@ use weir_status::{
 };
 
 /// The status as OpenMetrics text.
-pub(crate) fn encode(status: GatewayStatus) -> Result<String, Error> {
+pub(crate) fn encode(status: GatewayStatus) -> Result<Vec<u8>, Error> {
     let mut registry = Registry::with_prefix("weir");
     registry.register_collector(Box::new(StatusCollector(status)));
     let mut out = String::new();
     text::encode(&mut out, &registry)?;
-    Ok(out)
+    Ok(out.into_bytes())
 }
 
 #[derive(Debug)]

@@ -21,7 +21,8 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::timeout;
-use weir_gateway::{Newcomers, Origin, Ticket, UnixSocket, is_of_one_peer};
+use weir_gateway::{UnixSocket, is_of_one_peer};
+use weir_newcomers::{Newcomers, Origin, Ticket};
 
 /// How long a listener pauses when the system has no descriptors or no memory left.
 const REST: Duration = Duration::from_millis(100);

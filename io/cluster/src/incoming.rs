@@ -1,13 +1,19 @@
 //! Connections to a controller, and how many there may be.
 //!
-//! Any host that reaches the controller's address can open connections, and each takes a descriptor until its
-//! handshake has failed. So there is a limit for all connections, and one for those of each peer's address; a
-//! connection beyond a limit is closed at once. A host that misbehaves thus leaves places to the others. A
-//! gateway has one connection for each of its leased pools.
+//! Any host that reaches the controller's address can open connections. Until a connection has proved by its
+//! certificate and its hello that it is a gateway's, it is a newcomer. Newcomers have places of their own, in
+//! which the next one always finds room: see `weir-newcomers`. So silent connections keep no gateway out,
+//! however many addresses they come from, and no newcomer takes the place of a gateway.
+//!
+//! The connections of gateways are bounded for all, and for each peer's address: a gateway has one for each
+//! of its leased pools. A gateway beyond a bound is refused, and told which bound it was.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -15,22 +21,47 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
-use tonic::transport::server::{Connected, TcpConnectInfo};
+use tonic::transport::server::Connected;
+use weir_newcomers::{Newcomers, Origin, Ticket};
 
-/// The most connections at a time: half of the descriptors that a process usually has.
+/// The most connections of gateways at a time: half of the descriptors that a process usually has.
 const MOST: usize = 512;
-/// The most connections of one address at a time.
+/// The most connections of gateways at one address at a time.
 const MOST_OF_ADDRESS: usize = 32;
+/// The most newcomers at a time: a quarter of the descriptors that a process usually has. A gateway is one
+/// for some milliseconds.
+const MOST_NEWCOMERS: u32 = 256;
 /// How long the controller waits before it accepts again when the system has no descriptor left. Without the
 /// wait, its attempts would take a whole core.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A connection, and its place among the most that there may be.
+/// A connection that has a place, until it gives way to another.
 pub(crate) struct Admitted {
     stream: TcpStream,
-    _place: Place,
+    seat: Seat,
+    /// Ends when the connection gives way; nothing after that.
+    held: Option<oneshot::Receiver<Infallible>>,
+}
+
+/// The place of a connection.
+#[derive(Clone)]
+pub(crate) struct Seat {
+    /// The address that the connection comes from.
+    pub(crate) peer: SocketAddr,
+    origin: Origin,
+    ticket: Ticket,
+    places: Places,
+}
+
+/// Why a gateway gets no place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Full {
+    All,
+    Address,
+    /// The connection has given way to a newcomer just now.
+    GaveWay,
 }
 
 /// Accepts connections until the receiver is gone.
@@ -45,70 +76,133 @@ pub(crate) async fn accept(listener: TcpListener, admitted: mpsc::Sender<io::Res
                 continue;
             }
         };
-        let Some(place) = places.take(origin(peer.ip())) else {
-            tracing::warn!(
-                %peer,
-                "closed: found {MOST} connections, or {MOST_OF_ADDRESS} of this address; accepted: no more"
+        let (seat, held, given_up) = places.begin(peer);
+        if let Some(origin) = given_up {
+            tracing::info!(
+                peer = %origin,
+                "{MOST_NEWCOMERS} connections have not proved that they are gateways: the oldest gives way to a new one"
             );
-            continue;
-        };
+        }
         let _ = stream.set_nodelay(true); // it works without, a little later
-        if admitted.send(Ok(Admitted { stream, _place: place })).await.is_err() {
+        if admitted.send(Ok(Admitted { stream, seat, held: Some(held) })).await.is_err() {
             return;
         }
     }
 }
 
-/// What counts as one address: all of an IPv6 network of 64 bits, as one host can use any of them.
-fn origin(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
-        address => address,
-    }
+/// Who is connected.
+#[derive(Clone, Default)]
+struct Places(Arc<Mutex<Taken>>);
+
+struct Taken {
+    newcomers: Newcomers,
+    /// How many connections of gateways each address has.
+    gateways: BTreeMap<Origin, usize>,
+    /// All connections. One that is removed here ends.
+    open: BTreeMap<Ticket, Open>,
 }
 
-/// How many connections each address has.
-#[derive(Clone, Default)]
-struct Places(Arc<Mutex<BTreeMap<IpAddr, usize>>>);
+struct Open {
+    is_gateway: bool,
+    _hold: oneshot::Sender<Infallible>,
+}
 
-/// A place that is taken until it is dropped.
-struct Place {
-    of: IpAddr,
-    places: Places,
+impl Default for Taken {
+    fn default() -> Self {
+        Self { newcomers: Newcomers::new(MOST_NEWCOMERS), gateways: BTreeMap::new(), open: BTreeMap::new() }
+    }
 }
 
 impl Places {
-    fn take(&self, of: IpAddr) -> Option<Place> {
+    /// A place for a newcomer, and the origin of who has given way to it.
+    fn begin(&self, peer: SocketAddr) -> (Seat, oneshot::Receiver<Infallible>, Option<Origin>) {
         let mut taken = self.taken();
-        let all: usize = taken.values().sum();
-        if all >= MOST || taken.get(&of).is_some_and(|count| *count >= MOST_OF_ADDRESS) {
-            return None;
+        let origin = Origin::from(peer.ip());
+        let (ticket, given_up) = taken.newcomers.begin(origin);
+        if let Some((ticket, _)) = given_up {
+            taken.open.remove(&ticket);
         }
-        *taken.entry(of).or_default() += 1;
-        Some(Place { of, places: self.clone() })
+        let (hold, held) = oneshot::channel();
+        taken.open.insert(ticket, Open { is_gateway: false, _hold: hold });
+        let seat = Seat { peer, origin, ticket, places: self.clone() };
+        (seat, held, given_up.map(|(_, origin)| origin))
     }
 
     /// Nothing that holds it can leave it half changed.
-    fn taken(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
+    fn taken(&self) -> MutexGuard<'_, Taken> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut taken = self.places.taken();
-        if let Some(count) = taken.get_mut(&self.of) {
-            *count -= 1; // this place was counted when it was taken
+impl Seat {
+    /// The connection is a gateway's: it never gives way any more. It may say so again.
+    pub(crate) fn settle(&self) -> Result<(), Full> {
+        let taken = &mut *self.places.taken();
+        let Some(open) = taken.open.get_mut(&self.ticket) else { return Err(Full::GaveWay) };
+        if open.is_gateway {
+            return Ok(());
         }
-        taken.retain(|_, count| *count > 0);
+        if taken.gateways.values().sum::<usize>() >= MOST {
+            return Err(Full::All);
+        }
+        let of_address = taken.gateways.entry(self.origin).or_default();
+        if *of_address >= MOST_OF_ADDRESS {
+            return Err(Full::Address);
+        }
+        *of_address += 1;
+        open.is_gateway = true;
+        taken.newcomers.end(self.ticket, self.origin);
+        Ok(())
+    }
+
+    /// The connection has ended.
+    fn leave(&self) {
+        let taken = &mut *self.places.taken();
+        taken.newcomers.end(self.ticket, self.origin);
+        let was_gateway = taken.open.remove(&self.ticket).is_some_and(|open| open.is_gateway);
+        if was_gateway && let Some(count) = taken.gateways.get_mut(&self.origin) {
+            *count -= 1; // this connection was counted when it settled
+        }
+        taken.gateways.retain(|_, count| *count > 0);
+    }
+}
+
+impl Admitted {
+    /// An error once the connection has given way.
+    fn poll_held(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.held.as_mut().is_some_and(|held| Pin::new(held).poll(cx).is_ready()) {
+            self.held = None;
+        }
+        if self.held.is_some() { Ok(()) } else { Err(io::ErrorKind::ConnectionAborted.into()) }
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.seat.leave();
+    }
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => write!(f, "found {MOST} connections of gateways; accepted: no more"),
+            Self::Address => {
+                write!(
+                    f,
+                    "found {MOST_OF_ADDRESS} connections of gateways at this address; accepted: no more"
+                )
+            }
+            Self::GaveWay => f.write_str("the connection has given way to a newer one"),
+        }
     }
 }
 
 impl Connected for Admitted {
-    type ConnectInfo = TcpConnectInfo;
+    type ConnectInfo = Seat;
 
-    fn connect_info(&self) -> TcpConnectInfo {
-        self.stream.connect_info()
+    fn connect_info(&self) -> Seat {
+        self.seat.clone()
     }
 }
 
@@ -118,12 +212,14 @@ impl AsyncRead for Admitted {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.poll_held(cx)?;
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
 impl AsyncWrite for Admitted {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_held(cx)?;
         Pin::new(&mut self.stream).poll_write(cx, data)
     }
 
@@ -132,6 +228,7 @@ impl AsyncWrite for Admitted {
         cx: &mut Context<'_>,
         data: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.poll_held(cx)?;
         Pin::new(&mut self.stream).poll_write_vectored(cx, data)
     }
 
@@ -154,30 +251,57 @@ mod tests {
 
     use super::*;
 
-    fn address(n: usize) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::from(u32::try_from(n).unwrap()))
+    fn peer(n: usize) -> SocketAddr {
+        (Ipv4Addr::from(u32::try_from(n).unwrap()), 7700).into()
+    }
+
+    fn is_open(held: &mut oneshot::Receiver<Infallible>) -> bool {
+        held.try_recv() == Err(oneshot::error::TryRecvError::Empty)
     }
 
     #[test]
-    fn the_addresses_of_one_network_are_one_hosts() {
-        let parsed = |text: &str| origin(text.parse().unwrap());
-        assert_eq!(parsed("2001:db8::1"), parsed("2001:db8::ffff:0:2"));
-        assert_ne!(parsed("2001:db8::1"), parsed("2001:db8:0:1::1"));
-        assert_eq!(parsed("::ffff:10.0.0.1"), parsed("10.0.0.1"));
-    }
-
-    #[test]
-    fn one_address_leaves_places_to_the_others_and_a_place_that_is_left_is_free() {
+    fn silent_connections_of_any_number_of_addresses_leave_room_for_a_newcomer_and_end_no_gateway() {
         let places = Places::default();
-        let mut one: Vec<_> = (0..MOST_OF_ADDRESS).filter_map(|_| places.take(address(1))).collect();
+        let (gateway, mut gateway_held, _) = places.begin(peer(1));
+        gateway.settle().unwrap();
+        let mut silent: Vec<_> = (0..5000).map(|n| places.begin(peer(2 + n % 40)).1).collect();
+        let (newcomer, mut held, given_up) = places.begin(peer(1));
+        assert!(given_up.is_some(), "somebody gives way");
+        silent.extend((0..100).map(|n| places.begin(peer(2 + n % 40)).1));
+        assert!(is_open(&mut held), "the newcomer has time for its hello");
+        assert_eq!(newcomer.settle(), Ok(()));
+        silent.extend((0..5000).map(|n| places.begin(peer(1 + n)).1));
+        assert!(is_open(&mut held) && is_open(&mut gateway_held), "who is a gateway does not give way");
+        let open = silent.iter_mut().map(is_open).filter(|open| *open).count();
+        assert_eq!(open, usize::try_from(MOST_NEWCOMERS).unwrap());
+    }
+
+    #[test]
+    fn gateways_of_one_address_leave_places_to_the_others_and_a_place_that_is_left_is_free() {
+        let places = Places::default();
+        let settle = |n| {
+            let (seat, held, _) = places.begin(peer(n));
+            let settled = seat.settle();
+            if settled.is_err() {
+                seat.leave();
+            }
+            settled.map(|()| (seat, held))
+        };
+        let refused = |n| settle(n).err().map(|full| full.to_string());
+        let mut one: Vec<_> = (0..MOST_OF_ADDRESS).filter_map(|_| settle(1).ok()).collect();
         assert_eq!(one.len(), MOST_OF_ADDRESS);
-        assert!(places.take(address(1)).is_none());
-        let others: Vec<_> = (2..MOST).filter_map(|n| places.take(address(n))).collect();
+        let found = "found 32 connections of gateways at this address; accepted: no more";
+        assert_eq!(refused(1).as_deref(), Some(found));
+        assert_eq!(one[0].0.settle(), Ok(()), "a second stream of a connection takes no second place");
+        let others: Vec<_> = (2..=MOST - MOST_OF_ADDRESS + 1).filter_map(|n| settle(n).ok()).collect();
         assert_eq!(one.len() + others.len(), MOST);
-        assert!(places.take(address(0)).is_none(), "all are taken");
-        one.pop();
-        assert!(places.take(address(0)).is_some());
-        drop((one, others));
-        assert!(places.taken().is_empty(), "no address is kept");
+        let found = "found 512 connections of gateways; accepted: no more";
+        assert_eq!(refused(0).as_deref(), Some(found));
+        one.pop().unwrap().0.leave();
+        one.push(settle(0).unwrap());
+        one.iter().chain(&others).for_each(|(seat, _)| seat.leave());
+        let taken = places.taken();
+        assert!(taken.gateways.is_empty() && taken.open.is_empty(), "nothing is kept");
+        assert_eq!(taken.newcomers.count(), 0);
     }
 }

@@ -18,13 +18,14 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::server::{TcpConnectInfo, TlsConnectInfo};
+use tonic::transport::server::TlsConnectInfo;
 use tonic::{Request, Response, Status, Streaming};
 use weir_clock::Clock;
 use weir_leases::{Connection, Controller, Event, Hello, Refused, Report};
 use weir_model::Instant;
 
 use crate::error::ClusterError;
+use crate::incoming::Seat;
 use crate::proto::cluster_server::{Cluster, ClusterServer};
 use crate::proto::from_gateway::Message;
 use crate::proto::{FromController, FromGateway};
@@ -298,8 +299,11 @@ impl Cluster for Service {
         &self,
         request: Request<Streaming<FromGateway>>,
     ) -> Result<Response<Self::AttachStream>, Status> {
-        let peer = request.remote_addr().map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
-        let attached = self.begin(&peer, request).await;
+        let Some(info) = request.extensions().get::<TlsConnectInfo<Seat>>().cloned() else {
+            return Err(Status::internal("a connection without TLS")); // the server has no such connections
+        };
+        let peer = info.get_ref().peer.to_string();
+        let attached = self.begin(&peer, &info, request.into_inner()).await;
         attached.map(Response::new).inspect_err(|refusal| {
             tracing::warn!(peer, "refused: {}", refusal.message());
         })
@@ -310,11 +314,9 @@ impl Service {
     async fn begin(
         &self,
         peer: &str,
-        request: Request<Streaming<FromGateway>>,
+        info: &TlsConnectInfo<Seat>,
+        mut messages: Streaming<FromGateway>,
     ) -> Result<<Self as Cluster>::AttachStream, Status> {
-        let info = request.extensions().get::<TlsConnectInfo<TcpConnectInfo>>();
-        let certificates = info.and_then(TlsConnectInfo::peer_certs);
-        let mut messages = request.into_inner();
         let first = timeout(HELLO_TIMEOUT, messages.message()).await;
         let first = first.map_err(|_| Status::deadline_exceeded("no hello came in time"))??;
         let Some(Message::Hello(hello)) = first.and_then(|first| first.message) else {
@@ -325,9 +327,11 @@ impl Service {
             let who = format!("gateway {name:?}");
             return Err(Status::failed_precondition(wire::other_version(&who, hello.version)));
         }
+        let certificates = info.peer_certs();
         identity::check(&name, certificates.as_deref().map(Vec::as_slice))
             .map_err(Status::permission_denied)?;
         let hello = wire::hello(hello).map_err(Status::invalid_argument)?;
+        info.get_ref().settle().map_err(|full| Status::resource_exhausted(full.to_string()))?;
         let (grants, outbox) = mpsc::channel(OUTBOX);
         let (reading, read_on) = oneshot::channel();
         let (answer, answered) = oneshot::channel();

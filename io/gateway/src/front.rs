@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use weir_newcomers::{Origin, Ticket};
 
 use crate::exports::ExportTable;
-use crate::newcomers::{Origin, Ticket};
 use crate::places::{Full, Places};
 use crate::spec::Limits;
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use socket2::TcpKeepalive;
 use tokio::net::TcpListener;
+use weir_newcomers::Origin;
 
 use crate::address::{Address, ListenError};
-use crate::newcomers::Origin;
 use crate::stream::Stream;
 use crate::unix_socket::UnixSocket;
 

@@ -2,8 +2,8 @@
 //! each volume.
 //!
 //! A client is a peer that has finished its handshake. Until then it has one of `handshakes` places, which a
-//! peer cannot keep for long: see `newcomers`. Counting both kinds together would let silent peers keep
-//! clients out.
+//! peer cannot keep for long: see `weir-newcomers`. Counting both kinds together would let silent peers
+//! keep clients out.
 //!
 //! A client has one of `connections` places. An address and a volume have at most so many of them. Each
 //! volume keeps a few places that clients of other volumes cannot take. All this is counted here, without
@@ -12,7 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::newcomers::{Newcomers, Origin, Ticket};
+use weir_newcomers::{Newcomers, Origin, Ticket};
+
 use crate::spec::Limits;
 
 /// Which limit kept somebody out.

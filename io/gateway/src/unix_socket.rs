@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, fchmod};
 use tokio::net::{UnixListener, UnixStream};
+use weir_newcomers::Origin;
 
 use crate::address::{Address, ListenError};
-use crate::newcomers::Origin;
 
 mod path_lock;
 

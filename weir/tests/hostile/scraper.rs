@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
+use socket2::SockRef;
+
 use super::neighbour::Neighbour;
 use crate::harness::{RawClient, Scene, Server, get, status, wait_until};
 
@@ -110,5 +112,32 @@ fn with_few_descriptors_fewer_clients_are_accepted_and_volumes_work() {
     neighbour.works_for(100);
     neighbour.finish();
     drop(clients);
+    server.stop();
+}
+
+#[test]
+fn answers_that_nobody_reads_are_kept_for_all_together_and_not_for_each() {
+    let volume = |n| format!("[volume.v{n}]\npool = \"p\"\nbackend = \"memory\"\nsize = \"1MiB\"\n");
+    let volumes: String = (0..600).map(volume).collect();
+    let scene = Scene::new();
+    let server = scene.serve(&format!("[limits]\napi_timeout = \"1h\"\n[pool.p]\n{volumes}"));
+    let neighbour = Neighbour::start(&server, "v0");
+    neighbour.works_for(1);
+    let answer = get(&server.metrics).len() as u64;
+    let before = server.resident_kib();
+    let readers: Vec<_> = (0..32)
+        .map(|_| {
+            let mut reader = TcpStream::connect(metrics_address(&server)).unwrap();
+            SockRef::from(&reader).set_recv_buffer_size(4096).unwrap();
+            reader.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            reader.read_exact(&mut [0]).unwrap(); // its answer has begun
+            reader
+        })
+        .collect();
+    let grown = server.resident_kib().saturating_sub(before) << 10;
+    assert!(grown < 8 * answer, "{grown} bytes for 32 answers of {answer} bytes");
+    neighbour.works_for(100);
+    neighbour.finish();
+    drop(readers);
     server.stop();
 }

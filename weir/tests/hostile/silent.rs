@@ -1,8 +1,14 @@
 //! Many peers that connect and send nothing, or that connect and stay.
 
-use std::net::TcpStream;
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
 
 use super::neighbour::Neighbour;
+use crate::gateways::{Array, Gateway};
 use crate::harness::{RawClient, Scene, Server, connect_silently, ends, status, wait_until};
 
 /// A server with two volumes, `v` and `w`.
@@ -75,4 +81,45 @@ fn clients_of_one_address_leave_places_for_those_of_others() {
     neighbour.works_for(100);
     neighbour.finish();
     server.stop();
+}
+
+/// After so long, a controller closes a silent connection anyway.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// Connects from `host` and says nothing, again whenever it is closed, until the controller is gone.
+fn stay_silent(host: &str, controller: SocketAddr) {
+    let connect = || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.bind(&SocketAddr::new(host.parse().unwrap(), 0).into())?;
+        socket.connect(&controller.into())?;
+        std::io::Result::Ok(TcpStream::from(socket))
+    };
+    while let Ok(mut silent) = connect() {
+        // A connection that was never accepted is not closed when the controller ends.
+        silent.set_read_timeout(Some(SILENCE)).unwrap();
+        let _ = silent.read(&mut [0]);
+    }
+}
+
+#[test]
+fn silent_connections_of_many_addresses_keep_no_gateway_from_its_controller() {
+    let array = Array::new("127.0.7.10");
+    let controller = array.controller();
+    let first = Gateway::start(&controller, "a");
+    wait_until("the first is there", || controller.held("a").is_some());
+    let address: SocketAddr = controller.server.tcp.parse().unwrap();
+    // As many as a controller lets in of one address, and more in all than it lets in of all.
+    let silent: Vec<_> = (0..32 * 20)
+        .map(|n| thread::spawn(move || stay_silent(&format!("127.0.8.{}", 1 + n % 20), address)))
+        .collect();
+    controller.server.wait_for_log(0, "connections have not proved that they are gateways");
+    let second = Gateway::start(&controller, "b");
+    wait_until("the second has come in", || controller.held("b").is_some());
+    for gateway in [&first, &second] {
+        ["v", "w"].iter().for_each(|volume| gateway.serve(volume));
+        assert!(gateway.complaints().is_empty(), "{:?}", gateway.complaints());
+    }
+    assert!(controller.held("a").is_some() && controller.held("b").is_some());
+    controller.server.kill();
+    silent.into_iter().for_each(|silent| silent.join().unwrap());
 }

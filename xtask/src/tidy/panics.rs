@@ -32,6 +32,7 @@ const WATCHED: &[&str] = &[
     "pure/engine/src/",
     "pure/leases/src/",
     "pure/status/src/",
+    "pure/newcomers/src/",
     "io/clock/src/",
     "io/backend/src/",
     "io/gateway/src/",

@@ -19,6 +19,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("weir-status", &["weir-model", "weir-control"]),
     ("weir-table", &["weir-status"]),
     ("weir-sim", &["weir-model", "weir-sched", "weir-control", "weir-engine", "weir-leases"]),
+    ("weir-newcomers", &[]),
     ("weir-nbd", &["weir-model"]),
     ("weir-iscsi", &["weir-model"]),
     ("weir-transfer", &["weir-model"]),

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::{AbortHandle, JoinHandle, spawn_local};
+use weir_newcomers::Origin;
 
 use super::{Front, Handshake, is_of_one_peer, log_refusal};
 use crate::listen::Listener;
 use crate::negotiate::negotiate;
-use crate::newcomers::Origin;
 use crate::shard::Command;
 use crate::stream::Stream;
 

@@ -5,6 +5,9 @@
 //! of them. A good peer needs its place for milliseconds, and is never the oldest for long; a silent one
 //! keeps it until others need it. A bound that refuses newcomers instead would let silent peers keep
 //! everybody out for as long as they are waited for.
+//!
+//! All listeners use it: for clients, for HTTP, and a controller's for its gateways. It has no sockets and no
+//! clock: the caller closes the connection of who gives way.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
