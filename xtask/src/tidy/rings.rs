@@ -21,6 +21,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("weir-sim", &["weir-model", "weir-sched", "weir-control", "weir-engine", "weir-leases"]),
     ("weir-newcomers", &[]),
     ("weir-nbd", &["weir-model"]),
+    ("weir-throttle", &["weir-model", "weir-control"]),
     ("weir-iscsi", &["weir-model"]),
     ("weir-transfer", &["weir-model"]),
     ("weir-testkit", &["weir-model", "weir-sched", "weir-control", "weir-engine"]),

@@ -1,0 +1,1 @@
+//! The packet-delay agent: how it sees the host, and how it delays packets.
