@@ -5,9 +5,13 @@
 //! changes of the kernel's queues and sets follow from what is there now. It does no I/O itself.
 
 mod kernel;
+mod plan;
+#[cfg(test)]
+mod pretend_kernel;
 mod survey;
 
 pub use kernel::{Command, InterfaceLeaves, LeafId, Present, Wanted, WantedLeaf};
+pub use plan::{MEMBER_LASTS, RENEW_BELOW, plan};
 pub use survey::{
     BlockCounters, Connection, Device, DeviceNumber, Framework, Mapper, Session, Survey, Target,
 };
