@@ -20,6 +20,7 @@ mod guards;
 mod kernel;
 mod limits;
 mod members;
+mod meters;
 mod notice;
 mod placement;
 mod plan;

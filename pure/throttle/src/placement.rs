@@ -67,7 +67,20 @@ impl LeafState {
 /// Where each connection is.
 #[derive(Default, Debug)]
 pub(crate) struct Placement {
-    entered: BTreeMap<Connection, LeafId>,
+    /// Those that are to be delayed, in order.
+    eligible: Vec<Eligible>,
+    /// Those that are no longer to be delayed, and have not left yet.
+    leaving: Vec<Change>,
+}
+
+/// A connection that is to be delayed.
+#[derive(Debug)]
+struct Eligible {
+    connection: Connection,
+    /// The leaves that it may enter.
+    candidates: BTreeSet<LeafId>,
+    /// The leaf that it is in.
+    is_in: Option<LeafId>,
 }
 
 /// A connection that is elsewhere than before.
@@ -79,38 +92,34 @@ pub(crate) struct Change {
 }
 
 impl Placement {
+    /// From now on these are to be delayed, each in one of its leaves.
+    pub(crate) fn set_eligible(&mut self, eligible: BTreeMap<Connection, BTreeSet<LeafId>>) {
+        let before = std::mem::take(&mut self.eligible).into_iter();
+        let mut entered: BTreeMap<_, _> =
+            before.filter_map(|before| Some((before.connection, before.is_in?))).collect();
+        let stays = |(connection, candidates)| {
+            let is_in = entered.remove(&connection);
+            Eligible { connection, candidates, is_in }
+        };
+        self.eligible = eligible.into_iter().map(stays).collect();
+        let leaves = |(connection, from)| Change { connection, from: Some(from), to: None };
+        self.leaving.extend(entered.into_iter().map(leaves));
+    }
+
     /// Decides anew where each connection is; what has changed.
-    pub(crate) fn update(
-        &mut self,
-        now: Instant,
-        eligible: &BTreeMap<Connection, BTreeSet<LeafId>>,
-        leaves: &BTreeMap<LeafId, LeafState>,
-    ) -> Vec<Change> {
+    pub(crate) fn update(&mut self, now: Instant, leaves: &BTreeMap<LeafId, LeafState>) -> Vec<Change> {
         let state = |leaf: &LeafId| leaves.get(leaf).copied().unwrap_or(LeafState::IDLE);
-        let mut changes = Vec::new();
-        for (&connection, &from) in &self.entered {
-            if !eligible.contains_key(&connection) {
-                changes.push(Change { connection, from: Some(from), to: None });
-            }
-        }
-        if self.entered.is_empty() && leaves.values().all(|leaf| leaf.delay.is_zero()) {
-            return changes;
-        }
-        for (&connection, candidates) in eligible {
-            let from = self.entered.get(&connection).copied();
+        let mut changes = std::mem::take(&mut self.leaving);
+        for Eligible { connection, candidates, is_in } in &mut self.eligible {
             let longest =
-                candidates.iter().map(|leaf| (state(leaf).delay, leaf)).max_by_key(|longest| longest.0);
-            let longest = longest.filter(|longest| !longest.0.is_zero()).map(|(delay, &leaf)| (delay, leaf));
-            let to = next_leaf(now, from.filter(|leaf| candidates.contains(leaf)), longest, state);
-            if from != to {
-                changes.push(Change { connection, from, to });
+                candidates.iter().map(|leaf| (state(leaf).delay, *leaf)).max_by_key(|longest| longest.0);
+            let longest = longest.filter(|longest| !longest.0.is_zero());
+            let from = is_in.filter(|leaf| candidates.contains(leaf));
+            let to = next_leaf(now, from, longest, state);
+            if *is_in != to {
+                changes.push(Change { connection: *connection, from: *is_in, to });
+                *is_in = to;
             }
-        }
-        for change in &changes {
-            match change.to {
-                Some(leaf) => self.entered.insert(change.connection, leaf),
-                None => self.entered.remove(&change.connection),
-            };
         }
         changes
     }

@@ -41,33 +41,55 @@ pub const RENEW_BELOW: Span = Span::from_secs(2);
 /// After all of them were applied, the next plan is empty, or removes leaves whose last members left with
 /// this one. Leaves with packets in them are left for a later plan.
 pub fn plan(present: &Present, wanted: &Wanted) -> Vec<Command> {
-    let members = wanted_members(wanted);
+    let Moves { leave, enter } = moves(present, wanted);
+    let has_members = wanted.leaves.values().any(|leaf| !leaf.members.is_empty());
     let mut commands = Vec::new();
-    if present.classifies && members.is_empty() {
+    if present.classifies && !has_members {
         commands.push(Command::Classify(false));
     }
-    leave(present, &members, &mut commands);
+    if !leave.is_empty() {
+        commands.push(Command::Leave { connections: leave });
+    }
     set_delays(present, wanted, |is, wanted| wanted < is, &mut commands);
-    enter(present, wanted, &mut commands);
+    commands.extend(enter.into_iter().map(|(leaf, connections)| Command::Enter { leaf, connections }));
     add_missing(present, wanted, &mut commands);
     set_delays(present, wanted, |is, wanted| wanted > is, &mut commands);
-    if !present.classifies && !members.is_empty() {
+    if !present.classifies && has_members {
         commands.push(Command::Classify(true));
     }
     remove_unused(present, wanted, &mut commands);
     commands
 }
 
-fn wanted_members(wanted: &Wanted) -> BTreeSet<&Connection> {
-    wanted.leaves.values().flat_map(|leaf| &leaf.members).collect()
+/// The connections that leave, and those that enter each leaf or are renewed in it.
+#[derive(Default)]
+struct Moves {
+    leave: BTreeSet<Connection>,
+    enter: BTreeMap<LeafId, BTreeSet<Connection>>,
 }
 
-fn leave(present: &Present, members: &BTreeSet<&Connection>, commands: &mut Vec<Command>) {
-    let gone = present.members.keys().filter(|connection| !members.contains(connection));
-    let connections: BTreeSet<_> = gone.copied().collect();
-    if !connections.is_empty() {
-        commands.push(Command::Leave { connections });
+/// What is present and what is wanted are gone through side by side, in the order of the connections. This is
+/// done in each interval, for all members.
+fn moves(present: &Present, wanted: &Wanted) -> Moves {
+    let members = wanted
+        .leaves
+        .iter()
+        .flat_map(|(&leaf, WantedLeaf { members, .. })| members.iter().map(move |&member| (member, leaf)));
+    let mut members: Vec<_> = members.collect();
+    members.sort();
+    let mut moves = Moves::default();
+    let mut present = present.members.iter().peekable();
+    for (member, leaf) in members {
+        while let Some((&gone, _)) = present.next_if(|(connection, _)| **connection < member) {
+            moves.leave.insert(gone);
+        }
+        let is_in = present.next_if(|(connection, _)| **connection == member);
+        if !is_in.is_some_and(|(_, &(is_in, left))| is_in == leaf && left >= RENEW_BELOW) {
+            moves.enter.entry(leaf).or_default().insert(member);
+        }
     }
+    moves.leave.extend(present.map(|(&gone, _)| gone));
+    moves
 }
 
 /// On all interfaces, also on those that no member uses any more: their leaves stay, and a route may lead
@@ -84,18 +106,6 @@ fn set_delays(
             if let Some(delay) = delay.filter(|&delay| differs(is, delay)) {
                 commands.push(Command::SetDelay { interface: interface.clone(), leaf, delay });
             }
-        }
-    }
-}
-
-fn enter(present: &Present, wanted: &Wanted, commands: &mut Vec<Command>) {
-    for (&leaf, WantedLeaf { members, .. }) in &wanted.leaves {
-        let is_fresh = |connection: &&Connection| {
-            present.members.get(connection).is_some_and(|&(is_in, left)| is_in == leaf && left >= RENEW_BELOW)
-        };
-        let connections: BTreeSet<_> = members.iter().filter(|member| !is_fresh(member)).copied().collect();
-        if !connections.is_empty() {
-            commands.push(Command::Enter { leaf, connections });
         }
     }
 }

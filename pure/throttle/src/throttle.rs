@@ -17,13 +17,13 @@ use weir_model::{Instant, Span};
 use crate::guards::Guards;
 use crate::kernel::{LeafId, Present, Wanted};
 use crate::members::{Decision, Standing, decide};
+use crate::meters::Meters;
 use crate::notice::{Notice, Notices};
 use crate::placement::{LeafState, Placement};
 use crate::report::{InitiatorReport, OutOfReach, Report, ResourceReport};
 use crate::roster::Roster;
 use crate::settings::{Settings, SettingsError, Unknown, check_threshold};
 use crate::survey::{BlockCounters, DeviceNumber, Survey};
-use crate::wait::{DeviceMeter, Reads};
 use crate::writers::{Writer, Writers};
 
 /// Everything that decides for `weir throttle`.
@@ -33,7 +33,7 @@ pub struct Throttle {
     guards: Guards,
     leaves: BTreeMap<LeafId, LeafState>,
     roster: Roster,
-    meters: BTreeMap<DeviceNumber, DeviceMeter>,
+    meters: Meters,
     writers: Writers,
     decision: Decision,
     /// The members without a connection that can be delayed.
@@ -58,7 +58,7 @@ impl Throttle {
             guards,
             leaves: BTreeMap::new(),
             roster: Roster::default(),
-            meters: BTreeMap::new(),
+            meters: Meters::default(),
             writers: Writers::default(),
             decision: Decision::default(),
             unreached: BTreeSet::new(),
@@ -72,11 +72,15 @@ impl Throttle {
     /// What was found on the host: once a second, and complete each time. Decides anew who is a member.
     pub fn handle_survey(&mut self, now: Instant, survey: &Survey) {
         let before = self.take_roster(survey);
+        for (device, bytes) in self.meters.take_written() {
+            self.writers.handle_written(device, bytes);
+        }
         self.follow_devices(&before);
         self.writers.handle_survey(now, &self.roster, self.settings.rate_smoothing);
         let limit_of = |leaf| self.guards.get(leaf).map_or(u64::MAX, |guard| guard.write_limit);
         let decision = decide(&self.settings, &self.roster, &self.writers, limit_of, &self.decision);
         let decided_before = std::mem::replace(&mut self.decision, decision);
+        self.placement.set_eligible(std::mem::take(&mut self.decision.eligible));
         self.tell_of_members(&decided_before);
         self.tell_of_survey(&before);
         self.place(now);
@@ -86,16 +90,7 @@ impl Throttle {
     /// The counters of [`devices_to_read`](Self::devices_to_read), in each interval of the law. A device that
     /// is missing could not be read. Decides the delays anew.
     pub fn handle_counters(&mut self, now: Instant, counters: &BTreeMap<DeviceNumber, BlockCounters>) {
-        let mut reads: BTreeMap<LeafId, Reads> = BTreeMap::new();
-        for (number, meter) in &mut self.meters {
-            let (Some(&seen), Some(lun)) = (counters.get(number), self.roster.luns.get(number)) else {
-                meter.handle_absence();
-                continue;
-            };
-            let done = meter.handle_reading(now, seen);
-            *reads.entry(lun.leaf).or_default() += done.reads;
-            self.writers.handle_written(*number, done.written);
-        }
+        let reads = self.meters.handle_counters(now, counters);
         for (leaf, guard) in self.guards.iter_mut() {
             let wait = reads.get(&leaf).and_then(|reads| reads.mean());
             let delay = guard.step(now, wait);
@@ -120,7 +115,7 @@ impl Throttle {
 
     /// The devices whose counters are to be read in each interval.
     pub fn devices_to_read(&self) -> impl Iterator<Item = DeviceNumber> {
-        self.meters.keys().copied()
+        self.meters.devices()
     }
 
     /// What the kernel is to hold.
@@ -216,19 +211,17 @@ impl Throttle {
     /// A device that is another one than before, by its name or by its resource, is measured anew.
     fn follow_devices(&mut self, before: &Roster) {
         let luns = &self.roster.luns;
-        let is_same = |number: &DeviceNumber| before.luns.get(number) == luns.get(number);
-        self.meters.retain(|number, _| is_same(number));
-        for &number in luns.keys() {
-            self.meters.entry(number).or_insert_with(|| {
-                self.writers.forget(number);
-                DeviceMeter::default()
-            });
-        }
+        let is_same = |number| before.luns.get(&number) == luns.get(&number);
+        luns.keys()
+            .copied()
+            .filter(|&number| !is_same(number))
+            .for_each(|number| self.writers.forget(number));
+        self.meters.follow(luns, is_same);
     }
 
     /// Places the connections of members, and writes into what is wanted what has changed.
     fn place(&mut self, now: Instant) {
-        for change in self.placement.update(now, &self.decision.eligible, &self.leaves) {
+        for change in self.placement.update(now, &self.leaves) {
             if let Some(leaf) = change.from.and_then(|leaf| self.wanted.leaves.get_mut(&leaf)) {
                 leaf.members.remove(&change.connection);
             }

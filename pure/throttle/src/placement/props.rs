@@ -20,6 +20,7 @@ proptest! {
         let eligible = [(connection, ids.into())].into();
         let mut leaves: BTreeMap<_, _> = ids.map(|leaf| (leaf, LeafState::IDLE)).into();
         let mut placement = Placement::default();
+        placement.set_eligible(eligible);
         // When the last packet of each leaf gets out: a leaf is a queue, as netem with a rate is.
         let mut out: BTreeMap<LeafId, u64> = BTreeMap::new();
         let (mut last_out, mut now) = (0, 0);
@@ -28,12 +29,12 @@ proptest! {
             for (leaf, delay) in ids.iter().zip([first, second]) {
                 leaves.get_mut(leaf).expect("it is there").set_delay(instant, Span::from_millis(delay * 30));
             }
-            placement.update(instant, &eligible, &leaves);
+            placement.update(instant, &leaves);
             for millis in now..now + length {
-                let leaf = placement.entered.get(&connection);
+                let leaf = placement.eligible[0].is_in;
                 let gets_out = leaf.map_or(millis, |leaf| {
-                    let delay = leaves[leaf].delay.as_micros() / 1000;
-                    let last = out.entry(*leaf).or_default();
+                    let delay = leaves[&leaf].delay.as_micros() / 1000;
+                    let last = out.entry(leaf).or_default();
                     *last = (*last).max(millis + delay);
                     *last
                 });

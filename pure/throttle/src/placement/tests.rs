@@ -34,8 +34,9 @@ impl Case {
         }
         let leaves: BTreeSet<_> = candidates.iter().copied().map(LeafId).collect();
         let eligible = (!leaves.is_empty()).then(|| (connection(), leaves)).into_iter().collect();
-        self.placement.update(at(millis), &eligible, &self.leaves);
-        self.placement.entered.get(&connection()).map(|leaf| leaf.0)
+        self.placement.set_eligible(eligible);
+        self.placement.update(at(millis), &self.leaves);
+        self.placement.eligible.first().and_then(|eligible| eligible.is_in).map(|leaf| leaf.0)
     }
 }
 
