@@ -51,19 +51,56 @@ pub(crate) struct Decision {
     pub(crate) reached: BTreeMap<Writer, usize>,
 }
 
+/// What the operator says of the initiators and the connections of a roster.
+#[derive(Default, Debug)]
+pub(crate) struct Lists {
+    /// Of each initiator, by its name and all of its known addresses.
+    listed: BTreeMap<Initiator, Listed>,
+    /// The connections that nobody may delay: those from exempt addresses and from known addresses of exempt
+    /// initiators, and those that may be an exempt initiator's.
+    protected: BTreeSet<Connection>,
+    /// The connections from forced addresses.
+    forced: BTreeSet<Connection>,
+}
+
+impl Lists {
+    /// What `settings` say of a roster.
+    pub(crate) fn new(settings: &Settings, roster: &Roster) -> Self {
+        let mut addresses: BTreeMap<&Initiator, Vec<IpAddr>> = BTreeMap::new();
+        for (login, used) in &roster.logins {
+            addresses.entry(&login.initiator).or_default().extend(&used.addresses);
+        }
+        let listed = |(name, addresses): (&Initiator, Vec<IpAddr>)| {
+            (Arc::clone(name), settings.listed(name, &addresses))
+        };
+        let listed: BTreeMap<_, _> = addresses.into_iter().map(listed).collect();
+        let from = |list: Listed| {
+            let is_from = move |connection: &&Connection| settings.listed_at(connection.peer.ip()) == list;
+            roster.connections.keys().filter(is_from).copied().collect::<BTreeSet<_>>()
+        };
+        let (mut protected, forced) = (from(Listed::Exempt), from(Listed::Forced));
+        for (login, used) in &roster.logins {
+            if listed.get(&login.initiator) == Some(&Listed::Exempt) {
+                let from = |connection: &&Connection| used.addresses.contains(&connection.peer.ip());
+                protected.extend(roster.connections.keys().filter(from));
+                protected.extend(used.reachable.iter().flat_map(|reachable| reachable.connections.iter()));
+            }
+        }
+        Self { listed, protected, forced }
+    }
+}
+
 /// Decides, from the rates and from who was a member before.
 pub(crate) fn decide(
-    settings: &Settings,
+    lists: &Lists,
     roster: &Roster,
     writers: &Writers,
     limit_of: impl Fn(LeafId) -> u64,
     before: &Decision,
 ) -> Decision {
-    let listed = listed(settings, roster);
-    let protected = protected(settings, roster, &listed);
     let standing = |(writer, &rate): (&Writer, &u64)| {
         let was = before.standings.get(writer).is_some_and(|standing| *standing == Standing::Above);
-        let standing = match listed.get(&writer.1) {
+        let standing = match lists.listed.get(&writer.1) {
             Some(Listed::Exempt) => Standing::Exempt,
             Some(Listed::Forced) => Standing::Forced,
             _ => by_rate(rate, limit_of(writer.0), was),
@@ -72,7 +109,7 @@ pub(crate) fn decide(
     };
     let standings = writers.rates().iter().map(standing).collect();
     let mut decision = Decision { standings, ..Decision::default() };
-    decision.find_connections(settings, roster, &protected);
+    decision.find_connections(lists, roster);
     decision
 }
 
@@ -81,39 +118,12 @@ fn by_rate(rate: u64, limit: u64, was_above: bool) -> Standing {
     if rate > limit { Standing::Above } else { Standing::Below }
 }
 
-/// What the operator says of each initiator, by its name and all of its known addresses.
-fn listed(settings: &Settings, roster: &Roster) -> BTreeMap<Initiator, Listed> {
-    let mut addresses: BTreeMap<&Initiator, Vec<IpAddr>> = BTreeMap::new();
-    for (login, used) in &roster.logins {
-        addresses.entry(&login.initiator).or_default().extend(&used.addresses);
-    }
-    let listed =
-        |(name, addresses): (&Initiator, Vec<IpAddr>)| (Arc::clone(name), settings.listed(name, &addresses));
-    addresses.into_iter().map(listed).collect()
-}
-
-/// The connections that nobody may delay: those from exempt addresses, and those that may be an exempt
-/// initiator's.
-fn protected(
-    settings: &Settings,
-    roster: &Roster,
-    listed: &BTreeMap<Initiator, Listed>,
-) -> BTreeSet<Connection> {
-    let from_exempt = |connection: &&Connection| settings.listed_at(connection.peer.ip()) == Listed::Exempt;
-    let mut protected: BTreeSet<_> = roster.connections.keys().filter(from_exempt).copied().collect();
-    for (login, used) in &roster.logins {
-        if listed.get(&login.initiator) == Some(&Listed::Exempt) {
-            protected.extend(used.reachable.iter().flat_map(|reachable| reachable.connections.iter()));
-        }
-    }
-    protected
-}
-
 impl Decision {
     /// Finds the connections of all members, and those that are forced by their address alone.
-    fn find_connections(&mut self, settings: &Settings, roster: &Roster, protected: &BTreeSet<Connection>) {
+    fn find_connections(&mut self, lists: &Lists, roster: &Roster) {
         let may_be_delayed = |connection: &&Connection| {
-            !protected.contains(connection) && matches!(roster.connections.get(connection), Some(Some(_)))
+            !lists.protected.contains(connection)
+                && matches!(roster.connections.get(connection), Some(Some(_)))
         };
         // Sessions that cannot be told apart share a set of connections, which is gone through once for each
         // leaf: a thousand such sessions have a thousand connections each.
@@ -129,10 +139,11 @@ impl Decision {
                 }
                 let key = (Arc::as_ptr(&reachable.connections), leaf, by_address);
                 let count = *counts.entry(key).or_insert_with(|| {
-                    let connections =
-                        reachable.connections.iter().filter(may_be_delayed).filter(|connection| {
-                            !by_address || settings.listed_at(connection.peer.ip()) == Listed::Forced
-                        });
+                    let connections = reachable
+                        .connections
+                        .iter()
+                        .filter(may_be_delayed)
+                        .filter(|connection| !by_address || lists.forced.contains(connection));
                     self.eligible_for(leaf, connections)
                 });
                 if standing.is_member() {

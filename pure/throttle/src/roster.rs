@@ -11,7 +11,7 @@ use crate::kernel::LeafId;
 use crate::limits::{LeftOut, MOST_CONNECTIONS, MOST_DEVICES, MOST_SESSIONS};
 use crate::reachable::{Connections, Reachable, canonical, on_the_wire};
 use crate::resource::{Resource, resource_of};
-use crate::survey::{Connection, Device, DeviceNumber, Framework, Survey, Target};
+use crate::survey::{Connection, Device, DeviceNumber, Framework, Session, Survey, Target};
 
 /// The name of an initiator.
 pub(crate) type Initiator = Arc<str>;
@@ -68,6 +68,24 @@ impl Roster {
         roster
     }
 
+    /// Takes the counters of a survey that is the same as before but for them.
+    pub(crate) fn take_counters(&mut self, survey: &Survey) {
+        let counters = self.logins.values_mut().flat_map(|used| used.counted.values_mut());
+        counters.for_each(|(_, bytes)| *bytes = 0);
+        for target in &survey.targets {
+            let name: Arc<str> = target.name.as_str().into();
+            for session in target.sessions.iter().filter(|session| !session.written.is_empty()) {
+                let login = Login::new(target.framework, &name, session);
+                let Some(used) = self.logins.get_mut(&login) else { continue };
+                for (lun, &bytes) in &session.written {
+                    if let Some((_, most)) = used.counted.get_mut(lun) {
+                        *most = bytes.max(*most);
+                    }
+                }
+            }
+        }
+    }
+
     fn take_devices(&mut self, survey: &Survey, leaf_of: &mut impl FnMut(Resource) -> Option<LeafId>) {
         let devices: BTreeSet<_> =
             survey.targets.iter().flat_map(|target| target.luns.values().copied()).collect();
@@ -119,11 +137,7 @@ impl Roster {
             };
             let addresses = canonical(&session.addresses).collect();
             let reachable = target.out_of_reach.is_none().then(|| connections.of(target, session));
-            let login = Login {
-                framework: target.framework,
-                target: Arc::clone(&name),
-                initiator: session.initiator.as_str().into(),
-            };
+            let login = Login::new(target.framework, &name, session);
             let new = Use { counted, uncounted, addresses, reachable };
             match self.logins.get_mut(&login) {
                 Some(first) => first.join(new),
@@ -132,6 +146,12 @@ impl Roster {
                 }
             }
         }
+    }
+}
+
+impl Login {
+    fn new(framework: Framework, target: &Arc<str>, session: &Session) -> Self {
+        Self { framework, target: Arc::clone(target), initiator: session.initiator.as_str().into() }
     }
 }
 

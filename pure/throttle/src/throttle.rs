@@ -16,7 +16,7 @@ use weir_model::{Instant, Span};
 
 use crate::guards::Guards;
 use crate::kernel::{LeafId, Present, Wanted};
-use crate::members::{Decision, Standing, decide};
+use crate::members::{Decision, Lists, Standing, decide};
 use crate::meters::Meters;
 use crate::notice::{Notice, Notices};
 use crate::placement::{LeafState, Placement};
@@ -32,7 +32,10 @@ pub struct Throttle {
     settings: Settings,
     guards: Guards,
     leaves: BTreeMap<LeafId, LeafState>,
+    /// The last survey, as it was given.
+    survey: Option<Survey>,
     roster: Roster,
+    lists: Lists,
     meters: Meters,
     writers: Writers,
     decision: Decision,
@@ -57,7 +60,9 @@ impl Throttle {
             settings,
             guards,
             leaves: BTreeMap::new(),
+            survey: None,
             roster: Roster::default(),
+            lists: Lists::default(),
             meters: Meters::default(),
             writers: Writers::default(),
             decision: Decision::default(),
@@ -71,18 +76,22 @@ impl Throttle {
 
     /// What was found on the host: once a second, and complete each time. Decides anew who is a member.
     pub fn handle_survey(&mut self, now: Instant, survey: &Survey) {
-        let before = self.take_roster(survey);
         for (device, bytes) in self.meters.take_written() {
             self.writers.handle_written(device, bytes);
         }
-        self.follow_devices(&before);
+        // Sessions come and go seldom, and to arrange a survey costs several times as much as all else.
+        if self.survey.as_ref().is_some_and(|before| survey.is_same_but_for_counters(before)) {
+            self.roster.take_counters(survey);
+        } else {
+            self.follow(survey);
+            self.survey = Some(survey.clone());
+        }
         self.writers.handle_survey(now, &self.roster, self.settings.rate_smoothing);
         let limit_of = |leaf| self.guards.get(leaf).map_or(u64::MAX, |guard| guard.write_limit);
-        let decision = decide(&self.settings, &self.roster, &self.writers, limit_of, &self.decision);
+        let decision = decide(&self.lists, &self.roster, &self.writers, limit_of, &self.decision);
         let decided_before = std::mem::replace(&mut self.decision, decision);
         self.placement.set_eligible(std::mem::take(&mut self.decision.eligible));
         self.tell_of_members(&decided_before);
-        self.tell_of_survey(&before);
         self.place(now);
         self.follow_interfaces();
     }
@@ -187,6 +196,14 @@ impl Throttle {
                 .collect(),
             left_out: self.roster.left_out,
         }
+    }
+
+    /// Follows what is another than in the survey before.
+    fn follow(&mut self, survey: &Survey) {
+        let before = self.take_roster(survey);
+        self.follow_devices(&before);
+        self.lists = Lists::new(&self.settings, &self.roster);
+        self.tell_of_survey(&before);
     }
 
     /// Arranges a survey, and follows the resources that come and go; the roster before.
@@ -318,5 +335,7 @@ impl Throttle {
     }
 }
 
+#[cfg(test)]
+mod props;
 #[cfg(test)]
 mod tests;

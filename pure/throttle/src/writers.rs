@@ -142,3 +142,6 @@ fn smoothed(before: u64, bytes: u64, elapsed: Span, smoothing: Span) -> u64 {
     let sum = u128::from(before) * smoothing + u128::from(bytes) * 1_000_000_000;
     sum.checked_div(smoothing + elapsed).map_or(before, |rate| u64::try_from(rate).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests;

@@ -447,6 +447,9 @@ fn settings_of_a_resource_that_is_not_there_are_said_once() {
         [line]
     );
     assert_eq!(host.resource("vga").threshold, Span::from_millis(5));
+    host.survey = Survey::default();
+    host.run(2);
+    assert!(host.throttle.report().resources.is_empty());
 }
 
 #[test]
