@@ -1,5 +1,5 @@
-//! Hosts on which anything happens: sessions and connections come and go, addresses change, devices vanish and
-//! come back under other numbers, counters wrap and go back, and somebody tampers with the kernel.
+//! Hosts on which anything happens: sessions and connections come and go, addresses change, devices vanish
+//! and come back under other numbers, counters wrap and go back, and somebody tampers with the kernel.
 //!
 //! At each interval, the kernel delays nobody whom it must not, and has what is wanted.
 
