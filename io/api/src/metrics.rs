@@ -1,6 +1,7 @@
 //! The metrics, by name: counters, gauges and histograms, never a latency that was averaged beforehand.
 
 mod sharing;
+mod throttle;
 
 use std::fmt::{self, Error};
 
