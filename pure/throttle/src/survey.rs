@@ -19,6 +19,9 @@ pub struct Survey {
     pub targets: Vec<Target>,
     /// The established TCP connections at all portals.
     pub connections: BTreeSet<Connection>,
+    /// The interface through which the packets to a connection's peer leave, as the routes of the host say.
+    /// The packets of a connection without an entry cannot be delayed.
+    pub interfaces: BTreeMap<Connection, String>,
     /// The devices behind the LUNs, and all devices below these.
     pub devices: BTreeMap<DeviceNumber, Device>,
 }
