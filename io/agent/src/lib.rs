@@ -1,1 +1,3 @@
 //! The packet-delay agent: how it sees the host, and how it delays packets.
+
+pub mod sensors;
