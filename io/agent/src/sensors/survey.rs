@@ -6,12 +6,12 @@
 //! bytes are read. After a change everything is read, and once more a second later, because a login that has
 //! just begun is a connection before it is a session.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use weir_model::{Instant, Span};
-use weir_throttle::{Connection, Survey, Target};
+use weir_throttle::{Survey, Target};
 
 use super::connections::{ConnectionSensor, Connections};
 use super::interfaces::Interfaces;
@@ -67,7 +67,6 @@ pub struct Surveyor {
     again: bool,
     counters: Vec<Counter>,
     survey: Survey,
-    interfaces: BTreeMap<Connection, String>,
     remarks: Vec<Remark>,
 }
 
@@ -92,7 +91,6 @@ impl Surveyor {
             again: true,
             counters: Vec::new(),
             survey: Survey::default(),
-            interfaces: BTreeMap::new(),
             remarks: Vec::new(),
         })
     }
@@ -100,11 +98,6 @@ impl Surveyor {
     /// Everything that was there at the last look.
     pub const fn survey(&self) -> &Survey {
         &self.survey
-    }
-
-    /// The interface through which the packets of each connection left at the last look.
-    pub const fn interfaces(&self) -> &BTreeMap<Connection, String> {
-        &self.interfaces
     }
 
     /// What was odd when everything was read the last time, and since.
@@ -150,7 +143,7 @@ impl Surveyor {
         let rerouted = self.routes.have_changed();
         if rerouted || connections != self.bound {
             match self.routes.of(&connections) {
-                Ok(interfaces) => self.interfaces = interfaces,
+                Ok(interfaces) => self.survey.interfaces = interfaces,
                 Err(error) => self.reader.remark(no_answer("the kernel's routes (NETLINK_ROUTE)", &error)),
             }
             self.survey.connections = connections.keys().copied().collect();

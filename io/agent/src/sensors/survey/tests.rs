@@ -52,7 +52,7 @@ fn a_survey_has_targets_connections_devices_and_interfaces() {
     assert_eq!(survey.connections, [connection].into());
     assert_eq!(survey.targets[0].sessions[0].written, [(0, 5 << 20)].into());
     assert_eq!(survey.devices.keys().collect::<Vec<_>>(), [&DM]);
-    assert_eq!(surveyor.interfaces(), &[(connection, "lo".to_owned())].into());
+    assert_eq!(surveyor.survey().interfaces, [(connection, "lo".to_owned())].into());
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn who_logs_in_and_who_leaves_is_seen_at_the_next_look() {
     tree.sessions(IQN, 0);
     assert!(surveyor.look(at(2)));
     assert_eq!((surveyor.survey().targets[0].sessions.len(), surveyor.survey().connections.len()), (0, 0));
-    assert!(surveyor.interfaces().is_empty());
+    assert!(surveyor.survey().interfaces.is_empty());
     tree.remove("sys/kernel");
     assert!(surveyor.look(at(3)));
     assert_eq!(surveyor.survey(), &Survey::default());
