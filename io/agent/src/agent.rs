@@ -218,7 +218,10 @@ impl Hands {
                 self.reached = Some(wanted.clone());
                 self.failed = None;
                 for interface in absent.difference(&self.absent) {
-                    tracing::warn!(listener = "iscsi", "{interface}: it is not there; nothing is delayed on it");
+                    tracing::warn!(
+                        listener = "iscsi",
+                        "{interface}: it is not there; nothing is delayed on it"
+                    );
                 }
                 self.absent = absent;
             }

@@ -54,7 +54,7 @@ pub(crate) fn controller_report(config: &ControllerConfig) -> String {
 /// The same for the file of a packet-delay agent.
 pub(crate) fn throttle_report(config: &ThrottleConfig) -> String {
     let mut rows = Rows(Vec::new());
-    let key = |key| join("throttle", key);
+    let key = |key: &str| join("throttle", key);
     let span = |span: &Span| show_span(*span);
     let bandwidth = |rate: &Bandwidth| show_bandwidth(*rate);
     rows.push(&key("threshold"), &config.threshold, span);
