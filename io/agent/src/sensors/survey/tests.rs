@@ -6,6 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use weir_throttle::DeviceNumber;
 
 use super::super::tree::{NO_SESSION, Tree, group};
+use weir_throttle::Connection;
+
 use super::*;
 
 const IQN: &str = "iqn.2026-01.example:a";
