@@ -218,6 +218,17 @@ impl OneSidedPid {
         Ok(Self { config, delay: 0.0, ewma: 0.0, ewma_before: 0.0, far_below: None })
     }
 
+    /// Another tuning, from the delay and the EWMA as they are.
+    ///
+    /// # Errors
+    /// If the law cannot work with that configuration. Then nothing has changed.
+    pub fn set_config(&mut self, config: OneSidedPidConfig) -> Result<(), PidProblem> {
+        config.check()?;
+        self.config = config;
+        self.delay = self.delay.min(in_steps(config.ceiling));
+        Ok(())
+    }
+
     /// The delay in force.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // from 0 to a u32
     pub fn delay(&self) -> ThrottleDelay {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_control::{Law, OneSidedPid, WaitObservation};
+use weir_control::{Law, OneSidedPid, PidProblem, WaitObservation};
 use weir_model::{Instant, Span};
 
 use crate::kernel::LeafId;
@@ -46,6 +46,20 @@ impl Guards {
     pub(crate) fn new(new_law: OneSidedPid) -> Self {
         let nothing = BTreeMap::new();
         Self { new_law, guards: nothing, leaf_of: BTreeMap::new(), last: LeafId(0), held: BTreeSet::new() }
+    }
+
+    /// Puts other settings in force. If the tuning of the law is another one, the law of each resource goes on from the delay that it has.
+    ///
+    /// # Errors
+    /// If the law cannot work so.
+    pub(crate) fn set_settings(&mut self, settings: &Settings) -> Result<(), PidProblem> {
+        self.new_law = OneSidedPid::new(settings.law)?;
+        for guard in self.guards.values_mut() {
+            guard.threshold = settings.threshold_of(&guard.name);
+            guard.write_limit = settings.write_limit_of(&guard.name);
+            guard.law.set_config(settings.law)?;
+        }
+        Ok(())
     }
 
     /// The leaf of a resource, and whether the resource is new; `None` if there are too many.

@@ -37,12 +37,12 @@ mod wait;
 mod who;
 mod writers;
 
-pub use kernel::{Command, InterfaceLeaves, LeafId, Present, Wanted, WantedLeaf};
+pub use kernel::{Command, InterfaceLeaves, LeafId, MEMBER_LASTS, Present, Wanted, WantedLeaf};
 pub use limits::{LeftOut, MOST_CONNECTIONS, MOST_DEVICES, MOST_NOTICES, MOST_RESOURCES, MOST_SESSIONS};
 pub use members::Standing;
 pub use notice::Notice;
-pub use plan::{MEMBER_LASTS, RENEW_BELOW, plan};
-pub use report::{InitiatorReport, OutOfReach, Report, ResourceReport};
+pub use plan::{RENEW_BELOW, plan};
+pub use report::{Guarded, InitiatorReport, OutOfReach, Report, ResourceReport};
 pub use resource::ResourceId;
 pub use settings::{HIGHEST_CEILING, ResourceSettings, SHORTEST_TIMER, Settings, SettingsError, Unknown};
 pub use survey::{

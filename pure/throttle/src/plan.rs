@@ -30,9 +30,6 @@ use weir_model::Span;
 use crate::kernel::{Command, LeafId, Present, Wanted, WantedLeaf};
 use crate::survey::Connection;
 
-/// How long an element of the map lasts unless it is renewed: the kernel stops delaying by itself within 3 s
-/// after the agent stops renewing.
-pub const MEMBER_LASTS: Span = Span::from_secs(3);
 /// A member is renewed when less than this is left: once a second, with two attempts to spare.
 pub const RENEW_BELOW: Span = Span::from_secs(2);
 

@@ -26,6 +26,19 @@ pub struct OutOfReach {
     pub why: String,
 }
 
+/// What the law of a resource saw and decided last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Guarded<'a> {
+    /// What names the resource for as long as it exists.
+    pub id: &'a ResourceId,
+    /// How long its reads wait: the EWMA that the law works with.
+    pub wait: Span,
+    /// How long they should wait at most.
+    pub threshold: Span,
+    /// The delay of the packets to its members; zero while nobody is delayed.
+    pub delay: Span,
+}
+
 /// The state of a resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResourceReport {

@@ -71,9 +71,6 @@ pub enum SettingsError {
     /// The same initiator is never and always delayed.
     #[error("{0} is exempt and forced; accepted: one of them")]
     ExemptAndForced(Who),
-    /// A resource that the last survey does not show.
-    #[error("there is no resource {0:?} behind a LUN of this host")]
-    UnknownResource(String),
 }
 
 fn of(resource: Option<&str>) -> String {
@@ -184,7 +181,7 @@ impl Settings {
 }
 
 /// Refuses a threshold that no read keeps.
-pub(crate) fn check_threshold(resource: Option<&str>, threshold: Span) -> Result<(), SettingsError> {
+fn check_threshold(resource: Option<&str>, threshold: Span) -> Result<(), SettingsError> {
     let resource = resource.map(String::from);
     if threshold.is_zero() { Err(SettingsError::ThresholdZero { resource }) } else { Ok(()) }
 }

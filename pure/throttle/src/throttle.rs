@@ -20,9 +20,9 @@ use crate::members::{Decision, Lists, Standing, decide};
 use crate::meters::Meters;
 use crate::notice::{Notice, Notices};
 use crate::placement::{LeafState, Placement};
-use crate::report::{InitiatorReport, OutOfReach, Report, ResourceReport};
+use crate::report::{Guarded, InitiatorReport, OutOfReach, Report, ResourceReport};
 use crate::roster::Roster;
-use crate::settings::{Settings, SettingsError, Unknown, check_threshold};
+use crate::settings::{Settings, SettingsError, Unknown};
 use crate::survey::{BlockCounters, DeviceNumber, Survey};
 use crate::writers::{Writer, Writers};
 
@@ -132,25 +132,26 @@ impl Throttle {
         &self.wanted
     }
 
-    /// Changes the threshold of a resource; without a name, that of all resources without one of their own.
+    /// Puts other settings in force. Delays stay where they are, and change from there. Who is delayed is
+    /// decided anew at the next survey.
     ///
     /// # Errors
-    /// If the threshold is zero, or if there is no such resource. Then nothing has changed.
-    pub fn set_threshold(&mut self, resource: Option<&str>, threshold: Span) -> Result<(), SettingsError> {
-        check_threshold(resource, threshold)?;
-        match resource {
-            Some(name) if !self.guards.iter().any(|(_, guard)| guard.name == name) => {
-                return Err(SettingsError::UnknownResource(name.to_string()));
-            }
-            Some(name) => {
-                self.settings.resources.entry(name.to_string()).or_default().threshold = Some(threshold);
-            }
-            None => self.settings.threshold = threshold,
-        }
-        for (_, guard) in self.guards.iter_mut() {
-            guard.threshold = self.settings.threshold_of(&guard.name);
-        }
+    /// If the settings cannot be. Then nothing has changed.
+    pub fn set_settings(&mut self, settings: Settings) -> Result<(), SettingsError> {
+        settings.check()?;
+        self.guards.set_settings(&settings)?;
+        self.settings = settings;
         Ok(())
+    }
+
+    /// Each resource with what its law saw and decided last.
+    pub fn guarded(&self) -> impl Iterator<Item = Guarded<'_>> {
+        self.guards.iter().map(|(leaf, guard)| Guarded {
+            id: &guard.id,
+            wait: guard.wait(),
+            threshold: guard.threshold,
+            delay: self.wanted.leaves.get(&leaf).map_or(Span::ZERO, |leaf| leaf.delay),
+        })
     }
 
     /// The oldest notice that was not fetched yet.
@@ -244,8 +245,6 @@ impl Throttle {
             }
             if let Some(leaf) = change.to {
                 self.wanted.leaves.entry(leaf).or_default().members.insert(change.connection);
-                let interface = self.roster.connections.get(&change.connection).cloned().flatten();
-                self.wanted.interfaces.extend(interface);
             }
         }
         // A leaf is wanted from its first member on until its resource is gone.
@@ -256,13 +255,11 @@ impl Throttle {
         }
     }
 
-    /// An interface that was used once is wanted until no connection at a portal leads through it any more.
+    /// An interface is wanted for as long as a connection at a portal leads through it, whether anybody is
+    /// delayed or not. To exchange a root queue loses the packets in it, so it is exchanged when an initiator
+    /// logs in, and not when it writes the most.
     fn follow_interfaces(&mut self) {
-        let interfaces: BTreeSet<_> = self.roster.connections.values().flatten().collect();
-        self.wanted.interfaces.retain(|interface| interfaces.contains(interface));
-        let members = self.wanted.leaves.values().flat_map(|leaf| &leaf.members);
-        let used = members.filter_map(|connection| self.roster.connections.get(connection)?.clone());
-        self.wanted.interfaces.extend(used);
+        self.wanted.interfaces = self.roster.connections.values().flatten().cloned().collect();
     }
 
     fn tell_of_ceilings(&mut self, now: Instant) {

@@ -194,12 +194,13 @@ fn who_writes_above_the_limit_is_delayed_while_reads_wait_for_too_long_and_not_a
 }
 
 #[test]
-fn while_nothing_is_delayed_the_kernel_gets_no_command() {
+fn while_nothing_is_delayed_the_kernel_gets_a_root_queue_and_no_further_command() {
     let mut host = Host::busy(|_| {});
     host.load(1, 10, 2, 0);
     host.run(60);
-    assert_eq!((host.standing("vga", "writer"), host.commands), (Standing::Above, 0));
-    assert_eq!(host.kernel, Present::default());
+    assert_eq!((host.standing("vga", "writer"), host.commands), (Standing::Above, 1));
+    let interfaces = [("eth0".into(), BTreeMap::new())].into();
+    assert_eq!(host.kernel, Present { interfaces, ..Present::default() });
 }
 
 #[test]
@@ -230,18 +231,31 @@ fn each_thing_that_happens_is_one_line() {
 }
 
 #[test]
-fn the_threshold_of_a_resource_can_be_changed_while_it_runs() {
+fn settings_can_be_changed_while_it_runs() {
     let mut host = Host::busy(|_| {});
     host.run(5);
-    host.throttle.set_threshold(Some("vga"), Span::from_millis(100)).unwrap();
+    let before = host.resource("vga").delay;
+    let mut settings = Settings::new(Span::from_millis(10));
+    settings.law.ceiling = Span::from_millis(40);
+    host.throttle.set_settings(settings.clone()).unwrap();
+    host.tick();
+    assert!(host.resource("vga").delay >= before, "the delay goes on from where it was");
+    let own = ResourceSettings { threshold: Some(Span::from_millis(100)), write_limit: None };
+    settings.resources.insert("vga".into(), own);
+    host.throttle.set_settings(settings.clone()).unwrap();
     host.run(2);
-    assert_eq!(host.delayed(), [0; 0]);
-    host.throttle.set_threshold(None, Span::from_millis(1)).unwrap();
-    host.run(2);
-    assert_eq!(host.resource("vga").threshold, Span::from_millis(100), "it has its own");
-    let unknown = host.throttle.set_threshold(Some("vgb"), Span::from_millis(1)).unwrap_err();
-    assert_eq!(unknown.to_string(), "there is no resource \"vgb\" behind a LUN of this host");
-    assert!(host.throttle.set_threshold(Some("vga"), Span::ZERO).is_err());
+    assert_eq!((host.delayed(), host.resource("vga").threshold), (vec![], Span::from_millis(100)));
+    settings.threshold = Span::ZERO;
+    assert!(host.throttle.set_settings(settings).is_err());
+    assert_eq!(host.resource("vga").threshold, Span::from_millis(100), "nothing has changed");
+}
+
+#[test]
+fn an_interface_gets_its_root_queue_when_an_initiator_logs_in_and_not_when_it_is_delayed() {
+    let mut host = Host::new(|_| {});
+    host.serve("idle", 'a', 1, "10.0.0.11");
+    host.run(1);
+    assert!(host.kernel.interfaces.contains_key("eth0") && host.kernel.members.is_empty());
 }
 
 #[test]

@@ -1,0 +1,433 @@
+//! The kernel side of packet delay: it gives interfaces the agent's queues, and says which connections'
+//! packets enter which queue. Nothing here starts `tc` or `nft`: ten changes a second would cost too much.
+//!
+//! Whatever ends the agent, no packet stays delayed. The agent's table goes with its socket, the elements of
+//! the table expire by themselves, and the [guard](crate::guard) removes the queues. A queue into which
+//! nothing is sent delays nothing.
+
+mod attributes;
+mod error;
+mod family;
+mod interfaces;
+mod members;
+mod queues;
+mod rule;
+mod table;
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use weir_model::Span;
+use weir_throttle::{Command, Connection, LeafId, Present};
+
+pub use error::ActuatorError;
+pub use wire::{Answer, Message, Refusal, Request, Sockets, Wire};
+
+use family::Family;
+use interfaces::Interfaces;
+use queues::{Place, Queue};
+
+/// How long an element of the maps lasts unless it is renewed.
+pub const LASTS: Span = Span::from_secs(3);
+
+/// The most connections of one transaction. The kernel bounds the length of a message, and of a list in it.
+const MOST_AT_ONCE: usize = 256;
+
+/// How often a transaction is repeated with what the kernel holds now. An element may expire meanwhile.
+const REPEATS: u32 = 3;
+
+/// The time between two looks at leaves that are to run empty.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The agent's hand on the kernel, in one network namespace.
+pub struct Actuator {
+    wire: Box<dyn Wire + Send>,
+    interfaces: Interfaces,
+    /// The longest delay, for which the leaves have room.
+    ceiling: Span,
+    /// Whether the table is there, and therefore ours.
+    has_table: bool,
+    /// How many packets a leaf of each interface can hold.
+    limits: BTreeMap<String, u32>,
+    /// The connections of which the kernel probably has an element. Some may have expired.
+    members: BTreeSet<Connection>,
+}
+
+impl Actuator {
+    /// Opens the sockets, and changes nothing. It works in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// If the kernel lacks netlink.
+    pub fn open() -> Result<Self, ActuatorError> {
+        Self::over(Box::new(Sockets::open()?))
+    }
+
+    /// An actuator that reaches the kernel by this way.
+    ///
+    /// # Errors
+    /// If the kernel has no socket left.
+    pub fn over(wire: Box<dyn Wire + Send>) -> Result<Self, ActuatorError> {
+        let interfaces = Interfaces::open().map_err(|errno| Refusal {
+            what: "open a socket".to_owned(),
+            errno,
+            said: String::new(),
+            needs: None,
+        })?;
+        let (limits, members) = (BTreeMap::new(), BTreeSet::new());
+        Ok(Self { wire, interfaces, ceiling: Span::ZERO, has_table: false, limits, members })
+    }
+
+    /// Makes the agent's table, and gives each of the interfaces the agent's root queue, with room for delays
+    /// up to `ceiling`. Removes what an agent left that was killed. Returns the interfaces that are not
+    /// there; the plan adds their roots when they come.
+    ///
+    /// # Errors
+    /// If somebody has set the root of one of the interfaces, another agent is at work, or the kernel
+    /// refuses. Then nothing has changed.
+    pub fn install(
+        &mut self,
+        interfaces: &BTreeSet<String>,
+        ceiling: Span,
+    ) -> Result<BTreeSet<String>, ActuatorError> {
+        self.ceiling = ceiling;
+        self.refuse_foreign(interfaces)?;
+        self.take_table()?;
+        let installed = self.install_roots(interfaces);
+        if installed.is_err() {
+            // The first error is the one to tell. What cannot be undone now, the guard removes.
+            let _ = self.remove_roots();
+            let _ = self.drop_table();
+        }
+        installed
+    }
+
+    fn install_roots(&mut self, interfaces: &BTreeSet<String>) -> Result<BTreeSet<String>, ActuatorError> {
+        self.remove_roots()?;
+        let mut absent = BTreeSet::new();
+        for name in interfaces {
+            self.add_root(name, &mut absent)?;
+        }
+        Ok(absent)
+    }
+
+    /// What the kernel holds of the agent's.
+    ///
+    /// # Errors
+    /// If the kernel does not answer.
+    pub fn look(&mut self) -> Result<Present, ActuatorError> {
+        let mut present = Present::default();
+        let queues = self.queues()?;
+        for root in queues.iter().filter(|queue| queue.is_our_root()) {
+            let Some(name) = self.interfaces.name(root.interface) else { continue };
+            let leaves = queues.iter().filter(|queue| queue.interface == root.interface);
+            let leaves = leaves.filter_map(|queue| match queue.place {
+                Place::Leaf(leaf) if queue.kind == "netem" => Some((leaf, (queue.delay, queue.is_waiting))),
+                _ => None,
+            });
+            present.interfaces.insert(name, leaves.collect());
+        }
+        present.members = self.elements()?;
+        present.classifies = self.is_there(table::look_for_chain())?;
+        Ok(present)
+    }
+
+    /// Does the commands in their order. Returns the interfaces that are not there, or no longer have the
+    /// agent's root queue: [`Self::look`] tells which, and the plan adds what they lack.
+    ///
+    /// # Errors
+    /// If the kernel refuses a command. That one has changed nothing; those before it are done.
+    pub fn apply(&mut self, commands: &[Command]) -> Result<BTreeSet<String>, ActuatorError> {
+        let mut absent = BTreeSet::new();
+        for command in commands {
+            match command {
+                Command::AddRoot { interface } => self.add_root(interface, &mut absent)?,
+                Command::AddLeaf { interface, leaf, delay } => {
+                    self.add_leaf(interface, *leaf, *delay, &mut absent)?;
+                }
+                Command::SetDelay { interface, leaf, delay } => {
+                    let limit = self.limit(interface);
+                    let set = |number| queues::set_delay(interface, number, *leaf, *delay, limit);
+                    self.change_queue(interface, set, &mut absent)?;
+                }
+                Command::RemoveLeaf { interface, leaf } => {
+                    let remove = |number| queues::remove_class(interface, number, *leaf);
+                    self.change_queue(interface, remove, &mut absent)?;
+                }
+                Command::Enter { leaf, connections } => self.replace(connections, Some(*leaf))?,
+                Command::Leave { connections } => self.replace(connections, None)?,
+                Command::Classify(classify) => self.classify(*classify)?,
+            }
+        }
+        Ok(absent)
+    }
+
+    /// Removes everything of the agent's, from all interfaces, so that all is as it was before. Packets that
+    /// wait in leaves are sent first. Works without an [install](Self::install), too.
+    ///
+    /// # Errors
+    /// If another agent is at work, or the kernel refuses a part. The other parts are removed nevertheless.
+    pub fn remove(&mut self) -> Result<(), ActuatorError> {
+        if !self.has_table {
+            self.take_table()?;
+        }
+        let classifies = self.classify(false);
+        self.wait_for_leaves();
+        let roots = self.remove_roots();
+        let table = self.drop_table();
+        classifies.and(roots).and(table)
+    }
+
+    /// Waits until no leaf holds a packet, and not longer than a delay may last.
+    fn wait_for_leaves(&mut self) {
+        let longest = |queues: &[Queue]| {
+            let waiting = queues.iter().filter(|queue| queue.is_waiting && queue.kind == "netem");
+            waiting.filter(|queue| matches!(queue.place, Place::Leaf(_))).map(|queue| queue.delay).max()
+        };
+        let mut waited = Duration::ZERO;
+        // What entered before a delay shrank may wait for the ceiling.
+        while let Some(delay) = self.queues().ok().as_deref().and_then(longest)
+            && waited < Duration::from_nanos(delay.max(self.ceiling).as_nanos()) + PAUSE
+        {
+            thread::sleep(PAUSE);
+            waited += PAUSE;
+        }
+    }
+
+    fn refuse_foreign(&mut self, interfaces: &BTreeSet<String>) -> Result<(), ActuatorError> {
+        let queues = self.queues()?;
+        for name in interfaces {
+            let number = self.interfaces.number(name);
+            let mut foreign = queues.iter().filter(|queue| queue.is_foreign());
+            if let Some(queue) = foreign.find(|queue| Some(queue.interface) == number) {
+                return Err(foreign_root(name, queue));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the table, which keeps other agents out until this process ends.
+    fn take_table(&mut self) -> Result<(), ActuatorError> {
+        match self.wire.ask(&Request::Transaction(table::create(LASTS))) {
+            Ok(_) => {
+                self.has_table = true;
+                Ok(())
+            }
+            // Which of the two the kernel says depends on whether the table has an owner.
+            Err(refusal) if [Errno::EXIST, Errno::PERM].contains(&refusal.errno) => {
+                match self.wire.ask(&Request::Look(table::look())) {
+                    Ok(answer) => {
+                        let owner = answer.iter().find_map(|(_, body)| table::owner(body));
+                        Err(owner
+                            .map_or(ActuatorError::ForeignTable, |port| ActuatorError::OtherAgent { port }))
+                    }
+                    Err(_) => Err(refusal.into()),
+                }
+            }
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
+    fn drop_table(&mut self) -> Result<(), ActuatorError> {
+        self.wire.ask(&Request::Transaction(table::remove()))?;
+        self.has_table = false;
+        self.members.clear();
+        Ok(())
+    }
+
+    /// Adds the agent's root queue to an interface that has none.
+    fn add_root(&mut self, name: &str, absent: &mut BTreeSet<String>) -> Result<(), ActuatorError> {
+        let Some(number) = self.interfaces.number(name) else {
+            absent.insert(name.to_owned());
+            return Ok(());
+        };
+        self.limits.remove(name); // it may be another interface of that name
+        match self.wire.ask(&Request::Queues(queues::add_root(name, number))) {
+            Ok(_) => Ok(()),
+            Err(refusal) if refusal.errno == Errno::NODEV => {
+                absent.insert(name.to_owned());
+                Ok(())
+            }
+            Err(refusal) if refusal.errno == Errno::EXIST => {
+                let queues = self.queues()?;
+                let mut roots =
+                    queues.iter().filter(|queue| queue.interface == number && queue.place == Place::Root);
+                match roots.find(|queue| queue.is_foreign()) {
+                    Some(queue) => Err(foreign_root(name, queue)),
+                    None => Ok(()), // it is ours
+                }
+            }
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// Adds a leaf: its class and the queue of that, or none of the two.
+    fn add_leaf(
+        &mut self,
+        name: &str,
+        leaf: LeafId,
+        delay: Span,
+        absent: &mut BTreeSet<String>,
+    ) -> Result<(), ActuatorError> {
+        let limit = self.limit(name);
+        let Some(number) = self.interfaces.number(name) else {
+            absent.insert(name.to_owned());
+            return Ok(());
+        };
+        let is_new = match self.wire.ask(&Request::Queues(queues::add_class(name, number, leaf))) {
+            Ok(_) => true,
+            Err(refusal) if refusal.errno == Errno::EXIST => false,
+            Err(refusal) if is_absence(refusal.errno) => {
+                absent.insert(name.to_owned());
+                return Ok(());
+            }
+            Err(refusal) => return Err(refusal.into()),
+        };
+        let added = self.wire.ask(&Request::Queues(queues::add_queue(name, number, leaf, delay, limit)));
+        match added {
+            Ok(_) => Ok(()),
+            Err(refusal) if refusal.errno == Errno::NODEV => {
+                absent.insert(name.to_owned());
+                Ok(())
+            }
+            Err(refusal) => {
+                if is_new {
+                    // The first error is the one to tell.
+                    let _ = self.wire.ask(&Request::Queues(queues::remove_class(name, number, leaf)));
+                }
+                Err(refusal.into())
+            }
+        }
+    }
+
+    /// Sends a change of a leaf. An interface or a leaf that is not there is an ordinary answer.
+    fn change_queue(
+        &mut self,
+        name: &str,
+        change: impl Fn(u32) -> Message,
+        absent: &mut BTreeSet<String>,
+    ) -> Result<(), ActuatorError> {
+        let Some(number) = self.interfaces.number(name) else {
+            absent.insert(name.to_owned());
+            return Ok(());
+        };
+        match self.wire.ask(&Request::Queues(change(number))) {
+            Err(refusal) if is_absence(refusal.errno) => {
+                absent.insert(name.to_owned());
+                Ok(())
+            }
+            result => Ok(result.map(|_| ())?),
+        }
+    }
+
+    /// Removes the agent's root queue from all interfaces that have it.
+    fn remove_roots(&mut self) -> Result<(), ActuatorError> {
+        let mut result = Ok(());
+        for root in self.queues()?.iter().filter(|queue| queue.is_our_root()) {
+            let Some(name) = self.interfaces.name(root.interface) else { continue };
+            let removal = Request::Queues(queues::remove_root(&name, root.interface));
+            match self.wire.ask(&removal) {
+                Err(refusal) if !is_absence(refusal.errno) => result = result.and(Err(refusal.into())),
+                _ => {}
+            }
+        }
+        result
+    }
+
+    /// Puts connections into a leaf anew, or into none.
+    fn replace(
+        &mut self,
+        connections: &BTreeSet<Connection>,
+        leaf: Option<LeafId>,
+    ) -> Result<(), ActuatorError> {
+        let connections: Vec<_> = connections.iter().copied().collect();
+        for chunk in connections.chunks(MOST_AT_ONCE) {
+            let mut repeats = 0;
+            while let Err(refusal) = self.replace_at_once(chunk, leaf) {
+                let is_surprise = [Errno::NOENT, Errno::EXIST, Errno::BUSY].contains(&refusal.errno);
+                if !is_surprise || repeats == REPEATS {
+                    return Err(refusal.into());
+                }
+                repeats += 1;
+                self.members = self.elements()?.into_keys().collect();
+            }
+        }
+        Ok(())
+    }
+
+    fn replace_at_once(&mut self, connections: &[Connection], leaf: Option<LeafId>) -> Result<(), Refusal> {
+        let known = connections.iter().copied().filter(|connection| self.members.contains(connection));
+        let mut transaction = members::remove(&known.collect::<Vec<_>>());
+        transaction.extend(leaf.map(|leaf| members::add(leaf, connections)).unwrap_or_default());
+        self.wire.ask(&Request::Transaction(transaction))?;
+        for connection in connections {
+            if leaf.is_some() {
+                self.members.insert(*connection);
+            } else {
+                self.members.remove(connection);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds or removes the rules that look packets up.
+    fn classify(&mut self, classify: bool) -> Result<(), ActuatorError> {
+        let (change, already) = if classify {
+            (table::classify(), Errno::EXIST)
+        } else {
+            (table::stop_classifying(), Errno::NOENT)
+        };
+        match self.wire.ask(&Request::Transaction(change)) {
+            Err(refusal) if refusal.errno == already => Ok(()),
+            result => Ok(result.map(|_| ())?),
+        }
+    }
+
+    /// All queues of all interfaces.
+    fn queues(&mut self) -> Result<Vec<Queue>, ActuatorError> {
+        let answer = self.wire.ask(&Request::Queues(queues::look()))?;
+        Ok(answer.iter().filter_map(|(_, body)| Queue::read(body)).collect())
+    }
+
+    /// The elements of both maps. There are none if there is no table.
+    fn elements(&mut self) -> Result<BTreeMap<Connection, (LeafId, Span)>, ActuatorError> {
+        let mut elements = BTreeMap::new();
+        for family in Family::ALL {
+            let answer = match self.wire.ask(&Request::Look(members::look(family))) {
+                Err(refusal) if refusal.errno == Errno::NOENT => continue,
+                result => result?,
+            };
+            for (_, body) in &answer {
+                elements
+                    .extend(members::read(body).map(|(connection, leaf, left)| (connection, (leaf, left))));
+            }
+        }
+        Ok(elements)
+    }
+
+    fn is_there(&mut self, look: Message) -> Result<bool, ActuatorError> {
+        match self.wire.ask(&Request::Look(look)) {
+            Err(refusal) if refusal.errno == Errno::NOENT => Ok(false),
+            result => Ok(result.map(|_| true)?),
+        }
+    }
+
+    /// The room of a leaf. Some drivers take long to say how fast an interface is, so it is asked once.
+    fn limit(&mut self, name: &str) -> u32 {
+        let ceiling = self.ceiling;
+        let limit = || queues::limit(interfaces::line_rate(name), ceiling);
+        *self.limits.entry(name.to_owned()).or_insert_with(limit)
+    }
+}
+
+/// Whether the kernel says that there is no such interface, queue or class.
+fn is_absence(errno: Errno) -> bool {
+    [Errno::NODEV, Errno::NOENT].contains(&errno)
+}
+
+fn foreign_root(name: &str, queue: &Queue) -> ActuatorError {
+    let (interface, kind, handle) = (name.to_owned(), queue.kind.clone(), queue.handle);
+    ActuatorError::ForeignRoot { interface, kind, handle }
+}

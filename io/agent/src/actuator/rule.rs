@@ -1,0 +1,155 @@
+//! The rule that sends the packets of members into their leaves, as nf_tables runs it:
+//! `meta l4proto tcp meta priority set ip saddr . tcp sport . ip daddr . tcp dport map @members4`.
+//!
+//! It loads source and destination into registers, side by side, and looks them up. A packet that is not in
+//! the map leaves the rule there, untouched. The names and numbers are those of linux/netfilter/nf_tables.h.
+
+use super::attributes::Attributes;
+use super::family::Family;
+
+const NFTA_LIST_ELEM: u16 = 1;
+const NFTA_EXPR_NAME: u16 = 1;
+const NFTA_EXPR_DATA: u16 = 2;
+
+const NFTA_META_DREG: u16 = 1;
+const NFTA_META_KEY: u16 = 2;
+const NFTA_META_SREG: u16 = 3;
+const NFT_META_PRIORITY: u32 = 2;
+const NFT_META_NFPROTO: u32 = 15;
+const NFT_META_L4PROTO: u32 = 16;
+
+const NFTA_CMP_SREG: u16 = 1;
+const NFTA_CMP_OP: u16 = 2;
+const NFTA_CMP_DATA: u16 = 3;
+const NFTA_DATA_VALUE: u16 = 1;
+const NFT_CMP_EQ: u32 = 0;
+
+const NFTA_PAYLOAD_DREG: u16 = 1;
+const NFTA_PAYLOAD_BASE: u16 = 2;
+const NFTA_PAYLOAD_OFFSET: u16 = 3;
+const NFTA_PAYLOAD_LEN: u16 = 4;
+const NFT_PAYLOAD_NETWORK_HEADER: u32 = 1;
+const NFT_PAYLOAD_TRANSPORT_HEADER: u32 = 2;
+
+const NFTA_LOOKUP_SET: u16 = 1;
+const NFTA_LOOKUP_SREG: u16 = 2;
+const NFTA_LOOKUP_DREG: u16 = 3;
+const NFTA_LOOKUP_SET_ID: u16 = 4;
+
+/// The first register of 16 bytes. It is the same memory as the four registers of 4 bytes from 8 on.
+const REGISTER: u32 = 1;
+/// The registers of 4 bytes behind an IPv4 address in `REGISTER`: 4 bytes further each.
+const V4_REGISTERS: [u32; 3] = [9, 10, 11];
+/// The registers behind an IPv6 address in `REGISTER`: 16, 20 and 36 bytes further. The first is the second
+/// one of 16 bytes.
+const V6_REGISTERS: [u32; 3] = [2, 13, 17];
+
+const IPPROTO_TCP: u8 = 6;
+const NFPROTO_IPV4: u8 = 2;
+const NFPROTO_IPV6: u8 = 10;
+
+/// The expressions of a family's rule.
+pub(super) fn expressions(family: Family) -> Attributes {
+    // Where the addresses begin in the header, and how long one is.
+    let (protocol, source, destination, length, registers) = match family {
+        Family::V4 => (NFPROTO_IPV4, 12, 16, 4, V4_REGISTERS),
+        Family::V6 => (NFPROTO_IPV6, 8, 24, 16, V6_REGISTERS),
+    };
+    let [source_port, destination_address, destination_port] = registers;
+    let expressions = [
+        load_meta(NFT_META_L4PROTO),
+        must_be(IPPROTO_TCP),
+        load_meta(NFT_META_NFPROTO),
+        must_be(protocol),
+        load(NFT_PAYLOAD_NETWORK_HEADER, source, length, REGISTER),
+        load(NFT_PAYLOAD_TRANSPORT_HEADER, 0, 2, source_port),
+        load(NFT_PAYLOAD_NETWORK_HEADER, destination, length, destination_address),
+        load(NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2, destination_port),
+        look_up(family),
+        set_priority(),
+    ];
+    expressions.iter().fold(Attributes::new(), |list, expression| list.nest(NFTA_LIST_ELEM, expression))
+}
+
+fn expression(name: &str, data: &Attributes) -> Attributes {
+    Attributes::new().text(NFTA_EXPR_NAME, name).nest(NFTA_EXPR_DATA, data)
+}
+
+fn load_meta(key: u32) -> Attributes {
+    expression("meta", &Attributes::new().net32(NFTA_META_KEY, key).net32(NFTA_META_DREG, REGISTER))
+}
+
+/// Ends the rule unless the register holds this.
+fn must_be(value: u8) -> Attributes {
+    let data = Attributes::new().bytes(NFTA_DATA_VALUE, &[value]);
+    let comparison = Attributes::new().net32(NFTA_CMP_SREG, REGISTER).net32(NFTA_CMP_OP, NFT_CMP_EQ);
+    expression("cmp", &comparison.nest(NFTA_CMP_DATA, &data))
+}
+
+/// Loads a part of a header. What is left of the last register becomes zero.
+fn load(header: u32, offset: u32, length: u32, register: u32) -> Attributes {
+    let data = Attributes::new()
+        .net32(NFTA_PAYLOAD_DREG, register)
+        .net32(NFTA_PAYLOAD_BASE, header)
+        .net32(NFTA_PAYLOAD_OFFSET, offset)
+        .net32(NFTA_PAYLOAD_LEN, length);
+    expression("payload", &data)
+}
+
+/// Replaces the key in the registers by the leaf, or ends the rule.
+fn look_up(family: Family) -> Attributes {
+    let data = Attributes::new()
+        .net32(NFTA_LOOKUP_SREG, REGISTER)
+        .net32(NFTA_LOOKUP_DREG, REGISTER)
+        .text(NFTA_LOOKUP_SET, family.map())
+        .net32(NFTA_LOOKUP_SET_ID, family.map_number());
+    expression("lookup", &data)
+}
+
+fn set_priority() -> Attributes {
+    let data = Attributes::new().net32(NFTA_META_KEY, NFT_META_PRIORITY).net32(NFTA_META_SREG, REGISTER);
+    expression("meta", &data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `nft add rule … meta priority set ip saddr . tcp sport . ip daddr . tcp dport map @members4`
+    /// sends as expressions (nft 1.0.6).
+    const NFT_V4: &str = "24000180090001006d6574610000000014000280080002000000001008000100000000012c000180\
+        08000100636d700020000280080001000000000108000200000000000c0003800500010006000000\
+        24000180090001006d6574610000000014000280080002000000000f08000100000000012c000180\
+        08000100636d700020000280080001000000000108000200000000000c0003800500010002000000\
+        340001800c0001007061796c6f616400240002800800010000000001080002000000000108000300\
+        0000000c0800040000000004340001800c0001007061796c6f616400240002800800010000000009\
+        080002000000000208000300000000000800040000000002340001800c0001007061796c6f616400\
+        24000280080001000000000a08000200000000010800030000000010080004000000000434000180\
+        0c0001007061796c6f61640024000280080001000000000b08000200000000020800030000000002\
+        08000400000000023c0001800b0001006c6f6f6b757000002c000280080002000000000108000300\
+        000000010d0001006d656d626572733400000000080004000000000124000180090001006d657461\
+        000000001400028008000200000000020800030000000001";
+    /// The same with `ip6` and `@members6`.
+    const NFT_V6: &str = "24000180090001006d6574610000000014000280080002000000001008000100000000012c000180\
+        08000100636d700020000280080001000000000108000200000000000c0003800500010006000000\
+        24000180090001006d6574610000000014000280080002000000000f08000100000000012c000180\
+        08000100636d700020000280080001000000000108000200000000000c000380050001000a000000\
+        340001800c0001007061796c6f616400240002800800010000000001080002000000000108000300\
+        000000080800040000000010340001800c0001007061796c6f616400240002800800010000000002\
+        080002000000000208000300000000000800040000000002340001800c0001007061796c6f616400\
+        24000280080001000000000d08000200000000010800030000000018080004000000001034000180\
+        0c0001007061796c6f61640024000280080001000000001108000200000000020800030000000002\
+        08000400000000023c0001800b0001006c6f6f6b757000002c000280080002000000000108000300\
+        000000010d0001006d656d626572733600000000080004000000000224000180090001006d657461\
+        000000001400028008000200000000020800030000000001";
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn the_rules_are_what_nft_would_send() {
+        assert_eq!(hex(expressions(Family::V4).as_bytes()), NFT_V4);
+        assert_eq!(hex(expressions(Family::V6).as_bytes()), NFT_V6);
+    }
+}

@@ -1,0 +1,159 @@
+//! The dead man's handle: a second process that removes all delays if the agent does not say in time that it
+//! is alive.
+//!
+//! The kernel already ends the delays of an agent that was killed or hangs (see [`crate::actuator`]). The
+//! guard also removes the queues, and ends an agent that hangs. It is a process of its own because a signal
+//! such as SIGKILL or SIGSTOP hits all threads of the agent.
+//!
+//! The agent writes a byte into a pipe with each turn of its loop. The end of the pipe, or silence, makes the
+//! guard kill the agent and clean up. A service manager must not kill the guard together with the agent: for
+//! systemd, `KillMode=mixed` and an `ExecStopPost=` that removes what is left do both.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal};
+
+use crate::actuator::{Actuator, ActuatorError};
+
+/// How long the agent may be silent, in all.
+pub const SILENCE: Duration = Duration::from_secs(3);
+/// The silence is counted in two parts. If the whole machine stood still, the first part is over at once when
+/// it goes on, and the agent has the second one to speak up.
+const PARTS: u32 = 2;
+/// How long the kernel may take to end the agent.
+const LONGEST_DEATH: Duration = Duration::from_secs(1);
+/// How often the removal is tried, and the time in between.
+const ATTEMPTS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What the agent writes: that it is alive, and that it has cleaned up by itself.
+const BEAT: u8 = b'.';
+const RELEASE: u8 = b'q';
+
+/// Why a guard has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// The agent had cleaned up, and released it.
+    Released,
+    /// The agent ended without a word. All delays are removed.
+    AgentEnded,
+    /// The agent was silent, and was killed. All delays are removed.
+    AgentSilent,
+}
+
+/// The agent's end of a guard.
+pub struct Guard {
+    process: Child,
+    pipe: ChildStdin,
+}
+
+impl Guard {
+    /// Starts a guard: a program that calls [`run`] with its standard input. A terminal's signals to the
+    /// agent do not reach it.
+    ///
+    /// # Errors
+    /// If the program cannot be started.
+    pub fn start(mut program: Command) -> io::Result<Self> {
+        let mut process = program.stdin(Stdio::piped()).process_group(0).spawn()?;
+        let pipe = process.stdin.take().ok_or(Errno::PIPE)?;
+        // A guard that reads nothing must not make the agent hang.
+        fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
+        Ok(Self { process, pipe })
+    }
+
+    /// Says that the agent is alive. To be called several times a second.
+    ///
+    /// # Errors
+    /// If the guard has ended or does not read. Then nothing guards the agent.
+    pub fn beat(&mut self) -> io::Result<()> {
+        self.pipe.write_all(&[BEAT])
+    }
+
+    /// Ends the guard. To be called when everything is removed.
+    ///
+    /// # Errors
+    /// If the guard had ended before.
+    pub fn release(mut self) -> io::Result<()> {
+        self.pipe.write_all(&[RELEASE])?;
+        self.process.wait().map(|_| ())
+    }
+}
+
+/// The guard itself, for the process that started this one, the agent. It returns when all is done.
+///
+/// # Errors
+/// If it cannot watch the agent, or cannot remove the delays.
+pub fn run(heartbeat: BorrowedFd<'_>) -> Result<Ending, ActuatorError> {
+    let agent = parent();
+    // Opened now, because a host in trouble may have no descriptor left later.
+    let mut actuator = Actuator::open()?;
+    let ending = watch(heartbeat);
+    if ending == Ending::Released {
+        return Ok(ending);
+    }
+    if let Some(agent) = agent {
+        let _ = pidfd_send_signal(&agent, Signal::KILL); // it may have ended
+        is_ready(agent.as_fd(), LONGEST_DEATH);
+    }
+    clean_up(&mut actuator)?;
+    Ok(ending)
+}
+
+/// The agent; `None` if it has ended, so that this process has another parent.
+fn parent() -> Option<OwnedFd> {
+    let before = getppid()?;
+    let parent = pidfd_open(before, PidfdFlags::empty()).ok()?;
+    (getppid() == Some(before)).then_some(parent)
+}
+
+/// Listens until the agent has ended, is silent, or does without the guard.
+fn watch(heartbeat: BorrowedFd<'_>) -> Ending {
+    let mut silent_parts = 0;
+    while silent_parts < PARTS {
+        if !is_ready(heartbeat, SILENCE / PARTS) {
+            silent_parts += 1;
+            continue;
+        }
+        silent_parts = 0;
+        let mut beats = [0; 64];
+        match rustix::io::read(heartbeat, &mut beats) {
+            Ok(0) => return Ending::AgentEnded,
+            Ok(_) if beats.contains(&RELEASE) => return Ending::Released,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return Ending::AgentEnded,
+        }
+    }
+    Ending::AgentSilent
+}
+
+/// Whether a descriptor becomes readable in time.
+fn is_ready(descriptor: BorrowedFd<'_>, within: Duration) -> bool {
+    let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
+    let within = Timespec::try_from(within).ok();
+    matches!(poll(&mut descriptors, within.as_ref()), Ok(ready) if ready > 0)
+}
+
+/// Removes everything of the agent's. The kernel may still be about to close the sockets of the dead agent.
+fn clean_up(actuator: &mut Actuator) -> Result<(), ActuatorError> {
+    let mut result = actuator.remove();
+    for _ in 1..ATTEMPTS {
+        if result.is_ok() {
+            break;
+        }
+        thread::sleep(PAUSE);
+        result = actuator.remove();
+    }
+    match result {
+        // A new agent has begun, and has taken over what was left.
+        Err(ActuatorError::OtherAgent { .. }) => Ok(()),
+        result => result,
+    }
+}

@@ -1,0 +1,66 @@
+//! An agent that does one thing: it delays one connection until its standard input ends, or it is killed.
+//! `hold-delay INTERFACE MILLISECONDS LOCAL PEER` says `ready` when the delay is in force. With the argument
+//! `guard` it is its own guard.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::os::fd::AsFd;
+use std::process::Command as Program;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_agent::actuator::Actuator;
+use weir_agent::guard::{self, Guard};
+use weir_model::Span;
+use weir_throttle::{Command, Connection, LeafId};
+
+/// The time between two turns.
+const TURN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// The number of turns after which the connection is renewed.
+const RENEW: u64 = 10;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    match arguments.as_slice() {
+        [guard] if guard == "guard" => {
+            let ending = guard::run(std::io::stdin().as_fd())?;
+            eprintln!("guard: {ending:?}");
+            Ok(())
+        }
+        [interface, millis, local, peer] => {
+            let connection = Connection { local: local.parse()?, peer: peer.parse()? };
+            hold(interface, Span::from_millis(millis.parse()?), connection)
+        }
+        _ => Err("usage: hold-delay INTERFACE MILLISECONDS LOCAL PEER".into()),
+    }
+}
+
+fn hold(interface: &str, delay: Span, connection: Connection) -> Result<(), Box<dyn Error>> {
+    let (interface, leaf) = (interface.to_owned(), LeafId(1));
+    let enter = [Command::Enter { leaf, connections: BTreeSet::from([connection]) }];
+    let mut actuator = Actuator::open()?;
+    let mut program = Program::new(std::env::current_exe()?);
+    program.arg("guard");
+    let mut guard = Guard::start(program)?;
+    let held = actuator.install(&BTreeSet::from([interface.clone()]), delay).and_then(|_| {
+        actuator.apply(&[Command::AddLeaf { interface, leaf, delay }, Command::Classify(true)])?;
+        actuator.apply(&enter)
+    });
+    if let Err(error) = held {
+        guard.release()?;
+        return Err(error.to_string().into());
+    }
+    println!("ready");
+    let stdin = std::io::stdin();
+    for turn in 1.. {
+        if poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&TURN))? > 0 {
+            break;
+        }
+        guard.beat()?;
+        if turn % RENEW == 0 {
+            actuator.apply(&enter)?;
+        }
+    }
+    actuator.remove()?;
+    guard.release()?;
+    Ok(())
+}

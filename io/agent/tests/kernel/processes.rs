@@ -1,0 +1,171 @@
+//! Agents as processes: killed, stopped, started twice, without the right to do anything.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdin, Command as Program, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use weir_agent::actuator::ActuatorError;
+use weir_clock::Clock;
+use weir_model::Span;
+use weir_throttle::Present;
+
+use super::in_guest;
+use super::scene::{LINK, Scene, Session, TARGET_V4, link, wait_until};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_hold-delay");
+const DELAY: Span = Span::from_millis(80);
+const UNDELAYED: Span = Span::from_millis(40);
+/// The time within which a dead agent's delays must be gone.
+const GONE: Span = Span::from_secs(5);
+
+/// An agent that holds a delay.
+struct Holder {
+    process: Child,
+    input: Option<ChildStdin>,
+}
+
+impl Holder {
+    fn start(scene: &Scene, session: &Session) -> Self {
+        let mut process = scene.in_target(|| {
+            program(session)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::inherit())
+                .spawn()
+                .expect("cargo has built it")
+        });
+        let mut said = String::new();
+        let mut output = BufReader::new(process.stdout.take().expect("it is piped"));
+        output.read_line(&mut said).expect("it says something");
+        assert_eq!(said, "ready\n");
+        let input = process.stdin.take();
+        Self { process, input }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.process.id()).expect("a process has a small number");
+        kill_process(Pid::from_raw(id).expect("it is running"), signal).expect("it is ours");
+    }
+}
+
+fn program(session: &Session) -> Program {
+    let mut program = Program::new(PROGRAM);
+    let millis = (DELAY.as_micros() / 1_000).to_string();
+    program.args([
+        LINK,
+        &millis,
+        &session.connection.local.to_string(),
+        &session.connection.peer.to_string(),
+    ]);
+    program
+}
+
+/// What must hold of an agent that ends in this way: the delay is gone in time, and all is as before.
+fn is_cleaned_up_after(signal: Signal) {
+    let scene = Scene::new();
+    let (before, mut observer) = (scene.state(), scene.actuator());
+    let mut session = scene.session(TARGET_V4);
+    let mut holder = Holder::start(&scene, &session);
+    assert!(session.round_trip() >= DELAY);
+    let clock = Clock::new();
+    let killed = clock.now();
+    holder.signal(signal);
+    wait_until("nothing is left", || observer.look() == Ok(Present::default()));
+    let took = clock.now().since(killed);
+    assert!(took < GONE, "{signal:?}: {took:?}");
+    eprintln!("{signal:?}: nothing left after {took:?}");
+    wait_until("all is as before", || scene.state() == before); // the table may take a moment more
+    assert!(session.round_trip() < UNDELAYED, "the session goes on");
+    let status = holder.process.wait().expect("it is a child");
+    assert!(!status.success(), "the guard has killed it if nobody else did");
+}
+
+#[test]
+fn an_agent_that_is_killed_leaves_nothing_within_five_seconds() {
+    in_guest("an_agent_that_is_killed_leaves_nothing_within_five_seconds", || {
+        is_cleaned_up_after(Signal::KILL);
+    });
+}
+
+#[test]
+fn an_agent_that_is_stopped_is_killed_and_leaves_nothing_within_five_seconds() {
+    in_guest("an_agent_that_is_stopped_is_killed_and_leaves_nothing_within_five_seconds", || {
+        is_cleaned_up_after(Signal::STOP);
+    });
+}
+
+#[test]
+fn an_agent_that_ends_by_itself_leaves_nothing_and_its_guard_ends_with_it() {
+    in_guest("an_agent_that_ends_by_itself_leaves_nothing_and_its_guard_ends_with_it", || {
+        let scene = Scene::new();
+        let before = scene.state();
+        let session = scene.session(TARGET_V4);
+        let mut holder = Holder::start(&scene, &session);
+        drop(holder.input.take());
+        let status = holder.process.wait().expect("it is a child");
+        assert!(status.success(), "{status}");
+        assert_eq!(scene.state(), before);
+    });
+}
+
+#[test]
+fn a_second_agent_and_a_removal_are_refused_while_one_is_at_work() {
+    in_guest("a_second_agent_and_a_removal_are_refused_while_one_is_at_work", || {
+        let scene = Scene::new();
+        let mut session = scene.session(TARGET_V4);
+        let holder = Holder::start(&scene, &session);
+        let mut second = scene.actuator();
+        let expected = Err(ActuatorError::OtherAgent { port: holder.process.id() });
+        let state = scene.state();
+        assert_eq!(second.install(&link(), DELAY).map(|_| ()), expected);
+        assert_eq!(second.remove(), expected);
+        let same = |state: &str| state.replace(|c: char| c.is_ascii_digit(), "");
+        assert_eq!(same(&scene.state()), same(&state), "but for what counts down");
+        assert!(session.round_trip() >= DELAY);
+        drop(holder.input);
+
+        let mut process = holder.process;
+        assert!(process.wait().expect("it is a child").success());
+        second.install(&link(), DELAY).expect("the first one has gone");
+    });
+}
+
+#[test]
+fn what_an_agent_left_that_was_killed_with_its_guard_is_taken_over() {
+    in_guest("what_an_agent_left_that_was_killed_with_its_guard_is_taken_over", || {
+        let scene = Scene::new();
+        let before = scene.state();
+        scene.with_leaf(DELAY); // and its socket closes
+        assert_ne!(scene.state(), before, "without a guard, the queues stay");
+        assert!(!scene.state().contains("members4"), "and the table does not");
+        let mut next = scene.actuator();
+        next.install(&link(), DELAY).expect("no agent is at work");
+        assert_eq!(next.look().expect("the kernel answers").interfaces[LINK].len(), 0, "no leaf is left");
+        next.remove().expect("it is ours");
+        assert_eq!(scene.state(), before);
+    });
+}
+
+#[test]
+fn an_agent_without_the_capability_says_so_and_changes_nothing() {
+    in_guest("an_agent_without_the_capability_says_so_and_changes_nothing", || {
+        let scene = Scene::new();
+        let before = scene.state();
+        let session = scene.session(TARGET_V4);
+        let agent = program(&session);
+        let mut process = scene.in_target(|| {
+            Program::new("setpriv")
+                .args(["--bounding-set=-net_admin", "--inh-caps=-net_admin"])
+                .arg(agent.get_program())
+                .args(agent.get_args())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("util-linux is there")
+        });
+        let mut said = String::new();
+        process.stderr.take().expect("it is piped").read_to_string(&mut said).expect("it says text");
+        assert!(!process.wait().expect("it is a child").success());
+        assert!(said.contains("CAP_NET_ADMIN"), "{said}");
+        assert_eq!(scene.state(), before);
+    });
+}
