@@ -140,6 +140,7 @@ impl Throttle {
     pub fn set_settings(&mut self, settings: Settings) -> Result<(), SettingsError> {
         settings.check()?;
         self.guards.set_settings(&settings)?;
+        self.lists = Lists::new(&settings, &self.roster);
         self.settings = settings;
         Ok(())
     }

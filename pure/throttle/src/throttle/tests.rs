@@ -245,9 +245,17 @@ fn settings_can_be_changed_while_it_runs() {
     host.throttle.set_settings(settings.clone()).unwrap();
     host.run(2);
     assert_eq!((host.delayed(), host.resource("vga").threshold), (vec![], Span::from_millis(100)));
+    settings.resources.clear();
+    host.throttle.set_settings(settings.clone()).unwrap();
+    host.run(2);
+    assert_eq!(host.delayed(), [12]);
+    settings.exempt = ["10.0.0.12".parse().unwrap()].into();
+    host.throttle.set_settings(settings.clone()).unwrap();
+    host.run(2);
+    assert_eq!(host.delayed(), [0; 0], "though nobody came or went");
     settings.threshold = Span::ZERO;
     assert!(host.throttle.set_settings(settings).is_err());
-    assert_eq!(host.resource("vga").threshold, Span::from_millis(100), "nothing has changed");
+    assert_eq!(host.resource("vga").threshold, Span::from_millis(10), "nothing has changed");
 }
 
 #[test]
