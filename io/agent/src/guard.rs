@@ -157,3 +157,26 @@ fn clean_up(actuator: &mut Actuator) -> Result<(), ActuatorError> {
         result => result,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_notices_that_its_guard_has_ended() {
+        let mut guard = Guard::start(Command::new("true")).expect("every system has it");
+        guard.process.wait().expect("it is a child");
+        assert_eq!(guard.beat().map_err(|error| error.kind()), Err(io::ErrorKind::BrokenPipe));
+    }
+
+    #[test]
+    fn a_guard_that_does_not_read_holds_no_agent_up() {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("60");
+        let mut guard = Guard::start(sleep).expect("every system has it");
+        let error = (0..10_000_000).find_map(|_| guard.beat().err()).expect("the pipe is full some time");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        guard.process.kill().expect("it is a child");
+        guard.process.wait().expect("it is a child");
+    }
+}
