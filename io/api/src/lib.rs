@@ -9,7 +9,7 @@
 //!
 //! The metrics address serves the first three, without authentication. The control socket, a Unix socket that
 //! only the gateway's user can open, serves the last three. Every report is made on request from one
-//! [`GatewayStatus`](weir_status::GatewayStatus). So the reports cannot disagree, and the gateway collects
+//! [`GatewayStatus`]. So the reports cannot disagree, and the gateway collects
 //! nothing that nobody asked for.
 
 mod array;
