@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry;
 use weir_model::{IoKind, Verdict};
 use weir_status::{
     BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, RequestCounters, StageLatencies,
-    VolumeStatus,
+    ThrottleStatus, VolumeStatus,
 };
 
 /// The status as OpenMetrics text.
@@ -36,6 +36,7 @@ impl Collector for StatusCollector {
         self.encode_targets(&mut encoder)?;
         self.encode_windows(&mut encoder)?;
         self.encode_pools(&mut encoder)?;
+        self.encode_throttles(&mut encoder)?;
         sharing::encode(&self.0, &mut encoder)
     }
 }
@@ -150,6 +151,42 @@ impl StatusCollector {
                     family.encode_family(&[("pool", &*pool.name)])?.encode_gauge(&i64::from(value))?;
                 }
             }
+        }
+        Ok(())
+    }
+}
+
+/// Pools in which replies to heavy writers are held.
+impl StatusCollector {
+    fn encode_throttles(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        type Gauge = fn(&ThrottleStatus) -> f64;
+        #[allow(clippy::cast_precision_loss)] // times of some milliseconds
+        let families: [(&str, &str, Gauge); 4] = [
+            ("pool_read_wait_seconds", "How long reads wait, smoothed", |t| t.wait_us as f64 / 1e6),
+            ("pool_read_wait_threshold_seconds", "The wait that reads must not exceed", |t| {
+                t.threshold_us as f64 / 1e6
+            }),
+            ("pool_reply_delay_seconds", "For how long replies to heavy writers are held", |t| {
+                t.delay_us as f64 / 1e6
+            }),
+            ("pool_reply_delay_at_ceiling", "1: replies are held for as long as they may be", |t| {
+                f64::from(u8::from(t.is_at_ceiling))
+            }),
+        ];
+        for (name, help, gauge) in families {
+            let mut family = describe(encoder, name, help, MetricType::Gauge)?;
+            for pool in &self.0.pools {
+                if let Some(throttle) = &pool.throttle {
+                    family.encode_family(&[("pool", &*pool.name)])?.encode_gauge(&gauge(throttle))?;
+                }
+            }
+        }
+        let help = "1: the volume writes more than the limit, and replies to it are held";
+        let mut family = describe(encoder, "heavy_writer", help, MetricType::Gauge)?;
+        for (pool, volume) in self.volumes().filter(|(pool, _)| pool.throttle.is_some()) {
+            family
+                .encode_family(&[("pool", &*pool.name), ("volume", &*volume.name)])?
+                .encode_gauge(&i64::from(volume.is_heavy_writer))?;
         }
         Ok(())
     }

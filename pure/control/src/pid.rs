@@ -18,14 +18,14 @@
 //! ```
 //!
 //! **Why this form.** The loop is in balance at whatever delay the load needs, so the law needs no model of
-//! the device. The output is clamped, and not the error, so nothing winds up: after an hour at the ceiling,
-//! the first drop of the wait shortens the delay. And an error below zero counts like one above zero, so it
-//! takes the delay back to zero. *One-sided* means that there is no delay below zero.
+//! the device. The output is clamped, and not the error, so nothing winds up: an hour at the ceiling ends
+//! as soon as a minute does. And an error below zero counts like one above zero, so it takes the delay back
+//! to zero. *One-sided* means that there is no delay below zero.
 //!
-//! Delay and wait are both times, so `Kp` has no unit: 0.25 adds 0.25 ms of delay for a wait that grew by 1 ms.
-//! Writers with a fixed number of requests outstanding lose about as much wait as they gain delay, whatever
-//! the device: each request spends the same time in its cycle, at the device or delayed. So one set of gains
-//! serves disks and flash.
+//! Delay and wait are both times, so `Kp` has no unit: 0.25 adds 0.25 ms of delay for a wait that grew by
+//! 1 ms. Writers with a fixed number of requests outstanding lose about as much wait as they gain delay,
+//! whatever the device: each request spends the same time in its cycle, at the device or delayed. So one set
+//! of gains serves disks and flash.
 //!
 //! # On real devices
 //!

@@ -22,7 +22,7 @@ pub use array::{ArrayGateway, ArrayStatus, ArrayVolume};
 pub use explanation::{Explanation, IntervalStatus};
 pub use gateway::{
     BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, RequestCounters, StageLatencies,
-    VolumeStatus, WindowCounters, WindowStatus,
+    ThrottleStatus, VolumeStatus, WindowCounters, WindowStatus,
 };
 pub use sharing::{AchievedStatus, DesiredStatus, GrantStatus, PoolSharing, TargetStatus, VolumeSharing};
 pub use words::{BoundBy, Case, ControlKind, Fit, Metric, Unit, UnknownMetric};

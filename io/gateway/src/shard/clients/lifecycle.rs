@@ -52,6 +52,7 @@ impl Clients {
             backlog: new.rest,
             output: Output::default(),
             pending: Chain::EMPTY,
+            held: Chain::EMPTY,
             requests: 0,
             bytes: 0,
             reserve_used: 0,
@@ -82,6 +83,10 @@ impl Clients {
             for pending in pool.abort_queued(now, &mut connection) {
                 memory.give_back(pending.charge);
                 memory.recycle(pending.buffer);
+            }
+            for held in pool.take_held(&mut connection) {
+                pool.end_request(now, held.pending.id);
+                memory.give_back(held.pending.charge);
             }
             pool.leave(&mut connection);
         }
@@ -165,7 +170,8 @@ impl Clients {
     }
 
     /// Gives up what the connection has queued: it is answered with ESHUTDOWN. What is at a device has to
-    /// finish there. A client that has not taken its replies by now is cut off.
+    /// finish there. Replies that are held go at once. A client that has not taken its replies by now is cut
+    /// off.
     pub(in crate::shard) fn give_up(
         &mut self,
         clock: Clock,
@@ -185,6 +191,7 @@ impl Clients {
             }
             pool.abandon_at_device(connection);
         }
+        pools.release_of(now, connection, memory, driver);
         self.flush(clock, key, pools, memory, driver);
         if self.waiting(key) > 0 {
             self.close(clock.now(), key, "the client takes no replies", pools, memory, driver);
