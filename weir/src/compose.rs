@@ -11,7 +11,8 @@ use weir_api::ApiLimits;
 use weir_backend::{BackendSpec, FaultEffect, FaultRule};
 use weir_cluster::{ClientSpec, ClusterError, Tls, TlsFiles};
 use weir_engine::{
-    Control, DepthFeedbackConfig, EngineConfig, LeasedConfig, MaestroConfig, TotalConcurrency, VolumeConfig,
+    Control, DepthFeedbackConfig, EngineConfig, LeasedConfig, MaestroConfig, OneSidedPidConfig, PidConfig,
+    TotalConcurrency, VolumeConfig,
 };
 use weir_gateway::{Address, GatewaySpec, Limits, PoolSpec, VolumeSpec};
 use weir_model::Objective;
@@ -77,6 +78,16 @@ fn engine_config(pool: &config::Pool) -> EngineConfig {
             let total = total(maestro.total_concurrency.value.requests());
             let interval = maestro.control_interval.value;
             (Control::Maestro(MaestroConfig { interval, total }), unused)
+        }
+        config::Control::Pid(pid) => {
+            let law = OneSidedPidConfig {
+                ceiling: pid.ceiling.value,
+                proportional_gain: pid.proportional_gain.value,
+                integral_time: pid.integral_time.value,
+                ..OneSidedPidConfig::default()
+            };
+            let (threshold, write_limit) = (pid.threshold.value, pid.write_limit.value);
+            (Control::Pid(PidConfig { law, threshold, write_limit }), unused)
         }
         config::Control::Facade(facade) => {
             let feedback = DepthFeedbackConfig {

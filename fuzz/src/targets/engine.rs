@@ -3,14 +3,14 @@
 //! After each call the target checks that every request is known, at the right stage, and counted once. At
 //! the end, all requests must leave, and a replay of the recording must come to the same decisions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_control::Grant;
 use weir_engine::{
     Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Entry, Event, Grants, LeasedConfig,
-    MaestroConfig, Recorder, Replay, Request, TotalConcurrency, VolumeConfig,
+    MaestroConfig, OneSidedPidConfig, PidConfig, Recorder, Replay, Request, TotalConcurrency, VolumeConfig,
 };
 use weir_model::{
     Bandwidth, Instant, IoId, IoKind, Iops, MilliIops, Objective, Percentile, Priority, QueueDepth, Slo,
@@ -40,6 +40,10 @@ pub(super) const TARGET: Target = Target {
         "facade",
         "maestro",
         "leased",
+        "one-sided pid",
+        "throttled",
+        "held",
+        "released",
         "removed",
         "port of a volume",
     ],
@@ -56,7 +60,12 @@ fn seeds() -> Vec<Script> {
         let time = [vec![5, 1, 3, 0, 0, 0], vec![1], vec![2, 0, 1], vec![3, 0], vec![5, 2, 59, 154, 202, 0]];
         Script::new(extra.into_iter().chain(requests).chain(time).chain([vec![1], vec![4, 0, 3]]).collect())
     };
+    let second = || vec![5, 2, 59, 154, 202, 0];
+    let held = [vec![6, 4], vec![0, 0, 1, 3], vec![0, 0, 1, 3], vec![0, 0, 0, 3], vec![1], vec![2, 0, 1]]
+        .into_iter()
+        .chain([second(), vec![2, 0, 1], second(), vec![3, 0], vec![3, 0], vec![6, 4], vec![6, 0]]);
     vec![
+        Script::new(held.collect()),
         round(vec![]),
         round(vec![vec![7, 1], vec![7, 3, 1, 1], vec![6, 1]]),
         round(vec![vec![6, 2, 1], vec![7, 2, 1, 2, 1], vec![8, 0, 3]]),
@@ -90,6 +99,8 @@ struct World {
     /// Volumes that have other volumes as ports. They are not removed.
     first_ports: Vec<VolumeId>,
     requests: BTreeMap<IoId, (VolumeId, Stage)>,
+    /// The requests whose reply is held.
+    held: BTreeSet<IoId>,
     submitted: usize,
     ended: usize,
     usual: EngineConfig,
@@ -128,6 +139,7 @@ impl World {
             volumes,
             first_ports,
             requests,
+            held: BTreeSet::new(),
             submitted: 0,
             ended: 0,
             usual,
@@ -142,7 +154,11 @@ impl World {
             1 => drop(self.dispatch(seen)),
             2 => {
                 if let Some(id) = self.pick(bytes.u8(), Stage::AtDevice) {
-                    self.engine.handle_complete(self.now, id, bytes.flag());
+                    if let Some(until) = self.engine.handle_complete(self.now, id, bytes.flag()) {
+                        seen.reach("held");
+                        assert!(until > self.now, "{id:?} is held until {until:?}");
+                        self.held.insert(id);
+                    }
                     self.set_stage(id, Stage::Done);
                 }
             }
@@ -150,6 +166,7 @@ impl World {
                 if let Some(id) = self.pick(bytes.u8(), Stage::Done) {
                     self.engine.handle_reply(self.now, id);
                     self.requests.remove(&id);
+                    self.held.remove(&id);
                 }
             }
             4 => self.abort(&mut bytes),
@@ -213,8 +230,8 @@ impl World {
     }
 
     fn set_config(&mut self, bytes: &mut Bytes<'_>, seen: &mut Seen) {
-        let control = bytes.u8() % 4;
-        seen.reach(["no control", "facade", "maestro", "leased"][usize::from(control)]);
+        let control = bytes.u8() % 5;
+        seen.reach(["no control", "facade", "maestro", "leased", "one-sided pid"][usize::from(control)]);
         self.is_leased = control == 3;
         let periods = [50_000_000, 1, 2_000_000_000, u64::MAX, 1_000_000];
         let period = Span::from_nanos(bytes.one_of(periods));
@@ -233,7 +250,8 @@ impl World {
                     total: fixed.unwrap_or(TotalConcurrency::Auto),
                 })
             }
-            _ => Control::Leased(LeasedConfig { interval: period }),
+            3 => Control::Leased(LeasedConfig { interval: period }),
+            _ => Control::Pid(pid(bytes)),
         };
         let mut config = self.usual;
         config.control = control;
@@ -277,8 +295,13 @@ impl World {
                 Event::Granted { .. } => "granted",
                 Event::Allocated { .. } => "allocated",
                 Event::WindowClosed { .. } => "window closed",
+                Event::Throttled { .. } => "throttled",
             });
             self.ended += usize::from(matches!(event, Event::Finished { .. } | Event::Aborted { .. }));
+        }
+        while let Some(id) = self.engine.poll_release() {
+            seen.reach("released");
+            assert!(self.held.remove(&id), "{id:?} was not held");
         }
         if self.engine.poll_observation().is_some() {
             seen.reach("observed");
@@ -301,6 +324,8 @@ impl World {
     fn finish(mut self, seen: &mut Seen) -> Vec<(Instant, Entry)> {
         let none = EngineConfig { control: Control::None, ..EngineConfig::default() };
         self.engine.set_config(self.now, none);
+        self.check(seen);
+        assert_eq!(self.held, BTreeSet::new(), "held without a law");
         assert_eq!(self.dispatch(seen), Dispatch::Idle);
         while let Some(id) = self.pick(0, Stage::AtDevice) {
             self.engine.handle_complete(self.now, id, true);
@@ -355,6 +380,23 @@ fn volume_config(bytes: &mut Bytes<'_>) -> VolumeConfig {
         max_bandwidth,
         ..VolumeConfig::default()
     }
+}
+
+/// The one-sided PID with any configuration that it can work with. The first of each choice holds replies.
+fn pid(bytes: &mut Bytes<'_>) -> PidConfig {
+    let span = Span::from_nanos;
+    let law = OneSidedPidConfig {
+        period: span(bytes.one_of([100_000_000, 1, 250_000_000])),
+        proportional_gain: bytes.one_of([0.25, 1e-300, 100.0]),
+        integral_time: span(bytes.one_of([200_000_000, 1, u64::MAX])),
+        derivative_time: span(bytes.one_of([0, 1, 1_000_000, u64::MAX])),
+        smoothing: span(bytes.one_of([200_000_000, 0, 1, u64::MAX])),
+        setpoint_share: bytes.one_of([0.9, 1.0, 1e-300]),
+        ceiling: span(bytes.one_of([20_000_000, 500_000, 10_000_000_000])),
+    };
+    let threshold = span(bytes.one_of([1, 0, 15_000_000, u64::MAX]));
+    let write_limit = Bandwidth::new(bytes.one_of([1, 1 << 20, u64::MAX])).expect("above zero");
+    PidConfig { law, threshold, write_limit }
 }
 
 fn grant(bytes: &mut Bytes<'_>) -> Grant {

@@ -11,8 +11,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use weir_model::{IoKind, Verdict};
 use weir_status::{
-    BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, RequestCounters, StageLatencies,
-    ThrottleStatus, VolumeStatus,
+    BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, ReplyDelayStatus, RequestCounters,
+    StageLatencies, ThrottleStatus, VolumeStatus,
 };
 
 use throttle::ThrottleCollector;
@@ -48,6 +48,7 @@ impl Collector for StatusCollector {
         self.encode_targets(&mut encoder)?;
         self.encode_windows(&mut encoder)?;
         self.encode_pools(&mut encoder)?;
+        self.encode_reply_delays(&mut encoder)?;
         sharing::encode(&self.0, &mut encoder)
     }
 }
@@ -162,6 +163,42 @@ impl StatusCollector {
                     family.encode_family(&[("pool", &*pool.name)])?.encode_gauge(&i64::from(value))?;
                 }
             }
+        }
+        Ok(())
+    }
+}
+
+/// Pools in which replies to heavy writers are held.
+impl StatusCollector {
+    fn encode_reply_delays(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        type Gauge = fn(&ReplyDelayStatus) -> f64;
+        #[allow(clippy::cast_precision_loss)] // times of some milliseconds
+        let families: [(&str, &str, Gauge); 4] = [
+            ("pool_read_wait_seconds", "How long reads wait, smoothed", |t| t.wait_us as f64 / 1e6),
+            ("pool_read_wait_threshold_seconds", "The wait that reads must not exceed", |t| {
+                t.threshold_us as f64 / 1e6
+            }),
+            ("pool_reply_delay_seconds", "For how long replies to heavy writers are held", |t| {
+                t.delay_us as f64 / 1e6
+            }),
+            ("pool_reply_delay_at_ceiling", "1: replies are held for as long as they may be", |t| {
+                f64::from(u8::from(t.is_at_ceiling))
+            }),
+        ];
+        for (name, help, gauge) in families {
+            let mut family = describe(encoder, name, help, MetricType::Gauge)?;
+            for pool in &self.0.pools {
+                if let Some(throttle) = &pool.reply_delay {
+                    family.encode_family(&[("pool", &*pool.name)])?.encode_gauge(&gauge(throttle))?;
+                }
+            }
+        }
+        let help = "1: the volume writes more than the limit, and replies to it are held";
+        let mut family = describe(encoder, "heavy_writer", help, MetricType::Gauge)?;
+        for (pool, volume) in self.volumes().filter(|(pool, _)| pool.reply_delay.is_some()) {
+            family
+                .encode_family(&[("pool", &*pool.name), ("volume", &*volume.name)])?
+                .encode_gauge(&i64::from(volume.is_heavy_writer))?;
         }
         Ok(())
     }

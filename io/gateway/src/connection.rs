@@ -41,6 +41,8 @@ pub(crate) struct Connection {
     pub(crate) output: Output,
     /// The connection's requests that the engine has and the device has not finished.
     pub(crate) pending: Chain,
+    /// Its requests that the device has finished and whose reply the engine holds.
+    pub(crate) held: Chain,
     /// Requests whose reply has not been written to its end.
     pub(crate) requests: u32,
     /// Data bytes of those requests.

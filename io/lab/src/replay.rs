@@ -327,7 +327,8 @@ impl Observer for Tallies {
             Event::Aborted { .. }
             | Event::Controlled { .. }
             | Event::Granted { .. }
-            | Event::Allocated { .. } => {}
+            | Event::Allocated { .. }
+            | Event::Throttled { .. } => {}
         }
     }
 }

@@ -16,8 +16,10 @@
 //! person could read, it would take some hundred of each.
 //!
 //! The cost is that only a program that knows the stored form of an [`Entry`](weir_engine::Entry) can read
-//! the file. **A change of that form, or of a type in it, is a new [`VERSION`].** `recording/stored.rs` of
-//! the engine has the form. `tests/earlier.rs` replays a file of this version that an earlier program wrote.
+//! the file. **A change of that form, or of a type in it, is a new [`VERSION`].** A variant that is added at
+//! the end of an enum is none, because it leaves what earlier programs wrote as it was. `recording/stored.rs`
+//! of the engine has the form. `tests/earlier.rs` replays a file of this version that an earlier program
+//! wrote.
 //!
 //! The engine's thread hands one block after the other to the writing thread. A block's length also bounds
 //! how much a damaged file can make a reader read at once.

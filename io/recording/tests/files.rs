@@ -4,8 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use weir_engine::{Dispatch, Engine, EngineConfig, Entry, Event, Replay, Request, VolumeConfig};
-use weir_model::{Instant, IoKind, Iops, Slo, SloPoint, Span, VolumeId};
+use weir_engine::{
+    Control, Dispatch, Engine, EngineConfig, Entry, Event, Input, OneSidedPidConfig, Outcome, PidConfig,
+    Replay, Request, VolumeConfig,
+};
+use weir_model::{Bandwidth, Instant, IoKind, Iops, Slo, SloPoint, Span, VolumeId};
 use weir_recording::{Ending, ReadError, Reader, create};
 
 const REQUESTS: u64 = 20_000;
@@ -109,6 +112,50 @@ fn a_damaged_file_is_refused_and_never_read_as_whole() {
         };
         assert!(is_right, "byte {at} of {}", whole.len());
     }
+}
+
+#[test]
+fn until_when_replies_were_held_is_read_back_and_decided_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("p.decisions");
+    let (recorder, writing) = create(&path, "p").unwrap();
+    let (threshold, write_limit) = (Span::from_micros(100), Bandwidth::new(4096).unwrap());
+    let control = Control::Pid(PidConfig { law: OneSidedPidConfig::default(), threshold, write_limit });
+    let config = EngineConfig { control, ..EngineConfig::default() };
+    let mut engine = Engine::with_recorder(Instant::ORIGIN, config, Box::new(recorder));
+    let volume = engine.add_volume(Instant::ORIGIN, VolumeConfig::default());
+    let mut held = 0;
+    for millis in (0..4_000).step_by(10) {
+        let now = Instant::from_nanos(millis * 1_000_000);
+        engine.handle_timeout(now);
+        while let Some(id) = engine.poll_release() {
+            engine.handle_reply(now, id);
+        }
+        for kind in [IoKind::Read, IoKind::Write] {
+            engine.handle_submit(now, Request { volume, kind, offset: 0, length: 4096 });
+        }
+        let mut issued = Vec::new();
+        while let Dispatch::Issue(io) = engine.poll_dispatch(now) {
+            issued.push(io.id);
+        }
+        let finished = now + Span::from_millis(5);
+        for id in issued {
+            match engine.handle_complete(finished, id, true) {
+                Some(_) => held += 1,
+                None => engine.handle_reply(finished, id),
+            }
+        }
+        while engine.poll_event().is_some() {}
+    }
+    drop(engine);
+    writing.finish().unwrap();
+    assert!(held > 100, "{held}");
+    assert_eq!(replayed(&path).unwrap().1, Ending::Complete);
+    let (entries, _) = read(&path).unwrap();
+    let is_held = |entry: &Entry| {
+        matches!(entry, Entry::Applied { input: Input::Complete { ok: true, .. }, outcome: Outcome::Held(_) })
+    };
+    assert_eq!(entries.iter().filter(|(_, entry)| is_held(entry)).count(), held);
 }
 
 /// What a reader hands out, and how it ends.

@@ -18,14 +18,14 @@
 //! ```
 //!
 //! **Why this form.** The loop is in balance at whatever delay the load needs, so the law needs no model of
-//! the device. The output is clamped, and not the error, so nothing winds up: after an hour at the ceiling,
-//! the first drop of the wait shortens the delay. And an error below zero counts like one above zero, so it
-//! takes the delay back to zero. *One-sided* means that there is no delay below zero.
+//! the device. The output is clamped, and not the error, so nothing winds up: an hour at the ceiling ends
+//! as soon as a minute does. And an error below zero counts like one above zero, so it takes the delay back
+//! to zero. *One-sided* means that there is no delay below zero.
 //!
-//! Delay and wait are both times, so `Kp` has no unit: 0.8 adds 0.8 ms of delay for a wait that grew by 1 ms.
-//! Writers with a fixed number of requests outstanding lose about as much wait as they gain delay, whatever
-//! the device: each request spends the same time in its cycle, at the device or delayed. So one set of gains
-//! serves disks and flash.
+//! Delay and wait are both times, so `Kp` has no unit: 0.25 adds 0.25 ms of delay for a wait that grew by
+//! 1 ms. Writers with a fixed number of requests outstanding lose about as much wait as they gain delay,
+//! whatever the device: each request spends the same time in its cycle, at the device or delayed. So one set
+//! of gains serves disks and flash.
 //!
 //! # On real devices
 //!
@@ -33,11 +33,11 @@
 //!   reader is measured at once.
 //! - **An error that lasts.** The equation alone goes from the ceiling to zero within half a second if an
 //!   error of `-E` lasts and `E >= u_max Ti / (Kp 0.5 s)`. With a long ceiling and a short threshold, no wait
-//!   is so far below the setpoint. Example: with a ceiling of 20 ms and the default gains, `E` is 10 ms; with
-//!   a threshold of 5 ms there is no such error. Higher gains would help, but would make the loop hunt. So
-//!   the law adds a rule: while the EWMA is at most half the setpoint, and has been for half a second, the
-//!   delay is zero. A loop in balance never gets there, because its EWMA stays near the setpoint. With this
-//!   rule, an error of half the setpoint or more takes the delay to zero within 1 s, whatever the gains.
+//!   is so far below the setpoint. Example: with a ceiling of 20 ms and the default gains, `E` is 32 ms; with
+//!   a threshold of 15 ms there is no such error. Higher gains would help, but would make the loop hunt. So
+//!   the law adds a rule: while the EWMA is at most half the setpoint, and has been for 300 ms, the delay is
+//!   zero. A loop in balance does not get there, because its EWMA stays near the setpoint. With this rule, an
+//!   error of half the setpoint or more takes the delay to zero within 1 s, whatever the gains.
 //! - **The threshold changes.** The differences in the equation compare errors against the same setpoint, the
 //!   new one. So a new threshold moves the delay by the second term alone. If the old errors had the old
 //!   setpoint, the first and third term would see a jump of the wait that never happened.
@@ -56,7 +56,7 @@ use crate::law::Law;
 pub struct OneSidedPidConfig {
     /// The control period `T`. 100 ms, as in the paper: shorter costs more and has fewer reads to measure.
     pub period: Span,
-    /// `Kp`: how much delay a change of the wait adds, as a ratio. 0.8: see [`OneSidedPidConfig::default`].
+    /// `Kp`: how much delay a change of the wait adds, as a ratio. 0.25: see [`OneSidedPidConfig::default`].
     pub proportional_gain: f64,
     /// `Ti`: after this time, an error that lasts has added as much delay as its onset did. 200 ms, as long
     /// as the smoothing: so the second term makes good the lag of the EWMA (SIMC: the largest lag of the
@@ -76,12 +76,12 @@ pub struct OneSidedPidConfig {
 }
 
 /// The gains are SIMC's ([`Plant::gains`](crate::Plant::gains)) for writers with a fixed number of requests
-/// outstanding: a plant of gain 1 that answers after 25 ms.
+/// outstanding: a plant of gain 1 that answers after 33 ms.
 impl Default for OneSidedPidConfig {
     fn default() -> Self {
         Self {
             period: Span::from_millis(100),
-            proportional_gain: 0.8,
+            proportional_gain: 0.25,
             integral_time: Span::from_millis(200),
             derivative_time: Span::ZERO,
             smoothing: Span::from_millis(200),
@@ -186,11 +186,11 @@ impl OneSidedPidConfig {
     }
 }
 
-/// The rule for an error that lasts needs half a second, and a step more. With the half second in which the
-/// EWMA follows the wait, that is within 1 s.
+/// The rule for an error that lasts needs 300 ms, and up to a period more. With the time in which the EWMA
+/// follows the wait, that is within 1 s.
 const LONGEST_PERIOD: Span = Span::from_millis(250);
 /// How long the EWMA must have been at most half the setpoint before the delay is cut to zero.
-const LASTING: Span = Span::from_millis(500);
+const LASTING: Span = Span::from_millis(300);
 /// A gain that no plant allows: a delay of 100 ms for each millisecond of wait.
 const HIGHEST_GAIN: f64 = 100.0;
 

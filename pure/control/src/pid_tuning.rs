@@ -14,18 +14,21 @@
 //! `gain D` follow from a straight line; the other two are searched on a grid that shrinks around the best.
 //!
 //! **Rule.** SIMC (Skogestad, *Simple analytic rules for model reduction and PID controller tuning*, Journal
-//! of Process Control 13, 2003), with the closed loop as fast as the dead time:
+//! of Process Control 13, 2003), with a closed loop of `c = 5 d`:
 //!
 //! ```text
 //! t1 = larger lag + smaller lag / 2        the lags: the plant's, and that of the EWMA ("half rule")
 //! d  = dead time + smaller lag / 2 + T     T: half of it to measure a mean, half of it to hold a delay
-//! Kp = t1 / (gain 2 d)
-//! Ti = min(t1, 8 d)
+//! Kp = t1 / (gain (c + d)) = t1 / (gain 6 d)
+//! Ti = min(t1, 4 (c + d))  = min(t1, 24 d)
 //! Td = 0
 //! ```
 //!
-//! **Why this rule.** It keeps a margin: a plant of about three times the gain is still stable. Rules that
-//! push a plant to the edge first (Ziegler and Nichols) would let the writers of a machine in use swing.
+//! **Why this rule.** It has one number to choose, `c`. The paper of the rule calls `c = d` the fastest that
+//! is wise, and a longer `c` calmer. Here, the wait is the mean of a few reads. With `c = d` the loop would
+//! follow each slow read, and would overshoot so far at the first burst that the delay ends and begins anew.
+//! Rules that push a plant to the edge of stability first (Ziegler and Nichols) would let the writers of a
+//! machine in use swing.
 
 use thiserror::Error;
 use weir_model::{Instant, Span};
@@ -173,8 +176,8 @@ impl Plant {
         // short `Ti`.
         let lag = (larger + smaller / 2.0).max(period / 10.0);
         let proposed = OneSidedPidConfig {
-            proportional_gain: lag / (self.gain * 2.0 * dead_time),
-            integral_time: Span::from_secs_f64(lag.min(8.0 * dead_time)),
+            proportional_gain: lag / (self.gain * 6.0 * dead_time),
+            integral_time: Span::from_secs_f64(lag.min(24.0 * dead_time)),
             derivative_time: Span::ZERO,
             ..*config
         };

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
-use weir_control::{DepthFeedbackConfig, Grant, Limits, TotalConcurrency};
+use weir_control::{DepthFeedbackConfig, Grant, Limits, OneSidedPidConfig, TotalConcurrency};
 use weir_model::{Bandwidth, Instant, Iops, Objective, Slo, Span, TimeShare, VolumeId};
 
 /// Which law rules a pool.
@@ -18,6 +18,8 @@ pub enum Control {
     Maestro(MaestroConfig),
     /// The same bounds, which a controller grants for the time of a lease: several gateways share the array.
     Leased(LeasedConfig),
+    /// The replies to heavy writers are held while reads wait too long (packet delay, appendix).
+    Pid(PidConfig),
 }
 
 /// How Maestro's law is set up.
@@ -40,6 +42,17 @@ impl MaestroConfig {
 pub struct LeasedConfig {
     /// How often the pool measures.
     pub interval: Span,
+}
+
+/// How the one-sided PID is set up.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PidConfig {
+    /// The law.
+    pub law: OneSidedPidConfig,
+    /// How long reads may wait, from their arrival until they are complete.
+    pub threshold: Span,
+    /// A volume that writes more is a heavy writer.
+    pub write_limit: Bandwidth,
 }
 
 /// What a controller has granted to a leased pool.

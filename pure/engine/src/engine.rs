@@ -12,7 +12,7 @@ use weir_sched::{Dispatch, Scheduler};
 use crate::config::{EngineConfig, Grants, VolumeConfig};
 use crate::event::Event;
 use crate::input::{Input, Request};
-use crate::loops::ControlLoop;
+use crate::loops::{ControlLoop, Throttle};
 use crate::occupancy::Occupancy;
 use crate::recording::{Entry, Recorder};
 use crate::requests::{RequestTable, Stage};
@@ -32,6 +32,8 @@ pub struct Engine {
     /// The instant at which the scheduler, in its last answer, wanted to be asked again.
     wake: Option<Instant>,
     events: VecDeque<Event>,
+    /// Requests whose replies are held no longer. Some may have ended meanwhile.
+    released: VecDeque<IoId>,
     recorder: Option<Box<dyn Recorder + Send>>,
 }
 
@@ -44,6 +46,8 @@ pub struct EngineSnapshot {
     pub total_concurrency: Option<NonZeroU32>,
     /// Of a leased pool: until when the controller's grants hold; `None`: the lease is over.
     pub granted_until: Option<Instant>,
+    /// Under the one-sided PID: what it measures and decides.
+    pub throttle: Option<Throttle>,
     /// How many requests wait.
     pub queued: u32,
     /// How many requests are at the device.
@@ -55,7 +59,7 @@ impl Engine {
     /// A pool without volumes.
     ///
     /// # Panics
-    /// If a period or the SLO window has no length, or the growth of the law is not above zero.
+    /// If a period or the SLO window has no length, or the law cannot work with its configuration.
     pub fn new(now: Instant, config: EngineConfig) -> Self {
         let (control, scheduler) = ControlLoop::new(now, config.control, config.background_share);
         Self {
@@ -67,6 +71,7 @@ impl Engine {
             window: Tick::new(now, config.slo_window),
             wake: None,
             events: VecDeque::new(),
+            released: VecDeque::new(),
             recorder: None,
             config,
         }
@@ -83,8 +88,9 @@ impl Engine {
     }
 
     /// Changes the law or its tuning while requests are queued and at the device. No request is lost, none is
-    /// issued twice, and those that wait keep their order of arrival. The law starts anew. A configuration
-    /// that is the same changes nothing.
+    /// issued twice, and those that wait keep their order of arrival. Replies that are held are released. The
+    /// law starts anew. A configuration that is the same changes nothing. Another threshold or write limit of
+    /// [`Control::Pid`](crate::Control::Pid) is in force at once, and the delay stays.
     ///
     /// # Panics
     /// As [`Engine::new`].
@@ -148,10 +154,13 @@ impl Engine {
     /// The device has finished a request, with success (`ok`) or not. The request's place at the device is
     /// free.
     ///
+    /// `Some`: the reply is to be held until about this instant; [`Engine::poll_release`] names it then. A
+    /// driver may hand it over earlier, if its client goes or the server stops.
+    ///
     /// # Panics
     /// If that request is not at the device.
-    pub fn handle_complete(&mut self, now: Instant, id: IoId, ok: bool) {
-        self.tell(now, Input::Complete { id, ok });
+    pub fn handle_complete(&mut self, now: Instant, id: IoId, ok: bool) -> Option<Instant> {
+        self.tell(now, Input::Complete { id, ok }).held_until()
     }
 
     /// The driver has handed over the reply to a finished request. This ends the request: its slot is free
@@ -186,8 +195,19 @@ impl Engine {
         answer
     }
 
+    /// The next request whose reply is held no longer. The engine says it once for each request whose reply
+    /// was to be held, unless [`Engine::handle_reply`] came before.
+    pub fn poll_release(&mut self) -> Option<IoId> {
+        while let Some(id) = self.released.pop_front() {
+            if self.requests.get_mut(id).is_some() {
+                return Some(id);
+            }
+        }
+        None
+    }
+
     /// When to call [`Engine::handle_timeout`] if nothing happens before: at the end of the control period or
-    /// of the SLO window, or at the scheduler's wake-up.
+    /// of the SLO window, at the release of a reply, or at the scheduler's wake-up.
     pub fn poll_timeout(&self) -> Option<Instant> {
         [Some(self.window.due()), self.control.due(), self.wake].into_iter().flatten().min()
     }
@@ -221,6 +241,7 @@ impl Engine {
             depth_target: self.control.depth(),
             total_concurrency: self.control.total(),
             granted_until: self.control.granted_until(),
+            throttle: self.control.throttle(),
             queued: requests.queued,
             in_flight: requests.in_flight,
         }
@@ -243,6 +264,14 @@ impl Engine {
     /// If there is no such volume.
     pub fn grant(&self, volume: VolumeId) -> Option<Grant> {
         self.volumes.get(volume).grant()
+    }
+
+    /// Whether a volume is a heavy writer, under [`Control::Pid`](crate::Control::Pid).
+    ///
+    /// # Panics
+    /// If there is no such volume.
+    pub fn is_heavy_writer(&self, volume: VolumeId) -> bool {
+        self.volumes.get(volume).writing.is_heavy()
     }
 
     /// Whether there is such a volume.

@@ -61,6 +61,13 @@ pub enum Event {
         /// What happened in the window.
         window: WindowReport,
     },
+    /// The one-sided PID has decided.
+    Throttled {
+        /// For how long replies to heavy writers are held from now on.
+        delay: Span,
+        /// How long reads wait, smoothed.
+        wait: Span,
+    },
 }
 
 /// Where the bound of a volume comes from.

@@ -94,13 +94,15 @@ pub struct Request {
     pub length: u32,
 }
 
-/// What an engine decided about an [`Input`]. Each input has an outcome of one kind.
+/// What an engine decided about an [`Input`]. Each input but [`Input::Complete`] has an outcome of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)] // the input says which outcome follows it
 pub enum Outcome {
     /// To [`Input::SetVolume`], [`Input::RemoveVolume`], [`Input::SetFallback`], [`Input::Complete`] and
     /// [`Input::Reply`]: the engine decided nothing but the events that it reports.
     Done,
+    /// To [`Input::Complete`]: the reply is held until then.
+    Held(Instant),
     /// To [`Input::AddVolume`]: the number of the volume.
     Added(VolumeId),
     /// To [`Input::Submit`]: the id of the request.
@@ -150,6 +152,11 @@ impl Outcome {
     /// The id that a new request got.
     pub(crate) fn submitted(self) -> IoId {
         if let Self::Submitted(id) = self { id } else { other() }
+    }
+
+    /// Until when the reply is held; `None`: it is not.
+    pub(crate) fn held_until(self) -> Option<Instant> {
+        if let Self::Held(until) = self { Some(until) } else { None }
     }
 
     /// Whether the request is gone.

@@ -13,9 +13,11 @@
 //! - `poll_*`: what to do. **After every `handle_*` and `set_*`**, or a batch of them at one instant, drain
 //!   in this order:
 //!   1. [`Engine::poll_dispatch`] until it is not `Issue`: give each request to the device.
-//!   2. [`Engine::poll_event`] until `None`: metrics, tables, logs. Events that a driver does not take pile
+//!   2. [`Engine::poll_release`] until `None`, if a completion said that its reply is to be held: hand it
+//!      over.
+//!   3. [`Engine::poll_event`] until `None`: metrics, tables, logs. Events that a driver does not take pile
 //!      up.
-//!   3. [`Engine::poll_timeout`]: set the one timer. Any later call may change the answer.
+//!   4. [`Engine::poll_timeout`]: set the one timer. Any later call may change the answer.
 //! - `add_*`, `set_*`, `remove_*`: configuration, at any time, with requests queued and at the device.
 //! - The rest reads the state and changes nothing.
 //!
@@ -68,12 +70,16 @@ mod slo_window;
 mod tick;
 mod usage;
 mod volume;
+mod writing;
 
-pub use config::{Control, EngineConfig, Grants, LeasedConfig, MaestroConfig, VolumeConfig};
+pub use config::{Control, EngineConfig, Grants, LeasedConfig, MaestroConfig, PidConfig, VolumeConfig};
 pub use engine::{Engine, EngineSnapshot};
 pub use event::{Event, GrantedBy, WindowReport};
 pub use input::{Answer, Input, Outcome, Request};
+pub use loops::Throttle;
 pub use recording::{Entry, Recorder};
 pub use replay::{Deviation, How, Replay};
-pub use weir_control::{DepthFeedbackConfig, Grant, PortObservation, Reasoning, TotalConcurrency};
+pub use weir_control::{
+    DepthFeedbackConfig, Grant, OneSidedPidConfig, PortObservation, Reasoning, TotalConcurrency,
+};
 pub use weir_sched::Dispatch;

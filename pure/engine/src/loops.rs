@@ -1,13 +1,14 @@
 //! What an engine does when time has passed: the control loop and the end of SLO windows.
 
 mod array;
+mod delay;
 mod depth;
 mod leased;
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-use weir_model::{Instant, QueueDepth, TimeShare, VolumeId};
+use weir_model::{Instant, IoId, QueueDepth, TimeShare, VolumeId};
 use weir_sched::{Edf, PassThrough, Scheduler};
 
 use crate::config::Control;
@@ -16,7 +17,10 @@ use crate::occupancy::Occupancy;
 use crate::requests::RequestTable;
 use crate::volume::VolumeTable;
 
+pub use delay::Throttle;
+
 pub(crate) use array::ArrayLoop;
+pub(crate) use delay::DelayLoop;
 pub(crate) use depth::DepthLoop;
 pub(crate) use leased::LeasedLoop;
 
@@ -31,6 +35,8 @@ pub(crate) enum ControlLoop {
     Array(Box<ArrayLoop>),
     /// Every volume's bound, which a controller grants.
     Leased(Box<LeasedLoop>),
+    /// The loop of the one-sided PID: it decides for how long replies are held.
+    Delay(Box<DelayLoop>),
 }
 
 /// What a loop reads and turns.
@@ -40,6 +46,8 @@ pub(crate) struct Pool<'a> {
     pub(crate) occupancy: &'a mut Occupancy,
     pub(crate) scheduler: &'a mut dyn Scheduler,
     pub(crate) events: &'a mut VecDeque<Event>,
+    /// The requests whose replies are held no longer.
+    pub(crate) released: &'a mut VecDeque<IoId>,
 }
 
 impl ControlLoop {
@@ -63,6 +71,9 @@ impl ControlLoop {
             Control::Leased(config) => {
                 (Self::Leased(Box::new(LeasedLoop::new(now, config))), edf(QueueDepth::MAX))
             }
+            Control::Pid(config) => {
+                (Self::Delay(Box::new(DelayLoop::new(now, config))), edf(QueueDepth::MAX))
+            }
         }
     }
 
@@ -73,6 +84,7 @@ impl ControlLoop {
             Self::Depth(control) => Some(control.tick.due()),
             Self::Array(control) => Some(control.tick.due()),
             Self::Leased(control) => Some(control.due()),
+            Self::Delay(control) => Some(control.due()),
         }
     }
 
@@ -83,13 +95,14 @@ impl ControlLoop {
             Self::Depth(control) => control.handle_timeout(now, pool),
             Self::Array(control) => control.handle_timeout(now, pool),
             Self::Leased(control) => control.handle_timeout(now, pool),
+            Self::Delay(control) => control.handle_timeout(now, pool),
         }
     }
 
     /// A volume came, or this loop has replaced another.
     pub(crate) fn on_volumes_changed(&mut self, now: Instant, pool: &mut Pool<'_>) {
         match self {
-            Self::None | Self::Depth(_) => {}
+            Self::None | Self::Depth(_) | Self::Delay(_) => {}
             Self::Array(control) => control.on_volumes_changed(now, pool),
             Self::Leased(control) => control.on_volumes_changed(now, pool),
         }
@@ -121,6 +134,11 @@ impl ControlLoop {
     /// Whether the pool is leased.
     pub(crate) const fn is_leased(&self) -> bool {
         matches!(self, Self::Leased(_))
+    }
+
+    /// What the loop of the one-sided PID measures and decides.
+    pub(crate) fn throttle(&self) -> Option<Throttle> {
+        if let Self::Delay(control) = self { Some(control.at_a_glance()) } else { None }
     }
 
     /// The bound on the depth of the device's queue, if that is its knob.

@@ -89,6 +89,8 @@ impl Replay {
                 Some(why) => impossible(why),
                 None => {
                     let outcome = engine.apply(now, input.clone(), &mut Dispatch::Idle);
+                    // The recording has the replies; that they may go says only the driver anything.
+                    while engine.poll_release().is_some() {}
                     compare(recorded, Some(Entry::Applied { input: input.clone(), outcome }))
                 }
             },
@@ -162,11 +164,16 @@ fn refusal(engine: &mut Engine, input: &Input) -> Option<&'static str> {
 /// What is wrong with a configuration, if [`Engine::new`] would panic at it.
 fn broken(config: &EngineConfig) -> Option<&'static str> {
     let (period, growth) = match config.control {
-        Control::None => (Span::MAX, 1.0),
+        Control::None | Control::Pid(_) => (Span::MAX, 1.0),
         Control::Facade(law) => (law.period, law.growth),
         Control::Maestro(law) => (law.interval, 1.0),
         Control::Leased(leased) => (leased.interval, 1.0),
     };
+    if let Control::Pid(pid) = config.control
+        && pid.law.check().is_err()
+    {
+        return Some("the one-sided PID cannot work with its configuration");
+    }
     if config.slo_window.is_zero() || period.is_zero() {
         Some("a period or the SLO window has no length")
     } else if !(growth.is_finite() && growth > 0.0) {

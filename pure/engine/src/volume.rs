@@ -13,6 +13,7 @@ use crate::requests::{RequestTable, Stage, Stamped};
 use crate::sensors::LatencySensor;
 use crate::slo_window::SloWindow;
 use crate::usage::UsageSensor;
+use crate::writing::Writing;
 
 #[derive(Debug)]
 pub(crate) struct Volume {
@@ -43,6 +44,8 @@ pub(crate) struct Volume {
     latency: LatencySensor,
     /// Whether it had a request in the current control period.
     was_active: bool,
+    /// What the one-sided PID has to know.
+    pub(crate) writing: Writing,
     window: SloWindow,
 }
 
@@ -68,6 +71,7 @@ impl Volume {
             others: Chain::EMPTY,
             latency: LatencySensor::default(),
             was_active: false,
+            writing: Writing::default(),
             window: SloWindow::new(now),
         }
     }
@@ -105,6 +109,7 @@ impl Volume {
     /// Another law takes over: what was measured under the old law no longer counts.
     pub(crate) fn restart_period(&mut self) {
         self.latency = LatencySensor::default();
+        self.writing = Writing::default();
     }
 
     pub(crate) fn knobs(&self) -> VolumeKnobs {

@@ -22,7 +22,9 @@
 //!    nothing is held back, and a request may wait only for its own volume's limits.
 //! 4. **The SLO windows are right**: a second computation, from the requests themselves, gives the same
 //!    counts, mean, target and verdict ([`account`]).
-//! 5. **Time only goes forward, and does go forward** ([`clock`]).
+//! 5. **No reply is held** for longer than the one-sided PID may hold it, and without that law none is held
+//!    at all.
+//! 6. **Time only goes forward, and does go forward** ([`clock`]).
 //!
 //! **Not checked**: the order in which volumes are served before anything is due, because schedulers differ
 //! in it; and how well a law controls, which is a question for experiments.
@@ -36,7 +38,7 @@ mod violation;
 use std::num::NonZeroU32;
 
 use weir_engine::{Control, EngineConfig, Event, MaestroConfig, TotalConcurrency, VolumeConfig};
-use weir_model::{Instant, Io, IoId, QueueDepth, VolumeId};
+use weir_model::{Instant, Io, IoId, QueueDepth, Span, VolumeId};
 
 pub use violation::{Breach, Violation};
 
@@ -79,7 +81,7 @@ impl Checkers {
         self.accounts.push(Some(account));
         match self.config.control {
             Control::None => self.gates.add(due_after, &VolumeConfig::default()),
-            Control::Facade(_) | Control::Maestro(_) | Control::Leased(_) => {
+            Control::Facade(_) | Control::Maestro(_) | Control::Leased(_) | Control::Pid(_) => {
                 self.gates.add(due_after, config);
             }
         }
@@ -131,6 +133,12 @@ impl Checkers {
         Ok(())
     }
 
+    /// The reply to the request with this `tag` is handed over. Call this before the engine is told.
+    pub(crate) fn on_reply(&mut self, now: Instant, tag: u32) -> Verified {
+        let (volume, held) = self.ledger.on_reply(now, tag)?;
+        self.check_held(volume, held)
+    }
+
     /// The engine has aborted a queued request.
     pub(crate) fn on_abort(&mut self, id: IoId) -> Verified {
         let volume = self.ledger.on_abort(id)?;
@@ -164,7 +172,7 @@ impl Checkers {
                 self.gates.set_grant(now, volume, grant);
                 Ok(())
             }
-            Event::Allocated { .. } => Ok(()),
+            Event::Allocated { .. } | Event::Throttled { .. } => Ok(()),
             Event::WindowClosed { volume, window } => {
                 let oldest = self.ledger.oldest_transfer(volume);
                 let length = self.config.slo_window;
@@ -184,7 +192,14 @@ impl Checkers {
 
     /// The run is over. `outstanding` is how many requests each remaining volume has, according to the
     /// engine.
-    pub(crate) fn at_end(&self, outstanding: impl Iterator<Item = (VolumeId, u32)>) -> Verified {
+    pub(crate) fn at_end(
+        &self,
+        now: Instant,
+        outstanding: impl Iterator<Item = (VolumeId, u32)>,
+    ) -> Verified {
+        if let Some((volume, held)) = self.ledger.longest_held(now) {
+            self.check_held(volume, held)?;
+        }
         outstanding.into_iter().try_for_each(|(volume, engine)| self.ledger.at_end(volume, engine))
     }
 
@@ -196,6 +211,12 @@ impl Checkers {
                 self.gates.set_due_after(VolumeId(volume), account.due_after(&self.config));
             }
         }
+    }
+
+    /// Checks for how long a reply was held.
+    fn check_held(&self, volume: VolumeId, held: Span) -> Verified {
+        let most = if let Control::Pid(pid) = self.config.control { pid.law.ceiling } else { Span::ZERO };
+        if held <= most { Ok(()) } else { Err(Box::new(Breach::HeldTooLong { volume, held, most })) }
     }
 
     fn account(&mut self, volume: VolumeId) -> Option<&mut Account> {
@@ -210,3 +231,6 @@ fn total(config: &EngineConfig) -> Option<NonZeroU32> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,8 +14,10 @@ mod mishaps;
 use std::num::NonZeroU32;
 
 use rand::RngExt;
-use weir_engine::{Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, TotalConcurrency};
-use weir_model::{QueueDepth, Span, TimeShare};
+use weir_engine::{
+    Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, OneSidedPidConfig, PidConfig, TotalConcurrency,
+};
+use weir_model::{Bandwidth, QueueDepth, Span, TimeShare};
 
 use crate::check::Violation;
 use crate::cluster;
@@ -71,7 +73,8 @@ fn engine(random: &mut Prng) -> EngineConfig {
     };
     let control = match random.random_range(0..10) {
         0 => Control::None,
-        1..7 => Control::Facade(law),
+        1..6 => Control::Facade(law),
+        6 => Control::Pid(pid(random)),
         _ => Control::Maestro(MaestroConfig {
             interval: span(random, 20, 200),
             total: match NonZeroU32::new(random.random_range(0..64)) {
@@ -87,6 +90,21 @@ fn engine(random: &mut Prng) -> EngineConfig {
         _ => TimeShare::from_millionths(random.random_range(1..=500_000)).expect("at most a half"),
     };
     EngineConfig { control, slo_window: span(random, 20, 500), background_share }
+}
+
+/// The one-sided PID with any gains. Thresholds are short and limits low, so that replies are held often.
+fn pid(random: &mut Prng) -> PidConfig {
+    let law = OneSidedPidConfig {
+        period: span(random, 10, 249),
+        proportional_gain: random.random_range(0.01..5.0),
+        integral_time: span(random, 1, 1_000),
+        derivative_time: if random.random_bool(0.5) { Span::ZERO } else { span(random, 1, 100) },
+        smoothing: if random.random_bool(0.2) { Span::ZERO } else { span(random, 1, 500) },
+        setpoint_share: random.random_range(0.5..=1.0),
+        ceiling: Span::from_micros(500 * random.random_range(1..=200)),
+    };
+    let write_limit = Bandwidth::new(random.random_range(1..=1 << 20)).expect("above zero");
+    PidConfig { law, threshold: span(random, 1, 10), write_limit }
 }
 
 /// A span between `from_ms` and `to_ms` milliseconds, to the nanosecond, so that instants seldom coincide.

@@ -47,8 +47,23 @@ pub struct PoolStatus {
     pub queued: u32,
     /// How the pool shares out the requests at its device; `None`: its law shares out nothing.
     pub sharing: Option<PoolSharing>,
+    /// Under the one-sided PID: what it measures and decides.
+    pub reply_delay: Option<ReplyDelayStatus>,
     /// In order of name.
     pub volumes: Vec<VolumeStatus>,
+}
+
+/// What the one-sided PID of a pool measures and decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ReplyDelayStatus {
+    /// The wait that reads must not exceed, in microseconds.
+    pub threshold_us: u64,
+    /// How long reads wait, smoothed, in microseconds.
+    pub wait_us: u64,
+    /// For how long replies to heavy writers are held, in microseconds.
+    pub delay_us: u64,
+    /// Whether that is as long as it may be.
+    pub is_at_ceiling: bool,
 }
 
 /// The state of one volume.
@@ -72,6 +87,8 @@ pub struct VolumeStatus {
     pub last_window: Option<WindowStatus>,
     /// Its part of the requests at the device; `None`: the pool's law shares out nothing.
     pub sharing: Option<VolumeSharing>,
+    /// Whether its replies are held while the pool's one-sided PID delays.
+    pub is_heavy_writer: bool,
 }
 
 /// Counters of one kind of request.

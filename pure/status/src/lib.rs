@@ -22,8 +22,8 @@ mod words;
 pub use array::{ArrayGateway, ArrayStatus, ArrayVolume};
 pub use explanation::{Explanation, IntervalStatus};
 pub use gateway::{
-    BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, RequestCounters, StageLatencies,
-    VolumeStatus, WindowCounters, WindowStatus,
+    BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, ReplyDelayStatus, RequestCounters,
+    StageLatencies, VolumeStatus, WindowCounters, WindowStatus,
 };
 pub use sharing::{AchievedStatus, DesiredStatus, GrantStatus, PoolSharing, TargetStatus, VolumeSharing};
 pub use throttle::{

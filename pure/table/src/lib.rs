@@ -5,6 +5,7 @@
 //! weir.
 
 mod array;
+mod reply_delay;
 mod sharing;
 mod throttle;
 
@@ -31,14 +32,15 @@ const HEADER: [&str; 10] = [
     "depth now/peak/target",
 ];
 
-/// A table with a row for each volume, from its last closed window; and one for each pool whose requests are
-/// shared out.
+/// A table with a row for each volume, from its last closed window; one with a row for each pool in which
+/// replies are held; and one for each pool whose requests are shared out.
 pub fn render(status: &GatewayStatus) -> String {
     let (shared, others): (Vec<_>, Vec<_>) = status.pools.iter().partition(|pool| pool.sharing.is_some());
     let mut tables = Vec::new();
     if shared.is_empty() || others.iter().any(|pool| !pool.volumes.is_empty()) {
         tables.push(volumes(&others));
     }
+    tables.extend(reply_delay::pools(&others));
     tables.extend(shared.iter().filter_map(|pool| Some(sharing::pool(pool, pool.sharing.as_ref()?))));
     tables.join("\n\n")
 }
@@ -77,7 +79,9 @@ fn row(pool: &PoolStatus, volume: &VolumeStatus) -> [String; HEADER.len()] {
 /// The target in force; in brackets where it is measured and not enforced.
 fn slo(pool: &PoolStatus, volume: &VolumeStatus) -> String {
     match volume.slo_target_us {
-        Some(target) if pool.control == ControlKind::None => format!("({})", whole_latency(target)),
+        Some(target) if matches!(pool.control, ControlKind::None | ControlKind::Pid) => {
+            format!("({})", whole_latency(target))
+        }
         Some(target) => whole_latency(target),
         None if volume.has_slo => "out of contract".to_owned(),
         None => dash(),

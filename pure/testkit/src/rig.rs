@@ -111,10 +111,8 @@ impl Rig {
             .expect("an engine always has a window to end");
         self.now = self.now.max(next);
         while let Some(id) = self.station.poll_finished(self.now) {
-            self.engine.handle_complete(self.now, id, true);
-            self.engine.handle_reply(self.now, id);
-            if let Some(client) = self.owners[id.slot as usize].take() {
-                self.on_answer(client);
+            if self.engine.handle_complete(self.now, id, true).is_none() {
+                self.reply(id);
             }
         }
         for client in 0..self.clients.len() {
@@ -124,6 +122,9 @@ impl Rig {
             }
         }
         self.engine.handle_timeout(self.now);
+        while let Some(id) = self.engine.poll_release() {
+            self.reply(id);
+        }
         self.settle();
     }
 
@@ -165,6 +166,13 @@ impl Rig {
             matches!(event, Event::Finished { volume: of, .. } if *of == volume) && *at > since
         };
         self.reports.iter().filter(is_one).count()
+    }
+
+    fn reply(&mut self, id: IoId) {
+        self.engine.handle_reply(self.now, id);
+        if let Some(client) = self.owners[id.slot as usize].take() {
+            self.on_answer(client);
+        }
     }
 
     fn on_answer(&mut self, client: usize) {

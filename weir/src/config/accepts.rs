@@ -45,6 +45,11 @@ impl<T: 'static> Accepts<T> {
         Self { read: Box::new(read), words: words.into() }
     }
 
+    /// Accepts the same values, described by other words.
+    pub(super) fn called(self, words: &str) -> Self {
+        Self { words: words.to_owned(), ..self }
+    }
+
     /// Accepts the same values, but `then` may refuse or change what was read.
     pub(super) fn then<U>(self, then: impl Fn(T) -> Option<U> + 'static) -> Accepts<U> {
         Accepts { read: Box::new(move |value| then((self.read)(value)?)), words: self.words }
@@ -92,8 +97,13 @@ pub(super) fn whole(range: RangeInclusive<u64>) -> Accepts<u64> {
 
 /// A number above zero and not above one.
 pub(super) fn share() -> Accepts<f64> {
-    let read = |value: &DeValue<'_>| read_number(value).filter(|n| *n > 0.0 && *n <= 1.0);
-    Accepts { read: Box::new(read), words: "a number above 0, at most 1, such as 0.1".to_owned() }
+    number_up_to(1, "0.1")
+}
+
+/// A number above zero and not above `most`.
+pub(super) fn number_up_to(most: u8, such_as: &str) -> Accepts<f64> {
+    let read = move |value: &DeValue<'_>| read_number(value).filter(|n| *n > 0.0 && *n <= f64::from(most));
+    Accepts { read: Box::new(read), words: format!("a number above 0, at most {most}, such as {such_as}") }
 }
 
 /// A number above zero.

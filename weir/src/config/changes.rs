@@ -24,7 +24,7 @@ use super::{Config, ControllerConfig, ThrottleConfig, resolve};
 /// The keys of each table that can be changed while it is served.
 const CHANGEABLE: &[(&str, &[&str])] = &[
     ("volume", &["target", "priority", "max_iops", "max_bandwidth", "max_concurrency"]),
-    ("pool", &["total_concurrency"]),
+    ("pool", &["total_concurrency", "threshold"]),
 ];
 
 /// The longest value, in bytes.

@@ -23,6 +23,7 @@ mod limits;
 mod listen;
 mod objective;
 mod origin;
+mod pid;
 mod pool;
 mod reader;
 mod report;

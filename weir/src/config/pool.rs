@@ -10,6 +10,7 @@ use weir_status::ControlKind;
 use super::accepts::{self, Accepts};
 use super::listen::{TcpAddress, read_tcp};
 use super::origin::Resolved;
+use super::pid::{self, Pid};
 use super::reader::Section;
 
 pub(super) const KEYS: &[&str] = &[
@@ -24,6 +25,11 @@ pub(super) const KEYS: &[&str] = &[
     "control_interval",
     "controller",
     "ports",
+    "threshold",
+    "write_limit",
+    "ceiling",
+    "proportional_gain",
+    "integral_time",
 ];
 
 pub(super) const TOTAL_KEYS: &[&str] = &["disks"];
@@ -57,6 +63,8 @@ pub(crate) enum Control {
     Maestro(Maestro),
     /// Bounds like Maestro's, but granted by the array's controller, for all gateways before the array.
     Leased(Leased),
+    /// Replies to heavy writers are held while reads wait too long (packet delay, appendix).
+    Pid(Pid),
 }
 
 /// The settings of Façade's law, and of the deadline order that it needs.
@@ -106,12 +114,16 @@ impl Maestro {
 const WORDS: &[(&str, ControlKind)] = &[
     (ControlKind::Facade.name(), ControlKind::Facade),
     (ControlKind::Maestro.name(), ControlKind::Maestro),
+    (ControlKind::Pid.name(), ControlKind::Pid),
     (ControlKind::None.name(), ControlKind::None),
 ];
 
 /// The settings of each word, in addition to those of every pool.
-const KEYS_OF_CONTROL: &[(ControlKind, &[&str])] =
-    &[(ControlKind::Facade, Facade::KEYS), (ControlKind::Maestro, Maestro::KEYS)];
+const KEYS_OF_CONTROL: &[(ControlKind, &[&str])] = &[
+    (ControlKind::Facade, Facade::KEYS),
+    (ControlKind::Maestro, Maestro::KEYS),
+    (ControlKind::Pid, pid::KEYS),
+];
 
 impl Control {
     /// The control's word in the file.
@@ -120,6 +132,7 @@ impl Control {
             Self::None => ControlKind::None,
             Self::Facade(_) => ControlKind::Facade,
             Self::Maestro(_) | Self::Leased(_) => ControlKind::Maestro,
+            Self::Pid(_) => ControlKind::Pid,
         }
     }
 }
@@ -129,7 +142,7 @@ impl Pool {
     pub(crate) const fn controller(&self) -> Option<&TcpAddress> {
         match &self.control.value {
             Control::Leased(leased) => Some(&leased.controller.value),
-            Control::None | Control::Facade(_) | Control::Maestro(_) => None,
+            Control::None | Control::Facade(_) | Control::Maestro(_) | Control::Pid(_) => None,
         }
     }
 
@@ -138,7 +151,7 @@ impl Pool {
         match &self.control.value {
             Control::Maestro(maestro) => Some(maestro.control_interval.value),
             Control::Leased(leased) => Some(leased.control_interval.value),
-            Control::None | Control::Facade(_) => None,
+            Control::None | Control::Facade(_) | Control::Pid(_) => None,
         }
     }
 
@@ -146,7 +159,7 @@ impl Pool {
     pub(crate) const fn ports(&self) -> Ports {
         match &self.control.value {
             Control::Maestro(maestro) => maestro.ports.value,
-            Control::None | Control::Facade(_) | Control::Leased(_) => Ports::One,
+            Control::None | Control::Facade(_) | Control::Leased(_) | Control::Pid(_) => Ports::One,
         }
     }
 }
@@ -230,6 +243,7 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
         ControlKind::None => Control::None,
         ControlKind::Facade => Control::Facade(resolve_facade(section)),
         ControlKind::Maestro => resolve_maestro(section),
+        ControlKind::Pid => Control::Pid(pid::resolve(section)),
     };
     Pool {
         control: Resolved { value: control, origin: word.origin },

@@ -180,6 +180,13 @@ impl Rows {
                 self.push(&key("control_interval"), &maestro.control_interval, |span| show_span(*span));
                 self.push(&key("ports"), &maestro.ports, |ports| ports.name().to_owned());
             }
+            Control::Pid(pid) => {
+                self.push(&key("threshold"), &pid.threshold, |span| show_span(*span));
+                self.push(&key("write_limit"), &pid.write_limit, |rate| show_bandwidth(*rate));
+                self.push(&key("ceiling"), &pid.ceiling, |span| show_span(*span));
+                self.push(&key("proportional_gain"), &pid.proportional_gain, ToString::to_string);
+                self.push(&key("integral_time"), &pid.integral_time, |span| show_span(*span));
+            }
             Control::Facade(facade) => {
                 self.push(&key("control_period"), &facade.control_period, |span| show_span(*span));
                 self.push(&key("growth"), &facade.growth, ToString::to_string);
@@ -221,14 +228,20 @@ impl Rows {
         }
     }
 
-    /// A line for each point of the curve. Without control, the line says that the point is only measured.
+    /// A line for each point of the curve. If no law enforces it, the line says that the point is only
+    /// measured.
     fn push_slo(&mut self, key: &str, volume: &Volume, control: Option<&Control>) {
         let Some(slo) = &volume.slo.value else {
             self.push_optional(key, &volume.slo, |_| String::new());
             return;
         };
-        let note =
-            if control == Some(&Control::None) { "; measured, not enforced (control = none)" } else { "" };
+        let note = match control {
+            Some(Control::None | Control::Pid(_)) => {
+                let word = control.map_or("", |control| control.kind().name());
+                format!("; measured, not enforced (control = {word})")
+            }
+            _ => String::new(),
+        };
         for (i, (point, place)) in slo.points().iter().zip(&volume.slo_points).enumerate() {
             let (read, write) = (show_span(point.read), show_span(point.write));
             let value = format!("up to {}: read {read}, write {write}{note}", point.up_to);

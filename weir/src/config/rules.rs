@@ -82,7 +82,7 @@ fn check_control(section: &Section<'_>, pool: &str, control: &Control) {
         }
     };
     let refuse_caps = || {
-        let accepted = "nothing, or a pool with control = \"facade\" or \"maestro\"";
+        let accepted = "nothing, or a pool with control = \"facade\", \"maestro\" or \"pid\"";
         CAPS.iter().for_each(|cap| refuse(cap, "a cap", "enforces none", accepted));
     };
     let refuse_objective = || {
@@ -95,7 +95,7 @@ fn check_control(section: &Section<'_>, pool: &str, control: &Control) {
             let accepted = "nothing; give it a target, such as { latency = \"10ms\" }";
             refuse("slo", "an slo", "knows targets instead", accepted);
         }
-        Control::Facade(_) => refuse_objective(),
+        Control::Facade(_) | Control::Pid(_) => refuse_objective(),
         Control::None => {
             refuse_caps();
             refuse_objective();
@@ -120,7 +120,7 @@ pub(super) fn check_totals(
         let count = config.volumes.values().filter(in_pool).count();
         let total = match &pool.control.value {
             Control::Maestro(maestro) => maestro.total_concurrency.value.requests(),
-            Control::None | Control::Facade(_) | Control::Leased(_) => None,
+            Control::None | Control::Facade(_) | Control::Leased(_) | Control::Pid(_) => None,
         };
         if let Some(total) = total.filter(|total| u64::from(total.get()) < (count * ports) as u64) {
             let found = format!("{total} requests for {count} volumes{}", at(ports));

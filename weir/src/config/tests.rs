@@ -4,6 +4,7 @@ mod arrays;
 mod changes;
 mod controller;
 mod maestro;
+mod pid;
 mod problems;
 mod resolved;
 

@@ -1,4 +1,5 @@
-//! `weir set`: changes a target, a priority or a limit of a volume or a pool while a server serves it.
+//! `weir set`: changes a target, a priority, a limit or a threshold of a volume or a pool while a server
+//! serves it.
 //!
 //! The server judges the change as it judges its file, and puts it in force or refuses it as a whole. The
 //! change lasts until the server reads its file again.
@@ -20,7 +21,7 @@ pub(crate) struct SetArguments {
     name: String,
     /// For a volume: priority=4, target.latency=5ms, target.p95=20ms, target.throughput=20MiB/s,
     /// target.iops=900, max_iops=1200iops, max_bandwidth=100MiB/s, max_concurrency=64; for a pool:
-    /// total_concurrency=80. KEY=none takes it away
+    /// total_concurrency=80, threshold=10ms. KEY=none takes it away
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
     /// The server: its configuration file, or its control socket

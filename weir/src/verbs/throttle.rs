@@ -53,7 +53,10 @@ enum Ask {
     Remove,
     /// Watch the agent that started this process, and remove its delays when it ends or hangs
     #[command(hide = true)]
-    Guard,
+    Guard {
+        /// The agent's process number
+        agent: u32,
+    },
 }
 
 /// Delays, or asks.
@@ -66,7 +69,7 @@ pub(crate) async fn throttle(arguments: ThrottleArguments) -> Result<(), Failure
         (Some(Ask::Status { source }), ..) => status(&source).await,
         (Some(Ask::Explain { resource, source }), ..) => explain(&resource, &source).await,
         (Some(Ask::Remove), ..) => remove(),
-        (Some(Ask::Guard), ..) => watch(),
+        (Some(Ask::Guard { agent }), ..) => watch(agent),
         (None, Some(file), _) => run::run(|| Source::read(&file), dry_run).await,
         (None, None, latency) => {
             let threshold = toml::Value::String(latency.unwrap_or_default());
@@ -100,8 +103,8 @@ fn remove() -> Result<(), Failure> {
     Ok(writeln!(io::stdout(), "weir: no delay and no queue of an agent is left on this host")?)
 }
 
-fn watch() -> Result<(), Failure> {
-    let ending = guard::run(io::stdin().as_fd())
+fn watch(agent: u32) -> Result<(), Failure> {
+    let ending = guard::run(io::stdin().as_fd(), agent)
         .map_err(|error| Failure::usage(format!("the agent's guard: {error}")))?;
     if ending == guard::Ending::AgentSilent {
         eprintln!(

@@ -21,6 +21,7 @@ mod memory;
 mod metrics;
 mod odd_requests;
 mod pages;
+mod pid;
 mod push_back;
 mod record;
 mod reload;

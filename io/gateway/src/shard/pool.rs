@@ -3,6 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `requests` | a request from its connection to the engine, and from its device to the reply |
+//! | `held` | replies that the engine holds |
 //! | `dispatch` | requests go to the devices as the engine lets them |
 //! | `volumes` | volumes come, change, retire and end |
 //! | `unflushed` | whether a volume that ends has anything to flush |
@@ -11,6 +12,8 @@
 //! | `events` | the engine's events for requests and windows; the status of the pool |
 //! | `explain` | the decisions of a law that shares out concurrency, and their reasons |
 //! | `leased` | the observations of a leased pool for its controller, and the controller's terms |
+
+use std::num::NonZeroU64;
 
 use weir_backend::{BlockDevice, Device, Finished};
 use weir_engine::{Control, Engine, EngineConfig, Recorder, VolumeConfig, WindowReport};
@@ -28,6 +31,7 @@ use crate::stats::VolumeStats;
 mod dispatch;
 mod events;
 mod explain;
+mod held;
 mod leased;
 mod loss;
 mod ports;
@@ -65,6 +69,9 @@ pub(super) struct Pool {
     /// By the slot of the `IoId`: the requests that the device has not finished, each in the list of its
     /// connection.
     pending: SlotChains<Pending>,
+    /// By the slot of the `IoId`: the requests that the device has finished and whose reply is held, in
+    /// another list of their connection.
+    held: SlotChains<Completed>,
     /// The requests whose connection has gone.
     orphans: Chain,
     /// The highest number at the device in the last control period.
@@ -128,6 +135,14 @@ pub(super) struct Pending {
     pub(super) charge: Charge,
 }
 
+/// A request that its device has finished, and what is to be told to its client.
+pub(super) struct Completed {
+    pub(super) pending: Pending,
+    done: Finished,
+    /// Up to which loss of the volume the reply tells, if it does.
+    tells: Option<NonZeroU64>,
+}
+
 impl Pool {
     /// A pool without volumes.
     pub(super) fn new(
@@ -155,6 +170,7 @@ impl Pool {
             timed: Vec::new(),
             leaving: Vec::new(),
             pending: SlotChains::new(),
+            held: SlotChains::new(),
             orphans: Chain::EMPTY,
             in_flight_peak: None,
             dirty: false,

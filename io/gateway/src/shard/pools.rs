@@ -160,6 +160,39 @@ impl Pools {
         }
     }
 
+    /// Hands over the replies that engines held until now.
+    pub(super) fn release(
+        &mut self,
+        now: Instant,
+        clients: &mut Clients,
+        memory: &mut Memory,
+        driver: &mut Driver,
+    ) {
+        for (_, pool) in &mut self.pools {
+            pool.release(now, clients, memory, driver, &mut self.unfinished);
+        }
+        if !self.unfinished.is_empty() {
+            driver.wake();
+        }
+    }
+
+    /// Hands over the replies to a connection that engines hold.
+    pub(super) fn release_of(
+        &mut self,
+        now: Instant,
+        connection: &mut Connection,
+        memory: &mut Memory,
+        driver: &mut Driver,
+    ) {
+        let Some(pool) = self.pools.get_mut(connection.pool) else { return };
+        for held in pool.take_held(connection) {
+            if let Some((pending, next)) = pool.answer(now, Some(connection), held, memory, driver) {
+                self.unfinished.push_back(Unfinished { pool: connection.pool, pending, next });
+                driver.wake();
+            }
+        }
+    }
+
     /// The next request of which a piece has finished and another is to begin. To the engine, the finished
     /// piece has ended, and the next one is a request of its own.
     pub(super) fn next_unfinished(&mut self, now: Instant) -> Option<Unfinished> {

@@ -74,6 +74,7 @@ impl Shard {
     fn handle_timeouts(&mut self, now: Instant) {
         self.pools.handle_timeouts(now, &mut self.finished);
         self.handle_finished(now);
+        self.pools.release(now, &mut self.clients, &mut self.memory, &mut self.driver);
         for (key, reason) in self.driver.sweep(now, &mut self.clients) {
             self.clients.cut_off(now, key, reason, &mut self.pools, &mut self.memory, &mut self.driver);
         }

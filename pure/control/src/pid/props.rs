@@ -71,7 +71,7 @@ proptest! {
             let delay = law.step(now, &observed(threshold, share, &config));
             if law.ewma <= half {
                 let since = *since.get_or_insert(now);
-                if now.since(since) >= Span::from_millis(750) {
+                if now.since(since) >= Span::from_millis(550) {
                     prop_assert!(delay.is_zero(), "{} at {now:?} since {since:?}", delay.span());
                 }
                 if now.since(since) >= Span::from_secs(2) {

@@ -77,7 +77,7 @@ fn in_balance_the_wait_is_at_the_setpoint_whatever_the_load_asks_for() {
     for crowded in [16, 20, 28, 36, 50] {
         let writers = Writers { crowded: Span::from_millis(crowded) };
         let mut control = Loop::new(ceiling_of(40));
-        control.periods(30, writers);
+        control.periods(60, writers);
         for delay in control.periods(100, writers) {
             let off = writers.wait(delay).as_secs_f64() - SETPOINT.as_secs_f64();
             assert!(off.abs() <= ThrottleDelay::STEP.as_secs_f64(), "{crowded} ms: {off} s off");
@@ -86,16 +86,16 @@ fn in_balance_the_wait_is_at_the_setpoint_whatever_the_load_asks_for() {
 }
 
 #[test]
-fn after_a_step_of_the_load_the_wait_is_below_the_threshold_in_half_a_second_and_stays_there() {
+fn after_a_step_of_the_load_the_wait_is_below_the_threshold_within_two_seconds_and_stays_there() {
     let mut control = Loop::new(ceiling_of(40));
     control.periods(10, Writers::NONE);
     assert_eq!(control.delay, ThrottleDelay::ZERO);
     let delays = control.periods(30, Writers::TWELVE);
     let first = delays.iter().position(|delay| Writers::TWELVE.wait(*delay) <= THRESHOLD);
-    assert!(first.is_some_and(|first| first < 5), "{delays:?}");
+    assert!(first.is_some_and(|first| first < 20), "{delays:?}");
     let balance = Span::from_micros(22_500);
     assert!(delays.iter().all(|delay| delay.span() <= balance + Span::from_millis(6)), "{delays:?}");
-    assert!(delays[10..].iter().all(|delay| Writers::TWELVE.wait(*delay) <= THRESHOLD), "{delays:?}");
+    assert!(delays[20..].iter().all(|delay| Writers::TWELVE.wait(*delay) <= THRESHOLD), "{delays:?}");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn nothing_winds_up_an_hour_at_the_ceiling_ends_as_a_minute_does() {
     let recovery = |periods| {
         let mut control = Loop::new(ceiling_of(20));
         (0..periods).for_each(|_| {
-            control.see(Some(Span::from_millis(80)));
+            control.see(Some(Span::from_millis(40)));
         });
         control.periods(20, Writers::NONE)
     };
@@ -137,11 +137,11 @@ fn within_a_second_of_a_pause_of_the_writers_the_delay_is_zero_and_stays_so() {
 
 #[test]
 fn the_equation_alone_ends_the_longest_delay_in_half_a_second_at_the_error_that_the_header_names() {
-    // u_max Ti / (Kp 0.5 s) = 20 ms x 0.2 s / (0.8 x 0.5 s) = 10 ms, of a setpoint of 36 ms. The wait is
+    // u_max Ti / (Kp 0.5 s) = 20 ms x 0.2 s / (0.25 x 0.5 s) = 32 ms, of a setpoint of 72 ms. The wait is
     // above half the setpoint, so the rule for lasting errors takes no part.
     let after = |wait: u64| {
         let mut control = Loop::new(OneSidedPidConfig { smoothing: Span::ZERO, ..ceiling_of(20) });
-        control.threshold = Span::from_millis(40);
+        control.threshold = Span::from_millis(80);
         control.see(Some(Span::from_millis(wait)));
         control.law.delay = in_steps(Span::from_millis(20));
         (0..5).for_each(|_| {
@@ -149,9 +149,9 @@ fn the_equation_alone_ends_the_longest_delay_in_half_a_second_at_the_error_that_
         });
         control.millis()
     };
-    assert!(after(26) <= 0.5, "but for rounding");
-    assert!(after(25) <= 0.0);
-    assert!(after(28) > 2.0);
+    assert!(after(40) <= 0.5, "but for rounding");
+    assert!(after(39) <= 0.0);
+    assert!(after(46) > 2.0);
 }
 
 #[test]
@@ -177,8 +177,8 @@ fn a_threshold_that_changes_moves_the_delay_by_the_error_alone_until_the_wait_fo
     control.threshold = Span::from_millis(10);
     control.see(Some(balance));
     let error = in_steps(balance) - in_steps(Span::from_millis(9));
-    assert!((control.law.delay - delay - 0.8 * 0.5 * error).abs() < 0.05, "no jump by the first term");
-    for delay in &control.periods(100, Writers::TWELVE)[20..] {
+    assert!((control.law.delay - delay - 0.25 * 0.5 * error).abs() < 0.05, "no jump by the first term");
+    for delay in &control.periods(100, Writers::TWELVE)[40..] {
         let wait = Writers::TWELVE.wait(*delay);
         assert!((8_500..=9_500).contains(&wait.as_micros()), "{wait}");
     }
@@ -190,7 +190,7 @@ fn a_delay_is_a_whole_number_of_steps_rounded_up() {
     let mut control = Loop::new(config);
     control.see(Some(THRESHOLD));
     control.law.delay = 0.0;
-    // 0.4 of an error of 0.1 ms, and 0.8 of the same change: 0.12 ms.
+    // A quarter of the change of 0.1 ms, and half of that for the error: 0.04 ms.
     assert_eq!(control.see(Some(Span::from_micros(15_100))).span(), Span::from_micros(500));
     assert_eq!(control.delay.steps(), 1);
 }
@@ -206,7 +206,7 @@ fn the_third_term_brakes_where_the_wait_turns() {
     }
     let before = control.law.delay;
     control.see(Some(Span::from_millis(22)));
-    let expected = 0.8 * (0.5 * (22.0 - 13.5) - 0.5 * 4.0) / 0.5;
+    let expected = 0.25 * (0.5 * (22.0 - 13.5) - 0.5 * 4.0) / 0.5;
     assert!((control.law.delay - before - expected).abs() < 1e-9);
 }
 

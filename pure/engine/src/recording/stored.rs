@@ -3,7 +3,8 @@
 //! The numbers stand here and not in the order of the variants, because recordings outlive versions of weir:
 //! a variant that moves must not change what a file means. A number is never used for anything else.
 //!
-//! An outcome needs no number of its own, because the input says which kind of outcome follows it.
+//! An outcome needs no number of its own, because the input says which kind of outcome follows it. A
+//! completion whose reply is held is an input with a number of its own.
 
 use std::fmt;
 
@@ -32,7 +33,10 @@ impl Serialize for Entry {
             Input::SetFallback(volumes) => (6_u8, volumes, outcome).serialize(serializer),
             Input::Submit(request) => (7_u8, request, outcome).serialize(serializer),
             Input::Dispatch => (8_u8, outcome).serialize(serializer),
-            Input::Complete { id, ok } => (9_u8, id, ok, outcome).serialize(serializer),
+            Input::Complete { id, ok } => match outcome {
+                Outcome::Held(until) => (14_u8, id, ok, until).serialize(serializer),
+                _ => (9_u8, id, ok, outcome).serialize(serializer),
+            },
             Input::Reply { id } => (10_u8, id, outcome).serialize(serializer),
             Input::Abort { id } => (11_u8, id, outcome).serialize(serializer),
             Input::Timeout => (12_u8, outcome).serialize(serializer),
@@ -73,6 +77,7 @@ impl<'de> Visitor<'de> for Stored {
             11 => (Input::Abort { id: field(f)? }, Outcome::Aborted(field(f)?)),
             12 => (Input::Timeout, Outcome::Timeout(field(f)?)),
             13 => return Ok(Entry::Reported(field(f)?)),
+            14 => (Input::Complete { id: field(f)?, ok: field(f)? }, Outcome::Held(field(f)?)),
             other => return Err(Error::invalid_value(Unexpected::Unsigned(other.into()), &self)),
         };
         Ok(Entry::Applied { input, outcome })

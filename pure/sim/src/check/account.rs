@@ -81,7 +81,7 @@ impl Account {
     /// bounded, each request is due when it arrives.
     pub(super) fn due_after(&self, config: &EngineConfig) -> Option<Span> {
         match config.control {
-            Control::None | Control::Maestro(_) | Control::Leased(_) => Some(Span::ZERO),
+            Control::None | Control::Maestro(_) | Control::Leased(_) | Control::Pid(_) => Some(Span::ZERO),
             Control::Facade(_) => {
                 let needed = self.at_array.unwrap_or(Span::ZERO).saturating_mul(2);
                 Some(Span::from_nanos(self.target?.as_nanos().saturating_sub(needed.as_nanos())))

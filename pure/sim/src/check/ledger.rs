@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use weir_engine::Event;
-use weir_model::{Instant, Io, IoId, IoKind, VolumeId};
+use weir_model::{Instant, Io, IoId, IoKind, Span, VolumeId};
 
 use super::{Breach, Verified};
 
@@ -32,6 +32,11 @@ enum Stage {
     Free,
     Queued,
     AtArray,
+    /// The array has answered, and its reply has not been handed over.
+    Answered {
+        at: Instant,
+        ok: bool,
+    },
 }
 
 const FREE: Entry = Entry {
@@ -77,11 +82,31 @@ impl Ledger {
         let generation = self.entries.get(slot as usize).map_or(0, |entry| entry.generation);
         let id = IoId { slot, generation };
         let entry = self.known(id, Stage::AtArray, "answered")?;
-        let Entry { arrived, issued, volume, length, kind, .. } = *entry;
-        entry.stage = Stage::Free;
-        let (queued, device, total) = (issued.since(arrived), now.since(issued), now.since(arrived));
+        entry.stage = Stage::Answered { at: now, ok };
+        Ok((entry.volume, id))
+    }
+
+    /// The reply to the request in `slot` is handed over. Returns the request's volume, and how long the
+    /// reply was held.
+    pub(super) fn on_reply(&mut self, now: Instant, slot: u32) -> Result<(VolumeId, Span), Box<Breach>> {
+        let entry = self.entries.get(slot as usize).copied().unwrap_or(FREE);
+        let Entry { arrived, issued, volume, length, kind, .. } = entry;
+        let Stage::Answered { at, ok } = entry.stage else {
+            return Err(entry.out_of_turn(IoId { slot, generation: entry.generation }, "replied to"));
+        };
+        self.entries[slot as usize].stage = Stage::Free;
+        let (queued, device, total) = (issued.since(arrived), at.since(issued), now.since(arrived));
         self.expected.push_back(Event::Finished { volume, kind, length, ok, queued, device, total });
-        Ok((volume, id))
+        Ok((volume, now.since(at)))
+    }
+
+    /// The volume of the reply that has been held the longest until now, and for how long.
+    pub(super) fn longest_held(&self, now: Instant) -> Option<(VolumeId, Span)> {
+        let held = self.entries.iter().filter_map(|entry| match entry.stage {
+            Stage::Answered { at, .. } => Some((entry.volume, now.since(at))),
+            _ => None,
+        });
+        held.max_by_key(|(_, held)| *held)
     }
 
     /// A request was aborted. Returns its volume.
@@ -138,6 +163,7 @@ impl Entry {
             Stage::Free => "is not outstanding",
             Stage::Queued => "is queued",
             Stage::AtArray => "is at the array",
+            Stage::Answered { .. } => "is answered",
         };
         Box::new(Breach::OutOfTurn { id, happened, found })
     }

@@ -146,6 +146,16 @@ pub enum Breach {
         /// How long it should have been.
         length: Span,
     },
+    /// A reply was held for longer than the law may hold it.
+    #[error("a reply to {volume:?} was held for {held}, of at most {most}")]
+    HeldTooLong {
+        /// The volume.
+        volume: VolumeId,
+        /// How long it was held.
+        held: Span,
+        /// The longest delay that the law may set; zero without such a law.
+        most: Span,
+    },
     /// The run's next event lies in the past.
     #[error("time went back, to {to:?}")]
     TimeWentBack {

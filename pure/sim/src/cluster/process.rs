@@ -203,7 +203,9 @@ impl Process {
         }
         while let Some((Asked { id, volume, .. }, ok)) = self.finished.pop_front() {
             self.checkers.on_answer(shown, id.slot, ok)?;
+            // A leased pool holds no replies.
             self.engine.handle_complete(shown, id, ok);
+            self.checkers.on_reply(shown, id.slot)?;
             self.engine.handle_reply(shown, id);
             self.answered[volume.0 as usize] += 1;
             around.outcome.answered += 1;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use thiserror::Error;
+use weir_control::PidProblem;
 use weir_engine::{Control, EngineConfig};
 use weir_model::Span;
 
@@ -47,6 +48,9 @@ pub enum Problem {
         /// As given.
         growth: f64,
     },
+    /// See [`PidProblem`].
+    #[error(transparent)]
+    Pid(#[from] PidProblem),
     /// Two volumes of one name would draw the same random numbers.
     #[error("another volume has the same name")]
     SameName,
@@ -172,6 +176,7 @@ fn check_pool(config: &EngineConfig) -> Result<(), Problem> {
     }
     let period = match config.control {
         Control::None => Span::MAX,
+        Control::Pid(pid) => return Ok(pid.law.check()?),
         Control::Facade(law) => law.period,
         Control::Maestro(law) => law.interval,
         Control::Leased(leased) => leased.interval,

@@ -1,5 +1,8 @@
 //! Random scenarios can be run and repeated, and have every kind of fault.
 
+use weir_engine::Event;
+use weir_model::Instant;
+
 use super::*;
 use crate::scenario::FaultKind;
 use crate::world::Fingerprint;
@@ -24,6 +27,28 @@ fn a_seed_gives_the_same_run_every_time() {
         assert_eq!(scenario(seed), scenario(seed));
         assert_eq!(fingerprint(seed), fingerprint(seed));
         assert_ne!(fingerprint(seed), fingerprint(seed + 1));
+    }
+}
+
+#[test]
+fn replies_are_held_in_some_of_the_scenarios() {
+    let controls = |seed| matches!(scenario(seed).engine.control, Control::Pid(_));
+    let held = SEEDS.filter(|seed| controls(*seed)).filter(|seed| {
+        let mut longest = LongestDelay(Span::ZERO);
+        world(*seed).run(&mut longest).unwrap_or_else(|violation| panic!("{violation}"));
+        !longest.0.is_zero()
+    });
+    assert!(held.count() > 1);
+}
+
+/// The longest delay of a run.
+struct LongestDelay(Span);
+
+impl Observer for LongestDelay {
+    fn on_event(&mut self, _: Instant, event: &Event) {
+        if let Event::Throttled { delay, .. } = event {
+            self.0 = self.0.max(*delay);
+        }
     }
 }
 

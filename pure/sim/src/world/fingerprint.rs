@@ -76,6 +76,10 @@ impl Observer for Fingerprint {
                 self.add(grant.max_iops.map_or(0, |limit| limit.get()));
                 self.add(grant.max_bandwidth.map_or(0, weir_model::Bandwidth::get));
             }
+            Event::Throttled { delay, wait } => {
+                self.add(1 << 61 | delay.as_nanos());
+                self.add(wait.as_nanos());
+            }
             Event::Allocated { volume, reasoning } => {
                 self.add(7 << 61 | u64::from(volume.0));
                 self.add(reasoning.allotted.to_bits());

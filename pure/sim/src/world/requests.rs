@@ -26,6 +26,11 @@ impl Requests {
         self.by_slot[slot] = Some(held);
     }
 
+    /// The id of the request in this slot.
+    pub(super) fn id(&self, slot: u32) -> Option<IoId> {
+        Some(self.by_slot.get(slot as usize)?.as_ref()?.id)
+    }
+
     pub(super) fn take(&mut self, slot: u32) -> Option<Held> {
         self.by_slot.get_mut(slot as usize)?.take()
     }

@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
         let outstanding: Vec<(VolumeId, u32)> = self.outstanding().collect();
         self.outcome.outstanding = outstanding.iter().map(|(_, number)| u64::from(*number)).sum();
         self.outcome.utilisation = self.array.utilisation(self.end);
-        self.checkers.at_end(outstanding.into_iter())
+        self.checkers.at_end(self.end, outstanding.into_iter())
     }
 
     fn next_at(&self) -> Instant {
@@ -122,6 +122,9 @@ impl<'a> Run<'a> {
         if self.engine.poll_timeout().is_some_and(|at| at <= now) {
             self.engine.handle_timeout(now);
             self.checkers.on_depth(self.engine.snapshot().depth_target);
+            while let Some(id) = self.engine.poll_release() {
+                self.reply(id.slot, true)?;
+            }
         }
         loop {
             self.report()?;
@@ -158,22 +161,31 @@ impl<'a> Run<'a> {
         while let Some(Finished { tag, ok }) = self.array.poll_finished() {
             any = true;
             self.checkers.on_answer(self.now, tag, ok)?;
-            let held = self.requests.take(tag).expect("the checkers know what is at the array");
-            self.engine.handle_complete(self.now, held.id, ok);
-            self.engine.handle_reply(self.now, held.id);
-            if held.by_thread {
-                self.clients.on_answer(self.now, held.volume as usize, ok);
-            }
-            if ok {
-                self.outcome.answered += 1
-            } else {
-                self.outcome.failed += 1
-            }
-            if self.leaving > 0 {
-                self.remove_if_empty(held.volume as usize);
+            let id = self.requests.id(tag).expect("the checkers know what is at the array");
+            if self.engine.handle_complete(self.now, id, ok).is_none() {
+                self.reply(tag, ok)?;
             }
         }
         Ok(any)
+    }
+
+    /// Hands the reply to a request to its client.
+    fn reply(&mut self, tag: u32, ok: bool) -> Going {
+        self.checkers.on_reply(self.now, tag)?;
+        let held = self.requests.take(tag).expect("the checkers know what is answered");
+        self.engine.handle_reply(self.now, held.id);
+        if held.by_thread {
+            self.clients.on_answer(self.now, held.volume as usize, ok);
+        }
+        if ok {
+            self.outcome.answered += 1
+        } else {
+            self.outcome.failed += 1
+        }
+        if self.leaving > 0 {
+            self.remove_if_empty(held.volume as usize);
+        }
+        Ok(())
     }
 
     /// Takes every event of the engine.

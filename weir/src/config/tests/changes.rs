@@ -116,7 +116,7 @@ fn what_is_wrong_is_said_in_one_line_as_it_would_be_of_the_file() {
         ),
         (
             "pool p control=none",
-            "pool.p.control: found a key that cannot be changed while serving; accepted: total_concurrency",
+            "pool.p.control: found a key that cannot be changed while serving; accepted: total_concurrency, threshold",
         ),
         ("volume v size=1GiB", &format!("volume.v.size: {settable}")),
         ("volume v slo=none", &format!("volume.v.slo: {settable}")),

@@ -10,6 +10,8 @@ const PAGE: &str = "operating.md";
 /// A configuration with every law, every kind of target and every limit.
 const ALL: &str = "[pool.promised]\n[pool.plain]\ncontrol = \"none\"\n\
     [pool.shared]\ncontrol = \"maestro\"\ntotal_concurrency = 16\ncontrol_interval = \"50ms\"\n\
+    [pool.guarded]\ncontrol = \"pid\"\nthreshold = \"15ms\"\n\
+    [volume.guarded]\npool = \"guarded\"\nbackend = \"memory\"\nsize = \"1MiB\"\n\
     [volume.slo]\npool = \"promised\"\nbackend = \"memory\"\nsize = \"1MiB\"\n\
     slo = [{ up_to = \"100000iops\", read = \"1s\", write = \"1s\" }]\n\
     [volume.plain]\npool = \"plain\"\nbackend = \"memory\"\nsize = \"1MiB\"\n\

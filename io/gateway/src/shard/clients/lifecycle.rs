@@ -52,6 +52,7 @@ impl Clients {
             backlog: new.rest,
             output: Output::default(),
             pending: Chain::EMPTY,
+            held: Chain::EMPTY,
             requests: 0,
             bytes: 0,
             reserve_used: 0,
@@ -83,6 +84,10 @@ impl Clients {
             for pending in pool.abort_queued(now, &mut connection) {
                 memory.give_back(pending.charge);
                 memory.recycle(pending.buffer);
+            }
+            for held in pool.take_held(&mut connection) {
+                pool.end_request(now, held.pending.id);
+                memory.give_back(held.pending.charge);
             }
             pool.leave(&mut connection);
         }
@@ -166,7 +171,8 @@ impl Clients {
     }
 
     /// Gives up the connection's queued requests, and answers them with ESHUTDOWN. Its requests at a device
-    /// have to finish there. A client that has not taken its replies by now is cut off.
+    /// have to finish there. Replies that are held go at once. A client that has not taken its replies by now
+    /// is cut off.
     pub(in crate::shard) fn give_up(
         &mut self,
         clock: Clock,
@@ -186,6 +192,7 @@ impl Clients {
             }
             pool.abandon_at_device(connection);
         }
+        pools.release_of(now, connection, memory, driver);
         self.flush(clock, key, pools, memory, driver);
         if self.waiting(key) > 0 {
             self.close(clock.now(), key, "the client takes no replies", pools, memory, driver);

@@ -1,8 +1,8 @@
 //! The engine's events: requests that ended, windows and decisions. And the status of the pool.
 
-use weir_engine::Event;
+use weir_engine::{Event, Throttle};
 use weir_model::{Instant, Span, VolumeId};
-use weir_status::{PoolStatus, VolumeSharing, VolumeStatus};
+use weir_status::{PoolStatus, ReplyDelayStatus, VolumeStatus};
 
 use super::{Pool, Volume};
 use crate::stats::Answered;
@@ -24,7 +24,7 @@ impl Pool {
                 }
                 Event::Controlled { peak, .. } => self.in_flight_peak = Some(peak),
                 Event::Allocated { volume, reasoning } => self.note_allocation(now, volume, reasoning),
-                Event::Aborted { .. } | Event::Granted { .. } => {}
+                Event::Aborted { .. } | Event::Granted { .. } | Event::Throttled { .. } => {}
             }
         }
         self.tell_observer();
@@ -39,7 +39,11 @@ impl Pool {
                 // One that is on its way out may have a successor of the same name already.
                 let volume =
                     self.volumes[id.0 as usize].as_ref().filter(|volume| volume.retiring.is_none())?;
-                Some(volume_status(volume, self.engine.target(id), self.sharing_of(id)))
+                Some(VolumeStatus {
+                    sharing: self.sharing_of(id),
+                    is_heavy_writer: self.engine.is_heavy_writer(id),
+                    ..volume_status(volume, self.engine.target(id))
+                })
             })
             .collect();
         volumes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -51,6 +55,7 @@ impl Pool {
             in_flight_peak: self.in_flight_peak,
             queued: seen.queued,
             sharing: self.sharing(),
+            reply_delay: seen.throttle.map(reply_delay),
             volumes,
         }
     }
@@ -61,7 +66,17 @@ impl Pool {
     }
 }
 
-fn volume_status(volume: &Volume, target: Option<Span>, sharing: Option<VolumeSharing>) -> VolumeStatus {
+fn reply_delay(throttle: Throttle) -> ReplyDelayStatus {
+    ReplyDelayStatus {
+        threshold_us: throttle.threshold.as_micros(),
+        wait_us: throttle.wait.as_micros(),
+        delay_us: throttle.delay.as_micros(),
+        is_at_ceiling: throttle.is_at_ceiling,
+    }
+}
+
+/// What does not depend on the pool's law.
+fn volume_status(volume: &Volume, target: Option<Span>) -> VolumeStatus {
     VolumeStatus {
         name: volume.name.clone(),
         size_bytes: weir_backend::BlockDevice::properties(&volume.device).size,
@@ -71,6 +86,7 @@ fn volume_status(volume: &Volume, target: Option<Span>, sharing: Option<VolumeSh
         latency: volume.stats.latency(),
         windows: volume.stats.windows(),
         last_window: volume.stats.last_window(),
-        sharing,
+        sharing: None,
+        is_heavy_writer: false,
     }
 }

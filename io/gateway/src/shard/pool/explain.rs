@@ -61,6 +61,7 @@ impl Pool {
             Control::None => ControlKind::None,
             Control::Facade(_) => ControlKind::Facade,
             Control::Maestro(_) | Control::Leased(_) => ControlKind::Maestro,
+            Control::Pid(_) => ControlKind::Pid,
         }
     }
 
@@ -86,7 +87,7 @@ impl Pool {
         let is_probed = match self.control {
             Control::Maestro(MaestroConfig { total, .. }) => total == TotalConcurrency::Auto,
             Control::Leased(_) => false,
-            Control::None | Control::Facade(_) => return None,
+            Control::None | Control::Facade(_) | Control::Pid(_) => return None,
         };
         let last = self.volumes.iter().flatten().filter_map(|volume| volume.intervals.last());
         let case = last.max_by_key(|last| last.ended).map(|last| last.reasoning.case.into());

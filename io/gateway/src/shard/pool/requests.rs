@@ -5,7 +5,7 @@ use weir_engine::Request;
 use weir_model::{Instant, IoId};
 use weir_nbd::Command;
 
-use super::{ERROR_LOG_PERIOD, Pending, Pool, Volume};
+use super::{Completed, ERROR_LOG_PERIOD, Pending, Pool, Volume};
 use crate::budget::Charge;
 use crate::connection::Connection;
 use crate::output::Reply;
@@ -61,8 +61,30 @@ impl Pool {
         }
         let witness = connection.as_deref_mut().and_then(|connection| connection.witness.as_mut());
         let tells = volume.weigh(now, witness, &pending, &mut done);
-        self.engine.handle_complete(now, pending.id, done.result.is_ok());
+        let held_until = self.engine.handle_complete(now, pending.id, done.result.is_ok());
         self.dirty = true;
+        let completed = Completed { pending, done, tells };
+        match connection {
+            Some(connection) if held_until.is_some() => {
+                self.hold(connection, completed, memory);
+                None
+            }
+            connection => self.answer(now, connection, completed, memory, driver),
+        }
+    }
+
+    /// Gives the connection of a completed request its reply. If there is more of the request to do, returns
+    /// it, with the piece that comes next.
+    #[inline]
+    pub(in crate::shard) fn answer(
+        &mut self,
+        now: Instant,
+        connection: Option<&mut Connection>,
+        completed: Completed,
+        memory: &mut Memory,
+        driver: &mut Driver,
+    ) -> Option<(Pending, Piece)> {
+        let Completed { pending, done, tells } = completed;
         if let (true, Some(next)) = (done.result.is_ok(), Piece::behind(&pending.command, pending.left)) {
             return Some((pending, next));
         }

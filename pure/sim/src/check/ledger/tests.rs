@@ -40,6 +40,7 @@ fn found(result: Result<impl std::fmt::Debug, Box<Breach>>) -> &'static str {
 fn a_request_that_is_answered_and_reported_once_is_right() {
     let mut ledger = issued();
     assert_eq!(ledger.on_answer(at(30), 3, true), Ok((VOLUME, io(3).id)));
+    assert_eq!(ledger.on_reply(at(30), 3), Ok((VOLUME, Span::ZERO)));
     assert_eq!(ledger.on_report(&finished(20)), Ok(()));
     assert_eq!((ledger.at_rest(), ledger.at_end(VOLUME, 0)), (Ok(()), Ok(())));
 }
@@ -47,7 +48,11 @@ fn a_request_that_is_answered_and_reported_once_is_right() {
 #[test]
 fn a_second_answer_is_caught() {
     let mut ledger = issued();
+    assert_eq!(found(ledger.on_reply(at(29), 3)), "is at the array");
     ledger.on_answer(at(30), 3, true).unwrap();
+    assert_eq!(found(ledger.on_answer(at(31), 3, true)), "is answered");
+    ledger.on_reply(at(31), 3).unwrap();
+    assert_eq!(found(ledger.on_reply(at(31), 3)), "is not outstanding");
     assert_eq!(found(ledger.on_answer(at(31), 3, true)), "is not outstanding");
 }
 
@@ -78,6 +83,7 @@ fn a_slot_that_is_given_twice_is_caught() {
 fn a_wrong_report_is_caught() {
     let mut ledger = issued();
     ledger.on_answer(at(30), 3, true).unwrap();
+    ledger.on_reply(at(30), 3).unwrap();
     let wrong = ledger.on_report(&finished(21)).unwrap_err();
     assert_eq!(*wrong, Breach::Report { reported: finished(21), seen: Some(finished(20)) });
     let more = ledger.on_report(&finished(20)).unwrap_err();
@@ -88,6 +94,7 @@ fn a_wrong_report_is_caught() {
 fn an_answer_that_is_not_reported_is_caught() {
     let mut ledger = issued();
     ledger.on_answer(at(30), 3, true).unwrap();
+    ledger.on_reply(at(30), 3).unwrap();
     assert_eq!(*ledger.at_rest().unwrap_err(), Breach::Unreported { seen: finished(20) });
 }
 
@@ -95,4 +102,19 @@ fn an_answer_that_is_not_reported_is_caught() {
 fn a_request_that_the_engine_has_forgotten_is_caught() {
     let lost = Breach::Lost { volume: VOLUME, engine: 0, counted: 1 };
     assert_eq!(*issued().at_end(VOLUME, 0).unwrap_err(), lost);
+}
+
+#[test]
+fn a_reply_that_is_held_is_known_with_its_time_and_is_not_part_of_the_time_at_the_array() {
+    let mut ledger = issued();
+    assert_eq!(ledger.longest_held(at(30)), None);
+    ledger.on_answer(at(30), 3, true).unwrap();
+    assert_eq!(ledger.longest_held(at(37)), Some((VOLUME, Span::from_nanos(7))));
+    assert_eq!(ledger.at_end(VOLUME, 1), Ok(()), "it is outstanding");
+    assert_eq!(ledger.on_reply(at(40), 3), Ok((VOLUME, Span::from_nanos(10))));
+    let span = Span::from_nanos;
+    let (queued, device, total) = (span(5), span(15), span(30));
+    let finished =
+        Event::Finished { volume: VOLUME, kind: IoKind::Read, length: 4096, ok: true, queued, device, total };
+    assert_eq!(ledger.on_report(&finished), Ok(()));
 }
