@@ -28,12 +28,17 @@ const BACKSTORES: &str = "kernel/config/target/core";
 /// What `write_mbytes` counts: MiB.
 const MEBIBYTES: u32 = 20;
 
-/// What can be seen at little cost of the targets and of who comes and goes. If it is the same as a second
-/// ago, so is the rest, but for the counters.
+/// Who comes and goes, seen at little cost: the targets, and how many sessions each has.
+pub(super) fn attendance(sys: &Path, reader: &mut Reader) -> Vec<String> {
+    let iqns = iqns(sys, reader).into_iter();
+    iqns.map(|(iqn, target)| format!("{iqn} {:?}", sessions_of(&target, reader))).collect()
+}
+
+/// What the administrator changes: the portals and the LUNs of each group.
 pub(super) fn outline(sys: &Path, reader: &mut Reader) -> Vec<String> {
     let mut outline = Vec::new();
     for (iqn, target) in iqns(sys, reader) {
-        outline.push(format!("{iqn} {:?}", sessions_of(&target, reader)));
+        outline.push(iqn);
         for (_, group) in reader.numbered(&target, "tpgt_") {
             outline.push(reader.text(&group.join("enable")).unwrap_or_default());
             outline.extend(reader.names(&group.join("np")));

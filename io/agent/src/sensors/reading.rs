@@ -167,7 +167,7 @@ impl Reader {
 }
 
 /// Reads a file into the buffer, as far as that goes, and says how many bytes that are.
-pub(super) fn contents(path: &Path, buffer: &mut [u8]) -> Result<usize, Errno> {
+fn contents(path: &Path, buffer: &mut [u8]) -> Result<usize, Errno> {
     // Without O_NONBLOCK, a pipe that somebody put there would hold the agent up for ever.
     let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())?;
     let mut length = 0;

@@ -2,9 +2,9 @@
 //!
 //! To read everything takes some 100 system calls for each session. So once a second the [`Surveyor`] reads
 //! only what changes when somebody comes or goes: the connections at the portals, the kernel's count of
-//! sessions, and the names of targets, portals and LUNs. If these are as before, only the counters of written
-//! bytes are read. After a change everything is read, and once more a second later, because a login that has
-//! just begun is a connection before it is a session.
+//! sessions, and every few seconds the names of portals and LUNs. If these are as before, only the counters
+//! of written bytes are read. After a change everything is read, and once more a second later, because a
+//! login that has just begun is a connection before it is a session.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -24,6 +24,10 @@ use super::{devices, lio, scst, tgt};
 /// Everything is read again after this time at the latest. It bounds how long a change stays unseen that
 /// leaves the outline as it was, such as a LUN that was replaced within a second.
 const LATEST: Span = Span::from_secs(30);
+
+/// The names of portals and LUNs are read again after this time: an administrator's change is not urgent, as
+/// long as nobody logs in.
+const LATEST_OF_OUTLINE: Span = Span::from_secs(5);
 
 /// tgtd is asked again after this time at the latest, because nothing but its answer tells of a new LUN.
 const LATEST_OF_TGT: Span = Span::from_secs(10);
@@ -56,8 +60,11 @@ pub struct Surveyor {
     reader: Reader,
     sensor: ConnectionSensor,
     routes: Interfaces,
-    /// What was seen at little cost at the last look.
+    /// Who was there at the last look.
+    attendance: Vec<String>,
+    /// What the administrator had set up, and when that was read.
     outline: Vec<String>,
+    outlined_at: Option<Instant>,
     portals: BTreeSet<SocketAddr>,
     bound: Connections,
     /// The targets of tgtd, and when it was asked.
@@ -83,7 +90,9 @@ impl Surveyor {
             reader: Reader::new(),
             sensor: ConnectionSensor::new().map_err(refused)?,
             routes: Interfaces::new().map_err(refused)?,
+            attendance: Vec::new(),
             outline: Vec::new(),
+            outlined_at: None,
             portals: BTreeSet::new(),
             bound: Connections::new(),
             of_tgt: Vec::new(),
@@ -113,16 +122,21 @@ impl Surveyor {
 
     /// Looks, once a second. Says whether anything but the counters of written bytes may be different.
     pub fn look(&mut self, now: Instant) -> bool {
-        let sys = &self.roots.sys;
-        let mut outline = lio::outline(sys, &mut self.reader);
-        outline.extend(scst::outline(sys, &mut self.reader));
-        let daemons = tgt::daemons(&self.roots.run, &mut self.reader);
-        outline.extend(daemons.iter().map(|number| format!("tgtd {number}")));
-        let mut connections = self.connections();
-        let differs = outline != self.outline || connections != self.bound;
-        self.outline = outline;
-
         let is_late = |at: Option<Instant>, latest| at.is_none_or(|at| now.saturating_since(at) >= latest);
+        let sys = &self.roots.sys;
+        let mut attendance = lio::attendance(sys, &mut self.reader);
+        attendance.extend(scst::outline(sys, &mut self.reader));
+        let daemons = tgt::daemons(&self.roots.run, &mut self.reader);
+        attendance.extend(daemons.iter().map(|number| format!("tgtd {number}")));
+        let mut connections = self.connections();
+        let mut differs = attendance != self.attendance || connections != self.bound;
+        self.attendance = attendance;
+        if is_late(self.outlined_at, LATEST_OF_OUTLINE) {
+            let outline = lio::outline(&self.roots.sys, &mut self.reader);
+            differs |= outline != self.outline;
+            (self.outline, self.outlined_at) = (outline, Some(now));
+        }
+
         let ask_tgt =
             differs || self.again || (!daemons.is_empty() && is_late(self.tgt_asked, LATEST_OF_TGT));
         let everything = ask_tgt || is_late(self.read_at, LATEST);

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, read};
 use weir_throttle::Target;
-
-use super::reading::contents;
 
 /// The most sessions, of all targets together.
 pub(super) const MOST_SESSIONS: usize = 4096;
@@ -65,7 +64,8 @@ pub(super) fn read_counters(counters: &mut Vec<Counter>, targets: &mut [Target])
 /// The bytes that a counter tells, if it is a number.
 fn bytes(counter: &Counter) -> Result<Option<u64>, Errno> {
     let mut buffer = [0; 32];
-    let length = contents(&counter.path, &mut buffer)?;
+    let file = open(&counter.path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())?;
+    let length = read(&file, &mut buffer)?; // all of it at once: a file of configfs is a page
     let text = buffer.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
     let number = text.split_ascii_whitespace().next().and_then(|word| word.parse::<u64>().ok());
     Ok(number.map(|number| number.saturating_mul(1 << counter.unit)))

@@ -134,7 +134,7 @@ fn a_survey_of_a_real_lio_equals_what_was_set_up_and_follows_what_changes() {
         let connections = [&one, &two, &three].map(connection);
         assert_eq!(seen.connections, connections.into());
         let leave = [(connections[0], "veth1"), (connections[1], "veth2"), (connections[2], "veth2")];
-        assert_eq!(surveyor.interfaces(), &leave.map(|(at, name)| (at, name.to_owned())).into());
+        assert_eq!(surveyor.survey().interfaces, leave.map(|(at, name)| (at, name.to_owned())).into());
 
         assert_eq!(seen.devices.keys().copied().collect::<BTreeSet<_>>(), [a, b, disk].into());
         let group = |number: &DeviceNumber| seen.devices[number].mapper.clone().expect("it is a volume");
@@ -180,10 +180,10 @@ fn a_survey_of_a_real_lio_equals_what_was_set_up_and_follows_what_changes() {
 fn follows_a_link(surveyor: &mut Surveyor, through: Connection) {
     shell("ip link set veth2 down");
     surveyor.look(Clock::new().now());
-    assert!(!surveyor.interfaces().contains_key(&through));
+    assert!(!surveyor.survey().interfaces.contains_key(&through));
     shell("ip link set veth2 up; ip addr add fd00:9:2::1/64 dev veth2 nodad || true");
     surveyor.look(Clock::new().now());
-    assert_eq!(surveyor.interfaces()[&through], "veth2");
+    assert_eq!(surveyor.survey().interfaces[&through], "veth2");
 }
 
 /// Takes LIO, the volumes and the hosts away.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::super::reading::Remark;
-use super::super::tree::{NO_SESSION, Tree, group};
+use super::super::tree::{Tree, group};
 use super::super::written::read_counters;
 use super::*;
 
@@ -199,18 +199,16 @@ fn a_target_that_is_half_removed_is_read_without_a_remark() {
 }
 
 #[test]
-fn the_outline_changes_with_whoever_comes_and_whatever_is_added() {
+fn whoever_comes_changes_the_attendance_and_whatever_is_added_the_outline() {
     let tree = whole_tree();
     let seen = |tree: &Tree| outline(&tree.sys(), &mut tree.reader());
-    let before = seen(&tree);
-    assert_eq!(seen(&tree), before);
-    tree.write(&format!("{}/acls/iqn.i:1/info", group(IQN, 1)), NO_SESSION);
+    let before = (attendance(&tree.sys(), &mut tree.reader()), seen(&tree));
+    assert_eq!((attendance(&tree.sys(), &mut tree.reader()), seen(&tree)), before);
     tree.sessions(IQN, 0);
-    let left = seen(&tree);
-    assert_ne!(left, before);
+    assert_ne!(attendance(&tree.sys(), &mut tree.reader()), before.0);
     tree.folder(&format!("{}/lun/lun_8", group(IQN, 1)));
     let lun = seen(&tree);
-    assert_ne!(lun, left);
+    assert_ne!(lun, before.1);
     tree.folder(&format!("{}/np/10.9.0.3:3260", group(IQN, 1)));
     let portal = seen(&tree);
     assert_ne!(portal, lun);

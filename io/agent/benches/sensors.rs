@@ -1,0 +1,124 @@
+//! What the sensors cost: 1,000 sessions on 50 resources, as CPU time of a second of the agent.
+//!
+//! `cargo bench -p weir-agent` makes a tree of files in memory that looks like LIO's configfs and sysfs, and
+//! 1,000 connections on the loopback interface. A second has ten readings of the block devices and one look.
+//! The CPU time includes the kernel's part. Times on the wall would say how busy the machine is.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use rustix::time::{ClockId, clock_gettime};
+use weir_agent::sensors::{BlockSensor, Roots, Surveyor};
+use weir_model::{Instant, Span};
+use weir_throttle::DeviceNumber;
+
+const TARGETS: u32 = 50;
+const SESSIONS_OF_EACH: u32 = 20;
+
+fn main() {
+    let memory = Path::new("/dev/shm");
+    let folder = tempfile::tempdir_in(if memory.is_dir() { memory } else { Path::new("/tmp") });
+    let folder = folder.expect("there is a folder for temporary files");
+    let root = folder.path();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let portal = listener.local_addr().expect("it listens");
+    let ends: Vec<_> = (0..TARGETS * SESSIONS_OF_EACH)
+        .map(|_| {
+            let client = TcpStream::connect(portal).expect("the listener is there");
+            (client, listener.accept().expect("a client has come"))
+        })
+        .collect();
+    (0..TARGETS).for_each(|target| make_target(root, target, &portal.to_string()));
+
+    let at = |name: &str| root.join(name);
+    let roots = Roots { sys: at("sys"), proc: at("proc"), run: at("run"), tgtadm: at("tgtadm") };
+    let mut surveyor = Surveyor::new(roots).expect("the kernel has netlink");
+    let now = Instant::ORIGIN + Span::from_secs(1);
+    let everything = cpu_of(20, || {
+        surveyor.read_again();
+        surveyor.look(now);
+    });
+    let look = cpu_of(200, || {
+        // The clock stands still, so that nothing is late.
+        surveyor.look(now);
+    });
+    assert!(surveyor.remarks().is_empty(), "{:?}", surveyor.remarks());
+    let survey = surveyor.survey();
+    let written: usize =
+        survey.targets.iter().flat_map(|target| &target.sessions).map(|s| s.written.len()).sum();
+    assert_eq!((survey.connections.len(), written), (ends.len(), ends.len()));
+
+    let devices: BTreeSet<DeviceNumber> = survey.devices.keys().copied().collect();
+    let mut block = BlockSensor::new(at("sys"));
+    let reading = cpu_of(2000, || assert_eq!(block.read(&devices).counters.len(), devices.len()));
+    println!("a look while nobody comes or goes: {look:.0} us");
+    println!("a look that reads everything:      {everything:.0} us");
+    println!("a reading of {} block devices:     {reading:.0} us", devices.len());
+    println!("a second: {:.2} ms of CPU", (look + 10.0 * reading) / 1000.0);
+    let status = fs::read_to_string("/proc/self/status").expect("a process can read its status");
+    println!("{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default());
+}
+
+/// The microseconds of CPU that one of `times` calls takes.
+fn cpu_of(times: u32, mut call: impl FnMut()) -> f64 {
+    call();
+    let seconds = || {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        Span::from_secs(time.tv_sec.cast_unsigned()) + Span::from_nanos(time.tv_nsec.cast_unsigned())
+    };
+    let before = seconds();
+    (0..times).for_each(|_| call());
+    (seconds().as_secs_f64() - before.as_secs_f64()) * 1e6 / f64::from(times)
+}
+
+/// A target with one LUN on a logical volume, which stands on a disk that all share.
+fn make_target(root: &Path, number: u32, portal: &str) {
+    let sys = root.join("sys");
+    for (name, minor, below) in [(format!("dm-{number}"), number, Some("sda")), ("sda".to_owned(), 999, None)]
+    {
+        let folder = format!("devices/block/{name}");
+        write(&sys, &format!("{folder}/dev"), &format!("253:{minor}\n"));
+        write(&sys, &format!("{folder}/stat"), "  446  0  21952  252  71  50  968  26  3  256  279\n");
+        write(&sys, &format!("{folder}/inflight"), "       2        1\n");
+        link(&sys, &format!("dev/block/253:{minor}"), format!("../../devices/block/{name}").into());
+        if let Some(below) = below {
+            write(&sys, &format!("{folder}/dm/name"), &format!("group-{number}\n"));
+            write(&sys, &format!("{folder}/dm/uuid"), "LVM-0123456789\n");
+            link(&sys, &format!("{folder}/slaves/{below}"), sys.join("devices/block").join(below));
+        }
+    }
+    let target = sys.join("kernel/config/target");
+    let info = format!("iBlock device: dm-{number}\n        Major: 253 Minor: {number}  CLAIMED: IBLOCK\n");
+    write(&target, &format!("core/iblock_0/v{number}/info"), &info);
+    let iqn = format!("iscsi/iqn.2026-01.example:target{number}");
+    let sessions = format!("{iqn}/fabric_statistics/iscsi_instance/sessions");
+    write(&target, &sessions, &format!("{SESSIONS_OF_EACH}\n"));
+    let group = format!("{iqn}/tpgt_1");
+    write(&target, &format!("{group}/enable"), "1\n");
+    write(&target, &format!("{group}/dynamic_sessions"), "");
+    write(&target, &format!("{group}/np/{portal}/iser"), "0\n");
+    link(&target, &format!("{group}/lun/lun_0/v"), format!("../../target/core/iblock_0/v{number}").into());
+    for initiator in 0..SESSIONS_OF_EACH {
+        let entry = format!("{group}/acls/iqn.2026-01.example:initiator{initiator}");
+        let info = "InitiatorName: iqn\nInitiatorAlias: \nLIO Session ID: 3   ISID: 0x80\n--[iSCSI Connections]--\n\
+                    CID: 0  Connection State: TARG_CONN_STATE_LOGGED_IN\n   Address 127.0.0.1 TCP  StatSN: 0x1\n";
+        write(&target, &format!("{entry}/info"), info);
+        write(&target, &format!("{entry}/lun_0/statistics/scsi_auth_intr/write_mbytes"), "12345\n");
+        link(&target, &format!("{entry}/lun_0/default"), "../../../lun/lun_0".into());
+    }
+}
+
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().expect("it is below the root")).expect("the tree can be written");
+    fs::write(path, text).expect("the tree can be written");
+}
+
+fn link(root: &Path, path: &str, to: PathBuf) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().expect("it is below the root")).expect("the tree can be written");
+    let _ = symlink(to, path); // the disk that all share is there already
+}
