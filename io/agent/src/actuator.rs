@@ -1,15 +1,17 @@
 //! The kernel side of packet delay: it gives interfaces the agent's queues, and says which connections'
 //! packets enter which queue. Nothing here starts `tc` or `nft`: ten changes a second would cost too much.
 //!
-//! Whatever ends the agent, no packet stays delayed. The agent's table goes with its socket, the elements of
-//! the table expire by themselves, and the [guard](crate::guard) removes the queues. A queue into which
-//! nothing is sent delays nothing.
+//! Whatever ends the agent, no packet stays delayed. The agent's table goes with its socket, its signs of
+//! life in the table expire by themselves, and the [guard](crate::guard) removes the queues. A queue into
+//! which nothing is sent delays nothing.
 
+mod alive;
 mod attributes;
 mod error;
 mod family;
 mod interfaces;
 mod members;
+mod nftables;
 mod queues;
 mod rule;
 mod table;
@@ -26,17 +28,18 @@ use weir_throttle::{Command, Connection, LeafId, Present};
 pub use error::ActuatorError;
 pub use wire::{Answer, Message, Refusal, Request, Sockets, Wire};
 
+use alive::Sign;
 use family::Family;
 use interfaces::Interfaces;
 use queues::{Place, Queue};
 
-/// How long an element of the maps lasts unless it is renewed.
+/// How long connections stay in their leaves unless that is renewed.
 pub const LASTS: Span = Span::from_secs(3);
 
 /// The most connections of one transaction. The kernel bounds the length of a message, and of a list in it.
 const MOST_AT_ONCE: usize = 256;
 
-/// How often a transaction is repeated with what the kernel holds now. An element may expire meanwhile.
+/// How often a sign of life is tried again. It may expire in the middle of its renewal.
 const REPEATS: u32 = 3;
 
 /// The time between two looks at leaves that are to run empty.
@@ -52,8 +55,10 @@ pub struct Actuator {
     has_table: bool,
     /// How many packets a leaf of each interface can hold.
     limits: BTreeMap<String, u32>,
-    /// The connections of which the kernel probably has an element. Some may have expired.
-    members: BTreeSet<Connection>,
+    /// The connections of which the maps have an element. Nobody else can change the maps.
+    members: BTreeMap<Connection, LeafId>,
+    /// The sign of life whose turn it is.
+    sign: Sign,
 }
 
 impl Actuator {
@@ -76,8 +81,9 @@ impl Actuator {
             said: String::new(),
             needs: None,
         })?;
-        let (limits, members) = (BTreeMap::new(), BTreeSet::new());
-        Ok(Self { wire, interfaces, ceiling: Span::ZERO, has_table: false, limits, members })
+        let (limits, members) = (BTreeMap::new(), BTreeMap::new());
+        let (ceiling, has_table, sign) = (Span::ZERO, false, Sign::Even);
+        Ok(Self { wire, interfaces, ceiling, has_table, limits, members, sign })
     }
 
     /// Makes the agent's table, and gives each of the interfaces the agent's root queue, with room for delays
@@ -113,7 +119,8 @@ impl Actuator {
         Ok(absent)
     }
 
-    /// What the kernel holds of the agent's.
+    /// What the kernel holds of the agent's. The members all have the same time left; with no time left, they
+    /// are not delayed until one is renewed.
     ///
     /// # Errors
     /// If the kernel does not answer.
@@ -129,7 +136,9 @@ impl Actuator {
             });
             present.interfaces.insert(name, leaves.collect());
         }
-        present.members = self.elements()?;
+        let left = self.left()?;
+        let members = self.elements()?.into_iter();
+        present.members = members.map(|(connection, leaf)| (connection, (leaf, left))).collect();
         present.classifies = self.is_there(table::look_for_chain())?;
         Ok(present)
     }
@@ -138,7 +147,8 @@ impl Actuator {
     /// agent's root queue: [`Self::look`] tells which, and the plan adds what they lack.
     ///
     /// # Errors
-    /// If the kernel refuses a command. That one has changed nothing; those before it are done.
+    /// If the kernel refuses a command. That one has changed nothing, or has moved some hundreds of very many
+    /// connections; those before it are done.
     pub fn apply(&mut self, commands: &[Command]) -> Result<BTreeSet<String>, ActuatorError> {
         let mut absent = BTreeSet::new();
         for command in commands {
@@ -156,8 +166,8 @@ impl Actuator {
                     let remove = |number| queues::remove_class(interface, number, *leaf);
                     self.change_queue(interface, remove, &mut absent)?;
                 }
-                Command::Enter { leaf, connections } => self.replace(connections, Some(*leaf))?,
-                Command::Leave { connections } => self.replace(connections, None)?,
+                Command::Enter { leaf, connections } => self.move_to(connections, Some(*leaf))?,
+                Command::Leave { connections } => self.move_to(connections, None)?,
                 Command::Classify(classify) => self.classify(*classify)?,
             }
         }
@@ -336,40 +346,60 @@ impl Actuator {
         result
     }
 
-    /// Puts connections into a leaf anew, or into none.
-    fn replace(
+    /// Moves connections to a leaf, or to none. Those that are there already are left alone. With a leaf, it
+    /// also gives a sign of life, so that members are delayed from now on for [`LASTS`].
+    fn move_to(
         &mut self,
         connections: &BTreeSet<Connection>,
         leaf: Option<LeafId>,
     ) -> Result<(), ActuatorError> {
-        let connections: Vec<_> = connections.iter().copied().collect();
-        for chunk in connections.chunks(MOST_AT_ONCE) {
-            let mut repeats = 0;
-            while let Err(refusal) = self.replace_at_once(chunk, leaf) {
-                let is_surprise = [Errno::NOENT, Errno::EXIST, Errno::BUSY].contains(&refusal.errno);
-                if !is_surprise || repeats == REPEATS {
-                    return Err(refusal.into());
-                }
-                repeats += 1;
-                self.members = self.elements()?.into_keys().collect();
+        let elsewhere = |connection: &Connection| self.members.get(connection).copied() != leaf;
+        let moving: Vec<_> = connections.iter().copied().filter(elsewhere).collect();
+        let mut chunks = moving.chunks(MOST_AT_ONCE).peekable();
+        loop {
+            let chunk = chunks.next().unwrap_or_default();
+            let known = chunk.iter().copied().filter(|connection| self.members.contains_key(connection));
+            let mut transaction = members::remove(&known.collect::<Vec<_>>());
+            if let Some(leaf) = leaf {
+                transaction.extend(members::add(leaf, chunk));
+                transaction.extend(alive::renew(self.sign));
             }
+            self.ask_again(&Request::Transaction(transaction))?;
+            if leaf.is_some() {
+                self.sign = self.sign.other();
+            }
+            for connection in chunk {
+                match leaf {
+                    Some(leaf) => self.members.insert(*connection, leaf),
+                    None => self.members.remove(connection),
+                };
+            }
+            if chunks.peek().is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Asks again if a sign of life has expired in the middle of its renewal.
+    fn ask_again(&mut self, request: &Request) -> Result<(), Refusal> {
+        let mut repeats = 0;
+        while let Err(refusal) = self.wire.ask(request) {
+            if ![Errno::NOENT, Errno::EXIST].contains(&refusal.errno) || repeats == REPEATS {
+                return Err(refusal);
+            }
+            repeats += 1;
         }
         Ok(())
     }
 
-    fn replace_at_once(&mut self, connections: &[Connection], leaf: Option<LeafId>) -> Result<(), Refusal> {
-        let known = connections.iter().copied().filter(|connection| self.members.contains(connection));
-        let mut transaction = members::remove(&known.collect::<Vec<_>>());
-        transaction.extend(leaf.map(|leaf| members::add(leaf, connections)).unwrap_or_default());
-        self.wire.ask(&Request::Transaction(transaction))?;
-        for connection in connections {
-            if leaf.is_some() {
-                self.members.insert(*connection);
-            } else {
-                self.members.remove(connection);
-            }
+    /// How long members are delayed unless that is renewed.
+    fn left(&mut self) -> Result<Span, ActuatorError> {
+        let mut left = Span::ZERO;
+        for sign in Sign::ALL {
+            let answer = self.elements_of(alive::look(sign))?;
+            left = answer.iter().filter_map(|(_, body)| alive::lasts(body)).max().unwrap_or(left).max(left);
         }
-        Ok(())
+        Ok(left)
     }
 
     /// Adds or removes the rules that look packets up.
@@ -391,20 +421,22 @@ impl Actuator {
         Ok(answer.iter().filter_map(|(_, body)| Queue::read(body)).collect())
     }
 
-    /// The elements of both maps. There are none if there is no table.
-    fn elements(&mut self) -> Result<BTreeMap<Connection, (LeafId, Span)>, ActuatorError> {
+    /// The elements of both maps.
+    fn elements(&mut self) -> Result<BTreeMap<Connection, LeafId>, ActuatorError> {
         let mut elements = BTreeMap::new();
         for family in Family::ALL {
-            let answer = match self.wire.ask(&Request::Look(members::look(family))) {
-                Err(refusal) if refusal.errno == Errno::NOENT => continue,
-                result => result?,
-            };
-            for (_, body) in &answer {
-                elements
-                    .extend(members::read(body).map(|(connection, leaf, left)| (connection, (leaf, left))));
-            }
+            let answer = self.elements_of(members::look(family))?;
+            elements.extend(answer.iter().flat_map(|(_, body)| members::read(body)));
         }
         Ok(elements)
+    }
+
+    /// The elements of a set or a map. There are none if there is no table.
+    fn elements_of(&mut self, look: Message) -> Result<Answer, ActuatorError> {
+        match self.wire.ask(&Request::Look(look)) {
+            Err(refusal) if refusal.errno == Errno::NOENT => Ok(Answer::new()),
+            result => Ok(result?),
+        }
     }
 
     fn is_there(&mut self, look: Message) -> Result<bool, ActuatorError> {

@@ -1,9 +1,8 @@
 //! The agent: it hands what the sensors see to the part that decides, and what follows to the kernel.
 //!
-//! A turn comes every 100 ms. Each turn reads the counters of devices, which decides the delays. Once a second
-//! a turn also surveys the host, which decides who is delayed, and looks at what the kernel holds, so that a
-//! change by somebody else is repaired. In between, the agent takes for granted what it has changed itself: to
-//! list a thousand elements ten times a second would cost more than everything else.
+//! A turn comes every 100 ms. Each turn reads the counters of devices, and the delays follow from these. Once
+//! a second, a turn also surveys the host, which says who is delayed. It then looks at what the kernel holds, so that a change by somebody else is repaired. In between, the agent relies on what it has changed
+//! itself: to list a thousand elements ten times a second would cost more than everything else.
 
 use std::collections::BTreeSet;
 use std::io;

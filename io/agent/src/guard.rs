@@ -19,7 +19,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
-use rustix::process::{PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal};
 
 use crate::actuator::{Actuator, ActuatorError};
 
@@ -56,12 +56,13 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts a guard: a program that calls [`run`] with its standard input. A terminal's signals to the
-    /// agent do not reach it.
+    /// Starts a guard: a program that calls [`run`] with its standard input and its last argument, which is
+    /// the number of this process. A terminal's signals to the agent do not reach it.
     ///
     /// # Errors
     /// If the program cannot be started.
     pub fn start(mut program: Command) -> io::Result<Self> {
+        program.arg(std::process::id().to_string());
         let mut process = program.stdin(Stdio::piped()).process_group(0).spawn()?;
         let pipe = process.stdin.take().ok_or(Errno::PIPE)?;
         // A guard that reads nothing must not make the agent hang.
@@ -87,12 +88,12 @@ impl Guard {
     }
 }
 
-/// The guard itself, for the process that started this one, the agent. It returns when all is done.
+/// The guard itself, for the agent with this process number. It returns when all is done.
 ///
 /// # Errors
 /// If it cannot watch the agent, or cannot remove the delays.
-pub fn run(heartbeat: BorrowedFd<'_>) -> Result<Ending, ActuatorError> {
-    let agent = parent();
+pub fn run(heartbeat: BorrowedFd<'_>, agent: u32) -> Result<Ending, ActuatorError> {
+    let agent = parent(agent);
     // Opened now, because a host in trouble may have no descriptor left later.
     let mut actuator = Actuator::open()?;
     let ending = watch(heartbeat);
@@ -107,11 +108,12 @@ pub fn run(heartbeat: BorrowedFd<'_>) -> Result<Ending, ActuatorError> {
     Ok(ending)
 }
 
-/// The agent; `None` if it has ended, so that this process has another parent.
-fn parent() -> Option<OwnedFd> {
-    let before = getppid()?;
-    let parent = pidfd_open(before, PidfdFlags::empty()).ok()?;
-    (getppid() == Some(before)).then_some(parent)
+/// The agent; `None` if it has ended, so that this process has another parent. Nobody else's number can be
+/// that of the parent, so no other process can be killed.
+fn parent(agent: u32) -> Option<OwnedFd> {
+    let agent = Pid::from_raw(i32::try_from(agent).ok()?)?;
+    let descriptor = pidfd_open(agent, PidfdFlags::empty()).ok()?;
+    (getppid() == Some(agent)).then_some(descriptor)
 }
 
 /// Listens until the agent has ended, is silent, or does without the guard.
@@ -155,5 +157,29 @@ fn clean_up(actuator: &mut Actuator) -> Result<(), ActuatorError> {
         // A new agent has begun, and has taken over what was left.
         Err(ActuatorError::OtherAgent { .. }) => Ok(()),
         result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_notices_that_its_guard_has_ended() {
+        let mut guard = Guard::start(Command::new("true")).expect("every system has it");
+        guard.process.wait().expect("it is a child");
+        assert_eq!(guard.beat().map_err(|error| error.kind()), Err(io::ErrorKind::BrokenPipe));
+    }
+
+    #[test]
+    fn a_guard_that_does_not_read_holds_no_agent_up() {
+        // It adds the number of our process to its seconds.
+        let mut sleep = Command::new("sleep");
+        sleep.arg("1");
+        let mut guard = Guard::start(sleep).expect("every system has it");
+        let error = (0..10_000_000).find_map(|_| guard.beat().err()).expect("the pipe is full some time");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        guard.process.kill().expect("it is a child");
+        guard.process.wait().expect("it is a child");
     }
 }

@@ -1,4 +1,4 @@
-//! What a controller reports over HTTP: how it shares out an array among gateways, and how it came to that.
+//! A controller's reports over HTTP: how it shares out an array among gateways, and why.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub struct ArrayProbe {
 }
 
 impl ArrayProbe {
-    /// Asks the controller of `server`; its pool has this name.
+    /// A probe of the controller of `server`, whose pool has this name.
     pub const fn new(server: Arc<Server>, pool: String) -> Self {
         Self { server, pool }
     }
@@ -43,7 +43,7 @@ impl ArrayProbe {
     }
 }
 
-/// What a controller answers at every address where it is asked, and the maker of it.
+/// The reports that a controller serves at each of its addresses, and their maker.
 pub(crate) fn reports(probe: &ArrayProbe) -> (Router, impl Future<Output = ()>) {
     let collect = async || probe.status().await;
     let (status, made) = Shared::new(JSON, collect, |status: ArrayStatus| serde_json::to_vec(&status));

@@ -118,7 +118,7 @@ fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()
 }
 
-/// Whether the server could do it, and its answer.
+/// Sends a request. Returns whether the server did as it was asked, and its answer.
 async fn ask(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     method: Method,

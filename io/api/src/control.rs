@@ -32,7 +32,7 @@ pub struct Change {
     pub set: Vec<(String, String)>,
 }
 
-/// A requested change, and the channel for the answer: what is now in force, or why nothing has changed.
+/// A requested change, and the channel for the answer: the values now in force, or why nothing has changed.
 #[derive(Debug)]
 pub struct Asked {
     /// The change.

@@ -9,8 +9,7 @@
 //!
 //! The metrics address serves the first three, without authentication. The control socket, a Unix socket that
 //! only the gateway's user can open, serves the last three. Every report is made on request from one
-//! [`GatewayStatus`](weir_status::GatewayStatus). So the reports cannot disagree, and the gateway collects
-//! nothing that nobody asked for.
+//! [`GatewayStatus`]. So the reports cannot disagree, and the gateway collects nothing without a request.
 
 mod array;
 mod client;
@@ -73,7 +72,7 @@ pub struct ApiListenError {
 }
 
 impl ApiListener {
-    /// Binds `address`; port 0 takes a free one.
+    /// Binds `address`; for port 0 the system chooses a free port.
     ///
     /// # Errors
     /// If the address is in use or not permitted.
@@ -81,7 +80,7 @@ impl ApiListener {
         TcpListener::bind(address).await.map(Self).map_err(|source| ApiListenError { address, source })
     }
 
-    /// The address with the port that was taken.
+    /// The address, with the port that the system chose for port 0.
     ///
     /// # Errors
     /// If the system does not tell.

@@ -1,14 +1,14 @@
-//! One answer for all who ask at a time.
+//! Reports over HTTP. All clients that ask at the same time share one answer.
 //!
-//! A report about 1,000 volumes takes a tenth of a second and 14 MB, and anybody may ask for it. So there is
-//! one maker for each report at each address, and it makes one answer after the other, on a thread of its
-//! own. All who ask while an answer is made get the next one, and it is begun after they have asked.
-//! The bytes of an answer are shared: a peer that takes its time has no copy of its own.
+//! A report about 1,000 volumes takes a tenth of a second and 14 MB, and any client may ask for it. So each
+//! report has one maker at each address. The maker makes one answer after the other, and renders it on a
+//! thread of its own. Clients that ask while an answer is made get the next answer, which is begun after they
+//! asked. The bytes of an answer are shared: a client that reads slowly has no copy of its own.
 //!
-//! Peers that take nothing could still hold an answer each, if they asked one after the other. So no more
-//! than [`MOST_HELD`] answers are kept. While peers hold so many, those who ask get the latest of these. It
-//! is no older than `limits.api_timeout`: by then, the peers that held the answer before it are closed, and a
-//! new one is made.
+//! Clients that read nothing could still hold one answer each, if they asked one after the other. So at most
+//! [`MOST_HELD`] answers are kept. While clients hold that many, further clients get the latest of them. That
+//! answer is no older than `limits.api_timeout`. By then, the clients that held the answer before it are
+//! closed, and a new answer is made.
 
 use std::fmt::Display;
 use std::sync::{Arc, Weak};
@@ -24,24 +24,24 @@ use tokio::task::spawn_blocking;
 /// The most answers of a report that are kept at a time.
 const MOST_HELD: usize = 2;
 
-/// How many of those who ask wait in the channel; the others wait before it.
+/// How many questions wait in the channel; further questions wait before it.
 const ASKERS: usize = 32;
 
-/// A report that can be asked for.
+/// A report that clients can ask for.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     asked: mpsc::Sender<Asker>,
     content_type: &'static str,
 }
 
-/// Who waits for an answer, which is nothing if none could be made.
+/// The channel to a client that waits for an answer; `None` if no answer could be made.
 type Asker = oneshot::Sender<Option<Arc<Vec<u8>>>>;
 
 /// The bytes of an answer, as the body of a response.
 struct Held(Arc<Vec<u8>>);
 
 impl Shared {
-    /// A report of this content type, and its maker, which ends when nobody can ask any more. The maker
+    /// A report of this content type, and its maker. The maker ends when no client can ask any more. It
     /// collects on this thread, and renders on another.
     pub(crate) fn new<T, E>(
         content_type: &'static str,
@@ -74,7 +74,7 @@ pub(crate) async fn tell(State(shared): State<Shared>) -> Response {
     }
 }
 
-/// Makes one answer after the other for those who ask.
+/// Makes one answer after the other for the clients that ask.
 async fn make<T, E>(
     mut askers: mpsc::Receiver<Asker>,
     collect: impl AsyncFn() -> T,
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// Does `asking` beside the maker of a report with a megabyte, for which `collect` is called.
+    /// Runs `asking` beside the maker of a report of a megabyte. The maker calls `collect`.
     async fn beside<T>(collect: impl AsyncFn(), asking: impl AsyncFnOnce(Shared) -> T) -> T {
         let render = |()| Ok::<_, Infallible>(vec![b'a'; 1 << 20]);
         let (shared, making) = Shared::new("text/plain", collect, render);

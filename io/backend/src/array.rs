@@ -8,11 +8,11 @@
 //! instants of the events. So only the answer is late, and no disk's queue is. While no request comes, the
 //! array's own work waits too, such as emptying its cache; the array catches up with it at the next request.
 //!
-//! **Bytes.** The bytes are in a sparse file, because an array models when something happens, not what. The
-//! file is read and written while the array works on the request, and the answer goes out when both have
-//! finished. That is the instant of the model, unless the file is slower. If one waited for the other, each
-//! answer would be later than the model's by the time that the file takes. A replay in real time would then
-//! be slower than the same replay in simulated time. For the same reason the file goes through the page
+//! **Bytes.** The bytes are in a sparse file, because an array models the times of requests and not their
+//! data. The file is read and written while the array works on the request, and the answer goes out when both
+//! have finished. That is the instant of the model, unless the file is slower. If one waited for the other,
+//! each answer would be later than the model's by the time that the file takes. A replay in real time would
+//! then be slower than the same replay in simulated time. For the same reason the file goes through the page
 //! cache; only a flush waits for the disk beneath.
 //!
 //! **Place.** Each volume has its own part of the array, so that the heads travel between the volumes. It
@@ -55,7 +55,7 @@ struct Request {
     kind: IoKind,
     offset: u64,
     length: u32,
-    /// Whether the array did it; `None` while the request is at the array.
+    /// Whether the array succeeded; `None` while the request is at the array.
     array: Option<bool>,
     /// The file's result; `None` while the request is at the file.
     file: Option<Finished>,
@@ -72,7 +72,8 @@ struct Share {
     done: Vec<u32>,
     /// How many of its requests the array has finished and the file has not.
     at_file: usize,
-    /// Its device was dropped: the answers to its requests at the array are thrown away.
+    /// Whether the volume's device was dropped. The answers to its requests at the array are then thrown
+    /// away.
     gone: bool,
 }
 

@@ -4,11 +4,11 @@
 //! memory, because fresh memory for each request would be mapped, zeroed and unmapped each time, which costs
 //! more than the request.
 //!
-//! Buffers are pages mapped for them, not memory of the allocator. So a buffer takes as much as its size says
-//! and no more: an allocator needs a second page for each aligned one, and keeps what it gets back. Untouched
-//! pages take no memory: if a client announces 32 MiB and sends one byte, its buffer uses a page. A small
-//! buffer is cut from a larger mapping. When it is dropped, its part goes back to the kernel at once, even
-//! while its neighbours are in use.
+//! Buffers are pages mapped for them, not memory of the allocator. So a buffer takes as much memory as its
+//! size says and no more. An allocator needs a second page for each aligned one, and keeps the pages that it
+//! gets back. Untouched pages take no memory: if a client announces 32 MiB and sends one byte, its buffer
+//! uses a page. A small buffer is cut from a larger mapping. When it is dropped, its part goes back to the
+//! kernel at once, even while its neighbours are in use.
 //!
 //! A buffer is initialised once, when it is mapped. After that it may hold an earlier request's bytes. They
 //! cannot leak: a device fills the whole buffer of a read, or fails the read.
@@ -183,8 +183,8 @@ impl BufferPool {
         }
     }
 
-    /// Keeps at most `bytes` from now on. If that is what a budget has left, then all buffers together,
-    /// unused and in use, are within the budget.
+    /// Keeps at most `bytes` from now on. If `bytes` is the unused rest of a budget, then all buffers
+    /// together, unused and in use, are within the budget.
     pub fn keep_at_most(&mut self, bytes: u64) {
         self.room = usize::try_from(bytes).unwrap_or(usize::MAX).min(RETAINED);
         while self.retained > self.room {

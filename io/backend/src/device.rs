@@ -25,7 +25,7 @@ pub struct Token(pub u64);
 pub struct DeviceRequest {
     /// Comes back in [`Finished::token`].
     pub token: Token,
-    /// What to do.
+    /// The kind of the request.
     pub kind: IoKind,
     /// First byte; a multiple of [`Properties::minimum_block`].
     pub offset: u64,
@@ -51,7 +51,7 @@ pub struct Finished {
     /// The answer to a [`IoKind::BlockStatus`]: one extent or more from the request's offset on, which
     /// together may be shorter than the request. Empty for all other kinds, and on failure.
     pub extents: Vec<Extent>,
-    /// Whether the device did what was asked.
+    /// Whether the device succeeded.
     pub result: Result<(), BlockError>,
 }
 
@@ -60,9 +60,9 @@ pub struct Finished {
 pub struct Extent {
     /// Number of bytes.
     pub length: u64,
-    /// No space is allocated for it.
+    /// Whether no space is allocated for the range.
     pub hole: bool,
-    /// It reads as zeroes.
+    /// Whether the range reads as zeroes.
     pub zero: bool,
 }
 
@@ -82,7 +82,7 @@ pub struct Properties {
     pub preferred_block: u32,
 }
 
-/// A device, as its driver sees it. Lives on one thread.
+/// A device for its driver. It lives on one thread.
 pub trait BlockDevice: fmt::Debug {
     /// The properties of the device. They do not change.
     fn properties(&self) -> Properties;
@@ -106,9 +106,9 @@ pub trait BlockDevice: fmt::Debug {
         false
     }
 
-    /// Says that nobody waits for this request any more: its client has gone, or the server ends. The request
-    /// still finishes. If the device does it in several steps, it does not begin the remaining ones, and the
-    /// request fails with `ECANCELED`. If the device does it in one step, it goes on.
+    /// Says that no client waits for this request any more: its client has gone, or the server ends. The
+    /// request still finishes. If the device does it in several steps, it does not begin the remaining ones,
+    /// and the request fails with `ECANCELED`. If the device does it in one step, it goes on.
     fn abandon(&mut self, _token: Token) {}
 }
 

@@ -19,7 +19,7 @@ pub struct FaultRule {
     pub on: Option<IoKind>,
     /// The rule strikes every n-th request of this kind: 1 strikes each request, 3 the third, the sixth …
     pub every: NonZeroU64,
-    /// What happens to the request.
+    /// The effect on the request.
     pub effect: FaultEffect,
 }
 

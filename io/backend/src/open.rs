@@ -1,5 +1,5 @@
-//! From the operator's configuration to a device: opening on the main thread, and attaching on the thread
-//! that drives the device.
+//! Makes a device from the operator's configuration: opens it on the main thread, and attaches it on the
+//! thread that drives it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -97,8 +97,8 @@ pub struct Attach {
 /// - **Another server:** it is connected to, which takes some seconds at most. It states its own size.
 ///
 /// # Errors
-/// If the backend cannot be opened or locked, is no file, or its size does not fit, there or in the address
-/// space; or if the other server cannot be reached or refuses. Then nothing was changed.
+/// If the backend cannot be opened or locked, or is no file. If its size does not fit, there or in the
+/// address space. If the other server cannot be reached or refuses. Then nothing was changed.
 ///
 /// # Panics
 /// If a size is given for another server.
@@ -150,8 +150,8 @@ impl Opened {
         }
     }
 
-    /// Takes back what [`open`] did: removes a file that it created, cuts off what it added to a file. Call
-    /// this if something else fails before the volume is served.
+    /// Takes back the changes of [`open`]: removes a file that it created, cuts off the bytes that it added
+    /// to a file. Call this if something else fails before the volume is served.
     pub fn discard(self) {
         if let Backend::File(file) | Backend::Array(_, file) = self.backend {
             file.discard();

@@ -15,7 +15,7 @@ pub enum OpenError {
     Refused {
         /// The file.
         path: PathBuf,
-        /// What the server tried.
+        /// The operation that the server tried.
         what: &'static str,
         /// The kernel's reason.
         source: io::Error,
@@ -44,7 +44,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is larger than the size asked for. To cut it off would lose data.
+    /// The file is larger than the size asked for. If it were cut off, data would be lost.
     #[error(
         "{}: has {found} bytes, more than the size of {size} bytes; \
          accepted is a size of at least {found} bytes, or none",

@@ -10,7 +10,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `ring` | the io_uring: files, slots, submission and completion |
-//! | `operation` | what a request to a file is to the kernel, step by step |
+//! | `operation` | a request to a file as steps for the kernel |
 //! | `extents` | which parts of a file are allocated |
 //!
 //! **Cost.** A request takes a slot from a slab and an entry in the ring; nothing is allocated once the slab
@@ -22,8 +22,8 @@
 //! little more, but a ring with deferred work does not wake a task that polls its descriptor.
 //!
 //! **Ownership.** A slot owns its request, buffer included, from [`start`](RingFile::start) until the kernel
-//! is done with it. Nothing cancels or frees it in between, even if nobody waits for it any more. A request
-//! that takes several steps in the kernel may end between two of them.
+//! is done with it. Nothing cancels or frees the request in between, even if no client waits for it any more.
+//! A request that takes several steps in the kernel may end between two of them.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -53,7 +53,7 @@ pub struct Reactor {
 }
 
 /// The thread's connections to other servers. They are polled together with the ring, not by tasks of their
-/// own: a task would have to be woken for each turn, and then wake the driver.
+/// own. Such a task would have to be woken for each turn, and then wake the driver.
 #[derive(Default)]
 struct Links {
     links: Vec<Weak<RefCell<Link>>>,
@@ -169,7 +169,7 @@ impl RingFile {
         self.reactor.ring.borrow_mut().start(self.key, request, finished);
     }
 
-    /// Says that nobody waits for this request: see [`BlockDevice::abandon`](crate::BlockDevice::abandon).
+    /// Says that no client waits for this request: see [`BlockDevice::abandon`](crate::BlockDevice::abandon).
     pub(crate) fn abandon(&self, token: Token) {
         self.reactor.ring.borrow_mut().abandon(self.key, token);
     }

@@ -2,7 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `connect` | socket and handshake, where waiting harms nobody |
+//! | `connect` | socket and handshake, in calls that may wait |
 //! | `abilities` | checks what the server says about its export |
 //! | `link` | the connections, and the attempts to connect while there are none |
 //! | `table` | unfinished requests, and their pieces on the wire |
@@ -12,25 +12,25 @@
 //! (`NBD_FLAG_CAN_MULTI_CONN`); otherwise there is one. A request takes the connection that is least busy.
 //!
 //! **A server that goes away.** The device keeps the requests that were not answered, and sends them again,
-//! in their order, when the server is back. That is safe, whether the server had done them or not: the client
-//! has got no answer, and its requests in flight have no order among themselves. A request waits fifteen
-//! seconds at most, then it fails with an I/O error; the device keeps trying to connect. If the server comes
-//! back with another size or other abilities than clients were told of, the device refuses it. (NBD cannot
-//! fence: a server may still do later what it had received before a connection broke. No client of it can
+//! in their order, when the server is back. That is safe even if the server had done them: the client has got
+//! no answer, and its requests in flight have no order among themselves. A request waits fifteen seconds at
+//! most, then it fails with an I/O error; the device keeps trying to connect. If the server comes back with
+//! another size or other abilities than clients were told of, the device refuses it. (NBD cannot fence: a
+//! server may still do later the requests that it received before a connection broke. No client of it can
 //! help that.)
 //!
 //! **Changes that were answered and not flushed** may be lost, if the server had them in a volatile cache and
 //! died. The client would never know: its next flush would succeed, at a server that has nothing to flush.
 //!
-//! - To keep the data of such writes and to write them again looks kinder, but is wrong if the server has
-//!   other clients. Several gateways before one array are such clients to each other. Another client may have
-//!   written there since, and an old write would then replace a newer one that was flushed.
+//! - The device does not keep the data of such writes to write them again. That looks kinder, but is wrong if
+//!   the server has other clients. Several gateways before one array are such clients to each other. Another
+//!   client may have written there since, and an old write would then replace a newer one that was flushed.
 //! - So the device reports the loss ([`take_loss`](BlockDevice::take_loss)), as the kernel's `fsync` does.
 //!   Its driver then fails the next flush of *each connection*, once. Each connection counts, because a
 //!   client with several connections may flush on any of them, and another client's flush must not use up the
 //!   message.
 //! - Writes with FUA do not fail: they say nothing about other writes.
-//! - Nobody can tell a restarted server from a network that was down for a moment. So both count as a loss,
+//! - weir cannot tell a restarted server from a network that was down for a moment. So both count as a loss,
 //!   unless everything that was answered had been flushed.
 //!
 //! **A server that breaks the protocol** loses its connections, like a server that goes away. The headers of
@@ -40,12 +40,13 @@
 //! **A server without some abilities:**
 //!
 //! - Without FUA, a write that asks for it is followed by a flush.
-//! - Without flush, each write is sent with FUA. Without both, nobody knows what is durable, and each loss of
-//!   the server counts.
+//! - Without flush, each write is sent with FUA. Without both, weir does not know what is durable, and each
+//!   loss of the server counts.
 //! - Without write zeroes, the device writes them. Without trim and cache, which are advice, it does nothing.
 //! - Reads and writes that are longer than the server takes are split.
 //! - weir tells its own clients the server's smallest block, and refuses requests that are not multiples of
-//!   it. To read, change and write back the rest would lose what another client writes there in between.
+//!   it. If weir read the rest, changed it and wrote it back, it would lose another client's write in
+//!   between.
 //! - The device does not ask which parts are allocated: all are.
 
 use std::cell::RefCell;

@@ -1,7 +1,7 @@
 //! One alarm that a task can wait for, exact to the nanosecond.
 //!
 //! The alarm is a `timerfd`, polled like any socket. tokio's timers have a granularity of a millisecond,
-//! several times the service time of a flash device: if a rate gate opens a millisecond late, the rate is not
+//! several times the service time of a flash device. If a rate gate opens a millisecond late, the rate is not
 //! kept.
 //!
 //! A request path moves its alarm with almost every request, nearly always to a later instant. A system call
@@ -26,9 +26,9 @@ use crate::Clock;
 pub struct Alarm {
     clock: Clock,
     timer: AsyncFd<OwnedFd>,
-    /// When the owner wants to be woken.
+    /// The instant at which the owner wants to be woken.
     wanted: Option<Instant>,
-    /// When the kernel's timer goes off; never later than `wanted`.
+    /// The instant at which the kernel's timer goes off; never later than `wanted`.
     armed: Option<Instant>,
 }
 

@@ -14,7 +14,7 @@ use weir_model::{Instant, Span};
 ///
 /// The processes of a machine can compare their instants. So the decisions of several gateways, each in a
 /// recording of its own, can be put in order. The standard library's clock has an origin of its own in each
-/// process. It would need the time of day for that, which is set back now and then.
+/// process. With it, the order would need the time of day as well, which is set back now and then.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Clock;
 

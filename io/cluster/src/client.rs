@@ -6,7 +6,7 @@
 //! has new terms: the whole static part.
 //!
 //! The wait between attempts grows up to one control interval. It starts again at the first wait only after a
-//! stream that lasted for a lease. A stream that is accepted and ended at once is no success: otherwise two
+//! stream that lasted for a lease. A stream that is accepted and ended at once is no success. Otherwise two
 //! peers that send each other away would do so as fast as they can.
 
 use std::collections::hash_map::RandomState;
@@ -43,7 +43,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 /// How long a stream has to last for the next wait to be the first again, in control intervals: a lease.
 const LASTING: u64 = 3;
 
-/// What the gateway tells when its stream ends before the controller has answered. If the controller does not
+/// The gateway's message when its stream ends before the controller has answered. If the controller does not
 /// trust a gateway's certificate, it says so in the TLS handshake. By then the gateway has finished its side
 /// of the handshake, and sees a broken connection like any other.
 const NOT_ACCEPTED: &str = "the connection ended before the gateway was accepted; \
@@ -78,7 +78,7 @@ pub struct Client {
     task: JoinHandle<()>,
 }
 
-/// What a gateway is told.
+/// News for a gateway.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Told {
     /// The caller puts these terms in force at the engine, and then calls [`Client::applied`]. Earlier terms
@@ -97,12 +97,12 @@ pub enum LinkState {
     Connected,
     /// The stream has ended, or none came to be. The client tries again.
     Lost {
-        /// Why, in a line that names the controller.
+        /// The reason, in a line that names the controller.
         why: String,
     },
 }
 
-/// What the task is told.
+/// Messages to the task.
 enum Inbox {
     Report(Vec<(String, PortObservation)>),
     Applied(Terms),
@@ -120,7 +120,7 @@ impl ClientSpec {
 }
 
 impl CheckedSpec {
-    /// Where the controller is.
+    /// The controller's address.
     pub fn controller(&self) -> &str {
         &self.spec.controller
     }
@@ -174,14 +174,14 @@ impl Client {
         }
     }
 
-    /// Tells the controller what all volumes of the gateway got in the control interval that ended, if there
-    /// is a stream.
+    /// Sends the controller the observations of all volumes of the gateway in the control interval that
+    /// ended, if there is a stream.
     pub async fn report(&self, volumes: Vec<(String, PortObservation)>) {
         let _ = self.inbox.send(Inbox::Report(volumes)).await;
     }
 
-    /// These terms are in force at the engine. The caller must not say so earlier: the controller may then
-    /// grant others what these terms cut.
+    /// Tells the controller that these terms are in force at the engine. The caller must not do so earlier:
+    /// the controller may then grant other gateways the places that these terms take away.
     pub async fn applied(&self, terms: Terms) {
         let _ = self.inbox.send(Inbox::Applied(terms)).await;
     }
@@ -253,7 +253,7 @@ type Up = mpsc::Sender<FromGateway>;
 /// Why a stream is over.
 type Lost = String;
 
-/// What happens next to a stream.
+/// The next event of a stream.
 enum Progress {
     Retry,
     Connected(ClusterClient<tonic::transport::Channel>),
@@ -263,7 +263,7 @@ enum Progress {
 }
 
 impl Stage {
-    /// Waits for what happens next. The caller may drop the future and call again.
+    /// Waits for the next event of the stream. The caller may drop the future and call again.
     async fn next(&mut self) -> Progress {
         let progress = match self {
             Self::Waiting(wait) => {
@@ -402,7 +402,7 @@ impl Link {
     }
 }
 
-/// What the controller said of the stream's end, or what happened to the stream.
+/// The controller's reason for the end of the stream, or else the error of the stream.
 fn said(status: &Status) -> Lost {
     match status.code() {
         Code::FailedPrecondition | Code::PermissionDenied | Code::InvalidArgument => {

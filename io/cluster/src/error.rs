@@ -12,37 +12,37 @@ pub enum ClusterError {
     /// A file of the TLS configuration cannot be read.
     #[error("{what} {}: {source}", path.display())]
     File {
-        /// What it should hold.
+        /// The role of the file: authority, certificate or key.
         what: &'static str,
-        /// Where it should be.
+        /// The file's path.
         path: PathBuf,
-        /// Why it cannot be read.
+        /// The reason why it cannot be read.
         source: io::Error,
     },
-    /// A file of the TLS configuration does not hold what it should.
+    /// A file of the TLS configuration has another content than it should.
     #[error("{what} {}: found no {pem} in it; accepted: PEM", path.display())]
     Pem {
-        /// What it should hold.
+        /// The role of the file: authority, certificate or key.
         what: &'static str,
-        /// Where it is.
+        /// The file's path.
         path: PathBuf,
-        /// What was looked for.
+        /// The part that is missing in the file.
         pem: &'static str,
     },
-    /// The files do not go together.
+    /// The certificate, the key and the authority do not go together.
     #[error("certificate {}: {why}", certificate.display())]
     Tls {
         /// The certificate.
         certificate: PathBuf,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// The controller's address cannot be read.
     #[error("controller {address}: {why}; accepted: a name or an address, a colon and a port")]
     Address {
-        /// What was found.
+        /// The address as it was given.
         address: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         why: String,
     },
     /// The controller cannot listen on its socket.

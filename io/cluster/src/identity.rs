@@ -1,12 +1,12 @@
-//! Whether a gateway may use the name that it gives.
+//! Checks that a gateway may use the name that it gives.
 
 use rustls_pki_types::{CertificateDer, ServerName};
 use webpki::EndEntityCert;
 
-/// Whether the certificate of a peer names `gateway`; its chain was verified by the handshake.
+/// Checks that the certificate of a peer names `gateway`. The handshake has verified the certificate's chain.
 ///
 /// # Errors
-/// What was found and what is accepted.
+/// If it does not; the text says why.
 pub(crate) fn check(gateway: &str, certificates: Option<&[CertificateDer<'_>]>) -> Result<(), String> {
     let Some(certificate) = certificates.and_then(<[_]>::first) else {
         return Err(format!("gateway {gateway:?} shows no certificate"));

@@ -1,4 +1,4 @@
-//! Connections to a controller, and how many there may be.
+//! Connections to a controller, and the limits on their number.
 //!
 //! Any host that reaches the controller's address can open connections. Until a connection has proved by its
 //! certificate and its hello that it is a gateway's, it is a newcomer. Newcomers have places of their own, in
@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Admitted {
     stream: TcpStream,
     seat: Seat,
-    /// Ends when the connection gives way; nothing after that.
+    /// Ends when the connection gives way. `None` after that.
     held: Option<oneshot::Receiver<Infallible>>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) async fn accept(listener: TcpListener, admitted: mpsc::Sender<io::Res
     }
 }
 
-/// Who is connected.
+/// The present connections and their places.
 #[derive(Clone, Default)]
 struct Places(Arc<Mutex<Taken>>);
 
@@ -114,7 +114,7 @@ impl Default for Taken {
 }
 
 impl Places {
-    /// A place for a newcomer, and the origin of who has given way to it.
+    /// Gives a newcomer a place. Returns also the origin of the connection that gave way to it, if one did.
     fn begin(&self, peer: SocketAddr) -> (Seat, oneshot::Receiver<Infallible>, Option<Origin>) {
         let mut taken = self.taken();
         let origin = Origin::from(peer.ip());
@@ -128,14 +128,15 @@ impl Places {
         (seat, held, given_up.map(|(_, origin)| origin))
     }
 
-    /// Nothing that holds it can leave it half changed.
+    /// Locks the places. No code can leave them half changed.
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Seat {
-    /// The connection is a gateway's: it never gives way any more. It may say so again.
+    /// Notes that the connection is a gateway's: from then on it never gives way. A second call changes
+    /// nothing.
     pub(crate) fn settle(&self) -> Result<(), Full> {
         let taken = &mut *self.places.taken();
         let Some(open) = taken.open.get_mut(&self.ticket) else { return Err(Full::GaveWay) };
@@ -155,7 +156,7 @@ impl Seat {
         Ok(())
     }
 
-    /// The connection has ended.
+    /// Frees the place of a connection that has ended.
     fn leave(&self) {
         let taken = &mut *self.places.taken();
         taken.newcomers.end(self.ticket, self.origin);
@@ -168,7 +169,7 @@ impl Seat {
 }
 
 impl Admitted {
-    /// An error once the connection has given way.
+    /// Fails once the connection has given way.
     fn poll_held(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if self.held.as_mut().is_some_and(|held| Pin::new(held).poll(cx).is_ready()) {
             self.held = None;

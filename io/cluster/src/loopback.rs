@@ -55,7 +55,7 @@ fn volumes() -> Vec<String> {
     vec!["oltp".to_owned()]
 }
 
-/// Why the link was lost.
+/// The reason for which the link was lost.
 async fn refusal(client: &mut Client) -> String {
     loop {
         if let Told::Link(LinkState::Lost { why }) = client.next().await {
@@ -64,7 +64,7 @@ async fn refusal(client: &mut Client) -> String {
     }
 }
 
-/// Obeys, and reports as long as it obeys, until terms come that are awaited.
+/// Puts terms in force, and reports in between, until the awaited terms come.
 async fn obey(client: &mut Client, awaited: impl Fn(&Terms) -> bool) -> Terms {
     let mut bound = NonZeroU32::MIN;
     loop {

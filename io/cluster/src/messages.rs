@@ -1,4 +1,4 @@
-//! Messages as bytes and back, without a stream: for tests that try what a peer can send.
+//! Messages as bytes and back, without a stream: for tests that try any bytes of a peer.
 //!
 //! tonic cuts a stream into messages. This module decodes one message as tonic then does, and checks it with
 //! [`wire`](crate::wire).
@@ -20,16 +20,16 @@ pub enum FromGateway {
         /// The rest of the message.
         hello: Hello,
     },
-    /// What the gateway saw in an interval.
+    /// The gateway's observations of an interval.
     Report(Report),
     /// The number of the grants that are in force.
     Acknowledged(u64),
 }
 
-/// What these bytes of a gateway mean.
+/// Decodes and checks a message of a gateway.
 ///
 /// # Errors
-/// If a controller would end the stream because of it; says why.
+/// If a controller would end the stream because of the message; the text says why.
 pub fn from_gateway(bytes: &[u8]) -> Result<FromGateway, String> {
     let message = proto::FromGateway::decode(bytes).map_err(|error| error.to_string())?.message;
     match message.ok_or_else(|| "an empty message".to_owned())? {
@@ -42,10 +42,10 @@ pub fn from_gateway(bytes: &[u8]) -> Result<FromGateway, String> {
     }
 }
 
-/// What these bytes of a controller mean.
+/// Decodes and checks a message of a controller.
 ///
 /// # Errors
-/// If a gateway would end the stream because of it; says why.
+/// If a gateway would end the stream because of the message; the text says why.
 pub fn from_controller(bytes: &[u8]) -> Result<Grants, String> {
     wire::grants(proto::FromController::decode(bytes).map_err(|error| error.to_string())?)
 }

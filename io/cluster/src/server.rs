@@ -40,7 +40,7 @@ const OUTBOX: usize = 8;
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most streams of a connection at a time: a gateway has one, and may open another while the first ends.
 const MOST_STREAMS: u32 = 2;
-/// The most bytes of a stream's headers: several times what a gateway sends.
+/// The most bytes of a stream's headers: several times as many as a gateway sends.
 const MOST_HEADER_BYTES: u32 = 16 * 1024;
 
 /// A controller that serves its gateways until it is dropped or stopped.
@@ -51,7 +51,7 @@ pub struct Server {
     tasks: [JoinHandle<()>; 3],
 }
 
-/// What the driver is told.
+/// Messages to the driver.
 enum Inbox {
     Attach {
         name: String,
@@ -67,12 +67,12 @@ enum Inbox {
     Ask(Ask),
 }
 
-/// Something to be done with the controller.
+/// Work on the controller, for the driver.
 type Ask = Box<dyn FnOnce(Instant, &mut Controller) + Send>;
 
 /// A gateway's stream, as the driver has it. The stream ends when this is dropped.
 struct Attached {
-    /// The address that it comes from.
+    /// The address that the stream comes from.
     peer: String,
     grants: mpsc::Sender<Result<FromController, Status>>,
     _reading: oneshot::Sender<()>,
@@ -119,12 +119,12 @@ impl Server {
         Ok(Self { address, inbox, tasks: [accepting, serving, driving] })
     }
 
-    /// The address that it listens on.
+    /// The address that the server listens on.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Stops serving, and frees the address. The gateways keep what they hold until their leases are over.
+    /// Stops serving, and frees the address. The gateways keep their grants until their leases are over.
     pub async fn stop(mut self) {
         for task in &mut self.tasks {
             task.abort();
@@ -132,7 +132,7 @@ impl Server {
         }
     }
 
-    /// Does something with the controller, such as to change a volume or to ask for its state.
+    /// Runs `ask` on the controller, such as to change a volume or to ask for its state.
     ///
     /// # Panics
     /// If the driver has panicked.
@@ -210,8 +210,8 @@ impl Driver {
         }
     }
 
-    /// What a gateway is told that is refused. If its name is taken, the message gives the address of its
-    /// owner.
+    /// The answer to a gateway that is refused. If its name is taken, the message gives the address of the
+    /// name's owner.
     fn said(&self, refused: &Refused) -> Status {
         match refused {
             Refused::Taken { name, by } => {
@@ -227,7 +227,7 @@ impl Driver {
         }
     }
 
-    /// Ends a stream, and says why to both sides.
+    /// Ends a stream, and tells both sides why.
     fn send_away(&mut self, now: Instant, connection: Connection, why: &str) {
         if let Some(stream) = self.streams.get(&connection) {
             let peer = &stream.peer;
@@ -286,7 +286,7 @@ impl Driver {
     }
 }
 
-/// What gateways call.
+/// The calls that gateways make.
 struct Service {
     inbox: mpsc::Sender<Inbox>,
 }
@@ -346,7 +346,7 @@ impl Service {
     }
 }
 
-/// Passes on what a gateway sends, until its stream ends or the driver has left it.
+/// Passes on the messages of a gateway, until its stream ends or the driver has left it.
 async fn read(
     connection: Connection,
     peer: String,

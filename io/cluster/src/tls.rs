@@ -1,7 +1,7 @@
 //! Certificates and keys, from files.
 //!
-//! This module parses the files before tonic does. tonic's errors would name neither the file nor what is
-//! missing in it.
+//! This module parses the files before tonic does. tonic's errors would name neither the file nor the part
+//! that is missing in it.
 //!
 //! A key that users other than its owner can read is no secret. It is refused, as ssh refuses one.
 
@@ -51,8 +51,8 @@ impl Tls {
     /// Reads the files.
     ///
     /// # Errors
-    /// If a file cannot be read or does not hold what it should, or users other than its owner can read the
-    /// key.
+    /// If a file cannot be read or has another content than it should, or if users other than its owner can
+    /// read the key.
     pub fn read(files: TlsFiles) -> Result<Self, ClusterError> {
         let authority = read("authority", &files.authority, open)?;
         let certificate = read("certificate", &files.certificate, open)?;

@@ -1,9 +1,9 @@
 //! Messages as they are on the wire, turned into the types of `weir-leases` and back.
 //!
-//! This module checks each message of a peer as a whole, before anything is done with it. It refuses what the
-//! types of the other side rule out, and what no honest peer has a reason to send; the error says what was
-//! found. So the code behind this module may add up numbers, divide by times and print names. The bounds are
-//! listed in `docs/several-gateways.md`.
+//! This module checks each message of a peer as a whole, before weir acts on any part of it. It refuses
+//! values that the types of the other side rule out, and values that no honest peer has a reason to send; the
+//! error names the value. So the code behind this module may add up numbers, divide by times and print names.
+//! The bounds are listed in `docs/several-gateways.md`.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -39,7 +39,7 @@ const LONGEST: Span = Span::from_secs(366 * 24 * 3600);
 /// The most buckets of latencies: more than a histogram has.
 const MOST_BUCKETS: usize = 2048;
 
-/// What a peer has sent and must not send.
+/// A part of a message that the peer must not send, in words.
 type Wrong = String;
 
 /// The error if the other side has another version.
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(grants(grants_to_wire(&said)), Ok(said));
     }
 
-    /// Else it would be refused as damaged, and nobody would be told of the version.
+    /// Otherwise the gateway would refuse it as damaged, and its error would not name the version.
     #[test]
     fn a_grant_of_version_2_can_be_read() {
         let concurrency = [8, 7];

@@ -98,10 +98,11 @@ async fn demo(parent: Option<&Path>, seconds: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the gateway serves: two files in `dir`, under this control, with a promise to the database or none.
+/// The spec of the demo's gateway: two files in `dir`, under this control, with a promise to the database or
+/// none.
 ///
 /// # Errors
-/// If the promise is of no time at all.
+/// If the promise is a span of zero.
 pub fn gateway_spec(dir: &Path, control: Control, promise: Option<Span>) -> Result<GatewaySpec, SloError> {
     // The promise covers twice the database's rate, so that a burst does not leave the contract.
     let up_to = Iops::new(2.0 * DATABASE_IOPS).expect("a constant above zero");

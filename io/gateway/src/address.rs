@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Where clients connect to.
+/// An address that clients connect to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
-    /// TCP; port 0 takes a free one.
+    /// TCP; for port 0 the system chooses a free port.
     Tcp(SocketAddr),
     /// A Unix stream socket.
     Unix(PathBuf),
@@ -22,18 +22,18 @@ pub enum ListenError {
     /// Another server answers on the path.
     #[error("{0}: a live server listens on this socket; accepted: a path of its own for each server")]
     TakenByLiveServer(PathBuf),
-    /// Another server is about to take the path, or was stopped while it was.
+    /// Another server is binding the path at this moment, or was stopped while it did.
     #[error("{0}: another process has held {0}.lock for 5 s; accepted: a path of its own for each server")]
     Locked(PathBuf),
-    /// Something that is no socket is in the way.
+    /// A file that is no socket has this path.
     #[error("{0}: exists and is not a socket; accepted: a free path, or a socket that a server left behind")]
     NotASocket(PathBuf),
-    /// The system refused.
+    /// The system refused to bind the address.
     #[error("{address}: cannot listen: {source}; accepted: an address of this host that is free")]
     Refused {
-        /// The address asked for.
+        /// The address that was to be bound.
         address: Address,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

@@ -1,28 +1,29 @@
 //! A shard's part of the memory that requests may hold, and how it is divided among volumes.
 //!
 //! **Each volume owns a part that no other volume can use up.** The part of a volume with a promise is the
-//! largest request of the protocol: whatever others hold, each request of such a volume gets in as soon as
-//! the volume's own earlier requests are answered. A volume without a promise owns less, if there are many of
-//! them; see [`Budget::share_out`].
+//! largest request of the protocol. So such a volume's next request gets in as soon as the volume's own
+//! earlier requests are answered, however much other volumes hold. A volume without a promise owns less, if
+//! there are many such volumes; see [`Budget::share_out`].
 //!
-//! **The rest is shared**, and is never less than one largest request. A request first uses what its volume's
-//! part has left. What the part cannot hold comes from the shared rest. When that has too little left,
-//! volumes wait in a line. The first volume of the line gets room for one request, and goes to the end of the
-//! line if it has more that wait. So one volume's hundred connections that wait stand before another volume's
-//! one connection only once.
+//! **The rest is shared**, and is never less than one largest request. A request first uses the free bytes of
+//! its volume's part. A request that the part cannot hold takes the remaining bytes from the shared rest.
+//! While the shared rest has too few bytes, volumes wait in a line. The first volume of the line gets room
+//! for one request. If more of its requests wait, it goes to the end of the line. So a volume with a hundred
+//! waiting connections has one place in the line, as has a volume with one.
 //!
 //! Example: a shard has 1 GiB, one volume with an SLO and one without. Each owns 32 MiB; 960 MiB are shared.
 //! A client of the second volume announces 64 writes of 32 MiB and does not send them. It holds 992 MiB, and
 //! the volume with the SLO still has its 32 MiB.
 //!
-//! When all this is used up, a connection still has a small reserve of its own. So within one volume, clients
-//! that hold everything slow the others down to small requests, and never stop them.
+//! While the part and the shared rest are used up, a connection still has a small reserve of its own. So
+//! within one volume, clients that hold everything slow the other clients down to small requests, and never
+//! stop them.
 //!
-//! The sum of what is handed out and held never exceeds the total. After a reload has made the total or a
-//! part smaller, what was handed out before stays so; nothing more is handed out until the sum fits again.
-
+//! The sum of the bytes that are handed out and held never exceeds the total. If a reload makes the total or
+//! a part smaller, requests keep the bytes that they have; the budget hands out nothing more until the sum
+//! fits again.
 //!
-//! What *one connection* may have in flight is bounded where a request is let in: `Memory::admit`.
+//! `Memory::admit` bounds the bytes that *one connection* may have in flight, before it asks the budget.
 
 use slab::Slab;
 use weir_sched::{Chain, SlotChains};
@@ -36,42 +37,42 @@ use debt::{Debt, Lender};
 /// Bytes charged for a request on top of its data: its entries in the tables of gateway and engine.
 pub(crate) const REQUEST_OVERHEAD: u64 = 512;
 
-/// The most that a request is charged: the largest request is charged for its data alone, so that limits can
+/// The most that a request is charged. The largest request is charged for its data alone, so that limits can
 /// be counted in such requests.
 pub(crate) const LARGEST: u64 = LARGEST_REQUEST as u64;
 
 /// Bytes that a connection may hold beyond the budget: a request of 64 KiB, or some smaller ones.
 pub(crate) const RESERVE: u64 = 64 * 1024 + REQUEST_OVERHEAD;
 
-/// Why a volume that is named is there.
+/// The message of a panic when a volume is missing.
 const STAYS: &str = "a volume stays until it has no request and no connection";
 
-/// A volume, as the budget knows it.
+/// The number of a volume in the budget.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct OwnerId(u32);
 
-/// What a volume owns.
+/// The size of the part that a volume owns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Part {
-    /// It is promised something: the largest request.
+    /// The volume has a promise, and owns the largest request.
     Promised,
-    /// Nothing is promised: as much as all such volumes.
+    /// The volume has no promise, and owns as much as every other such volume.
     Equal,
-    /// It is on its way out: nothing.
+    /// The volume is being removed, and owns nothing.
     Nothing,
 }
 
-/// What a request holds: bytes of the budget, or of its connection's reserve.
+/// The bytes that a request holds: bytes of the budget, or of its connection's reserve.
 ///
 /// A charge is handed on by value, from the request to its reply, and ends in [`Budget::give_back`]. So it
 /// cannot be given back twice, and a debug build panics where a charge is lost.
 #[must_use = "a charge is given back to its budget"]
 #[derive(Debug)]
 pub(crate) struct Charge {
-    /// No more than [`LARGEST`]; small, as it is in tables that each request goes through.
+    /// No more than [`LARGEST`]. A `u32`, because each request goes through the tables that hold charges.
     bytes: u32,
     owner: OwnerId,
-    /// It is of the connection's reserve, and not of the budget.
+    /// Whether the bytes are of the connection's reserve, and not of the budget.
     is_reserve: bool,
     debt: Debt,
 }
@@ -94,21 +95,21 @@ pub(crate) struct Budget {
     total: u64,
     /// Bytes that requests hold.
     used: u64,
-    /// Bytes that were read and wait to be let in. They are of the shared rest.
+    /// Bytes that were read and wait to be let in. They use the shared rest.
     held: u64,
-    /// What is no volume's part.
+    /// Bytes that are in no volume's part.
     shared: u64,
-    /// What volumes use beyond their parts.
+    /// Bytes that volumes use beyond their parts.
     shared_used: u64,
     owners: Slab<Owner>,
-    /// The connections, in the list of their volume.
+    /// The connections, each in the list of its volume.
     connections: SlotChains<usize>,
     /// By connection: its request that waits.
     waiters: SlotChains<Waiter>,
-    /// By volume: the line of the volumes with requests that wait.
+    /// By volume: its place in the line of the volumes with requests that wait.
     places: SlotChains<OwnerId>,
     line: Chain,
-    /// Volumes with requests that wait, of whose part something was given back.
+    /// Volumes that have waiting requests, and have got back some bytes of their part.
     eased: Vec<OwnerId>,
     lender: Lender,
 }
@@ -118,12 +119,12 @@ struct Owner {
     kind: Part,
     part: u64,
     used: u64,
-    /// Its requests that wait, the first first.
+    /// The volume's requests that wait, the oldest first.
     waiting: Chain,
-    /// In [`Budget::eased`].
+    /// Whether the volume is in [`Budget::eased`].
     is_eased: bool,
     connections: Chain,
-    /// The volume has gone; the last of its connections goes yet.
+    /// The volume has gone; its entry stays until its last connection has gone.
     is_gone: bool,
 }
 
@@ -135,12 +136,12 @@ struct Waiter {
 }
 
 impl Owner {
-    /// Whether `bytes` more need nothing of the shared rest.
+    /// Whether `bytes` more fit into the part, without the shared rest.
     fn fits_in_part(&self, bytes: u64) -> bool {
         self.used + bytes <= self.part
     }
 
-    /// What it would use of the shared rest if it used `used`.
+    /// The bytes of the shared rest that the volume would use if it used `used` bytes in all.
     fn beyond(&self, used: u64) -> u64 {
         used.saturating_sub(self.part)
     }
@@ -166,13 +167,13 @@ impl Budget {
         }
     }
 
-    /// Changes the size; what is handed out already stays so.
+    /// Changes the total; requests keep the bytes that they have.
     pub(crate) fn set_total(&mut self, total: u64) {
         self.total = total;
         self.share_out();
     }
 
-    /// A volume has come.
+    /// Adds a volume.
     pub(crate) fn add_owner(&mut self, kind: Part) -> OwnerId {
         let owner = Owner {
             kind,
@@ -188,13 +189,14 @@ impl Budget {
         id
     }
 
-    /// What the volume owns has changed; what it holds stays so.
+    /// Changes the size of the volume's part; its requests keep the bytes that they have.
     pub(crate) fn set_part(&mut self, owner: OwnerId, kind: Part) {
         self.owner_mut(owner).kind = kind;
         self.share_out();
     }
 
-    /// The volume has gone, and all that was at its device. Its connections may still have replies to write.
+    /// Removes a volume that has no request at its device any more. Its connections may still have replies to
+    /// write.
     pub(crate) fn remove_owner(&mut self, owner: OwnerId) {
         let gone = self.owner_mut(owner);
         (gone.kind, gone.is_gone) = (Part::Nothing, true);
@@ -202,13 +204,13 @@ impl Budget {
         self.share_out();
     }
 
-    /// A connection has come to the volume.
+    /// Adds a connection to the volume.
     pub(crate) fn join(&mut self, owner: OwnerId, connection: usize) {
         let joined = self.owners.get_mut(owner.0 as usize).expect(STAYS);
         self.connections.push_back(&mut joined.connections, slot(connection), connection);
     }
 
-    /// A connection has gone, after what it held was given back.
+    /// Removes a connection, after all of its charges were given back.
     pub(crate) fn leave(&mut self, owner: OwnerId, connection: usize) {
         self.forget(connection);
         let left = self.owners.get_mut(owner.0 as usize).expect(STAYS);
@@ -230,9 +232,9 @@ impl Budget {
     }
 
     /// Gives each volume its part. A volume with a promise owns a largest request. One largest request stays
-    /// shared, so that every request can get in some time. Half of what is then left is dealt out equally to
-    /// the volumes without a promise, up to a largest request each; the other half is for the busy ones
-    /// among them.
+    /// shared, so that every request can get in some time. Half of the remaining bytes is divided equally
+    /// among the volumes without a promise, up to a largest request each. The other half is for the busy
+    /// volumes among them.
     fn share_out(&mut self) {
         let count = |kind| self.owners.iter().filter(|(_, owner)| owner.kind == kind).count() as u64;
         let (promised, others) = (count(Part::Promised), count(Part::Equal));
@@ -266,7 +268,7 @@ impl Budget {
 /// Requests get in, wait, and give back.
 impl Budget {
     /// Takes `bytes` for a request of the connection, which holds `reserve_used` bytes of its reserve.
-    /// `None`: it has to wait, and [`Budget::poll_granted`] will name it.
+    /// `None`: the request has to wait, and [`Budget::poll_granted`] will name the connection.
     pub(crate) fn take(
         &mut self,
         owner: OwnerId,
@@ -287,7 +289,7 @@ impl Budget {
         None
     }
 
-    /// A connection whose request waited, and what it holds now.
+    /// The next connection whose waiting request gets room, and the charge for that request.
     pub(crate) fn poll_granted(&mut self) -> Option<(usize, Charge)> {
         while let Some(owner) = self.eased.last().copied() {
             let (first, eases) = (self.first_waiter(owner), self.owner(owner));
@@ -310,7 +312,7 @@ impl Budget {
         Some((waiter.connection, self.hand_out(owner, waiter.bytes)))
     }
 
-    /// Gives back what a request held; returns how much of it belongs to the connection's reserve.
+    /// Gives back the bytes of a charge; returns how many of them belong to the connection's reserve.
     pub(crate) fn give_back(&mut self, charge: Charge) -> u64 {
         let Charge { bytes, owner: id, is_reserve, debt } = charge;
         debt.pay();
@@ -330,7 +332,7 @@ impl Budget {
         0
     }
 
-    /// The connection waits no more, if it did.
+    /// Takes the connection's waiting request out of the line, if it has one.
     pub(crate) fn forget(&mut self, connection: usize) {
         let slot = slot(connection);
         let Some(Waiter { owner, .. }) = self.waiters.get(slot).copied() else { return };
@@ -377,10 +379,10 @@ impl Budget {
     }
 }
 
-/// What was read and waits.
+/// Bytes that were read and wait.
 impl Budget {
-    /// Whether there is room to read `bytes` that may have to wait. One largest request of the shared rest is
-    /// kept free of them, so that they cannot lock out the requests for which they wait.
+    /// Whether there is room to read `bytes` that may have to wait. One largest request of the shared rest
+    /// stays free of such bytes, so that they cannot lock out the requests for which they wait.
     pub(crate) fn may_hold(&self, bytes: usize) -> bool {
         self.shared_used + self.held + bytes as u64 + LARGEST <= self.shared
             && self.used + self.held + bytes as u64 <= self.total
@@ -391,7 +393,7 @@ impl Budget {
         self.held += bytes as u64;
     }
 
-    /// Counts them no more.
+    /// Counts `bytes` no more that were held.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.held = self.held.checked_sub(bytes as u64).expect("nobody releases more than is held");
     }
@@ -401,7 +403,7 @@ impl Budget {
         !self.line.is_empty()
     }
 
-    /// What no request uses now.
+    /// Bytes that no request uses now.
     pub(crate) fn unused(&self) -> u64 {
         self.total.saturating_sub(self.used + self.held)
     }

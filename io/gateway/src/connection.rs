@@ -1,4 +1,4 @@
-//! What a shard knows of one connection in the transmission phase.
+//! The state of one connection in the transmission phase, as its shard keeps it.
 
 use std::task::Waker;
 
@@ -30,16 +30,16 @@ pub(crate) struct Connection {
     pub(crate) session: Session,
     pub(crate) pool: usize,
     pub(crate) volume: VolumeId,
-    /// What the volume is to the engine at the port that the connection came through.
+    /// The number that the engine has for the volume at the port that the connection came through.
     pub(crate) port: VolumeId,
-    /// What the volume is to the budget.
+    /// The number that the budget has for the volume.
     pub(crate) owner: OwnerId,
     pub(crate) phase: Phase,
     pub(crate) incoming: Incoming,
-    /// Bytes that were read but not parsed, since a limit was reached in the middle of them.
+    /// Bytes that were read but not parsed, because a limit was reached in the middle of them.
     pub(crate) backlog: Vec<u8>,
     pub(crate) output: Output,
-    /// Its requests that the engine has and the device has not finished.
+    /// The connection's requests that the engine has and the device has not finished.
     pub(crate) pending: Chain,
     /// Requests whose reply has not been written to its end.
     pub(crate) requests: u32,
@@ -49,17 +49,17 @@ pub(crate) struct Connection {
     pub(crate) reserve_used: u64,
     /// How fast the socket takes replies, if it did not take all at once.
     pub(crate) taking: Option<Pace>,
-    /// In the driver's list of connections that wait for their clients.
+    /// Whether the connection is in the driver's list of connections that wait for their clients.
     pub(crate) watched: bool,
-    /// What it knows of its volume's losses; `None` once the volume has ended.
+    /// The losses of its volume that the connection was told of; `None` once the volume has ended.
     pub(crate) witness: Option<Witness>,
-    /// A limit keeps it from reading on; it is woken when one of its replies is written.
+    /// A limit keeps the connection from reading on. It is woken when one of its replies is written.
     pub(crate) held_back: bool,
-    /// In the driver's list of connections that have something to write.
+    /// Whether the connection is in the driver's list of connections that have something to write.
     pub(crate) touched: bool,
-    /// Its place among the connections allowed; free again when it is dropped.
+    /// The connection's place among the connections allowed; dropping it frees the place.
     pub(crate) _permit: Permit,
-    /// The connection's task, to be woken when a limit that held it back has eased.
+    /// Wakes the connection's task when a limit that held it back has eased.
     pub(crate) waker: Option<Waker>,
 }
 
@@ -68,27 +68,27 @@ pub(crate) struct Connection {
 pub(crate) enum Phase {
     /// Requests are read and executed.
     Open,
-    /// The volume is being removed: new requests are refused with ESHUTDOWN, those accepted before are
-    /// answered.
+    /// The volume is being removed. New requests are refused with ESHUTDOWN; requests that were accepted
+    /// before are answered.
     Retired,
-    /// The client asked to disconnect: nothing more is read, everything accepted is answered.
+    /// The client asked to disconnect. The shard reads nothing more, and answers every accepted request.
     Disconnecting,
-    /// Nothing more will be written; what arrives is thrown away until the client closes its side or time is
-    /// up. Closing at once would make the kernel reset the connection, and the client could lose replies it
-    /// has not read yet.
+    /// The shard writes nothing more. It throws away the bytes that arrive until the client closes its side
+    /// or the time is up. If the shard closed at once, the kernel would reset the connection, and the client
+    /// could lose replies that it has not read yet.
     Lingering { until: Instant },
 }
 
-/// Where in the stream of requests the connection is.
+/// The place in the stream of requests up to which the connection has read.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    /// In a request header, of which `filled` bytes are here.
+    /// Inside a request header, of which `filled` bytes have arrived.
     Header { bytes: [u8; REQUEST_LENGTH], filled: usize },
     /// Before a request that has to wait until a limit eases.
     Stalled(Command),
-    /// In the data of a write.
+    /// Inside the data of a write.
     Payload { command: Command, buffer: Buffer, filled: usize, charge: Charge, pace: Pace },
-    /// In the data of a refused write.
+    /// Inside the data of a refused write.
     Skip { left: u32, cookie: u64, error: NbdError, pace: Pace },
 }
 
@@ -98,8 +98,8 @@ impl Incoming {
 }
 
 impl Connection {
-    /// Whether there is any use in reading from the socket, if the connection may have `most` requests
-    /// unanswered.
+    /// Whether there is any use in reading from the socket. `most` is how many requests the connection may
+    /// have unanswered.
     pub(crate) fn wants_input(&self, most: u32) -> bool {
         match self.phase {
             Phase::Open | Phase::Retired => match self.incoming {
@@ -112,7 +112,7 @@ impl Connection {
         }
     }
 
-    /// A request has got its room.
+    /// Counts a request that has got its room.
     #[inline]
     pub(crate) fn begin_request(&mut self, charge: &Charge) {
         self.requests += 1;
@@ -126,14 +126,15 @@ impl Connection {
         self.incoming = Incoming::Skip { left, cookie, error, pace };
     }
 
-    /// Whether it is owed nothing: no reply, and no answer to a request that waits.
+    /// Whether the client has all its answers: no reply and no request of the connection waits.
     pub(crate) fn is_settled(&self) -> bool {
         // A request that waits for memory, or for its data to go by, is owed an answer too.
         let waiting = matches!(self.incoming, Incoming::Stalled(_) | Incoming::Skip { .. });
         self.requests == 0 && !waiting && self.output.is_empty()
     }
 
-    /// Whether it waits for its client: to send the rest of a write, to take replies, or to close its side.
+    /// Whether the connection waits for its client: to send the rest of a write, to take replies, or to close
+    /// its side.
     pub(crate) fn waits_for_client(&self) -> bool {
         let sends = matches!(self.incoming, Incoming::Payload { .. } | Incoming::Skip { .. });
         sends || !self.output.is_empty() || matches!(self.phase, Phase::Lingering { .. })
@@ -174,7 +175,7 @@ impl Connection {
     }
 }
 
-/// A number that grows with each byte that goes by, as what is left shrinks.
+/// A number that grows with each byte that goes by, as `left` shrinks.
 fn gone_by(left: u32) -> u64 {
     u64::from(u32::MAX - left)
 }

@@ -13,16 +13,16 @@ pub enum GatewayError {
     Open {
         /// The volume.
         volume: String,
-        /// What is wrong with it.
+        /// The reason.
         source: OpenError,
     },
-    /// No thread opens a volume.
+    /// The system starts no thread that would open a volume.
     #[error("a thread that opens volumes: {0}")]
     Thread(std::io::Error),
     /// A shard cannot run.
     #[error(transparent)]
     Shard(#[from] ShardError),
-    /// The memory limit does not hold what volumes are promised.
+    /// The memory limit does not hold the parts of the volumes with a promise.
     #[error(
         "limits.bytes_in_flight: {bytes} bytes is too little for {promised} volumes with an SLO or a target \
          and {shards} threads; accepted: at least {least} bytes, one request of 32 MiB for each"
@@ -30,14 +30,14 @@ pub enum GatewayError {
     Memory {
         /// The limit.
         bytes: u64,
-        /// How many volumes are promised something.
+        /// How many volumes have a promise.
         promised: u64,
         /// How many threads serve pools.
         shards: usize,
-        /// What is needed.
+        /// The bytes that the volumes and threads need at least.
         least: u64,
     },
-    /// A reload adds a volume that one before it has removed, and that has not ended.
+    /// A reload adds a volume whose namesake was removed by an earlier reload and has not ended.
     #[error(
         "volume.{volume}: found one of this name that still finishes what it accepted; \
          accepted: the same reload once the log says that it is no longer served"
@@ -46,7 +46,7 @@ pub enum GatewayError {
         /// The volume.
         volume: String,
     },
-    /// A reload asks for what only a restart can do.
+    /// A reload asks for a change that only a restart can make.
     #[error(
         "pool.{pool}.ports: cannot change while the pool is served; \
          accepted: a pool of another name, or a restart"
@@ -55,7 +55,7 @@ pub enum GatewayError {
         /// The pool.
         pool: String,
     },
-    /// A reload asks for what only a restart can do.
+    /// A reload asks for a change that only a restart can make.
     #[error(
         "volume.{volume}.{key}: cannot change while the volume is served; \
          accepted: a volume of another name, or a restart"

@@ -6,10 +6,10 @@ use weir_backend::Properties;
 use weir_model::VolumeId;
 use weir_nbd::{BlockSizes, ExportInfo, Exports};
 
-/// The largest request, in bytes: what the specification lets a client assume that asked for no block sizes.
+/// The largest request, in bytes. A client that asks for no block sizes may assume it, by the specification.
 pub(crate) const LARGEST_REQUEST: u32 = 32 * 1024 * 1024;
 
-/// Where a volume is served.
+/// The shard, pool and number under which a volume is served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     pub(crate) shard: usize,

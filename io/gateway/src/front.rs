@@ -16,11 +16,11 @@ use crate::spec::Limits;
 
 mod accept;
 
-/// What the acceptors share with the handle.
+/// The state that the acceptors share with the handle.
 pub(crate) struct Front {
     exports: RwLock<Arc<ExportTable>>,
     state: Mutex<State>,
-    /// Told when the last client has gone.
+    /// Notified when the last client has gone.
     all_gone: Notify,
 }
 
@@ -31,14 +31,14 @@ struct State {
     handshakes: HashMap<Ticket, AbortHandle>,
 }
 
-/// A place for a handshake: free again when it is dropped.
+/// A place for a handshake; dropping it frees the place.
 pub(crate) struct Handshake {
     front: Arc<Front>,
     ticket: Ticket,
     origin: Origin,
 }
 
-/// A client's place: free again, and no longer counted, when it is dropped.
+/// A client's place; dropping it frees the place.
 pub(crate) struct Permit {
     front: Arc<Front>,
     origin: Origin,
@@ -53,12 +53,12 @@ impl Front {
         Self { exports: RwLock::default(), state, all_gone: Notify::new() }
     }
 
-    /// The volumes that clients can choose from now.
+    /// The volumes that clients can choose from at present.
     pub(crate) fn exports(&self) -> Arc<ExportTable> {
         Arc::clone(&self.exports.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Other volumes, and other limits, from now on.
+    /// Replaces the volumes and the limits.
     pub(crate) fn set(&self, exports: ExportTable, limits: Limits) {
         let mut state = self.state();
         state.places.set_limits(limits);
@@ -67,19 +67,19 @@ impl Front {
         *self.exports.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(exports);
     }
 
-    /// How many are connected, those still negotiating included.
+    /// How many peers are connected, unfinished handshakes included.
     pub(crate) fn connected(&self) -> u64 {
         self.state().places.connected()
     }
 
-    /// Returns when nobody is connected.
+    /// Returns when no peer is connected.
     pub(crate) async fn wait_until_all_are_gone(&self) {
         while self.connected() > 0 {
             self.all_gone.notified().await;
         }
     }
 
-    /// Nothing panics while it has the lock.
+    /// Locks the state. No code panics while it has the lock.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,7 +92,7 @@ impl Front {
 }
 
 impl Handshake {
-    /// The handshake has led to a client of this volume; `None` if there is no place for it, which is logged.
+    /// Makes the peer a client of this volume. `None` if there is no place for the client, which is logged.
     pub(crate) fn settle(self, peer: &str, volume: &str) -> Option<Permit> {
         let settled = self.front.state().places.settle(self.ticket, self.origin, volume);
         match settled {
@@ -135,8 +135,9 @@ fn log_refusal(peer: &str, full: Full) {
     tracing::warn!(peer, "refused: {full}");
 }
 
-/// Whether an error of `accept` is about the connection that was to be accepted, and not about all that will
-/// be: `accept(2)`, "Error handling". A peer can cause such errors at will, so nobody rests for them.
+/// Whether an error of `accept` concerns only the connection that was to be accepted, and not all later ones
+/// too: `accept(2)`, "Error handling". A peer can cause such errors at will, so a listener does not rest
+/// after one.
 pub fn is_of_one_peer(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let of_all = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::INVAL, Errno::BADF];

@@ -23,7 +23,7 @@ use crate::opening::Opening;
 use crate::shard::{Command, NewVolume, ShardHandle};
 use crate::spec::{GatewaySpec, PoolSpec, VolumeSpec};
 
-/// What is added to the time a shutdown may take for the last flush and for clients to close their side.
+/// Time beyond that of a shutdown, for the last flush and for clients to close their side.
 const LAST_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 const GOODBYE: Duration = Duration::from_millis(500);
 
@@ -32,30 +32,30 @@ pub struct Gateway {
     spec: GatewaySpec,
     shards: Vec<ShardHandle>,
     places: BTreeMap<String, PoolPlace>,
-    /// Volumes that a reload removed, and that may still have to finish what they accepted.
+    /// Volumes that a reload removed, and that may still have accepted requests to finish.
     leaving: Vec<Ending>,
     front: Arc<Front>,
     acceptors: Vec<JoinHandle<()>>,
     recorders: Option<Recorders>,
 }
 
-/// Makes the recorder of a pool's engine, given the pool's name, just before the pool is made; without one
-/// the pool is served all the same.
+/// Makes the recorder of a pool's engine, given the pool's name, just before the pool is made. If it returns
+/// `None`, the pool is served without a recorder.
 pub type Recorders = Box<dyn FnMut(&str) -> Option<Box<dyn Recorder + Send>>>;
 
-/// A change of what is served that is under way: its backends are being opened. Nothing has changed yet, and
-/// dropping it gives it up.
+/// A change of what the gateway serves, while its backends are being opened. The gateway still serves what it
+/// served before. Dropping the reload gives it up.
 pub struct Reload {
     spec: GatewaySpec,
     opening: Opening,
 }
 
 impl Reload {
-    /// Returns when all backends are open. May be dropped while it waits, and called again. A device that
-    /// does not answer is waited for, so nothing else should wait for this.
+    /// Returns when all backends are open. The caller may drop the future and call again. A device that does
+    /// not answer delays this for as long, so no other work should wait for it.
     ///
     /// # Errors
-    /// If one cannot be opened; then the reload is to be dropped, and nothing has changed.
+    /// If a backend cannot be opened. The caller then drops the reload, and nothing has changed.
     pub async fn opened(&mut self) -> Result<(), GatewayError> {
         self.opening.wait().await
     }
@@ -69,12 +69,13 @@ struct PoolPlace {
 }
 
 impl Gateway {
-    /// Opens the backends, starts the shards, and then accepts clients on `listeners`. Pools are dealt out to
-    /// at most `cores` shards. With `recorders`, the engine of each pool is recorded, also of those that a
-    /// reload adds. May be dropped while it waits for a device: then nothing runs, as after an error.
+    /// Opens the backends, starts the shards, and then accepts clients on `listeners`. The pools are divided
+    /// among at most `cores` shards. With `recorders`, the engine of each pool is recorded, also of the pools
+    /// that a reload adds. The caller may drop the future while it waits for a device: then nothing runs, as
+    /// after an error.
     ///
     /// # Errors
-    /// If a backend cannot be opened or a thread cannot be started; then nothing runs, and no file is left
+    /// If a backend cannot be opened or a thread cannot be started. Then nothing runs, and no file is left
     /// behind that was not there before.
     ///
     /// # Panics
@@ -115,13 +116,13 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Begins to change what is served to `spec`: opens the backends of new volumes, and waits for none. If
-    /// `superseded` is under way, what it has begun to open and is wanted again goes on, and all else of it
-    /// is given up.
+    /// Begins to change what the gateway serves to `spec`: starts to open the backends of new volumes, and
+    /// waits for none. If a reload is under way, it is passed as `superseded`. Of the backends that it has
+    /// begun to open, those that `spec` wants too go on; the others are given up.
     ///
     /// # Errors
-    /// If a volume would have to move, if one of its name has not ended, or if the limits cannot hold; then
-    /// nothing has changed.
+    /// If a volume would have to move, if a volume of the same name has not ended, or if the limits cannot
+    /// hold. Then nothing has changed.
     pub fn begin_reload(
         &self,
         spec: GatewaySpec,
@@ -153,35 +154,35 @@ impl Gateway {
         Ok(Reload { spec, opening })
     }
 
-    /// Puts in force what was begun and has opened all its backends. Connections to volumes that stay are not
-    /// disturbed, requests queued and in flight included; volumes that go finish what they accepted, in the
-    /// background.
+    /// Puts in force a reload that has opened all its backends. It does not disturb connections to volumes
+    /// that stay, nor their requests, queued or in flight. Volumes that go finish the requests that they
+    /// accepted, in the background.
     pub async fn finish_reload(&mut self, reload: Reload) {
         self.apply(reload.spec, reload.opening.take()).await;
     }
 
-    /// Counters and state of everything served now.
+    /// Counters and state of everything that the gateway serves now.
     pub async fn status(&self) -> GatewayStatus {
         self.probe().status().await
     }
 
-    /// Asks for the status from any task of this thread, independent of the handle.
+    /// Asks for the status from any task of this thread, without the handle.
     pub fn probe(&self) -> StatusProbe {
         let senders = self.shards.iter().map(ShardHandle::sender).collect();
         StatusProbe { senders, front: Arc::clone(&self.front) }
     }
 
-    /// The way to the pool of this name, if it is leased.
+    /// The link to the pool of this name, if the pool is leased.
     pub fn leased_pool(&self, pool: &str) -> Option<LeasedPool> {
         let is_leased = matches!(self.spec.pools.get(pool)?.engine.control, weir_engine::Control::Leased(_));
         let place = &self.places[pool];
         is_leased.then(|| LeasedPool::new(self.shards[place.shard].sender(), place.pool))
     }
 
-    /// Stops: accepts nothing more, finishes what was accepted within `limits.shutdown_timeout`, answers what
-    /// is then still queued with ESHUTDOWN, flushes every volume and closes it. Returns the names of the
-    /// volumes whose requests or flush did not finish in time; the threads that wait for their devices end
-    /// with the process.
+    /// Stops the gateway. It accepts nothing more, and finishes what it accepted within
+    /// `limits.shutdown_timeout`. It answers requests that are then still queued with ESHUTDOWN, flushes
+    /// every volume and closes it. Returns the names of the volumes whose requests or flush did not finish in
+    /// time. The threads that wait for their devices end with the process.
     pub async fn shutdown(mut self) -> Vec<String> {
         for acceptor in self.acceptors.drain(..) {
             acceptor.abort();
@@ -210,7 +211,8 @@ impl Gateway {
         waiting.into_iter().map(|(name, _)| name).collect()
     }
 
-    /// Clients that read their last replies close their side; those that do not are cut off.
+    /// Waits, for a bounded time, until the clients have read their last replies and closed their side. The
+    /// caller cuts off the other clients.
     async fn let_clients_leave(&self) {
         let _ = tokio::time::timeout(GOODBYE, self.front.wait_until_all_are_gone()).await;
     }
@@ -219,8 +221,7 @@ impl Gateway {
         self.spec.volumes().find(|(_, served, _)| *served == name).map(|(pool, _, volume)| (pool, volume))
     }
 
-    /// Brings the shards from what they serve to `spec`; `opened` holds the backends of the new volumes.
-    /// Cannot fail.
+    /// Changes what the shards serve to `spec`; `opened` holds the backends of the new volumes. Cannot fail.
     async fn apply(&mut self, spec: GatewaySpec, mut opened: BTreeMap<String, Opened>) {
         let mut exports = ExportTable::clone(&self.front.exports());
         self.remove_what_went(&spec, &mut exports);
@@ -327,7 +328,8 @@ pub struct StatusProbe {
 }
 
 impl StatusProbe {
-    /// Counters and state of everything served now; pools of a gateway that has stopped are left out.
+    /// Counters and state of everything that the gateway serves now. If it has stopped, its pools are left
+    /// out.
     pub async fn status(&self) -> GatewayStatus {
         let mut pools = Vec::new();
         for sender in &self.senders {
@@ -340,10 +342,10 @@ impl StatusProbe {
         GatewayStatus { connections, pools }
     }
 
-    /// What was decided about a volume in the last control intervals.
+    /// The decisions about a volume in the last control intervals.
     ///
     /// # Errors
-    /// If there is no such volume; then, those that there are.
+    /// If there is no such volume; the error lists the volumes that there are.
     pub async fn explain(&self, volume: &str) -> Result<Explanation, Vec<String>> {
         let exports = self.front.exports();
         if let Some(Place { shard, pool, volume }) = exports.place(volume) {
@@ -367,7 +369,7 @@ fn start_shards(spec: &GatewaySpec, cores: usize) -> Result<Vec<ShardHandle>, Ga
     (0..count).map(|i| Ok(start(i)?)).collect()
 }
 
-/// The key by which a volume differs that cannot change while it is served.
+/// The first key that differs and cannot change while the volume is served.
 fn fixed_key(served: (&str, &VolumeSpec), wanted: (&str, &VolumeSpec)) -> Option<&'static str> {
     if served.0 != wanted.0 {
         Some("pool")
@@ -389,7 +391,7 @@ fn fixed_key(served: (&str, &VolumeSpec), wanted: (&str, &VolumeSpec)) -> Option
 
 type Ending = (String, oneshot::Receiver<()>);
 
-/// Waits for the volumes to end; returns those that have not when the time is up.
+/// Waits for the volumes to end; returns the volumes that have not ended when the time is up.
 async fn wait_within(limit: Duration, volumes: Vec<Ending>) -> Vec<Ending> {
     let mut time_is_up = std::pin::pin!(tokio::time::sleep(limit));
     let mut left = Vec::new();

@@ -1,14 +1,14 @@
-//! A leased pool: what it saw goes to the controller, and what the controller grants comes back.
+//! A leased pool: its observations go to the controller, and the controller's grants come back.
 //!
-//! Volumes are known here by their names, as these are the same at all gateways. The numbers of an engine are
-//! its own.
+//! Volumes go by their names here, because the names are the same at all gateways. The numbers of volumes
+//! differ between engines.
 
 use tokio::sync::mpsc::{Receiver, UnboundedSender, channel};
 use tokio::sync::oneshot;
 
 use crate::shard::{Command, LeaseTerms, Observations};
 
-/// The way to a leased pool.
+/// The link to a leased pool.
 #[derive(Debug)]
 pub struct LeasedPool {
     shard: UnboundedSender<Command>,
@@ -24,12 +24,12 @@ impl LeasedPool {
         Self { shard, pool, observations }
     }
 
-    /// What was seen in the control interval that ends next; `None`: the pool is gone.
+    /// The observations of the control interval that ends next; `None`: the pool is gone.
     pub async fn next_observation(&mut self) -> Option<Observations> {
         self.observations.recv().await
     }
 
-    /// Puts terms in force. They are when this returns true; false: the pool is gone.
+    /// Puts terms in force. True: they are in force now. False: the pool is gone.
     pub async fn apply(&self, terms: LeaseTerms) -> bool {
         let (done, applied) = oneshot::channel();
         let _ = self.shard.send(Command::ApplyTerms { pool: self.pool, terms, done });

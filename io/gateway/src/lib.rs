@@ -7,13 +7,13 @@
 //! ```
 //!
 //! [`Gateway::start`] opens the backends, starts the shards and accepts clients. The front (accepting,
-//! negotiating, reloading) lives on the caller's thread; everything that happens to a request happens on the
-//! thread of its pool, see `shard.rs`. Everything the gateway decides is decided by `weir_engine::Engine`;
-//! this crate only carries bytes and time to it.
+//! negotiating, reloading) lives on the caller's thread. A request lives on the thread of its pool from its
+//! first byte to its reply, see `shard.rs`. `weir_engine::Engine` makes all decisions; this crate only
+//! carries bytes and time to it.
 //!
-//! The gateway keeps no dirty data: a write is acknowledged when the backend has finished it, a flush when
-//! the backend has flushed. Whatever happens to the gateway, an acknowledged and flushed write is on the
-//! backend.
+//! The gateway keeps no dirty data. It acknowledges a write when the backend has finished the write, and a
+//! flush when the backend has flushed. So a write that was acknowledged and flushed is on the backend,
+//! whatever happens to the gateway.
 
 mod address;
 mod budget;

@@ -26,10 +26,10 @@ enum Bound {
 }
 
 impl Listener {
-    /// Binds `address`. A Unix socket that a dead server left behind is replaced; nothing else ever is.
+    /// Binds `address`. Replaces a Unix socket that a dead server left behind, and nothing else.
     ///
     /// # Errors
-    /// If the address is in use, not permitted, or its path is taken by something else.
+    /// If the address is in use or not permitted, or if another file has its path.
     ///
     /// # Panics
     /// Outside a tokio runtime with I/O enabled.
@@ -44,7 +44,7 @@ impl Listener {
         Ok(Self { address, socket })
     }
 
-    /// The address that clients connect to, with the port that was taken if port 0 was asked for.
+    /// The address that clients connect to. If port 0 was asked for, it has the port that the system chose.
     pub fn local_address(&self) -> Address {
         match &self.socket {
             Bound::Tcp(listener) => listener.local_addr().map_or_else(|_| self.address.clone(), Address::Tcp),
@@ -52,10 +52,10 @@ impl Listener {
         }
     }
 
-    /// The next connection, a name for the log, and whose share it counts to.
+    /// The next connection, a name for the log, and the origin to which it is counted.
     ///
     /// # Errors
-    /// As the system has them; a later call may succeed.
+    /// If the system reports one; a later call may succeed.
     pub(crate) async fn accept(&self) -> io::Result<(Stream, String, Origin)> {
         match &self.socket {
             Bound::Tcp(listener) => {
@@ -74,8 +74,8 @@ impl Listener {
     }
 }
 
-/// A client that lost its power sends nothing more, and must not keep its place for ever: found out after two
-/// minutes.
+/// Probes a silent client. A client that lost its power sends nothing more, and would keep its place for
+/// ever; with the probes it is found out after two minutes.
 fn keepalive() -> TcpKeepalive {
     let (idle, interval) = (Duration::from_secs(60), Duration::from_secs(15));
     TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(4)

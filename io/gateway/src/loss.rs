@@ -1,27 +1,28 @@
-//! Which changes may be lost though they were answered, and which client does not know yet.
+//! Changes that may be lost though they were answered, and the clients that do not know of it yet.
 //!
-//! A client may take a change for durable once a flush has succeeded that it sent after the answer. So when
-//! changes may be lost, a flush has to fail. The obvious way, to fail the flush that found the loss, tells
-//! one client only: the kernel reports a failed writeback once for each open file, and all clients of a
-//! volume share weir's. The next flush of another client would succeed, though its data is gone. So losses
-//! are counted here, as the kernel counts them for its own processes (`errseq_t`), and one rule covers
+//! A client may take a change for durable once a flush has succeeded that the client sent after the answer.
+//! So when changes may be lost, a flush has to fail. It is not enough to fail the flush that found the loss:
+//! that tells one client only. The kernel reports a failed writeback once for each open file, and all clients
+//! of a volume share weir's open file. The next flush of another client would succeed, though its data is
+//! gone. So this file counts losses, as the kernel does for its own processes (`errseq_t`). One rule covers
 //! devices and other servers:
 //!
-//! 1. A **loss** is an event of the volume: a flush or a write with FUA failed at the device, or another
-//!    server went away with changes that were answered and not flushed.
+//! 1. A **loss** is an event of the volume. Either a flush or a write with FUA failed at the device, or
+//!    another server went away with changes that were answered and not flushed.
 //! 2. A flush **fails** if, when it was sent, its connection had not been told of every loss that has
-//!    happened by the time the flush ends. It does not matter what the device says: a flush that succeeds
+//!    happened by the time the flush ends. It fails even if the device reports success: a flush that succeeds
 //!    after a failed one proves nothing.
 //! 3. A connection **is told** when the socket has taken the last byte of such a reply, and not before.
-//! 4. A new connection starts where the volume is: the first flush after a loss that nobody was told of
-//!    fails, whoever sends it.
-//! 5. A client may reconnect, and nobody can tell it from others. So a connection that ends untold leaves an
-//!    **orphan**, and so does each that had ended with unflushed changes when the loss came. While there are
-//!    orphans, new connections are told, too; each that was told takes one orphan away.
+//! 4. A new connection starts where the volume is. If no client was told of a loss, the first flush after it
+//!    fails, whichever client sends it.
+//! 5. A client may reconnect, and weir cannot tell it from other clients. So a connection that ends untold
+//!    leaves an **orphan**. When a loss comes, each connection that had ended with unflushed changes also
+//!    leaves one. While there are orphans, new connections are told, too. Each connection that was told takes
+//!    one orphan away.
 //!
 //! Rule 5 errs on the safe side: a client that had nothing to lose may be told instead. Example: A and B
-//! write, B ends, a flush of A fails, A knows. Without the rule B's next connection would start where A is,
-//! and its flush would succeed.
+//! write, B ends, a flush of A fails, so A knows. Without rule 5, B's next connection would start where A is,
+//! and B's flush would succeed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,9 +31,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Losses {
     happened: u64,
-    /// Up to which loss a client was told.
+    /// The number of the last loss of which some client was told.
     told: u64,
-    /// Connections that ended, and whose clients may come back without knowing of a loss.
+    /// Connections that ended, and whose clients may come back without knowledge of a loss.
     orphans: u64,
     /// Flushes that were sent.
     sent: u64,
@@ -44,29 +45,29 @@ pub(crate) struct Losses {
     departed_at: u64,
 }
 
-/// What one connection knows of its volume's losses.
+/// The losses of its volume that a connection was told of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Witness {
-    /// Up to which loss it was told.
+    /// The number of the last loss that the connection was told of.
     seen: u64,
-    /// How many losses had happened when it came.
+    /// How many losses had happened when the connection came.
     joined: u64,
-    /// It may be the new connection of a client that was not told.
+    /// Whether the connection may be the new connection of a client that was not told.
     heir: bool,
-    /// How many flushes had been sent when the last change was answered to it.
+    /// How many flushes of the volume had been sent when this connection's last change was answered.
     changed_at: Option<u64>,
 }
 
 /// A flush under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flush {
-    /// Up to which loss its connection had been told when it was sent.
+    /// The number of the last loss that its connection had been told of when the flush was sent.
     seen: u64,
     number: u64,
 }
 
 impl Losses {
-    /// A connection comes.
+    /// Begins a connection.
     pub(crate) fn join(&self) -> Witness {
         let heir = self.orphans > 0;
         let before_the_last = self.happened.saturating_sub(1);
@@ -74,7 +75,7 @@ impl Losses {
         Witness { seen, joined: self.happened, heir, changed_at: None }
     }
 
-    /// A connection ends; what its client was not told is left to those that come.
+    /// Ends a connection. If its client was not told of a loss, later connections will be told.
     pub(crate) fn leave(&mut self, witness: Witness) {
         if witness.seen < self.happened && witness.joined < self.happened {
             self.orphans += 1;
@@ -88,29 +89,30 @@ impl Losses {
         }
     }
 
-    /// Changes that were answered may be lost.
+    /// Counts a loss: changes that were answered may be lost.
     pub(crate) fn happen(&mut self) {
         self.happened += 1;
         self.orphans += std::mem::take(&mut self.departed);
     }
 
-    /// How often that happened.
+    /// How many losses have happened.
     pub(crate) fn happened(&self) -> u64 {
         self.happened
     }
 
-    /// A change was answered that only a flush makes durable.
+    /// Notes that a change was answered that only a flush makes durable.
     pub(crate) fn answer(&self, witness: &mut Witness) {
         witness.changed_at = Some(self.sent);
     }
 
-    /// A flush was sent.
+    /// Notes that a flush was sent.
     pub(crate) fn send_flush(&mut self, witness: &Witness) -> Flush {
         self.sent += 1;
         Flush { seen: witness.seen, number: self.sent }
     }
 
-    /// The device says that the flush has succeeded. That says nothing of changes that were lost before.
+    /// Notes that the device reports the flush as successful. That proves nothing about changes that were
+    /// lost before.
     pub(crate) fn end_flush(&mut self, flush: Flush) {
         self.flushed = self.flushed.max(flush.number);
         if self.departed_at < self.flushed {
@@ -118,12 +120,13 @@ impl Losses {
         }
     }
 
-    /// Up to which loss the reply to this flush tells, if it must fail.
+    /// If the reply to this flush has to tell of losses, the number of the last one. The flush must then
+    /// fail.
     pub(crate) fn untold(&self, flush: Flush) -> Option<u64> {
         (flush.seen < self.happened).then_some(self.happened)
     }
 
-    /// The socket has taken the last byte of a reply that tells of the losses up to this one.
+    /// Notes that the socket has taken the last byte of a reply that tells of the losses up to this number.
     pub(crate) fn tell(&mut self, witness: &mut Witness, up_to: u64) {
         witness.seen = witness.seen.max(up_to);
         self.told = self.told.max(up_to);
@@ -132,19 +135,20 @@ impl Losses {
         }
     }
 
-    /// Whether there is a loss that some client was not told of; true of a volume without connections.
+    /// Whether some client was not told of a loss. Correct only for a volume without connections.
     fn is_owed(&self) -> bool {
         self.told < self.happened || self.orphans > 0
     }
 }
 
-/// What was owed when a volume was removed, for a volume of that name which is served later. Volumes are
-/// removed and added by the operator only, so that it holds no more names than the operator's files had.
+/// The losses of removed volumes of which clients are still to be told, for a later volume of the same name.
+/// Only the operator adds and removes volumes, so there are no more names than in the operator's files.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Estate(Arc<Mutex<BTreeMap<String, Losses>>>);
 
 impl Estate {
-    /// The volume has ended, and with it all connections to it. True if a client was not told of a loss.
+    /// Keeps the losses of a volume that has ended, as have all its connections. True if a client was not
+    /// told of a loss.
     pub(crate) fn leave(&self, volume: &str, losses: Losses) -> bool {
         if losses.is_owed() {
             // Its last flush has covered what the departed had written, or has made orphans of them.
@@ -154,7 +158,7 @@ impl Estate {
         losses.is_owed()
     }
 
-    /// A volume of this name is served.
+    /// Takes out the losses for a volume of this name that is now served.
     pub(crate) fn take(&self, volume: &str) -> Losses {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(volume).unwrap_or_default()
     }

@@ -1,9 +1,10 @@
-//! How the memory of a gateway is divided among its threads, and how little of it is enough.
+//! How the memory of a gateway is divided among its threads, and how much memory a gateway needs at least.
 //!
 //! A volume with a promise owns room for the largest request (32 MiB) on the thread of its pool. Each thread
-//! needs room for one such request more, which its volumes share. Only what is left after the promises is
-//! divided equally, so that a thread with many promises gets more. A thread divides its part among its
-//! volumes in `budget.rs`.
+//! needs room for one more such request, which its volumes share. Only the rest is divided equally, so a
+//! thread with many promises gets more. A thread divides its part among its volumes in `budget.rs`. Example:
+//! 1 GiB, two threads, and three volumes with a promise, all on the first thread. Of the 928 MiB that are
+//! left, each thread gets 464 MiB; the first has 560 MiB in all.
 
 use weir_engine::{Control, VolumeConfig};
 
@@ -11,13 +12,13 @@ use crate::budget::LARGEST;
 use crate::error::GatewayError;
 use crate::spec::GatewaySpec;
 
-/// Whether the volume is promised something, and so owns memory that others cannot use up. A gateway does not
-/// learn what the controller of an array promises, so each volume of such a pool counts as promised.
+/// Whether the volume has a promise, and so owns memory that other volumes cannot use up. A gateway does not
+/// learn what the controller of an array promises. So each volume of a leased pool counts as promised.
 pub(crate) fn is_promised(control: &Control, volume: &VolumeConfig) -> bool {
     volume.slo.is_some() || volume.objective.target.is_some() || matches!(control, Control::Leased(_))
 }
 
-/// How many volumes are promised something.
+/// How many volumes have a promise.
 fn promises(spec: &GatewaySpec) -> u64 {
     spec.pools.keys().map(|pool| promises_of(spec, pool)).sum()
 }
@@ -28,20 +29,20 @@ fn promises_of(spec: &GatewaySpec, pool: &str) -> u64 {
     volumes.filter(|volume| is_promised(&pool.engine.control, &volume.config)).count() as u64
 }
 
-/// For how many threads there is memory.
+/// How many threads the memory is enough for.
 pub(crate) fn most_shards(spec: &GatewaySpec) -> usize {
     let requests = spec.limits.bytes_in_flight / LARGEST;
     usize::try_from(requests.saturating_sub(promises(spec))).unwrap_or(usize::MAX)
 }
 
-/// Whether the memory is enough for what is promised and for what each of `shards` threads needs.
+/// Checks that the memory is enough for the promises and for the needs of `shards` threads.
 pub(crate) fn check(spec: &GatewaySpec, shards: usize) -> Result<(), GatewayError> {
     let (bytes, promised) = (spec.limits.bytes_in_flight, promises(spec));
     let least = (promised + shards as u64).saturating_mul(LARGEST);
     if bytes < least { Err(GatewayError::Memory { bytes, promised, shards, least }) } else { Ok(()) }
 }
 
-/// What one of `shards` threads may hold, which serves these pools.
+/// The bytes that the requests of one of `shards` threads may hold, which serves these pools.
 pub(crate) fn share<'a>(spec: &GatewaySpec, shards: usize, pools: impl Iterator<Item = &'a str>) -> u64 {
     let own = pools.map(|pool| promises_of(spec, pool)).sum::<u64>() * LARGEST;
     let rest = spec.limits.bytes_in_flight.saturating_sub(promises(spec) * LARGEST);
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
     use crate::spec::{Limits, PoolSpec, VolumeSpec};
 
-    /// Pools with so many volumes that have an SLO, and one volume each that has none.
+    /// A spec with a pool for each number: that many volumes with an SLO, and one without.
     fn spec(bytes_in_flight: u64, promised: &[usize]) -> GatewaySpec {
         let ms = Span::from_millis(5);
         let up_to = Iops::new(1.0).unwrap();

@@ -1,4 +1,5 @@
-//! The handshake of one connection, within its time, up to the shard that serves the export it chose.
+//! The handshake of one connection, from its start to the shard of the export that the client chose, within
+//! the time for it.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::stream::{Socket, Stream};
 /// Bytes read at a time; a handshake is a few hundred.
 const READ: usize = 4096;
 
-/// Takes a connection through its handshake. `None` if it did not get through; the reason is logged.
+/// Takes a connection through its handshake. `None` if the handshake fails; the reason is logged.
 pub(crate) async fn negotiate(
     stream: Stream,
     peer: String,
@@ -42,7 +43,7 @@ pub(crate) async fn negotiate(
     }
 }
 
-/// What a handshake has led to.
+/// The result of a handshake.
 struct Settled {
     place: Place,
     session: Session,

@@ -1,9 +1,9 @@
-//! Backends that are being opened beside everything else: a disk or another server may take its time, or
+//! Opens backends while the gateway's other work goes on: a disk or another server may take its time, or
 //! never answer.
 //!
-//! Each is opened on a thread that nobody waits for. A runtime's own threads for blocking calls will not do:
-//! the end of the runtime waits for them, and so would the end of the process. What is opened and not wanted
-//! any more is undone: a file that was created is removed.
+//! Each backend is opened on a thread that weir never joins. The runtime's own threads for blocking calls
+//! would not do: the end of the runtime waits for them, and so would the end of the process. A backend that
+//! was opened and is no longer wanted is undone: a file that was created is removed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -20,29 +20,29 @@ use weir_backend::{BackendSpec, OpenError, Opened, open};
 use crate::error::GatewayError;
 use crate::spec::VolumeSpec;
 
-/// How many backends are opened at a time: a start with many volumes on one server is not to overrun it.
+/// How many backends are opened at a time, so that a start with many volumes does not overrun one server.
 const THREADS: usize = 32;
 
-/// How long is waited, after one could not be opened, for those under way to be undone: a process that ends
-/// then leaves no file behind, unless a device does not answer.
+/// How long [`Opening::wait`] waits, after one backend failed, for the others to be undone. A process that
+/// ends then leaves no file behind, unless a device does not answer.
 const UNDONE_WITHIN: Duration = Duration::from_secs(1);
 
-/// The backends of some volumes, on their way. Dropping it gives them up.
+/// The backends of some volumes while they are opened. Dropping it gives them up.
 #[derive(Default)]
 pub(crate) struct Opening {
     volumes: BTreeMap<String, Volume>,
-    /// Those that no thread has begun with.
+    /// Backends that no thread has begun to open.
     jobs: Arc<Mutex<VecDeque<Job>>>,
-    /// Kept here and not in the future that undoes the rest: whoever waits may drop that one and call again,
-    /// and is not to find only those left that did open.
+    /// The failure of a backend. It is not kept in the future that undoes the rest, because the caller may
+    /// drop that future and call again. The next call must not find only the backends that did open.
     failed: Option<Failed>,
 }
 
-/// That one could not be opened.
+/// The failure of one backend to open.
 struct Failed {
-    /// None once it has been told.
+    /// `None` once the caller was told.
     error: Option<GatewayError>,
-    /// Ends when the others have been waited for long enough.
+    /// Ends when the caller has waited long enough for the others to be undone.
     patience: Pin<Box<Sleep>>,
 }
 
@@ -61,7 +61,7 @@ enum State {
 /// A backend that is open and not yet in use. Undone when it is dropped.
 struct Fresh(Option<Opened>);
 
-/// What a thread is to open.
+/// A backend that a thread is to open.
 struct Job {
     backend: BackendSpec,
     size: Option<u64>,
@@ -69,8 +69,9 @@ struct Job {
 }
 
 impl Opening {
-    /// Begins to open these. What is `before` on its way, or there, and is wanted again goes on; the rest is
-    /// given up. Nothing goes on of what has failed, as it is being undone.
+    /// Begins to open the wanted backends. Of `before`, backends that are wanted again are kept, whether open
+    /// or still being opened; the others are given up. If `before` has failed, nothing of it is kept, because
+    /// all of it is being undone.
     pub(crate) fn begin<'a>(
         wanted: impl Iterator<Item = (&'a str, &'a VolumeSpec)>,
         before: Self,
@@ -100,12 +101,11 @@ impl Opening {
         Ok(Self { volumes, jobs, failed: None })
     }
 
-    /// Returns when all are open. May be dropped while it waits, and called again; also while it undoes the
-    /// others because one could not be opened.
+    /// Returns when all backends are open. The caller may drop the future and call again, also while the
+    /// future undoes the other backends because one failed.
     ///
     /// # Errors
-    /// If one cannot be opened: then it is of no use any more, and is to be dropped. It never says later that
-    /// all are open.
+    /// If a backend cannot be opened. The caller then drops this value, whose later calls fail too.
     pub(crate) async fn wait(&mut self) -> Result<(), GatewayError> {
         if self.failed.is_none()
             && let Err(error) = self.all_open().await
@@ -126,7 +126,7 @@ impl Opening {
         Err(error.unwrap_or_else(told))
     }
 
-    /// Ready when what is open or under way is undone.
+    /// Ready when every backend is undone that was open or being opened.
     fn poll_undone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.volumes.retain(|_, volume| match &mut volume.state {
@@ -162,7 +162,7 @@ impl Opening {
         .await
     }
 
-    /// What is open, by volume: all, once [`Self::wait`] has said so, and only then is it to be called.
+    /// All backends, by volume. Call this only after [`Self::wait`] has succeeded.
     pub(crate) fn take(self) -> BTreeMap<String, Opened> {
         debug_assert!(self.failed.is_none(), "what failed is dropped");
         let open = |(name, volume): (String, Volume)| match volume.state {
@@ -179,7 +179,7 @@ impl Drop for Fresh {
     }
 }
 
-/// Opens what there is to open, but for what nobody waits for any more.
+/// Opens the backends in the queue, except backends whose caller has gone.
 fn work(jobs: &Mutex<VecDeque<Job>>) {
     let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     while let Some(Job { backend, size, answer }) = next() {
@@ -237,14 +237,14 @@ mod tests {
         assert!(error.contains("volume.v.backend"), "{error}");
     }
 
-    /// A volume that the test opens itself.
+    /// A volume that the test opens itself, step by step.
     fn by_hand(path: &Path) -> (oneshot::Sender<Result<Fresh, OpenError>>, Volume) {
         let VolumeSpec { backend, size, .. } = volume(path);
         let (answer, answered) = oneshot::channel();
         (answer, Volume { backend, size, state: State::Pending(answered) })
     }
 
-    /// Waits, but only until it would have to; then drops what waits.
+    /// Waits until the first pause, then drops the future that waits.
     async fn begin_to_wait(opening: &mut Opening) {
         tokio::select! {
             biased;
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Volume `a` cannot be opened, and nobody has been told yet, as `u` is under way.
+    /// Volume `a` has failed to open, and the caller was not told yet, because `u` is still being opened.
     async fn failed_midway(u: Volume) -> Opening {
         let (a, a_volume) = by_hand(Path::new("a"));
         let volumes = [("a", a_volume), ("u", u)].map(|(name, volume)| (name.to_owned(), volume)).into();

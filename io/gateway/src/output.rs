@@ -1,5 +1,5 @@
-//! The replies of one connection that its socket has not taken yet: many in one `writev`, payload never
-//! copied.
+//! The replies of one connection that its socket has not taken yet. Many go in one `writev`, and payload is
+//! never copied.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -16,23 +16,22 @@ mod spares;
 
 pub(crate) use spares::Spares;
 
-/// Slices handed to the kernel at a time; replies beyond them take another call. The kernel's own limit is
-/// 1,024.
+/// Slices that one call hands to the kernel; more take another call. The kernel's own limit is 1,024.
 const SLICES: usize = 256;
 
-/// Written header bytes after which they are cut off, for a client that never lets the queue run empty.
+/// Written header bytes after which they are cut off, because some clients never let the queue run empty.
 const HEADERS_WRITTEN_LIMIT: usize = 64 * 1024;
 
 /// Bytes waiting for the socket, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
-    /// Without memory of its own while nothing waits.
+    /// The parts that wait. The queue has no memory of its own while nothing waits.
     queue: Queue,
     /// Bytes that the socket has taken in all.
     taken: u64,
 }
 
-/// The parts of replies, and what they are parts of.
+/// The parts of replies, and the headers and buffers that the parts refer to.
 #[derive(Debug, Default)]
 struct Queue {
     headers: Vec<u8>,
@@ -42,37 +41,37 @@ struct Queue {
     buffers: VecDeque<Buffer>,
 }
 
-/// Header bytes, the data behind them, and the end of the reply behind these; each may be missing. Nearly
-/// every reply is one part, so a reply costs one entry of the queue.
+/// Header bytes, then data, then the end of the reply; each may be missing. Nearly every reply is one part,
+/// so a reply costs one entry of the queue.
 #[derive(Debug)]
 struct Part {
-    /// So many further bytes of `headers`.
+    /// The number of further bytes of `headers`.
     header: usize,
     /// A range of the first buffer that is not yet released.
     data: Range<usize>,
     end: Option<End>,
 }
 
-/// The end of a reply: what it held is free, its buffer (if it had one) included.
+/// The end of a reply. It frees the reply's charge, and the reply's buffer if there is one.
 #[derive(Debug)]
 struct End {
     reply: Reply,
     has_buffer: bool,
 }
 
-/// What a reply ends.
+/// The request that a reply ends, and the charge of the request.
 #[derive(Default, Debug)]
 pub(crate) struct Reply {
-    /// The engine's request; `None` if it was refused before it became one.
+    /// The engine's request; `None` if the request was refused before the engine had it.
     pub(crate) request: Option<IoId>,
-    /// What the request held; `None` if it was refused before it held anything.
+    /// The charge of the request; `None` if it was refused before it was charged.
     pub(crate) charge: Option<Charge>,
-    /// Up to which loss of the volume it tells, if it does.
+    /// The number of the last loss of the volume that the reply tells of, if it does.
     pub(crate) tells: Option<NonZeroU64>,
 }
 
 impl Output {
-    /// How much is waiting, in parts of replies.
+    /// How many parts of replies wait.
     pub(crate) fn len(&self) -> usize {
         self.queue.parts.len()
     }
@@ -87,8 +86,8 @@ impl Output {
         self.taken
     }
 
-    /// Takes an empty queue of `spares`, if it has none. What is appended without that gets memory of its
-    /// own.
+    /// Takes an empty queue of `spares`, if the output has none. Without this call, the queue gets memory of
+    /// its own when something is appended.
     pub(crate) fn prepare(&mut self, spares: &mut Spares) {
         if self.queue.parts.capacity() == 0 {
             self.queue = spares.take();
@@ -114,7 +113,7 @@ impl Output {
         self.queue.buffers.extend(buffer);
     }
 
-    /// Writes as much as the socket takes; `ended` is called with every reply that is written to its end. An
+    /// Writes as much as the socket takes, and calls `ended` with every reply that is written to its end. An
     /// empty queue goes to `spares`.
     pub(crate) fn flush(
         &mut self,
@@ -143,7 +142,7 @@ impl Output {
         Ok(())
     }
 
-    /// Gives everything back that the connection will not write any more.
+    /// Ends all replies that are not written to their end, because the connection writes nothing more.
     pub(crate) fn abandon(&mut self, pool: &mut BufferPool, mut ended: impl FnMut(Reply)) {
         for End { reply, .. } in self.queue.parts.drain(..).filter_map(|part| part.end) {
             ended(reply);
@@ -152,8 +151,8 @@ impl Output {
     }
 
     /// Fills `slices` from the front; returns how many were used, and their bytes in all. Headers without
-    /// data between them are one slice, as each slice costs the kernel time, and the replies to writes are
-    /// nothing but headers.
+    /// data between them form one slice, because each slice costs the kernel time, and the replies to writes
+    /// are nothing but headers.
     fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES]) -> (usize, usize) {
         let Queue { headers, headers_written, parts, buffers } = &self.queue;
         let header = |range: Range<usize>| &headers[range];

@@ -1,32 +1,33 @@
-//! How fast a client has to send or take what it began: fast enough on average, and not in a fixed time.
+//! How fast a client has to send or take the bytes of a request: fast enough on average, without a fixed time
+//! for each request.
 //!
 //! A fixed time for a request would be too short for a slow client's largest write, or too long for a client
-//! that holds memory for nothing. A client that does nothing is closed after `limits.reply_timeout`. Each
-//! byte that it moves earns it [`LEAST_RATE`]'s time for that byte, up to the whole time-out again. So a
-//! client at the least rate or above it is never closed, however large its request is; a client at half that
+//! that holds memory for nothing. A client that moves no bytes is closed after `limits.reply_timeout`. Each
+//! byte that it moves adds the time that the byte takes at [`LEAST_RATE`], up to the whole time-out again. So
+//! a client at the least rate or above is never closed, however large its request is. A client at half that
 //! rate is closed after twice the time-out.
 
 use weir_model::{Instant, Span};
 
-/// Bytes that a client moves in a second at the least: half a megabit. A link that is still of use for a disk
-/// carries more. At this rate 64 connections hold 2 GiB only while they send 4 MiB each second.
+/// Bytes that a client has to move in a second: half a megabit. A link that is still of use for a disk
+/// carries more. At this rate 64 connections can hold 2 GiB only while together they send 4 MiB each second.
 pub(crate) const LEAST_RATE: u64 = 64 * 1024;
 
-/// How far behind the least rate a client is with what it sends or takes.
+/// How far a client is behind the least rate in sending or taking bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Pace {
-    /// It is as far behind as if it had done nothing since.
+    /// The client is as far behind as if it had moved nothing since this instant.
     since: Instant,
     moved: u64,
 }
 
 impl Pace {
-    /// It begins now, and has moved `moved` bytes before.
+    /// A pace that begins now, after `moved` bytes.
     pub(crate) fn new(now: Instant, moved: u64) -> Self {
         Self { since: now, moved }
     }
 
-    /// It has moved `moved` bytes by now. Returns how far behind it is.
+    /// Notes that the client has moved `moved` bytes by now. Returns how far behind it is.
     pub(crate) fn behind(&mut self, now: Instant, moved: u64) -> Span {
         let earned = moved.saturating_sub(self.moved).saturating_mul(1_000_000_000) / LEAST_RATE;
         self.moved = moved;
@@ -41,8 +42,7 @@ mod tests {
 
     const TIMEOUT: Span = Span::from_secs(60);
 
-    /// Second by second: when it is further behind than the time-out, if it is before `length` bytes are
-    /// through.
+    /// The second after which a client is closed, if it is before `length` bytes are through.
     fn closed_after(length: u64, rate: impl Fn(u64) -> u64) -> Option<u64> {
         let (mut pace, mut moved) = (Pace::new(Instant::from_nanos(0), 0), 0);
         for second in 1.. {

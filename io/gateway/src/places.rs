@@ -1,12 +1,12 @@
-//! Who may be connected: places for handshakes, and places for clients, with a share for each address and
-//! each volume.
+//! Places for the peers of a gateway: places for handshakes, and places for clients, with a share for each
+//! address and each volume.
 //!
 //! A client is a peer that has finished its handshake. Until then it has one of `handshakes` places, which a
 //! peer cannot keep for long: see `weir-newcomers`. Counting both kinds together would let silent peers
 //! keep clients out.
 //!
-//! A client has one of `connections` places. An address and a volume have at most so many of them. Each
-//! volume keeps a few places that clients of other volumes cannot take. All this is counted here, without
+//! A client has one of `connections` places. Of these, an address and a volume each may have a limited
+//! number. Each volume keeps a few places that clients of other volumes cannot take. This file counts without
 //! sockets and without time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,10 +16,10 @@ use weir_newcomers::{Newcomers, Origin, Ticket};
 
 use crate::spec::Limits;
 
-/// Which limit kept somebody out.
+/// The limit that kept a peer out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Full {
-    /// `limits.connections`, or what other volumes keep of it.
+    /// `limits.connections`, or the places that other volumes keep of it.
     Connections,
     /// `limits.connections_per_address`.
     Address,
@@ -33,7 +33,7 @@ pub(crate) struct Places {
     limits: Limits,
     /// The unfinished handshakes.
     handshakes: Newcomers,
-    /// The clients of each address and of each volume. None without any.
+    /// The clients of each address and of each volume. An address or volume without clients has no entry.
     addresses: BTreeMap<Origin, u32>,
     volumes: BTreeMap<String, u32>,
     clients: u32,
@@ -53,27 +53,27 @@ impl Places {
         }
     }
 
-    /// Other limits, for those to come.
+    /// Changes the limits for later peers.
     pub(crate) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
         self.handshakes.set_most(limits.handshakes);
     }
 
-    /// Other volumes are served.
+    /// Changes the volumes that are served.
     pub(crate) fn set_served(&mut self, volumes: BTreeSet<String>) {
         self.served = volumes;
     }
 
-    /// How many are connected, clients and unfinished handshakes.
+    /// How many peers are connected: clients and unfinished handshakes.
     pub(crate) fn connected(&self) -> u64 {
         u64::from(self.clients) + self.handshakes.count()
     }
 
-    /// A peer has connected. The second ticket is of the handshake that gives way to it, if one has to, and
-    /// that is over with this call.
+    /// Gives a peer that has connected a place for its handshake. If another handshake has to give way, it is
+    /// over, and the second ticket names it.
     ///
     /// # Errors
-    /// If it could not become a client: there is no place for it at any volume.
+    /// If the peer could not become a client, because no volume has a place for it.
     pub(crate) fn begin(&mut self, origin: Origin) -> Result<(Ticket, Option<(Ticket, Origin)>), Full> {
         if self.clients >= self.limits.connections {
             return Err(Full::Connections);
@@ -81,12 +81,12 @@ impl Places {
         Ok(self.handshakes.begin(origin))
     }
 
-    /// A handshake is over, without a client. One that has given way to another is over already.
+    /// Ends a handshake that has led to no client. If it gave way to another, it is over already.
     pub(crate) fn end(&mut self, ticket: Ticket, origin: Origin) {
         self.handshakes.end(ticket, origin);
     }
 
-    /// A handshake has led to a client of this volume. The handshake is over in any case.
+    /// Makes a peer a client of this volume, at the end of its handshake. The handshake is over in any case.
     ///
     /// # Errors
     /// If there is no place for the client.
@@ -110,7 +110,7 @@ impl Places {
         Ok(())
     }
 
-    /// A client has gone.
+    /// Frees the place of a client that has gone.
     pub(crate) fn leave(&mut self, origin: Origin, volume: &str) {
         self.clients -= 1;
         if let Some(clients) = self.addresses.get_mut(&origin) {

@@ -1,5 +1,5 @@
-//! From what a device finished to the bytes of its reply; the one place where a device's error becomes the
-//! protocol's.
+//! Makes the bytes of a reply from the result of a device. This is the one place where a device's error
+//! becomes the protocol's.
 
 use weir_backend::{Buffer, Extent, Finished};
 use weir_nbd::{Command, CommandKind, NbdError, Session, block_status_reply, push_done, read_reply, wire};

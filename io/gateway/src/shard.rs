@@ -1,24 +1,23 @@
 //! A shard: one thread with its runtime, its reactor, its pools and the connections to their volumes.
 //!
 //! Everything of a pool lives on one thread, so that nothing on the path of a request is shared, locked or
-//! sent over a channel. One task for each connection reads and parses. One task, the driver, does the rest in
-//! turns: it waits for one event, hands it to the engines, drains everything that they have to say, and
-//! repeats. The driver does once for all what a turn makes possible: one submission to the reactor, one
+//! sent over a channel. Each connection has a task that reads and parses. Another task, the driver, does the
+//! rest in turns. In a turn it waits for one event, hands the event to the engines, and drains everything
+//! that they have to say. The driver works in batches: a turn has one submission to the reactor, and one
 //! `writev` for each connection.
 //!
 //! A shard is made of parts. Each part keeps its fields to itself; a method that needs two parts takes the
-//! other as an argument. The files of this folder that are no
-//! part use all of them.
+//! other as an argument. The files of this folder that are no part use all parts.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `clients` | part: connections, what they send and what they get |
+//! | `clients` | part: connections, their requests and their replies |
 //! | `pools`, `pool` | part: engines, volumes, devices, and the requests that they have |
 //! | `memory` | part: buffers for data, and the budget of each volume |
-//! | `driver` | part: what is to do in the next turn, and the way to wake the driver |
+//! | `driver` | part: the work for the next turn, and the way to wake the driver |
 //! | `turn` | the driver's turn: completions, dispatch, submission, replies; renews the quotas |
 //! | `pieces` | long requests without data, a piece at a time |
-//! | `command` | what the gateway's handle asks of a shard |
+//! | `command` | the commands of the gateway's handle to a shard |
 //! | `token` | the names of requests at the reactor and the devices |
 //! | `thread` | starts the thread and its tasks |
 
@@ -54,19 +53,19 @@ pub use command::{LeaseTerms, Observations};
 pub use thread::ShardError;
 pub(crate) use thread::ShardHandle;
 
-/// The state of one shard; its tasks take turns in borrowing it and never hold it while they wait.
+/// The state of one shard. Its tasks take turns in borrowing it and never hold it while they wait.
 pub(crate) struct Shard {
     clock: Clock,
     alarm: Alarm,
     reactor: Reactor,
-    /// Before the parts that hold charges, which are owed to it.
+    /// The memory. It stands before the parts that hold its charges.
     memory: Memory,
     clients: Clients,
     pools: Pools,
     driver: Driver,
-    /// What the devices have finished; empty but for a part of a turn.
+    /// The requests that the devices have finished. It is empty but for a part of a turn.
     finished: Vec<Finished>,
-    /// Nothing is begun any more: the time that a shutdown may take is over.
+    /// Whether the time of a shutdown is over: no request is begun any more.
     gives_up: bool,
     /// Wakes the task that renews the quotas.
     quota_used_up: Rc<Notify>,
@@ -95,7 +94,7 @@ impl Shard {
         }
     }
 
-    /// Drives one connection as far as it goes without waiting; ready when it is gone.
+    /// Drives one connection as far as it goes without waiting; ready when the connection is gone.
     fn poll_connection(&mut self, cx: &mut Context<'_>, id: ConnectionId) -> Poll<()> {
         let Self { clock, clients, pools, memory, driver, .. } = self;
         clients.poll_connection(cx, id, *clock, pools, memory, driver)

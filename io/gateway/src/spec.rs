@@ -1,4 +1,5 @@
-//! What a gateway is to serve: pools, their volumes and the limits, validated and without any text in it.
+//! The things that a gateway serves: pools, their volumes and the limits. They are validated, and hold no
+//! text from the configuration file.
 
 use std::collections::BTreeMap;
 
@@ -11,63 +12,63 @@ use weir_model::Span;
 pub struct GatewaySpec {
     /// The pools by name.
     pub pools: BTreeMap<String, PoolSpec>,
-    /// What clients may use up.
+    /// The limits on clients.
     pub limits: Limits,
 }
 
-/// One pool: volumes that share a device, and the law that shares it out.
+/// One pool: volumes that share a device, and the law that divides it among them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PoolSpec {
     /// The law and its periods.
     pub engine: EngineConfig,
-    /// The names of its ports, if each listener is one: as many as there are listeners, in their order.
-    /// Empty: whichever listener a request comes through, it comes through the same port.
+    /// The names of the pool's ports, if each listener is a port: as many as there are listeners, in their
+    /// order. Empty: all listeners are one port.
     pub ports: Vec<String>,
-    /// The volumes by name; a name is unique in the whole gateway, since it is the name of an export.
+    /// The volumes by name. A name is unique in the whole gateway, because it is the name of an export.
     pub volumes: BTreeMap<String, VolumeSpec>,
 }
 
-/// One volume: where its bytes are, and what it was promised.
+/// One volume: the place of its bytes, and its promise.
 #[derive(Clone, PartialEq, Debug)]
 pub struct VolumeSpec {
     /// Shown to clients that list the exports; may be empty.
     pub description: String,
-    /// Where the bytes are.
+    /// The place of the bytes.
     pub backend: BackendSpec,
-    /// Size in bytes; `None` takes what is there.
+    /// Size in bytes; `None` takes the size of the backend.
     pub size: Option<u64>,
     /// Its SLO and its own limits.
     pub config: VolumeConfig,
-    /// Faults to inject, none in production.
+    /// Faults to inject; none in production.
     pub faults: Vec<FaultRule>,
 }
 
-/// What clients may use up, so that none disturbs another and memory is bounded.
+/// Limits on clients, so that no client disturbs another and memory is bounded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Clients at a time; one more is closed.
+    /// Clients at a time. A peer that would be one more is closed.
     pub connections: u32,
-    /// Peers at a time that have not finished their handshake; one more gets the place of another.
+    /// Peers at a time that have not finished their handshake. One more peer gets the place of another.
     pub handshakes: u32,
     /// Clients at a time from one address: a host, a network of /64, or a user of this host.
     pub connections_per_address: u32,
     /// Clients at a time of one volume.
     pub connections_per_volume: u32,
-    /// Places that a volume has for its clients and that those of other volumes cannot take.
+    /// Places that a volume keeps for its clients; clients of other volumes cannot take them.
     pub connections_kept: u32,
     /// Time from accept to the end of the negotiation.
     pub handshake_timeout: Span,
-    /// Requests of one connection that are not answered yet; further ones stay in its socket.
+    /// Requests of one connection that are not answered yet. Later requests stay in its socket.
     pub requests_per_connection: u32,
-    /// Bytes of data that one connection may have in flight; further requests stay in its socket.
+    /// Bytes of data that one connection may have in flight. Later requests stay in its socket.
     pub bytes_per_connection: u64,
-    /// Bytes of data that all connections may have in flight. Each shard has what its volumes own and an
-    /// equal part of the rest, so that no request touches state that threads share.
+    /// Bytes of data that all connections may have in flight. Each shard has the parts that its volumes own,
+    /// and an equal part of the rest. So no request touches state that threads share.
     pub bytes_in_flight: u64,
-    /// A client that falls so far behind the least rate, at which it sends the data of a write or takes its
-    /// replies, is disconnected.
+    /// How far a client may fall behind the least rate before it is disconnected. The rate is that at which
+    /// it sends the data of a write, or takes its replies.
     pub reply_timeout: Span,
-    /// How long a shutdown waits for what is queued and in flight.
+    /// How long a shutdown waits for queued requests and requests in flight.
     pub shutdown_timeout: Span,
 }
 
@@ -89,7 +90,7 @@ impl Limits {
 }
 
 impl GatewaySpec {
-    /// Every volume with the name of its pool.
+    /// Every volume, as the name of its pool, its own name and its spec.
     pub fn volumes(&self) -> impl Iterator<Item = (&str, &str, &VolumeSpec)> {
         self.pools.iter().flat_map(|(pool, spec)| {
             spec.volumes.iter().map(move |(name, volume)| (pool.as_str(), name.as_str(), volume))

@@ -1,4 +1,4 @@
-//! A volume's counters and histograms, all of them derived from the engine's events.
+//! A volume's counters and histograms, all computed from the engine's events.
 
 use hdrhistogram::Histogram;
 use weir_engine::WindowReport;
@@ -7,23 +7,23 @@ use weir_status::{
     BUCKET_BOUNDS_US, LatencyBuckets, RequestCounters, StageLatencies, WindowCounters, WindowStatus,
 };
 
-/// Longest latency in the window's histogram that is told apart from longer ones, in microseconds.
+/// The longest latency that the window's histogram tells apart from longer ones, in microseconds.
 const HIGHEST_US: u64 = 60_000_000;
 
 /// Significant digits in the window's histogram: its p99 is exact to 1 %.
 const WINDOW_DIGITS: u8 = 2;
 
-/// How many buckets are exported. Three of them are counted for each request, so they are counted as they are
-/// exported: finding a cell of a finer histogram costs several times as much.
+/// How many buckets are exported. Each request is counted in three of them. The counts are kept as they are
+/// exported, because finding a cell of a finer histogram costs several times as much.
 const BUCKETS: usize = BUCKET_BOUNDS_US.len() + 1;
 
-/// What is counted for one volume.
+/// The counts of one volume.
 #[derive(Debug)]
 pub(crate) struct VolumeStats {
     kinds: [KindCounters; IoKind::ALL.len()],
     latency: [Stages; 2],
     windows: WindowCounters,
-    /// Total latency of reads and writes in the window that is open.
+    /// Total latency of reads and writes in the open window.
     window: Histogram<u64>,
     window_bytes: u64,
     last_window: Option<WindowStatus>,
@@ -45,12 +45,12 @@ struct Stages {
 
 #[derive(Debug)]
 struct Latencies {
-    /// By bucket: latencies below its bound, and not below the bound before.
+    /// By bucket: how many latencies are below its bound, and not below the bound before.
     counts: [u64; BUCKETS],
     sum: Span,
 }
 
-/// One answered request, as the engine's event tells it.
+/// One answered request, as the engine's event reports it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
     pub(crate) kind: IoKind,
@@ -159,8 +159,8 @@ impl Latencies {
     }
 }
 
-/// The number of [`BUCKET_BOUNDS_US`] that are not above `us`. The bounds are all powers of two from the
-/// first on, so it follows from the logarithm.
+/// How many of [`BUCKET_BOUNDS_US`] are not above `us`. From the first on, the bounds are all powers of two,
+/// so the logarithm gives the number.
 fn bucket(us: u64) -> usize {
     const FIRST: u32 = BUCKET_BOUNDS_US[0].ilog2();
     let above_first = us.checked_ilog2().and_then(|power| power.checked_sub(FIRST));

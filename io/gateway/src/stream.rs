@@ -1,8 +1,7 @@
-//! A client's socket, TCP or Unix alike: non-blocking, vectored both ways, its readiness told by the runtime.
+//! A client's socket, TCP or Unix alike: non-blocking, vectored both ways, watched by the runtime.
 //!
-//! The runtime's own vectored calls only learn from a further system call that the socket has been drained.
-//! Here a short transfer is enough to know it: with edge-triggered polling, what arrives later makes a new
-//! edge.
+//! The runtime's own vectored calls need a further system call to learn that the socket has been drained.
+//! Here a short transfer is enough: with edge-triggered polling, bytes that arrive later make a new edge.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,7 +14,7 @@ use rustix::net::{RecvFlags, recv};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 
-/// A connected, non-blocking socket that no runtime watches: to be sent to another thread.
+/// A connected, non-blocking socket that no runtime watches, so that it can go to another thread.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(std::net::TcpStream),
@@ -38,7 +37,7 @@ impl Stream {
         }
     }
 
-    /// The socket, to be registered elsewhere.
+    /// The socket without its runtime, to be registered elsewhere.
     pub(crate) fn into_socket(self) -> io::Result<Socket> {
         match self {
             Self::Tcp(stream) => stream.into_std().map(Socket::Tcp),
@@ -99,9 +98,9 @@ impl Stream {
         }
     }
 
-    /// Ready when the peer has gone: what is written does not arrive any more, or, if `ends`, the peer has
-    /// closed its side and all that it sent was read. For a connection that is not read from; one that is
-    /// learns it by reading.
+    /// Ready when the peer has gone: written bytes do not arrive any more. With `ends`, also ready when the
+    /// peer has closed its side and all that it sent was read. This is for a connection that is not read
+    /// from; a connection that is read from learns it by reading.
     pub(crate) fn poll_gone(&self, cx: &mut Context<'_>, ends: bool) -> Poll<()> {
         loop {
             // A peer that goes makes an edge, and every edge says that the socket can be written to, if it
@@ -128,7 +127,7 @@ impl Stream {
         recv(self.as_fd(), &mut [0], flags).is_ok_and(|(read, _)| read == 0)
     }
 
-    /// Says that nothing more will be written; what was written still arrives.
+    /// Tells the peer that nothing more will be written. Bytes that were written still arrive.
     pub(crate) fn end_writing(&self) {
         // A peer that has gone already needs no goodbye.
         let _ = rustix::net::shutdown(self.as_fd(), rustix::net::Shutdown::Write);

@@ -1,4 +1,4 @@
-//! A Unix socket that is listened on: it takes the path of a dead server and of nobody else, and leaves none
+//! A listening Unix socket. It takes the path of a dead server, never that of any other, and leaves no path
 //! behind.
 
 use std::fs;
@@ -26,16 +26,16 @@ pub struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// Binds `path`, for everybody whom its folder and the umask let in. A socket that a dead server left
-    /// behind is replaced; nothing else ever is.
+    /// Binds `path`. Every user may connect whom its folder and the umask let in. Replaces a socket that a
+    /// dead server left behind, and nothing else.
     pub(crate) fn bind(path: &Path) -> Result<Self, ListenError> {
         Self::bind_with(path, Mode::from_raw_mode(0o777))
     }
 
-    /// The same, for the user of this process and root alone.
+    /// As `bind`, for the user of this process and root alone.
     ///
     /// # Errors
-    /// If the path is in use, not permitted, or taken by something else.
+    /// If the path is in use or not permitted, or if another file has it.
     ///
     /// # Panics
     /// Outside a tokio runtime with I/O enabled.
@@ -43,17 +43,17 @@ impl UnixSocket {
         Self::bind_with(path, Mode::RUSR | Mode::WUSR)
     }
 
-    /// The next connection, and whose share it counts to: the user that has connected.
+    /// The next connection, and the origin to which it is counted: the user that has connected.
     ///
     /// # Errors
-    /// As the system has them; a later call may succeed.
+    /// If the system reports one; a later call may succeed.
     pub async fn accept(&self) -> io::Result<(UnixStream, Origin)> {
         let (stream, _) = self.listener.accept().await?;
         let origin = stream.peer_cred().map_or(Origin::Unknown, |peer| Origin::User(peer.uid()));
         Ok((stream, origin))
     }
 
-    /// Its path.
+    /// The socket's path.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -26,9 +26,9 @@
 //! port_overhead = "20us"
 //! ```
 //!
-//! This text can say less than [`ArrayOptions`]: all units are alike, and so are all ports. The arrays that
-//! people ask about are like that. A text for every array that `ArrayOptions` can build would be longer than
-//! the code that builds it.
+//! This text can say less than [`ArrayOptions`]: all units are alike, and so are all ports. Users ask about
+//! such arrays. A text for every array that `ArrayOptions` can build would be longer than the code that
+//! builds it.
 
 mod member;
 #[cfg(test)]
@@ -148,7 +148,7 @@ pub enum ArraySpecError {
     Array {
         /// The key that has most to do with the problem.
         key: &'static str,
-        /// What was found, and what would be accepted.
+        /// The value that was found, and the values that would be accepted.
         cause: ArrayError,
     },
 }
@@ -287,8 +287,8 @@ impl ArraySpec {
     }
 }
 
-/// Half of what a disk of the papers' time reads or writes in a second. With it, a disk of 18 GB is rebuilt
-/// in half an hour.
+/// Half of the bytes that a disk of the papers' time reads or writes in a second. With it, a disk of 18 GB is
+/// rebuilt in half an hour.
 const DEFAULT_REBUILD_RATE: Bandwidth = Bandwidth::new(10_000_000).expect("above zero");
 
 fn bytes(text: Option<Text<Size>>) -> Option<u64> {

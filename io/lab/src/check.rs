@@ -1,8 +1,8 @@
 //! The last stage: compares the figures with the bounds that the experiment sets.
 //!
 //! Every figure needs an expectation, and every expectation a figure; otherwise the experiment itself is
-//! wrong. A figure that nobody looks at, or a bound that is never tested, would look as if it were checked. A
-//! value that the paper only reports has an expectation without a bound.
+//! wrong. A figure without an expectation would look as if it were checked, and so would a bound that is
+//! never tested. A value that the paper only reports has an expectation without a bound.
 //!
 //! A claim holds only if it holds with every seed. A median over the seeds would hide the seed with which it
 //! fails.

@@ -1,5 +1,5 @@
-//! Latency against rate: what an array gives a load that has it to itself, and the promise that is derived
-//! from it.
+//! Latency against rate: the latency that an array gives a load that has the array to itself, and the promise
+//! that is derived from it.
 
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 //! bounds that must hold.
 //!
 //! The set-up and the paper's numbers are data, in a file that a reader of the paper understands. If a
-//! program held them, nobody could read the claim without reading the program. Only the computation from the
-//! records is code, one file for each claim (`facade/`, `maestro/`). Units are text, as in a gateway's
+//! program held them, a reader would have to read the program to know the claim. Only the computation from
+//! the records is code, one file for each claim (`facade/`, `maestro/`). Units are text, as in a gateway's
 //! configuration.
 //!
 //! A run can be repeated with one value changed ([`SweepSpec`]). The program then reads the file again with
@@ -37,14 +37,13 @@ pub use volume::{ChangeSpec, PhaseSpec, PointSpec, SloSpec, StepsSpec, TraceSpec
 pub struct Experiment {
     /// The name of the experiment, also of its file. It selects the function that computes the figures.
     pub id: String,
-    /// Where the paper makes the claim.
+    /// The place in the paper where the claim stands.
     pub paper: PaperSpec,
     /// The claim, in words.
     pub claim: String,
-    /// What must hold for the claim to be reproduced, in words; [`Experiment::expect`] is the same in
-    /// numbers.
+    /// The condition for the claim to be reproduced, in words; [`Experiment::expect`] is the same in numbers.
     pub must: String,
-    /// How the set-up differs from the paper's, and what the paper leaves open: a text for each.
+    /// The differences from the paper's set-up, and the points that the paper leaves open: a text for each.
     #[serde(default)]
     pub deviations: Vec<String>,
     /// The settings of the law in runs with control.
@@ -61,14 +60,14 @@ pub struct Experiment {
     pub run: BTreeMap<String, RunSpec>,
     /// The figure to draw.
     pub plot: PlotSpec,
-    /// What the paper found, and what must be found here.
+    /// The paper's findings, and the bounds that must hold here.
     pub expect: Vec<Expectation>,
     /// The text of the file.
     #[serde(skip)]
     pub text: String,
 }
 
-/// Where a paper makes a claim.
+/// The place of a claim in a paper.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperSpec {
@@ -86,7 +85,7 @@ pub struct PaperSpec {
 pub struct EngineSpec {
     /// The control period.
     pub period: Option<Text<Span>>,
-    /// By what share the queue depth grows after a period in which the device's queue reached it without
+    /// The share by which the queue depth grows after a period in which the device's queue reached it without
     /// harm.
     pub growth: Option<f64>,
     /// The queue depth at the start.
@@ -213,7 +212,7 @@ pub enum PlotKind {
     Cdf,
 }
 
-/// What the paper found, and the bounds that a figure must keep here.
+/// The paper's finding, and the bounds that a figure must keep here.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
@@ -221,7 +220,7 @@ pub struct Expectation {
     pub figure: String,
     /// The meaning of the figure, in words.
     pub says: String,
-    /// What the paper found, in words and with its unit.
+    /// The paper's finding, in words and with its unit.
     pub paper: String,
     /// The unit of the figure and of the bounds.
     pub unit: String,

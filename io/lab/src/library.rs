@@ -102,7 +102,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Checks what the parser cannot know: that each name in the file refers to something.
+    /// Checks that each name in the file refers to something. The parser cannot know that.
     fn check(&self, file: &str) -> Result<(), ExperimentError> {
         let wrong = |key: String, found: &str, accepted: String| {
             Err(ExperimentError::at(file, key, format!("found \"{found}\"; accepted: {accepted}")))

@@ -1,6 +1,6 @@
 //! Quantities as text in the files of experiments and arrays, such as `"50ms"`, `"200iops"`, `"16KiB"`.
 //!
-//! A bare number would leave it to the reader to remember the unit. This module also refuses each size that
+//! With a bare number, the reader would have to remember the unit. This module also refuses each size that
 //! two readers could understand in two ways, before `bytesize` reads it. `bytesize` takes `"20G"` for
 //! 20,000,000,000 bytes, where disk tools mean 20 GiB. It takes `"1Mb"` for a megabyte, and a bare number for
 //! bytes.

@@ -19,8 +19,8 @@ use weir_sim::{Observer, Scenario, Trace, TraceRequest, Utilisation, Violation, 
 
 use crate::trace::{self, Account, Format, Remarks, TraceError, TraceReader};
 
-/// The longest request that is made of a recorded one. It is what NBD servers take unless they say otherwise
-/// (NBD protocol, "Block sizes").
+/// The longest request that is made of a recorded one. NBD servers accept requests up to this length unless
+/// they say otherwise (NBD protocol, "Block sizes").
 const MAX_LENGTH: u32 = 32 << 20;
 
 /// How long to wait at the end for outstanding requests.
@@ -44,7 +44,7 @@ pub struct Recording {
     pub duration: Option<Span>,
 }
 
-/// What the first reading of a recording finds.
+/// The findings of the first reading of a recording.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Survey {
     /// The format of the trace.
@@ -53,7 +53,7 @@ pub struct Survey {
     pub requests: u64,
     /// How long the replay takes: until just after the last request, or the duration that was given.
     pub duration: Span,
-    /// What the reader tolerated in the part of the trace that is replayed.
+    /// The irregularities that the reader tolerated in the part of the trace that is replayed.
     pub remarks: Remarks,
 }
 
@@ -171,7 +171,7 @@ pub fn fold(request: TraceRequest, size: u64) -> TraceRequest {
 /// Returns an outcome for each volume of the scenario. The scenario's own duration does not matter.
 ///
 /// # Errors
-/// If something happens that must not happen in any run.
+/// If the run breaks a rule that holds for every run.
 ///
 /// # Panics
 /// If the scenario makes no sense, or has no volume in one of the places.
@@ -243,7 +243,7 @@ fn per_second(count: u64, elapsed: Span) -> f64 {
     if elapsed.is_zero() { 0.0 } else { count as f64 / elapsed.as_secs_f64() }
 }
 
-/// What a run collects.
+/// The counts of a run.
 struct Tallies {
     volumes: Vec<Tally>,
 }

@@ -1,4 +1,4 @@
-//! All experiments on one page: what each paper claims, what was found, and the figure.
+//! All experiments on one page: the claim of each paper, the findings, and the figure.
 //!
 //! The page is a single file that fetches nothing from elsewhere. So it can be kept with the results, and
 //! read in ten years.
@@ -30,7 +30,7 @@ pub enum Outcome {
     },
     /// It was not run.
     Skipped {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }

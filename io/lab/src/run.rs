@@ -1,10 +1,10 @@
-//! The first stage: runs experiments, and writes down what happened.
+//! The first stage: runs experiments, and writes their records.
 //!
 //! Each run is a job of its own. Several threads work on the jobs. The record of a run depends only on the
-//! program, the experiment, the seed and the run. Neither the number of threads nor their order shows in it.
+//! program, the experiment, the seed and the run, and not on the number of threads or their order.
 //!
-//! A record is not made again if it is there already, from the same configuration and the same program. To
-//! trust any file with the right name would show an old program's results under a new program's name.
+//! If there is a record already, from the same configuration and the same program, the run is not repeated.
+//! The name of the file is not enough: an old program's results would then stand under a new program's name.
 //!
 //! Curves are measured before the runs, because the promise of a run may come from a curve.
 
@@ -28,7 +28,7 @@ pub use build::commit;
 pub use record::{Bound, Decision, DepthSample, Header, Record, VolumeTotal, Window};
 pub use store::Store;
 
-/// What to run.
+/// The experiments to run, with their seeds and threads.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
     /// The experiments.

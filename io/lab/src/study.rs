@@ -1,5 +1,5 @@
 //! The second stage: computes figures from records. This page defines the words for all claims; each claim
-//! says which figures it needs (`facade/`, `maestro/`).
+//! names the figures that it needs (`facade/`, `maestro/`).
 //!
 //! - A window is **active** if at least [`ACTIVE`] requests were answered in it, or some wait at its end.
 //! - **Attainment** is the share of active windows whose mean latency was at most their target, among the
@@ -46,7 +46,7 @@ pub struct Records {
 pub struct Figure {
     /// The name, as in the experiment's file.
     pub name: &'static str,
-    /// The value; `None` if it cannot be computed from what happened.
+    /// The value; `None` if it cannot be computed from the records.
     pub value: Option<f64>,
 }
 

@@ -10,8 +10,8 @@
 //! - Times count from the first request on.
 //! - A request may stand behind a later one by at most a second, as requests of several processors do. It
 //!   then gets the latest time before it, and the reader counts it. To sort such requests, the reader would
-//!   have to keep a second of the trace. A request that stands further behind is a broken line. So is one
-//!   that comes more than a day after all before it.
+//!   have to keep a second of the trace. A request that stands further behind is a broken line. The same
+//!   holds for a request that comes more than a day after all requests before it.
 //! - Everything that is neither a read nor a write is left out and counted. Nothing else is left out.
 //! - A line that makes no sense is an error that names file and line, and ends the reading. With
 //!   [`TraceReader::skip_broken`], the reader counts such lines instead. The default is strict, because a
@@ -44,8 +44,8 @@ const MOST_BYTES: usize = 4096;
 /// How far a request may stand behind a later one.
 const DISORDER: Span = Span::from_secs(1);
 
-/// How long nothing may arrive. A time beyond it is damaged more likely than true, and a replay would
-/// simulate every control period of the years up to it.
+/// The longest time without a request. A time after a longer gap is more likely damaged than true, and a
+/// replay would simulate every control period of the years up to it.
 const LONGEST_GAP: Span = Span::from_secs(24 * 3_600);
 
 /// The format of a trace.
@@ -211,8 +211,8 @@ impl TraceReader {
         self.format
     }
 
-    /// Counts of what the reader has read and left out. The account stays valid after the reader is given
-    /// away.
+    /// The bytes that the reader has read, and its remarks so far. The account stays valid after the reader
+    /// is given away.
     pub fn account(&self) -> Account {
         self.account.clone()
     }

@@ -1,5 +1,5 @@
-//! Would the promises hold? Compares a proposed pool with the present one, from a recording of what their
-//! volumes asked for.
+//! Would the promises hold? Compares a proposed pool with the present one, from recordings of the requests of
+//! their volumes.
 //!
 //! A volume's promise **holds** if the mean latency kept it in at least 99 of 100 windows with a promise.
 //! (The published controllers are judged in the same way: Façade §4 counts the windows in which an SLO is
@@ -15,7 +15,7 @@ use crate::replay::Outcome;
 pub const HOLDS_FROM: f64 = 0.99;
 
 /// A part of an array that is busy for at least this share of the time is the reason for waiting, wherever
-/// requests wait: deeper queues would not get more from it.
+/// requests wait. Deeper queues would not get more from it.
 const SATURATED: f64 = 0.9;
 
 /// Whether a volume's promise is kept.
@@ -25,7 +25,7 @@ pub enum Answer {
     Holds,
     /// No, for this reason.
     Fails(Binding),
-    /// The volume has no promise, or its clients asked for nothing.
+    /// The volume has no promise, or its clients sent no requests.
     NoPromise,
 }
 
@@ -92,7 +92,7 @@ pub fn answer(volume: &VolumeConfig, outcome: &Outcome) -> Answer {
     }
 }
 
-/// What the volume's requests wait for most.
+/// The main reason for which the volume's requests wait.
 fn binding(volume: &VolumeConfig, outcome: &Outcome) -> Binding {
     let limited = volume.concurrency.is_some() || volume.max_iops.is_some() || volume.max_bandwidth.is_some();
     let (queued, device) = (outcome.queued_time.as_secs_f64(), outcome.device_time.as_secs_f64());
@@ -108,7 +108,7 @@ fn binding(volume: &VolumeConfig, outcome: &Outcome) -> Binding {
 }
 
 /// The busiest part of the array, and the share of time in which it is busy. Busy disks come first, because
-/// they are what fills the other parts.
+/// they fill the other parts.
 fn busiest(utilisation: &Utilisation) -> (Binding, f64) {
     let Utilisation { members, port, nvram_full } = *utilisation;
     if members >= SATURATED || members >= port.max(nvram_full) {

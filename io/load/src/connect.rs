@@ -1,4 +1,4 @@
-//! From a target to a socket in the transmission phase.
+//! Makes a socket in the transmission phase from a target.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use crate::{Address, LoadError, LoadSpec, Target};
 
 /// How long a server may take for the handshake.
 const HANDSHAKE_SECONDS: u64 = 10;
-/// What a server that does not tell its block sizes accepts as one payload (NBD protocol, "Block sizes").
+/// The largest payload that a server accepts if it does not tell its block sizes (NBD protocol, "Block
+/// sizes").
 const DEFAULT_MAX_PAYLOAD: u32 = 32 << 20;
 
 /// A socket of either kind. The dynamic call for each system call costs nothing beside the system call.

@@ -1,9 +1,9 @@
 //! One connection: its requests, and the turn that drives them.
 //!
-//! A turn reads once, handles all replies in what it read, issues every request that may go, and writes them
-//! with one call. No request needs an allocation, a task or a channel. Turns go on until the socket has
-//! nothing more to read and takes no more writes. Then the task sleeps until the socket is ready, or until
-//! the next timed request is due.
+//! A turn reads once, handles all replies in the bytes that it read, issues every request that may go, and
+//! writes them with one call. No request needs an allocation, a task or a channel. Turns go on until the
+//! socket has nothing more to read and takes no more writes. Then the task sleeps until the socket is ready,
+//! or until the next timed request is due.
 
 use std::io;
 use std::pin::Pin;
@@ -27,7 +27,7 @@ pub(crate) const READ_BUFFER: usize = 256 << 10;
 /// While this much waits for the socket, no request is added: it could not be sent yet anyway.
 const HIGH_WATER: usize = 256 << 10;
 
-/// What the connections of a run have in common. They take turns on one thread.
+/// State that the connections of a run share. They take turns on one thread.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) recorder: Recorder,

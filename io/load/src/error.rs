@@ -1,4 +1,5 @@
-//! Why a load could not be run. Each message is one line: where, what was found, what is accepted.
+//! Why a load could not be run. Each message is one line: the place, the value found, and the values
+//! accepted.
 
 use std::io;
 
@@ -46,7 +47,7 @@ pub enum LoadError {
         field: &'static str,
         /// Its value.
         found: String,
-        /// What the export can do.
+        /// The values that the export accepts.
         accepted: String,
     },
     /// The export cannot take a recorded request.
@@ -62,7 +63,7 @@ pub enum LoadError {
         offset: u64,
         /// Its number of bytes.
         length: u32,
-        /// What the export can do.
+        /// The lengths and offsets that the export accepts.
         accepted: String,
     },
     /// The server closed the connection in the middle of the load.

@@ -1,8 +1,8 @@
 //! Recorded requests at their times.
 //!
-//! A feed keeps the requests that have arrived and could not be sent yet, and of those ahead only the next
-//! one. A recording is read once, from a file that may be longer than memory. (A [`Pacer`](crate::Pacer)
-//! keeps nothing of what waits, because it can compute its sequence twice.)
+//! A feed keeps the requests that have arrived and could not be sent yet. Of the later requests, it keeps
+//! only the next one. A recording is read once, from a file that may be longer than memory. (A
+//! [`Pacer`](crate::Pacer) keeps no waiting requests, because it can compute its sequence twice.)
 
 use std::collections::VecDeque;
 

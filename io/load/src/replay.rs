@@ -1,9 +1,9 @@
 //! A recorded load, from the connection to the measurements.
 //!
 //! The load goes over one connection, as the recorded client's did: over several, requests could overtake
-//! each other on their way to the server. It is an open loop: a request is sent at its time, whether the
-//! requests before it are answered or not, and its latency counts from that time. (Another method waits for
-//! the answers that the recorded client waited for. But a block trace does not say which answers these were.)
+//! each other on their way to the server. It is an open loop: a request is sent at its time, even if the
+//! requests before it are not answered. Its latency counts from that time. (Another method waits for the
+//! answers that the recorded client waited for. But a block trace does not say which answers these were.)
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -21,7 +21,7 @@ pub(crate) struct Outstanding {
     pub(crate) class: Class,
     /// Its latency counts from here.
     pub(crate) since: Instant,
-    /// What its reply must carry.
+    /// The data that its reply must carry.
     pub(crate) awaited: Awaited,
 }
 

@@ -43,7 +43,8 @@ pub struct LoadSpec {
     pub until: Until,
     /// How long the load runs before the measurement starts.
     pub warm_up: Span,
-    /// A connection sends a flush after so many writes, in addition to the requests of the pace.
+    /// How many writes a connection sends between two flushes. `None`: it sends none. The flushes come in
+    /// addition to the requests of the pace.
     pub flush_every: Option<NonZeroU64>,
     /// Whether to ask for structured replies. Simple replies are less work for both sides.
     pub structured_replies: bool,
@@ -89,7 +90,7 @@ pub enum Pattern {
 pub enum Until {
     /// After this time, warm-up not included.
     Elapsed(Span),
-    /// After so many requests over all connections, warm-up and flushes not included.
+    /// After this many requests over all connections, warm-up and flushes not included.
     Requests(u64),
 }
 
@@ -159,7 +160,7 @@ impl LoadSpec {
     }
 }
 
-/// The longest time in a spec: longer than anybody waits, and far from where adding instants would saturate.
+/// The longest time in a spec: longer than any useful run, and far from where adding instants would saturate.
 const MAX_SPAN: Span = Span::from_secs(1_000 * 86_400);
 
 /// Checks a bound on the requests outstanding on a connection.

@@ -19,7 +19,7 @@ use crate::{Interval, LoadError, Target};
 
 /// Drives `connections` until their sources are exhausted, until `shared.end`, or until `cancel`. Then it
 /// waits for outstanding requests, at most for `drain_limit`, and disconnects. Returns the measurements, and
-/// what is left of the sources.
+/// the sources with their remaining requests.
 ///
 /// # Errors
 /// If a connection ends too early or violates the protocol.

@@ -11,7 +11,7 @@
 //!         entry
 //! ```
 //!
-//! Header and records are in the encoding of `postcard`: a number is as long as it needs to be, and an enum
+//! Header and records are in the encoding of `postcard`. A number is as long as it needs to be, and an enum
 //! is the number of its variant. An entry takes some ten nanoseconds and some ten bytes. As JSON, which a
 //! person could read, it would take some hundred of each.
 //!
@@ -19,8 +19,8 @@
 //! the file. **A change of that form, or of a type in it, is a new [`VERSION`].** `recording/stored.rs` of
 //! the engine has the form. `tests/earlier.rs` replays a file of this version that an earlier program wrote.
 //!
-//! A block is what the engine's thread hands to the writing thread. Its length also bounds what a damaged
-//! file can make a reader read at once.
+//! The engine's thread hands one block after the other to the writing thread. A block's length also bounds
+//! how much a damaged file can make a reader read at once.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub(crate) const BLOCK: usize = 64 * 1024;
 /// The longest block that a reader accepts.
 pub(crate) const LONGEST_BLOCK: usize = 16 * 1024 * 1024;
 
-/// What a file says of itself.
+/// A file's statement about itself.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 pub(crate) struct Header {
     /// The version of weir that recorded.
@@ -50,7 +50,7 @@ pub(crate) struct Header {
 pub enum Ending {
     /// The recording ended with its engine: nothing is missing.
     Complete,
-    /// The disk could not keep up. What came after is not recorded.
+    /// The disk could not keep up. Later entries are not recorded.
     Overrun,
     /// The file ends in the middle: the process was killed, or the file was cut off.
     CutOff,

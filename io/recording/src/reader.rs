@@ -1,8 +1,8 @@
-//! From a file to entries.
+//! Reads entries from a file.
 //!
-//! The reader trusts nothing in a file. It checks the lengths, the numbers and what the file claims to be,
-//! and reports a damaged file as an error. A file that ends in the middle is not damaged but cut off: its
-//! entries up to there are good.
+//! The reader trusts nothing in a file. It checks the version, the lengths and the numbers, and reports a
+//! damaged file as an error. A file that ends in the middle is not damaged but cut off: its entries up to
+//! there are good.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -50,7 +50,7 @@ pub enum ReadError {
     NoRecording {
         /// The file.
         path: PathBuf,
-        /// What stands where a recording says what it is.
+        /// The text that stands in the place of a recording's first line.
         found: String,
     },
     /// The file has another version of the format.
@@ -66,7 +66,7 @@ pub enum ReadError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
 }
@@ -219,7 +219,7 @@ impl Reader {
     }
 }
 
-/// The outer error is the system's, the inner one the file's.
+/// Checks the first line. The outer error is the system's, the inner one the file's.
 fn check_first_line(path: &Path, file: &mut impl BufRead) -> io::Result<Result<(), ReadError>> {
     let mut line = Vec::new();
     file.take(64).read_until(b'\n', &mut line)?;

@@ -1,4 +1,4 @@
-//! From an engine to a file, without making the engine wait.
+//! Writes an engine's entries to a file, without making the engine wait.
 //!
 //! The recorder packs entries into a block in memory. A block that is full, or a second old, goes over a
 //! channel to a thread that compresses and writes it. The channel holds [`BACKLOG`] blocks, some seconds of a
@@ -43,7 +43,7 @@ pub struct FileRecorder {
     shared: Arc<Shared>,
 }
 
-/// What the recorder tells the writing thread beside the blocks.
+/// State that the recorder and the writing thread share, beside the blocks.
 #[derive(Default, Debug)]
 struct Shared {
     entries: AtomicU64,

@@ -48,7 +48,7 @@ impl Guards {
         Self { new_law, guards: nothing, leaf_of: BTreeMap::new(), last: LeafId(0), held: BTreeSet::new() }
     }
 
-    /// Puts other settings in force. If the tuning of the law is another one, the law of each resource goes on from the delay that it has.
+    /// Puts other settings in force. The law of each resource goes on from the delay that it has.
     ///
     /// # Errors
     /// If the law cannot work so.

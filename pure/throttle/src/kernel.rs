@@ -1,8 +1,8 @@
 //! What the kernel is to hold, what it holds, and the commands that lead from one to the other.
 //!
 //! Each resource has a leaf: a class of each interface's HTB, with a netem queue that delays what enters it.
-//! A map of nftables says which connection's packets enter which leaf. An element of the map expires by
-//! itself unless the agent renews it, so that the kernel stops delaying even if the agent hangs.
+//! A map of nftables says which connection's packets enter which leaf. The kernel looks packets up in it only
+//! for some seconds after the agent's last sign of life, so that it stops delaying even if the agent hangs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,8 @@ pub struct WantedLeaf {
 pub struct Present {
     /// The leaves of each interface that has the agent's root queue.
     pub interfaces: BTreeMap<String, InterfaceLeaves>,
-    /// Which leaf a connection's packets enter, and how long that lasts unless it is renewed.
+    /// Which leaf a connection's packets enter, and how long that lasts unless it is renewed. The time is the
+    /// same for all; if it is zero, they are in the map, and enter no leaf until one of them is renewed.
     pub members: BTreeMap<Connection, (LeafId, Span)>,
     /// Whether a rule looks packets up in the map. Without it, no packet is touched.
     pub classifies: bool,
@@ -109,7 +110,7 @@ pub enum Command {
         /// The leaf.
         leaf: LeafId,
     },
-    /// Puts connections into a leaf, or renews that they are there, in one transaction.
+    /// Puts connections into a leaf, in one transaction. It also renews all connections that are in a leaf.
     Enter {
         /// The leaf.
         leaf: LeafId,

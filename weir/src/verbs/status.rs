@@ -27,8 +27,8 @@ enum Answer {
     Throttle(ThrottleStatus),
 }
 
-/// Tells them apart: a gateway has pools, a controller one pool, and an agent resources. Serde tells them apart
-/// too, in an untagged enum, but then no error says which field is wrong.
+/// Tells them apart: a gateway has pools, a controller one pool, and an agent resources. Serde does so too,
+/// in an untagged enum, but then no error says which field is wrong.
 #[derive(Deserialize)]
 struct Shape {
     pools: Option<IgnoredAny>,

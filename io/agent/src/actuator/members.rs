@@ -1,31 +1,21 @@
-//! The elements of the agent's maps: which connection's packets enter which leaf, and for how long.
-//!
-//! The kernel before 6.12 cannot renew an element. So the agent removes it and adds it again in one
-//! transaction, and every packet sees one of the two.
+//! The elements of the agent's maps: which connection's packets enter which leaf.
 
 use std::net::{IpAddr, SocketAddr};
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
-use weir_model::Span;
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use weir_throttle::{Connection, LeafId};
 
-use super::attributes::{Attributes, attribute, attributes, host32, net64};
+use super::attributes::{Attributes, attribute, host32};
 use super::family::Family;
+use super::nftables::{NFTA_LIST_ELEM, elements, look_at_elements, of_elements};
 use super::queues;
-use super::table::{HEAD, TABLE, message};
 use super::wire::Message;
 
 const NFT_MSG_NEWSETELEM: u16 = 12;
-const NFT_MSG_GETSETELEM: u16 = 13;
 const NFT_MSG_DELSETELEM: u16 = 14;
 
-const NFTA_SET_ELEM_LIST_TABLE: u16 = 1;
-const NFTA_SET_ELEM_LIST_SET: u16 = 2;
-const NFTA_SET_ELEM_LIST_ELEMENTS: u16 = 3;
-const NFTA_LIST_ELEM: u16 = 1;
 const NFTA_SET_ELEM_KEY: u16 = 1;
 const NFTA_SET_ELEM_DATA: u16 = 2;
-const NFTA_SET_ELEM_EXPIRATION: u16 = 5;
 const NFTA_DATA_VALUE: u16 = 1;
 
 /// Adds elements, which must not be there. No message if there are none.
@@ -45,19 +35,17 @@ pub(super) fn remove(connections: &[Connection]) -> Vec<Message> {
 
 /// Asks for the elements of a family's map.
 pub(super) fn look(family: Family) -> Message {
-    message("look at the connections", NFT_MSG_GETSETELEM, NLM_F_DUMP, &of_map(family))
+    look_at_elements("look at the connections", family.map())
 }
 
-/// The elements in a part of an answer to [`look`], each with its leaf and the time until it expires.
-pub(super) fn read(body: &[u8]) -> impl Iterator<Item = (Connection, LeafId, Span)> {
-    let list = body.get(HEAD..).and_then(|body| attribute(body, NFTA_SET_ELEM_LIST_ELEMENTS));
-    attributes(list.unwrap_or_default()).filter_map(|(_, element)| {
+/// The elements in a part of an answer to [`look`], each with its leaf.
+pub(super) fn read(body: &[u8]) -> impl Iterator<Item = (Connection, LeafId)> {
+    elements(body).filter_map(|element| {
         let value = |kind| attribute(attribute(element, kind)?, NFTA_DATA_VALUE);
         let classid = host32(value(NFTA_SET_ELEM_DATA)?)?;
         let [.., high, low] = classid.to_be_bytes();
-        let millis = attribute(element, NFTA_SET_ELEM_EXPIRATION).and_then(net64)?;
         let connection = connection(value(NFTA_SET_ELEM_KEY)?)?;
-        Some((connection, LeafId(u16::from_be_bytes([high, low])), Span::from_millis(millis)))
+        Some((connection, LeafId(u16::from_be_bytes([high, low]))))
     })
 }
 
@@ -74,15 +62,10 @@ fn lists(
         let keys = connections.iter().filter_map(key).filter(|(of, _)| *of == family);
         let list = keys.fold(Attributes::new(), |list, (_, key)| list.nest(NFTA_LIST_ELEM, &element(&key)));
         if list != Attributes::new() {
-            let attributes = of_map(family).nest(NFTA_SET_ELEM_LIST_ELEMENTS, &list);
-            messages.push(message(what, kind, flags, &attributes));
+            messages.push(of_elements(what, kind, flags, family.map(), &list));
         }
     }
     messages
-}
-
-fn of_map(family: Family) -> Attributes {
-    Attributes::new().text(NFTA_SET_ELEM_LIST_TABLE, TABLE).text(NFTA_SET_ELEM_LIST_SET, family.map())
 }
 
 fn keyed(key: &[u8]) -> Attributes {
@@ -127,6 +110,7 @@ fn connection(key: &[u8]) -> Option<Connection> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::nftables::HEAD;
     use super::*;
 
     /// The lists of elements that `nft add element inet weir_throttle members4 { 10.0.0.1 . 3260 . 10.0.0.2 .
@@ -141,7 +125,7 @@ mod tests {
     }
 
     fn elements(message: &Message) -> String {
-        let list = attribute(&message.body[HEAD..], NFTA_SET_ELEM_LIST_ELEMENTS).expect("it has elements");
+        let list = attribute(&message.body[HEAD..], 3).expect("it has elements");
         list.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
@@ -170,11 +154,10 @@ mod tests {
         for connection in [v4, v6] {
             let data = Attributes::new().bytes(NFTA_DATA_VALUE, &queues::number(LeafId(7)).to_ne_bytes());
             let (family, key) = key(&connection).expect("one family");
-            let element = keyed(&key).nest(NFTA_SET_ELEM_DATA, &data).net64(NFTA_SET_ELEM_EXPIRATION, 2_500);
+            let element = keyed(&key).nest(NFTA_SET_ELEM_DATA, &data);
             let list = Attributes::new().nest(NFTA_LIST_ELEM, &element);
-            let answer = message("", 0, 0, &of_map(family).nest(NFTA_SET_ELEM_LIST_ELEMENTS, &list)).body;
-            let expected = (connection, LeafId(7), Span::from_millis(2_500));
-            assert_eq!(read(&answer).collect::<Vec<_>>(), [expected]);
+            let answer = of_elements("", 0, 0, family.map(), &list).body;
+            assert_eq!(read(&answer).collect::<Vec<_>>(), [(connection, LeafId(7))]);
             for length in 0..answer.len() {
                 assert_eq!(read(&answer[..length]).count(), 0, "{length} bytes");
             }

@@ -1,13 +1,16 @@
-//! The rule that sends the packets of members into their leaves, as nf_tables runs it:
+//! The rules that send the packets of members into their leaves while the agent is alive, as nf_tables runs
+//! them: `meta l4proto @alive0 goto members`, and in that chain
 //! `meta l4proto tcp meta priority set ip saddr . tcp sport . ip daddr . tcp dport map @members4`.
 //!
-//! It loads source and destination into registers, side by side, and looks them up. A packet that is not in
-//! the map leaves the rule there, untouched. The names and numbers are those of linux/netfilter/nf_tables.h.
+//! The latter loads source and destination into registers, side by side, and looks them up. A packet that is
+//! not in the map leaves the rule there, untouched. The names and numbers are those of
+//! linux/netfilter/nf_tables.h.
 
+use super::alive::Sign;
 use super::attributes::Attributes;
 use super::family::Family;
+use super::nftables::NFTA_LIST_ELEM;
 
-const NFTA_LIST_ELEM: u16 = 1;
 const NFTA_EXPR_NAME: u16 = 1;
 const NFTA_EXPR_DATA: u16 = 2;
 
@@ -36,6 +39,18 @@ const NFTA_LOOKUP_SREG: u16 = 2;
 const NFTA_LOOKUP_DREG: u16 = 3;
 const NFTA_LOOKUP_SET_ID: u16 = 4;
 
+const NFTA_IMMEDIATE_DREG: u16 = 1;
+const NFTA_IMMEDIATE_DATA: u16 = 2;
+const NFTA_DATA_VERDICT: u16 = 2;
+const NFTA_VERDICT_CODE: u16 = 1;
+const NFTA_VERDICT_CHAIN: u16 = 2;
+const NFT_GOTO: i32 = -4;
+/// The register for what is to become of the packet.
+const VERDICT: u32 = 0;
+
+/// The chain in which packets are looked up.
+pub(super) const LOOK_UP: &str = "members";
+
 /// The first register of 16 bytes. It is the same memory as the four registers of 4 bytes from 8 on.
 const REGISTER: u32 = 1;
 /// The registers of 4 bytes behind an IPv4 address in `REGISTER`: 4 bytes further each.
@@ -48,15 +63,28 @@ const IPPROTO_TCP: u8 = 6;
 const NFPROTO_IPV4: u8 = 2;
 const NFPROTO_IPV6: u8 = 10;
 
-/// The expressions of a family's rule.
-pub(super) fn expressions(family: Family) -> Attributes {
+/// The rule for what the host sends: on to the look-up, if the sign has the packet's protocol.
+pub(super) fn while_alive(sign: Sign) -> Attributes {
+    let found = Attributes::new()
+        .net32(NFTA_LOOKUP_SREG, REGISTER)
+        .text(NFTA_LOOKUP_SET, sign.set())
+        .net32(NFTA_LOOKUP_SET_ID, sign.set_number());
+    let verdict =
+        Attributes::new().bytes(NFTA_VERDICT_CODE, &NFT_GOTO.to_be_bytes()).text(NFTA_VERDICT_CHAIN, LOOK_UP);
+    let data = Attributes::new().nest(NFTA_DATA_VERDICT, &verdict);
+    let on = Attributes::new().net32(NFTA_IMMEDIATE_DREG, VERDICT).nest(NFTA_IMMEDIATE_DATA, &data);
+    list(&[load_meta(NFT_META_L4PROTO), expression("lookup", &found), expression("immediate", &on)])
+}
+
+/// The rule of a family: into the leaf of its connection.
+pub(super) fn into_leaf(family: Family) -> Attributes {
     // Where the addresses begin in the header, and how long one is.
     let (protocol, source, destination, length, registers) = match family {
         Family::V4 => (NFPROTO_IPV4, 12, 16, 4, V4_REGISTERS),
         Family::V6 => (NFPROTO_IPV6, 8, 24, 16, V6_REGISTERS),
     };
     let [source_port, destination_address, destination_port] = registers;
-    let expressions = [
+    list(&[
         load_meta(NFT_META_L4PROTO),
         must_be(IPPROTO_TCP),
         load_meta(NFT_META_NFPROTO),
@@ -67,7 +95,10 @@ pub(super) fn expressions(family: Family) -> Attributes {
         load(NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2, destination_port),
         look_up(family),
         set_priority(),
-    ];
+    ])
+}
+
+fn list(expressions: &[Attributes]) -> Attributes {
     expressions.iter().fold(Attributes::new(), |list, expression| list.nest(NFTA_LIST_ELEM, expression))
 }
 
@@ -143,13 +174,21 @@ mod tests {
         000000010d0001006d656d626572733600000000080004000000000224000180090001006d657461\
         000000001400028008000200000000020800030000000001";
 
+    /// What `nft add rule … meta l4proto @alive0 goto members` sends, with the number of our set.
+    const NFT_ALIVE: &str = "\
+        24000180090001006d65746100000000140002800800020000000010080001000000000130000180\
+        0b0001006c6f6f6b757000002000028008000200000000010b000100616c69766530000008000400\
+        000000033c0001800e000100696d6d6564696174650000002800028008000100000000001c000280\
+        1800028008000100fffffffc0c0002006d656d6265727300";
+
     fn hex(bytes: &[u8]) -> String {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     #[test]
     fn the_rules_are_what_nft_would_send() {
-        assert_eq!(hex(expressions(Family::V4).as_bytes()), NFT_V4);
-        assert_eq!(hex(expressions(Family::V6).as_bytes()), NFT_V6);
+        assert_eq!(hex(into_leaf(Family::V4).as_bytes()), NFT_V4);
+        assert_eq!(hex(into_leaf(Family::V6).as_bytes()), NFT_V6);
+        assert_eq!(hex(while_alive(Sign::Even).as_bytes()), NFT_ALIVE);
     }
 }

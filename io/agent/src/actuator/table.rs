@@ -1,5 +1,6 @@
 //! The agent's table of nftables as messages of nfnetlink (linux/netfilter/nf_tables.h): two maps from
-//! connections to leaves, and a chain that looks up what the host sends.
+//! connections to leaves, two [signs of life](super::alive), and two chains. While the agent is alive, the
+//! first chain sends TCP to the second one, which looks up what the host sends.
 //!
 //! The table has an owner, the socket that made it. The kernel removes it when that socket closes, whatever
 //! ended the process, and lets nobody else change it meanwhile. So it is also what keeps a second agent out.
@@ -7,25 +8,23 @@
 use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL};
 use weir_model::Span;
 
+use super::alive::Sign;
 use super::attributes::{Attributes, attribute, net32};
 use super::family::Family;
-use super::rule;
+use super::nftables::{HEAD, TABLE, message};
+use super::rule::{self, LOOK_UP};
 use super::wire::Message;
 
-/// The name of the table.
-pub(super) const TABLE: &str = "weir_throttle";
-/// The name of the chain.
-const CHAIN: &str = "output";
+/// The chain of what the host sends.
+const OUTPUT: &str = "output";
 
-/// linux/netfilter.h: a table for IPv4 and IPv6, and the hook for what the host itself sends.
-const NFPROTO_INET: u8 = 1;
+/// linux/netfilter.h: the hook for what the host itself sends.
 const NF_INET_LOCAL_OUT: u32 = 3;
 /// linux/netfilter.h, NF_ACCEPT: what the rules do not touch goes on.
 const NF_ACCEPT: u32 = 1;
 /// nft(8), "mangle": where packets are marked, before anything is filtered.
 const PRIORITY: i32 = -150;
 
-const NFNL_SUBSYS_NFTABLES: u16 = 10;
 const NFT_MSG_NEWTABLE: u16 = 0;
 const NFT_MSG_GETTABLE: u16 = 1;
 const NFT_MSG_DELTABLE: u16 = 2;
@@ -71,30 +70,40 @@ const NFT_SET_TIMEOUT: u32 = 0x10;
 const BYTE_ORDERS: [u8; 12] = [0, 4, 0, 0, 0, 0, 1, 4, 1, 0, 0, 0];
 /// nft(8)'s number for the type of a leaf. The kernel only keeps it.
 const TYPE_CLASSID: u32 = 23;
+/// nft(8)'s number for the type of a protocol above IP.
+const TYPE_PROTOCOL: u32 = 12;
 
-/// Makes the table and its maps, whose elements expire after `timeout`. The kernel refuses if there is such a
-/// table.
-pub(super) fn create(timeout: Span) -> Vec<Message> {
+/// Makes the table with its maps, and with the signs of life, which last for `lasts`. The kernel refuses if
+/// there is such a table.
+pub(super) fn create(lasts: Span) -> Vec<Message> {
     let attributes =
         Attributes::new().text(NFTA_TABLE_NAME, TABLE).net32(NFTA_TABLE_FLAGS, NFT_TABLE_F_OWNER);
     let table = message("add the table", NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL, &attributes);
-    let mut messages = vec![Message { needs: Some("nf_tables"), ..table }];
-    for family in Family::ALL {
+    let maps = Family::ALL.map(|family| {
         let (key_type, key_length) = family.key();
-        let attributes = Attributes::new()
-            .text(NFTA_SET_TABLE, TABLE)
-            .text(NFTA_SET_NAME, family.map())
-            .net32(NFTA_SET_FLAGS, NFT_SET_MAP | NFT_SET_TIMEOUT)
-            .net32(NFTA_SET_KEY_TYPE, key_type)
-            .net32(NFTA_SET_KEY_LEN, key_length)
+        let attributes = set(family.map(), family.map_number(), NFT_SET_MAP, key_type, key_length)
             .net32(NFTA_SET_DATA_TYPE, TYPE_CLASSID)
             .net32(NFTA_SET_DATA_LEN, 4)
-            .net32(NFTA_SET_ID, family.map_number())
-            .net64(NFTA_SET_TIMEOUT, timeout.as_nanos() / 1_000_000)
             .bytes(NFTA_SET_USERDATA, &BYTE_ORDERS);
-        messages.push(message("add a map of connections", NFT_MSG_NEWSET, NLM_F_CREATE, &attributes));
-    }
-    messages
+        message("add a map of connections", NFT_MSG_NEWSET, NLM_F_CREATE, &attributes)
+    });
+    let signs = Sign::ALL.map(|sign| {
+        let attributes = set(sign.set(), sign.set_number(), NFT_SET_TIMEOUT, TYPE_PROTOCOL, 1)
+            .net64(NFTA_SET_TIMEOUT, lasts.as_nanos() / 1_000_000);
+        message("add a sign of life", NFT_MSG_NEWSET, NLM_F_CREATE, &attributes)
+    });
+    let table = Message { needs: Some("nf_tables"), ..table };
+    [table].into_iter().chain(maps).chain(signs).collect()
+}
+
+fn set(name: &str, number: u32, flags: u32, key_type: u32, key_length: u32) -> Attributes {
+    Attributes::new()
+        .text(NFTA_SET_TABLE, TABLE)
+        .text(NFTA_SET_NAME, name)
+        .net32(NFTA_SET_FLAGS, flags)
+        .net32(NFTA_SET_KEY_TYPE, key_type)
+        .net32(NFTA_SET_KEY_LEN, key_length)
+        .net32(NFTA_SET_ID, number)
 }
 
 /// Removes the table with all that is in it.
@@ -113,52 +122,45 @@ pub(super) fn owner(body: &[u8]) -> Option<u32> {
     body.get(HEAD..).and_then(|attributes| attribute(attributes, NFTA_TABLE_OWNER)).and_then(net32)
 }
 
-/// Adds the chain with its rules. The kernel refuses if there is such a chain.
+/// Adds the chains with their rules. The kernel refuses if there are such chains.
 pub(super) fn classify() -> Vec<Message> {
     let hook = Attributes::new()
         .net32(NFTA_HOOK_HOOKNUM, NF_INET_LOCAL_OUT)
         .bytes(NFTA_HOOK_PRIORITY, &PRIORITY.to_be_bytes());
-    let attributes = Attributes::new()
-        .text(NFTA_CHAIN_TABLE, TABLE)
-        .text(NFTA_CHAIN_NAME, CHAIN)
+    let output = chain(OUTPUT)
         .text(NFTA_CHAIN_TYPE, "filter")
         .net32(NFTA_CHAIN_POLICY, NF_ACCEPT)
         .nest(NFTA_CHAIN_HOOK, &hook);
-    let chain = message("add the chain", NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_EXCL, &attributes);
-    let rules = Family::ALL.map(|family| {
-        let attributes = of_chain().nest(NFTA_RULE_EXPRESSIONS, &rule::expressions(family));
+    let chains = [chain(LOOK_UP), output]
+        .map(|chain| message("add a chain", NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_EXCL, &chain));
+    let rule = |chain, expressions: &Attributes| {
+        let attributes = rules_of(chain).nest(NFTA_RULE_EXPRESSIONS, expressions);
         message("add a rule", NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND, &attributes)
-    });
-    [chain].into_iter().chain(rules).collect()
+    };
+    let look_up = Family::ALL.map(|family| rule(LOOK_UP, &rule::into_leaf(family)));
+    let output = Sign::ALL.map(|sign| rule(OUTPUT, &rule::while_alive(sign)));
+    chains.into_iter().chain(look_up).chain(output).collect()
 }
 
-/// Removes the rules and the chain. The kernel refuses if there is no chain.
+/// Removes the rules and the chains. The kernel refuses if there are none.
 pub(super) fn stop_classifying() -> Vec<Message> {
-    let chain = Attributes::new().text(NFTA_CHAIN_TABLE, TABLE).text(NFTA_CHAIN_NAME, CHAIN);
-    vec![
-        message("remove the rules", NFT_MSG_DELRULE, 0, &of_chain()),
-        message("remove the chain", NFT_MSG_DELCHAIN, 0, &chain),
-    ]
+    let both = [OUTPUT, LOOK_UP];
+    let rules = both.map(|chain| message("remove the rules", NFT_MSG_DELRULE, 0, &rules_of(chain)));
+    let chains = both.map(|name| message("remove a chain", NFT_MSG_DELCHAIN, 0, &chain(name)));
+    rules.into_iter().chain(chains).collect()
 }
 
-/// Asks for the chain.
+/// Asks for the chain of what the host sends.
 pub(super) fn look_for_chain() -> Message {
-    let chain = Attributes::new().text(NFTA_CHAIN_TABLE, TABLE).text(NFTA_CHAIN_NAME, CHAIN);
-    message("look for the chain", NFT_MSG_GETCHAIN, 0, &chain)
+    message("look for the chain", NFT_MSG_GETCHAIN, 0, &chain(OUTPUT))
 }
 
-fn of_chain() -> Attributes {
-    Attributes::new().text(NFTA_RULE_TABLE, TABLE).text(NFTA_RULE_CHAIN, CHAIN)
+fn chain(name: &str) -> Attributes {
+    Attributes::new().text(NFTA_CHAIN_TABLE, TABLE).text(NFTA_CHAIN_NAME, name)
 }
 
-/// The length of `struct nfgenmsg`.
-pub(super) const HEAD: usize = 4;
-
-/// A message about the agent's table, with `struct nfgenmsg`.
-pub(super) fn message(what: &str, kind: u16, flags: u16, attributes: &Attributes) -> Message {
-    let body = [&[NFPROTO_INET, 0, 0, 0], attributes.as_bytes()].concat();
-    let what = format!("nftables: {what}");
-    Message { what, kind: NFNL_SUBSYS_NFTABLES << 8 | kind, flags, body, needs: None }
+fn rules_of(chain: &str) -> Attributes {
+    Attributes::new().text(NFTA_RULE_TABLE, TABLE).text(NFTA_RULE_CHAIN, chain)
 }
 
 #[cfg(test)]
@@ -173,8 +175,10 @@ mod tests {
         assert_eq!(sent(2, NFTA_SET_KEY_TYPE), [0, 0x20, 0xd2, 0x0d]);
         assert_eq!(sent(1, NFTA_SET_KEY_LEN), [0, 0, 0, 16]);
         assert_eq!(sent(2, NFTA_SET_KEY_LEN), [0, 0, 0, 40]);
-        assert_eq!(sent(1, NFTA_SET_FLAGS), [0, 0, 0, 0x18]);
-        assert_eq!(sent(1, NFTA_SET_TIMEOUT), [0, 0, 0, 0, 0, 0, 0x0b, 0xb8]);
+        assert_eq!(sent(1, NFTA_SET_FLAGS), [0, 0, 0, 0x08]);
+        assert_eq!(sent(3, NFTA_SET_FLAGS), [0, 0, 0, 0x10]);
+        assert_eq!(sent(3, NFTA_SET_KEY_TYPE), [0, 0, 0, 12]);
+        assert_eq!(sent(3, NFTA_SET_TIMEOUT), [0, 0, 0, 0, 0, 0, 0x0b, 0xb8]);
     }
 
     #[test]

@@ -18,15 +18,12 @@ use weir_throttle::{DeviceNumber, Framework, Session, Target};
 use super::backing::device_of;
 use super::reading::Reader;
 use super::text::{address, lio as text};
-use super::written::{Counter, Found};
+use super::written::{Counter, Found, MOST_SESSIONS};
 
 /// Where LIO's targets are, below `/sys`.
 const TARGETS: &str = "kernel/config/target/iscsi";
 /// Where its backstores are.
 const BACKSTORES: &str = "kernel/config/target/core";
-
-/// The most sessions of all targets.
-const MOST_SESSIONS: usize = 4096;
 
 /// What `write_mbytes` counts: MiB.
 const MEBIBYTES: u32 = 20;

@@ -20,16 +20,13 @@ use weir_throttle::{DeviceNumber, Framework, Session, Target};
 use super::backing::device_of;
 use super::reading::Reader;
 use super::text::{address, name};
-use super::written::{Counter, Found};
+use super::written::{Counter, Found, MOST_SESSIONS};
 
 /// Where SCST's iSCSI targets are, below `/sys`.
 const TARGETS: &str = "kernel/scst_tgt/targets/iscsi";
 
 /// The port of iSCSI (RFC 7143, section 4.2.7.1).
 const PORT: u16 = 3260;
-
-/// The most sessions of a target.
-const MOST_SESSIONS: usize = 4096;
 
 /// What `write_io_count_kb` counts: KiB.
 const KIBIBYTES: u32 = 10;

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use weir_model::{Instant, Span};
 use weir_throttle::{Survey, Target};
@@ -17,7 +17,8 @@ use super::connections::{ConnectionSensor, Connections};
 use super::interfaces::Interfaces;
 use super::netlink::InquiryError;
 use super::reading::{MOST_REMARKS, Reader, Remark};
-use super::written::{Counter, read_counters};
+use super::text::Unfit;
+use super::written::{Counter, MOST_SESSIONS, read_counters};
 use super::{devices, lio, scst, tgt};
 
 /// Everything is read again after this time at the latest. It bounds how long a change stays unseen that
@@ -175,6 +176,15 @@ impl Surveyor {
         let mut found = lio::found(sys, proc, &mut self.reader);
         found.append(scst::found(sys, proc, &mut self.reader));
         found.targets.extend(self.of_tgt.iter().cloned());
+        let mut room = MOST_SESSIONS;
+        for target in &mut found.targets {
+            if target.sessions.len() > room {
+                let unfit = Unfit::new("more sessions", "at most 4096 sessions of all targets");
+                self.reader.unfit(Path::new(&target.name), unfit);
+                target.sessions.truncate(room);
+            }
+            room -= target.sessions.len();
+        }
         let uppermost = found.targets.iter().flat_map(|target| target.luns.values().copied());
         self.survey.devices = devices::below(sys, uppermost, &mut self.reader);
         self.survey.targets = found.targets;

@@ -25,6 +25,7 @@ use super::backing::device_of;
 use super::reading::{Reader, Remark, is_gone};
 use super::text::Unfit;
 use super::text::tgt::{TgtTarget, portals, targets};
+use super::written::MOST_SESSIONS;
 
 /// How long an answer may take.
 const PATIENCE: Span = Span::from_secs(1);
@@ -34,9 +35,6 @@ const MOST_BYTES: usize = 4 << 20;
 
 /// The most daemons on a host. Each has a number, which is that of its socket.
 const MOST_DAEMONS: usize = 16;
-
-/// The most sessions of all targets.
-const MOST_SESSIONS: usize = 4096;
 
 /// Where to find tgtd.
 #[derive(Clone, Copy, Debug)]

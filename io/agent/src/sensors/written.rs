@@ -7,6 +7,9 @@ use weir_throttle::Target;
 
 use super::reading::contents;
 
+/// The most sessions, of all targets together.
+pub(super) const MOST_SESSIONS: usize = 4096;
+
 /// The most counters that are read. With more, the sessions behind them have none, and the writes of their
 /// LUNs' devices count for them.
 pub(super) const MOST_COUNTERS: usize = 8192;

@@ -21,8 +21,8 @@ const RENEW: u64 = 10;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     match arguments.as_slice() {
-        [guard] if guard == "guard" => {
-            let ending = guard::run(std::io::stdin().as_fd())?;
+        [guard, agent] if guard == "guard" => {
+            let ending = guard::run(std::io::stdin().as_fd(), agent.parse()?)?;
             eprintln!("guard: {ending:?}");
             Ok(())
         }

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 mod delays;
 mod failures;
+mod order;
 mod processes;
 mod restoration;
 mod scene;

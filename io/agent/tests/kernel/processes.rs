@@ -169,3 +169,25 @@ fn an_agent_without_the_capability_says_so_and_changes_nothing() {
         assert_eq!(scene.state(), before);
     });
 }
+
+#[test]
+fn a_guard_whose_agent_has_ended_kills_nobody_and_cleans_up() {
+    in_guest("a_guard_whose_agent_has_ended_kills_nobody_and_cleans_up", || {
+        let scene = Scene::new();
+        let before = scene.state();
+        scene.with_leaf(DELAY); // and its socket closes
+        let mut bystander = Program::new("sleep").arg("600").spawn().expect("every system has it");
+        let guard = scene.in_target(|| {
+            Program::new(PROGRAM)
+                .args(["guard", &bystander.id().to_string()])
+                .stdin(Stdio::null())
+                .status()
+                .expect("cargo has built it")
+        });
+        assert!(guard.success(), "{guard}");
+        assert_eq!(scene.state(), before);
+        assert_eq!(bystander.try_wait().expect("it is a child"), None, "it runs");
+        bystander.kill().expect("it is a child");
+        bystander.wait().expect("it is a child");
+    });
+}

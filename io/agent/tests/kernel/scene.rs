@@ -39,10 +39,7 @@ impl Scene {
         let number = SCENES.fetch_add(1, Ordering::Relaxed);
         let scene = Self { target: format!("target{number}"), initiator: format!("initiator{number}") };
         let Self { target, initiator } = &scene;
-        shell(&format!(
-            "ip netns add {target}; ip netns add {initiator}
-             ip -n {target} link set lo up; ip -n {initiator} link set lo up"
-        ));
+        shell(&format!("ip netns add {target}; ip netns add {initiator}"));
         scene.connect();
         scene
     }
@@ -51,13 +48,24 @@ impl Scene {
     pub(crate) fn connect(&self) {
         let Self { target, initiator } = self;
         shell(&format!(
-            "ip -n {target} link add {LINK} type veth peer name link1 netns {initiator}
-             ip -n {target} addr add {TARGET_V4}/24 dev {LINK}
-             ip -n {initiator} addr add 10.9.0.2/24 dev link1
-             ip -n {target} addr add {TARGET_V6}/64 dev {LINK} nodad
-             ip -n {initiator} addr add fd09::2/64 dev link1 nodad
-             ip -n {target} link set {LINK} up; ip -n {initiator} link set link1 up"
+            "ip -n {target} -batch - <<END
+             link add {LINK} type veth peer name link1 netns {initiator}
+             addr add {TARGET_V4}/24 dev {LINK}
+             addr add {TARGET_V6}/64 dev {LINK} nodad
+             link set {LINK} up\nEND\n\
+             ip -n {initiator} -batch - <<END
+             addr add 10.9.0.2/24 dev link1
+             addr add fd09::2/64 dev link1 nodad
+             link set link1 up\nEND\n"
         ));
+    }
+
+    /// Has one processor handle all that the initiator receives. The link has a queue for each processor, and
+    /// two of them would reorder what the target sends in order; the wire of a real network card does not.
+    pub(crate) fn receive_in_order(&self) {
+        let Self { initiator, .. } = self;
+        let queue = "/sys/class/net/link1/queues/rx-0/rps_cpus";
+        shell(&format!("ip netns exec {initiator} sh -c 'echo 1 >{queue}'"));
     }
 
     /// What a shell says in the target's namespace.

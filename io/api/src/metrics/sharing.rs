@@ -1,5 +1,5 @@
-//! The metrics of pools whose law shares out the requests at the device: what each volume is to get, what it
-//! may do, and what it got.
+//! The metrics of pools whose law shares out the requests at the device: each volume's target, its bounds,
+//! and its performance.
 
 use std::fmt::Error;
 
@@ -18,7 +18,7 @@ pub(super) fn encode(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>
     encode_grants(status, encoder)
 }
 
-/// The total, and whether what is asked for fits into it.
+/// The total concurrency of each pool, and whether all targets fit into it.
 fn encode_pools(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     let help = "Requests that all volumes may have at the device together";
     let mut totals = describe(encoder, "pool_total_concurrency", help, MetricType::Gauge)?;
@@ -38,7 +38,7 @@ fn encode_pools(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>) -> 
     Ok(())
 }
 
-/// Numbers of each volume.
+/// The priority and the performance of each volume.
 fn encode_volumes(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     type Gauge = fn(&VolumeSharing) -> Option<f64>;
     let families: [(&str, &str, Gauge); 2] = [
@@ -94,7 +94,7 @@ fn encode_targets(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>) -
     Ok(())
 }
 
-/// What each volume may do, at each port.
+/// The bounds of each volume, at each port.
 fn encode_grants(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     type Gauge = fn(&GrantStatus) -> Option<f64>;
     #[allow(clippy::cast_precision_loss)] // rates far below 2^53

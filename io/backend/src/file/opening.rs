@@ -62,7 +62,7 @@ impl OpenFile {
         }
     }
 
-    /// Takes back what opening changed: removes a file that it created, cuts off what it added.
+    /// Takes back the changes of opening: removes a file that it created, cuts off the bytes that it added.
     pub(crate) fn discard(self) {
         // An error here is ignored: the start-up has already failed, and reports why.
         let _ = match self.before {

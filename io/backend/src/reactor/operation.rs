@@ -5,11 +5,11 @@
 //! talks to the kernel, so that tests can check each step without one.
 //!
 //! **A file that is cut off while it is served** has lost the data beyond its new end. The kernel answers a
-//! read there with no bytes and no error. To return zeroes would tell the client that all is well, so the
-//! read fails. The file's [`Abilities`] record the new end. From then on, every request that reaches beyond
-//! the end fails. Every flush fails too, because the lost part may have held data that were answered and not
-//! flushed. Writes beyond the end fail as well: otherwise the file would grow again, with a hole before the
-//! write that reads as zeroes. The operator must repair the file, and then serve it again.
+//! read there with no bytes and no error. The read fails, because zeroes would tell the client that all is
+//! well. The file's [`Abilities`] record the new end. From then on, every request that reaches beyond the end
+//! fails. Every flush fails too, because the lost part may have held data that were answered and not flushed.
+//! Writes beyond the end fail as well: otherwise the file would grow again, with a hole before the write that
+//! reads as zeroes. The operator must repair the file, and then serve it again.
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -26,20 +26,21 @@ pub(super) const ZEROES: u32 = 1 << 20;
 /// always asks again would keep the driver busy for ever.
 const TRIES: u32 = 64;
 
-/// What a file can do. An ability that fails in use is struck off.
+/// The abilities of a file. An ability that fails in use is struck off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Abilities {
-    /// It has a descriptor for direct I/O.
+    /// Whether it has a descriptor for direct I/O.
     pub(crate) direct: bool,
-    /// It is a block device: all of it is allocated, and ranges to zero must be aligned to its blocks.
+    /// Whether it is a block device. All of a block device is allocated, and ranges to zero must be aligned
+    /// to its blocks.
     pub(crate) block_device: bool,
-    /// It can make holes.
+    /// Whether it can make holes.
     pub(crate) punch_hole: bool,
-    /// It can zero a range and keep it allocated.
+    /// Whether it can zero a range and keep the range allocated.
     pub(crate) zero_range: bool,
-    /// How many of its bytes are served.
+    /// How many bytes of the file are served.
     pub(crate) size: u64,
-    /// Where it ends: at `size`, unless it was found to be cut off.
+    /// Where the file ends: at `size`, unless it was found to be cut off.
     pub(crate) end: u64,
 }
 
@@ -52,7 +53,7 @@ pub(super) struct Operation {
     done: u32,
     /// How often in a row the kernel asked to try the step again.
     tries: u32,
-    /// Nobody waits for it any more.
+    /// Whether no client waits for the request any more.
     abandoned: bool,
 }
 
@@ -70,14 +71,14 @@ enum Stage {
     Advise,
 }
 
-/// Where a request goes first.
+/// The first place that a request goes to.
 #[derive(Debug)]
 pub(super) enum Beginning {
-    /// Nowhere: there is nothing to do, or the request cannot be done.
+    /// None: there is nothing to do, or the request cannot be done.
     AtOnce(Finished),
-    /// To a thread, because the ring has no operation for it.
+    /// A thread, because the ring has no operation for it.
     AskExtents(DeviceRequest),
-    /// To the ring.
+    /// The ring.
     Kernel(Operation),
 }
 
@@ -136,12 +137,12 @@ impl Operation {
         Beginning::Kernel(Self { request, stage, done: 0, tries: 0, abandoned: false })
     }
 
-    /// Whether it writes more zeroes than one step can.
+    /// Whether the request writes more zeroes than one step can.
     pub(super) fn is_long(&self) -> bool {
         self.stage == Stage::Fill && self.request.length > ZEROES
     }
 
-    /// Notes that nobody waits for it: no further zeroes are written.
+    /// Notes that no client waits for the request: no further zeroes are written.
     pub(super) fn abandon(&mut self) {
         self.abandoned = true;
     }

@@ -40,8 +40,8 @@ pub(crate) struct Descriptors {
     /// The descriptor for direct I/O, if the file allows that.
     pub(crate) direct: Option<OwnedFd>,
     /// Holds the lock, and is never given to the ring. The kernel takes a ring apart some time after its
-    /// process has ended. A registered descriptor would keep the file locked until then, and a restarted
-    /// server could not open it.
+    /// process has ended. If the ring had this descriptor, the file would stay locked until then, and a
+    /// restarted server could not open it.
     pub(crate) lock: OwnedFd,
     /// The file's path, for the log.
     pub(crate) path: PathBuf,
@@ -56,7 +56,7 @@ struct File {
     kept: Option<Kept>,
     /// The number of slots for this file.
     in_use: usize,
-    /// No further request will be started. The file goes with its last request.
+    /// Whether the file is being closed. No request is started any more; the file goes with its last request.
     closing: bool,
 }
 
@@ -208,7 +208,7 @@ impl Ring {
         }
     }
 
-    /// Notes that nobody waits for a request of this file.
+    /// Notes that no client waits for a request of this file.
     pub(super) fn abandon(&mut self, file: usize, token: Token) {
         if let Some(key) = self.fills.get(&(file, token)) {
             self.slots[*key].operation.abandon();
@@ -399,7 +399,7 @@ impl Ring {
         self.has_file_table = false;
     }
 
-    /// Changes what all files so far can do.
+    /// Changes the abilities of all files so far.
     pub(super) fn change_abilities(&mut self, change: impl Fn(&mut Abilities)) {
         self.files.iter_mut().for_each(|(_, file)| change(&mut file.abilities));
     }
@@ -467,8 +467,8 @@ fn bits(flags: u32) -> i32 {
 
 impl Drop for Ring {
     /// Waits until the kernel writes into none of the buffers any more. If the ring fails even in this, the
-    /// buffers are leaked. Lost memory harms nobody; a kernel that writes into memory which now belongs to
-    /// another request does.
+    /// buffers are leaked. Lost memory does little harm. A kernel that writes into memory which now belongs
+    /// to another request would destroy data.
     fn drop(&mut self) {
         while self.in_flight > 0 {
             match self.uring.get_ref().submitter().submit_and_wait(1) {

@@ -1,4 +1,4 @@
-//! More requests than there is room for, and requests that nobody waits for any more.
+//! More requests than there is room for, and requests that no client waits for any more.
 
 use std::future::poll_fn;
 

@@ -1,7 +1,7 @@
 //! The abilities of a server's export, checked, in the terms of a device.
 //!
-//! If two are equal, clients that were told the one can go on with the other. That is the check for a server
-//! that comes back.
+//! Equal abilities are the check for a server that comes back: clients that were told the old abilities can
+//! go on with the new ones.
 
 use weir_nbd::client::RemoteExport;
 use weir_nbd::wire::transmission_flag as flag;
@@ -14,7 +14,7 @@ const DEFAULT_MAXIMUM: u32 = 32 << 20;
 const MINIMUM_AT_MOST: u32 = 64 << 10;
 const MAXIMUM_AT_LEAST: u32 = 512;
 
-/// What an export can do.
+/// The abilities of an export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Abilities {
     pub(super) size: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Abilities {
     pub(super) write_zeroes: bool,
     pub(super) fast_zero: bool,
     pub(super) cache: bool,
-    /// A flush on one connection covers the answers on all.
+    /// Whether a flush on one connection covers the answers on all.
     pub(super) multi_conn: bool,
     /// Offsets and lengths must be multiples of this; a power of two.
     pub(super) minimum: u32,

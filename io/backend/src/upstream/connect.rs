@@ -1,11 +1,11 @@
-//! From a URI to connections in the transmission phase, in blocking calls.
+//! Makes connections in the transmission phase from a URI, in blocking calls.
 //!
-//! It runs where waiting harms nobody: before anything is served, and for a reconnection on a thread of its
+//! The calls run where they may wait: before anything is served, and for a reconnection on a thread of its
 //! own. The look-up of a name may take any time.
 //!
 //! **A peer that disappears silently** is for the kernel to notice, because only the kernel sees
 //! acknowledgements. It probes an idle connection, and gives it up after ten seconds. It gives up after
-//! thirty seconds if nobody acknowledges the data, or if the server does not take them. A time limit of
+//! thirty seconds if the data stay unacknowledged, or if the server does not take them. A time limit of
 //! weir's own on answers would cut off a slow flush, which is no sign of a failure.
 
 use std::io::{self, Read, Write};

@@ -1,9 +1,9 @@
 //! One connection: requests on their way to its socket, and replies on their way from it.
 //!
 //! One call writes everything that a turn of the driver has for a server: headers, and the data of writes
-//! from where they lie. A read takes all that the socket has. The rest of a read's payload goes straight to
-//! its place. Whatever follows goes into a buffer of the whole thread, and is handled at once. So only the
-//! first part of a large read is copied.
+//! from where they lie. A read takes all bytes that the socket has. The rest of a read's payload goes
+//! straight to its place. All further bytes go into a buffer of the whole thread, and are handled at once. So
+//! only the first part of a large read is copied.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -62,7 +62,7 @@ struct Outgoing {
     data: Data,
 }
 
-/// What follows the header of a request.
+/// The data that follow the header of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Data {
     None,
@@ -152,7 +152,8 @@ impl Connection {
         }
     }
 
-    /// Reads what has come. Pushes each answered piece with the protocol's error, or with zero for none.
+    /// Reads the bytes that have come. Pushes each answered piece with the protocol's error, or with zero for
+    /// none.
     pub(super) fn receive(
         &mut self,
         cx: &mut Context<'_>,

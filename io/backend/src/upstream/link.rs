@@ -1,12 +1,12 @@
 //! The link to a server: its connections, or its attempts to connect while there are none.
 //!
-//! The header of `upstream` says what is promised, and why. Here, requests come in by [`Link::start`]. Each
-//! turn sends by [`Link::send`], and looks for answers by [`Link::poll`]. [`Link::handle_time`] does what is
-//! due.
+//! The header of `upstream` states the promises and their reasons. Here, requests come in by [`Link::start`].
+//! Each turn sends by [`Link::send`], and looks for answers by [`Link::poll`]. [`Link::handle_time`] does the
+//! work that is due.
 //!
-//! If one connection breaks, the link drops the others too, because nobody knows then whether the same server
-//! is still behind them. Once there are new connections, all requests that were not answered go out again, in
-//! their order.
+//! If one connection breaks, the link drops the others too, because weir cannot know then whether the same
+//! server is still behind them. Once there are new connections, all requests that were not answered go out
+//! again, in their order.
 
 use std::num::NonZeroU32;
 use std::pin::Pin;
@@ -129,7 +129,7 @@ impl Link {
         }
     }
 
-    /// Notes that nobody waits for a request. It ends after the pieces that are under way, or at once if
+    /// Notes that no client waits for a request. It ends after the pieces that are under way, or at once if
     /// there is no connection.
     pub(super) fn abandon(&mut self, token: Token) {
         let Some(request) = self.table.abandon(token) else { return };
@@ -140,7 +140,7 @@ impl Link {
         }
     }
 
-    /// Does what is due by `now`: fails requests that have waited too long, and tries to connect.
+    /// Does the work that is due by `now`: fails requests that have waited too long, and tries to connect.
     pub(super) fn handle_time(&mut self, now: Instant, finished: &mut Vec<Finished>) {
         self.now = now;
         let State::Down(outage) = &mut self.state else { return };

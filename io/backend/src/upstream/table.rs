@@ -7,7 +7,7 @@
 //!
 //! **Pieces are made as the pieces before them are answered.** A client's 28 bytes may ask for 4 GiB of
 //! zeroes. A server without that command gets them in pieces of 1 MiB. If all pieces were made at once, they
-//! would take memory that nobody is charged for, and the work would go on after the client has left.
+//! would take memory that is charged to no client. The work would also go on after the client has left.
 //!
 //! **A request stays until each of its pieces was sent and answered.** The data on their way to a socket are
 //! in the request's buffer. So a server that answers a piece before it was sent has broken the protocol: see
@@ -43,9 +43,9 @@ pub(super) struct Request {
     pub(super) pieces: u32,
     /// The error of the first piece that failed.
     pub(super) error: Option<Errno>,
-    /// Its pieces were answered, and a flush follows because the server has no FUA.
+    /// Whether its pieces were answered, and a flush follows because the server has no FUA.
     pub(super) flushing: bool,
-    /// Nobody waits for it: no further pieces are made.
+    /// Whether no client waits for it: then no further pieces are made.
     abandoned: bool,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Piece {
     pub(super) connection: usize,
     /// For a flush: how many changes had been answered when the flush was sent.
     pub(super) covers: Option<u64>,
-    /// The socket has taken all of it, so that the server may have it.
+    /// Whether the socket has taken all of it, so that the server may have it.
     sent: bool,
     serial: u32,
 }
@@ -72,9 +72,9 @@ pub(super) struct Piece {
 pub(super) struct Table {
     pub(super) requests: Slab<Request>,
     pieces: Slab<Piece>,
-    /// The requests that can end early if nobody waits for them, by token. These are the requests with pieces
-    /// still to come, and the requests that wait for a server that is away. Most requests finish without
-    /// being here.
+    /// The requests that can end early if no client waits for them, by token. These are the requests with
+    /// pieces still to come, and the requests that wait for a server that is away. Most requests finish
+    /// without being here.
     long: BTreeMap<Token, usize>,
     next_number: u64,
     next_serial: u32,
@@ -124,7 +124,7 @@ impl Table {
         Some((start, length))
     }
 
-    /// Notes that nobody waits for a request. Returns the request if it can end before it is done.
+    /// Notes that no client waits for a request. Returns the request if it can end before it is done.
     pub(super) fn abandon(&mut self, token: Token) -> Option<&mut Request> {
         let request = &mut self.requests[*self.long.get(&token)?];
         request.abandoned = true;
@@ -156,8 +156,9 @@ impl Table {
         u64::from(serial) << 32 | key as u64
     }
 
-    /// What the piece of this cookie waits for, if this connection has such a piece and all of it was sent.
-    /// An earlier answer cannot be true. To believe it would end a request whose data are still on their way.
+    /// The data that the piece of this cookie waits for, if this connection has such a piece and all of it
+    /// was sent. An earlier answer cannot be true. If weir believed it, a request would end while its data
+    /// are still on their way.
     pub(super) fn awaited(&self, connection: usize, cookie: u64) -> Option<Awaited> {
         self.piece(connection, cookie).filter(|piece| piece.sent).map(|piece| piece.awaited)
     }
@@ -227,7 +228,7 @@ impl Request {
         changes(self.inner.kind)
     }
 
-    /// Whether nobody waits for it.
+    /// Whether no client waits for the request.
     pub(super) fn is_abandoned(&self) -> bool {
         self.abandoned
     }

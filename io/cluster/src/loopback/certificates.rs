@@ -1,4 +1,4 @@
-//! An authority that signs whatever a test wants.
+//! An authority that signs a certificate for any name.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use crate::{Tls, TlsFiles};
 
 pub(super) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
-    /// The certificate of whom those trust to whom this one gives certificates.
+    /// The authority that holders of this authority's certificates trust.
     trusted: String,
 }
 
@@ -25,7 +25,7 @@ impl Authority {
         Self { issuer, trusted }
     }
 
-    /// Those whom this one signs trust `other`.
+    /// From now on, holders of this authority's certificates trust `other`.
     pub(super) fn trusting(self, other: &Self) -> Self {
         Self { trusted: other.trusted.clone(), ..self }
     }

@@ -1,4 +1,4 @@
-//! Peers of another version: each side says in a line which it found and which it accepts.
+//! Peers of another version: each side says in a line which version it found and which it accepts.
 
 use std::pin::Pin;
 
@@ -48,7 +48,7 @@ async fn who_does_not_say_hello_first_is_refused() {
     assert_eq!(status.message(), "the first message is no hello");
 }
 
-/// A controller of another version, which accepts everybody.
+/// A controller of another version, which accepts every gateway.
 struct Newer;
 
 #[tonic::async_trait]
@@ -125,7 +125,7 @@ async fn a_message_that_makes_no_sense_ends_its_stream_and_says_why() {
     assert_eq!(status.message(), line);
 }
 
-/// A controller that accepts everybody and ends each stream at once.
+/// A controller that accepts every gateway and ends each stream at once.
 struct Fickle(std::sync::Arc<std::sync::Mutex<Vec<Instant>>>);
 
 #[tonic::async_trait]

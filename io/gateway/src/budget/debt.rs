@@ -1,5 +1,5 @@
-//! Finds charges that are lost: in a debug build, a charge that is dropped and not given back is a panic, at
-//! the place that drops it.
+//! Finds charges that are lost. In a debug build, the code that drops a charge without giving it back panics
+//! there.
 //!
 //! A reference to the budget in each charge would do the same in every build, and would cost each request two
 //! counters. In a release build both types here are empty.
@@ -7,17 +7,17 @@
 #[cfg(debug_assertions)]
 use std::rc::{Rc, Weak};
 
-/// What a budget lends by. When the budget goes, as its thread ends, nothing is owed to it any more.
+/// The counter by which a budget lends. When the budget goes, as its thread ends, no charge owes it anything.
 #[derive(Default, Debug)]
 pub(super) struct Lender(#[cfg(debug_assertions)] Rc<()>);
 
-/// What a charge owes to its budget.
+/// The debt of a charge to its budget.
 #[must_use = "a debt is paid"]
 #[derive(Debug)]
 pub(super) struct Debt(#[cfg(debug_assertions)] Weak<()>);
 
 impl Lender {
-    /// Something is lent.
+    /// Lends something.
     pub(super) fn lend(&self) -> Debt {
         Debt(
             #[cfg(debug_assertions)]
@@ -27,7 +27,7 @@ impl Lender {
 }
 
 impl Debt {
-    /// It is given back.
+    /// Gives it back.
     pub(super) fn pay(self) {
         #[cfg(debug_assertions)]
         std::mem::forget(self);

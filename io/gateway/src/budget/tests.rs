@@ -6,7 +6,7 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// What connections hold, so that it can be given back in any order.
+/// The charges of connections, so that they can be given back in any order.
 struct Rig {
     budget: Budget,
     owners: Vec<OwnerId>,
@@ -33,7 +33,7 @@ impl Rig {
         }
     }
 
-    /// Lets those in for whom there is room; returns the connections.
+    /// Lets in the requests for which there is room; returns their connections.
     fn settle(&mut self) -> Vec<usize> {
         let mut granted = Vec::new();
         while let Some((connection, charge)) = self.budget.poll_granted() {

@@ -13,12 +13,12 @@ use crate::negotiate::negotiate;
 use crate::shard::Command;
 use crate::stream::Stream;
 
-/// How long a listener rests when the system has no descriptors or no memory left: peers wait in its backlog
-/// meanwhile.
+/// How long a listener rests when the system has no descriptors or no memory left. Meanwhile, peers wait in
+/// its backlog.
 const REST: Duration = Duration::from_millis(100);
 
 impl Front {
-    /// Accepts clients on the listener of this number.
+    /// Accepts clients on the listener with this number.
     pub(crate) fn accept_on(
         self: &Arc<Self>,
         number: usize,

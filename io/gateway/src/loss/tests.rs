@@ -1,9 +1,9 @@
-//! Each a history of one volume. `flush` is a flush that the device says has succeeded, the reply to which
-//! was taken.
+//! Each test is a history of one volume. `flush` is a flush that the device reports as successful, and whose
+//! reply the socket took.
 
 use super::*;
 
-/// Sends a flush, ends it and has its reply taken; whether it succeeded.
+/// Sends a flush, ends it and has the socket take its reply. Returns whether the flush succeeded.
 fn flush(losses: &mut Losses, witness: &mut Witness) -> bool {
     let flush = losses.send_flush(witness);
     finish(losses, witness, flush)
@@ -15,7 +15,7 @@ fn newcomer_flushes(losses: &mut Losses) -> bool {
     flush(losses, &mut newcomer)
 }
 
-/// As `flush`, of one that was sent before.
+/// As `flush`, for a flush that was sent before.
 fn finish(losses: &mut Losses, witness: &mut Witness, flush: Flush) -> bool {
     losses.end_flush(flush);
     let tells = losses.untold(flush);

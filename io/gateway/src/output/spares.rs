@@ -1,9 +1,9 @@
 //! Empty queues that the next replies use.
 //!
-//! A queue that kept its memory while it is empty would hold its connection's largest burst for ever, ten
-//! thousand times over. A queue that is cut down when it runs empty grows again with each burst of the same
-//! client: that made deep queues of reads a tenth slower. So an empty queue goes back to its thread, which
-//! keeps few of any size.
+//! An empty queue goes back to its thread, and the thread keeps a limited amount of memory in such queues. If
+//! each of ten thousand connections kept its empty queue, each would hold the memory of its largest burst for
+//! ever. If a queue were cut down when it runs empty, it would grow again with each burst of the same client.
+//! That made deep queues of reads a tenth slower.
 
 use super::{Part, Queue};
 
@@ -19,7 +19,7 @@ pub(crate) struct Spares {
 }
 
 impl Spares {
-    /// The queue that was used last, or a new one.
+    /// The queue that was given back last, or a new one.
     pub(super) fn take(&mut self) -> Queue {
         let Some(queue) = self.queues.pop() else { return Queue::default() };
         self.bytes -= footprint(&queue);

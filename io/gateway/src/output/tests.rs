@@ -1,4 +1,4 @@
-//! What the kernel is offered, and what it takes, part by part.
+//! The slices that the kernel is offered, and the bytes that it takes, part by part.
 
 use super::*;
 
@@ -49,7 +49,8 @@ fn bytes_of(sample: &Sample) -> Vec<u8> {
         .collect()
 }
 
-/// What a socket gets that takes at most `most` bytes at a time, and after how many bytes each reply ended.
+/// The bytes that a socket gets if it takes at most `most` bytes at a time, and after how many bytes each
+/// reply ended.
 fn sent(output: &mut Output, pool: &mut BufferPool, most: usize) -> (Vec<u8>, Vec<(u64, usize)>) {
     let (mut bytes, mut ends) = (Vec::new(), Vec::new());
     while !output.is_empty() {

@@ -1,4 +1,4 @@
-//! What a peer can take, and what stays for others.
+//! The places that a peer can take, and the places that stay for others.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -35,7 +35,7 @@ fn connect(places: &mut Places, origin: Origin, volume: &str) -> Result<(), Full
     places.settle(ticket, origin, volume)
 }
 
-/// How many of so many get in.
+/// Connects `many` peers; returns how many of them get in.
 fn connect_many(places: &mut Places, origin: Origin, volume: &str, many: u32) -> u32 {
     (0..many).map(|_| u32::from(connect(places, origin, volume).is_ok())).sum()
 }

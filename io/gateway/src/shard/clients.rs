@@ -1,13 +1,13 @@
-//! The clients of a shard: their connections, and what is needed to read from them and to write to them.
+//! The clients of a shard: their connections, and the buffers and limits for reading and writing.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `receive` | bytes from a socket to requests in an engine |
-//! | `replies` | what is ready goes to the sockets |
+//! | `replies` | finished replies go to the sockets |
 //! | `lifecycle` | connections come and go |
 //!
 //! A method that also needs pools, memory or the driver takes them as arguments, and looks a connection up
-//! once for all that it does.
+//! once for all its work.
 
 use slab::Slab;
 use weir_model::{Span, VolumeId};
@@ -21,17 +21,17 @@ mod lifecycle;
 mod receive;
 mod replies;
 
-/// Bytes read from a socket at a time. One buffer for all connections of the shard, so that an idle one holds
-/// none; large enough that a burst of small requests is one system call.
+/// Bytes read from a socket at a time. All connections of the shard share one buffer, so that an idle
+/// connection holds none. It is large enough that a burst of small requests is one system call.
 const SCRATCH: usize = 256 * 1024;
 
 /// The clients of a shard.
 pub(super) struct Clients {
     connections: Slab<Connection>,
     next_serial: u64,
-    /// What is read from any socket.
+    /// Bytes that were read from any socket.
     scratch: Vec<u8>,
-    /// Replies that one connection has written to their end; empty but for that moment.
+    /// Replies that one connection has written to their end. It is empty but for that moment.
     ended: Vec<Reply>,
     /// Requests that one connection may have unanswered.
     requests_per_connection: u32,
@@ -39,7 +39,7 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// No clients.
+    /// A shard without clients.
     pub(super) fn new(limits: &Limits) -> Self {
         Self {
             connections: Slab::new(),
@@ -57,7 +57,7 @@ impl Clients {
         self.reply_timeout = limits.reply_timeout;
     }
 
-    /// How far behind a client may fall.
+    /// How far a client may fall behind its least rate.
     pub(super) const fn reply_timeout(&self) -> Span {
         self.reply_timeout
     }
@@ -68,17 +68,17 @@ impl Clients {
         self.connections.get_mut(id.key).filter(|connection| connection.id == id)
     }
 
-    /// The connections there are.
+    /// The keys of all connections.
     pub(super) fn keys(&self) -> Vec<usize> {
         self.connections.iter().map(|(key, _)| key).collect()
     }
 
-    /// How much waits for the socket of a connection, in parts of replies.
+    /// How many parts of replies wait for the socket of a connection.
     pub(super) fn waiting(&self, key: usize) -> usize {
         self.connections.get(key).map_or(0, |connection| connection.output.len())
     }
 
-    /// What the connections of a volume know of its losses, as it has ended.
+    /// Takes the witnesses of losses from the connections of a volume that has ended.
     pub(super) fn take_witnesses(&mut self, pool: usize, volume: VolumeId) -> impl Iterator<Item = Witness> {
         let connections = self.connections.iter_mut().map(|(_, connection)| connection);
         let of_volume = connections.filter(move |of| (of.pool, of.volume) == (pool, volume));

@@ -1,4 +1,4 @@
-//! What the gateway's handle asks of a shard. Commands are rare; requests never come this way.
+//! Commands of the gateway's handle to a shard. Commands are rare; requests never come this way.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(crate) struct NewConnection {
     pub(crate) rest: Vec<u8>,
     pub(crate) pool: usize,
     pub(crate) volume: VolumeId,
-    /// The number of the listener that it came through.
+    /// The number of the listener that the connection came through.
     pub(crate) listener: usize,
     pub(crate) permit: Permit,
 }
@@ -39,21 +39,21 @@ pub(crate) struct NewVolume {
     pub(crate) faults: Vec<FaultRule>,
 }
 
-/// What was seen of each volume in a control interval.
+/// The observations of each volume in a control interval.
 pub type Observations = Vec<(String, PortObservation)>;
 
-/// What the volumes of a leased pool may do.
+/// The bounds of the volumes of a leased pool.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LeaseTerms {
-    /// Until when `volumes` hold.
+    /// The instant until which `volumes` hold.
     pub until: Instant,
-    /// What each volume may do until then.
+    /// The bounds of each volume until then.
     pub volumes: BTreeMap<String, Grant>,
-    /// What each may do from then on; one that is not named, one request at a time.
+    /// The bounds of each volume from then on. A volume that is not named may have one request at a time.
     pub after: BTreeMap<String, Grant>,
 }
 
-/// One request to a shard, with the way back for its answer.
+/// One command to a shard, with the way back for its answer.
 pub(crate) enum Command {
     Connect(NewConnection),
     AddPool {
@@ -81,7 +81,7 @@ pub(crate) enum Command {
         config: VolumeConfig,
         faults: Vec<FaultRule>,
     },
-    /// `done` is sent when the volume is flushed and closed.
+    /// The shard sends `done` when the volume is flushed and closed.
     RemoveVolume {
         pool: usize,
         volume: VolumeId,
@@ -99,25 +99,25 @@ pub(crate) enum Command {
         volume: VolumeId,
         answer: oneshot::Sender<Option<Explanation>>,
     },
-    /// What a leased pool sees goes there from now on.
+    /// From now on, the shard sends the observations of a leased pool to `observations`.
     Observe {
         pool: usize,
         observations: Sender<Observations>,
     },
-    /// `done` is sent when they are in force, and dropped if there is no such leased pool.
+    /// The shard sends `done` when the terms are in force, and drops it if there is no such leased pool.
     ApplyTerms {
         pool: usize,
         terms: LeaseTerms,
         done: oneshot::Sender<()>,
     },
-    /// The time for finishing what is queued is up.
+    /// The time for finishing queued requests is up.
     AbortQueued,
     /// The thread ends, and with it every connection.
     Stop,
 }
 
 impl Shard {
-    /// Carries out a command. Returns the connection that it made, which needs a task.
+    /// Carries out a command. Returns the connection that it made, if any, which needs a task.
     pub(super) fn handle_command(&mut self, command: Command) -> Option<ConnectionId> {
         let now = self.clock.now();
         let Self { pools, memory, finished, .. } = self;
@@ -163,7 +163,7 @@ impl Shard {
         connected
     }
 
-    /// Begins the removal of a volume: requests accepted so far are finished and answered, further ones
+    /// Begins the removal of a volume: requests accepted so far are finished and answered, later requests are
     /// refused.
     fn retire(&mut self, now: Instant, pool: usize, volume: VolumeId, done: oneshot::Sender<()>) {
         let Self { clients, pools, memory, driver, .. } = self;
@@ -174,7 +174,7 @@ impl Shard {
         }
     }
 
-    /// Gives up everything that is still queued.
+    /// Gives up every request that is still queued.
     fn abort_all_queued(&mut self) {
         self.gives_up = true;
         let Self { clock, clients, pools, memory, driver, .. } = self;

@@ -1,9 +1,9 @@
-//! What a shard's tasks, and the turn before, have left for the driver to do in its next turn; and the way to
-//! wake it.
+//! The work that a shard's tasks, and the turn before, have left for the driver's next turn; and the way to
+//! wake the driver.
 //!
-//! Replies are not written where they are made: a turn makes many for one connection, and writes them
+//! A reply is not written where it is made: a turn makes many replies for one connection, and writes them
 //! together. So a connection that has something to write is put on a list, once. Connections that wait for
-//! their clients are on another list, so that idle ones are not looked at.
+//! their clients are on another list, so that the driver does not look at idle connections.
 
 use std::collections::VecDeque;
 use std::task::{Context, Waker};
@@ -13,12 +13,12 @@ use weir_model::{Instant, Span};
 use super::clients::Clients;
 use crate::connection::{Connection, ConnectionId};
 
-/// How often connections are looked over for clients that take no replies or do not close.
+/// How often the driver looks for clients that take no replies or do not close their side.
 const SWEEP_PERIOD: Span = Span::from_secs(1);
 
-/// What is left for the driver of a shard to do.
+/// The work that is left for the driver of a shard.
 pub(super) struct Driver {
-    /// Of the driver's task; `None` before its first turn.
+    /// The waker of the driver's task; `None` before its first turn.
     waker: Option<Waker>,
     is_woken: bool,
     /// Connections that have something to write.
@@ -29,7 +29,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Nothing to do.
+    /// A driver without work.
     pub(super) const fn new() -> Self {
         Self {
             waker: None,
@@ -40,7 +40,7 @@ impl Driver {
         }
     }
 
-    /// A turn begins: the driver is woken again for what comes from now on.
+    /// Begins a turn. Work that comes from now on wakes the driver again.
     pub(super) fn begin_turn(&mut self, cx: &Context<'_>) {
         if self.waker.as_ref().is_none_or(|known| !known.will_wake(cx.waker())) {
             self.waker = Some(cx.waker().clone());
@@ -57,7 +57,7 @@ impl Driver {
         }
     }
 
-    /// The connection has something to write, or has ended with nothing to write.
+    /// Notes that the connection has something to write, or has ended with nothing to write.
     #[inline]
     pub(super) fn touch(&mut self, connection: &mut Connection) {
         if !connection.touched {
@@ -66,17 +66,17 @@ impl Driver {
         }
     }
 
-    /// Puts the connections that were touched in the order of `waiting`, the least first.
+    /// Sorts the touched connections by `waiting`, the least first.
     pub(super) fn sort_touched(&mut self, waiting: impl Fn(usize) -> usize) {
         self.touched.make_contiguous().sort_by_key(|key| waiting(*key));
     }
 
-    /// The next connection that was touched, but for the last `later` of them.
+    /// The next touched connection. The last `later` of them are left for another call.
     pub(super) fn next_touched(&mut self, later: usize) -> Option<usize> {
         if self.touched.len() > later { self.touched.pop_front() } else { None }
     }
 
-    /// The connection waits for its client, whose pace is looked at from now on.
+    /// Notes that the connection waits for its client. From now on, the driver looks at the client's pace.
     pub(super) fn watch(&mut self, now: Instant, connection: &mut Connection) {
         if connection.watched {
             return;
@@ -94,9 +94,9 @@ impl Driver {
         (!self.watched.is_empty()).then_some(self.next_sweep)
     }
 
-    /// If it is time, the connections to be closed, each with the reason: their clients take none of their
-    /// replies, do not finish a write, or do not close a connection that is over. Connections that wait for
-    /// nothing are not looked at.
+    /// Returns the connections to be closed, each with the reason, if it is time to look. Their clients take
+    /// none of their replies, do not finish a write, or do not close a connection that is over. The driver
+    /// does not look at connections that wait for nothing.
     pub(super) fn sweep(&mut self, now: Instant, clients: &mut Clients) -> Vec<(usize, &'static str)> {
         let mut overdue = Vec::new();
         if now < self.next_sweep {

@@ -1,7 +1,7 @@
 //! The memory of a shard: buffers for data, empty queues for replies, and the budget, which says how much
 //! each volume may hold.
 //!
-//! Each byte that a client makes the shard hold is counted here, for its volume. A request holds a
+//! The memory counts each byte that a client makes the shard hold, for the client's volume. A request holds a
 //! [`Charge`]. Bytes that were read from a socket and wait to be parsed are counted as *held*, without a
 //! charge.
 
@@ -18,11 +18,11 @@ use crate::output::{Output, Reply, Spares};
 use crate::spec::Limits;
 use crate::stream::Stream;
 
-/// Bytes read at a time while memory is used up: what cannot be let in has to be kept. So much each
-/// connection may keep beyond the budget.
+/// Bytes read at a time while memory is used up, because bytes that cannot be let in have to be kept. Each
+/// connection may keep this many beyond the budget.
 const SCARCE_READ: usize = 4 * 1024;
 
-/// The longest reply to a block status, in bytes: of 512 extents, the most that a device tells at a time.
+/// The longest reply to a block status, in bytes: 512 extents, the most that a device reports at a time.
 const BLOCK_STATUS_REPLY: u64 = 512 * 8;
 
 /// The memory of a shard.
@@ -35,7 +35,7 @@ pub(super) struct Memory {
     bytes_per_connection: u64,
 }
 
-/// Volumes and connections, as owners of memory.
+/// Volumes and connections as owners of memory.
 impl Memory {
     /// A shard's memory of `total` bytes.
     pub(super) fn new(limits: &Limits, total: u64) -> Self {
@@ -47,39 +47,39 @@ impl Memory {
         }
     }
 
-    /// Changes the limits; what is handed out already stays so.
+    /// Changes the limits; requests keep the bytes that they have.
     pub(super) fn set_limits(&mut self, limits: &Limits, total: u64) {
         self.bytes_per_connection = limits.bytes_per_connection;
         self.budget.set_total(total);
     }
 
-    /// A volume comes, in a pool with this control.
+    /// Adds a volume, in a pool with this control.
     pub(super) fn add_volume(&mut self, control: &Control, volume: &VolumeConfig) -> OwnerId {
         self.budget.add_owner(part(control, volume))
     }
 
-    /// What a volume is promised may have changed.
+    /// Fits the volume's part to a promise that may have changed.
     pub(super) fn set_volume(&mut self, owner: OwnerId, control: &Control, volume: &VolumeConfig) {
         self.budget.set_part(owner, part(control, volume));
     }
 
-    /// A volume is on its way out, and owns nothing any more.
+    /// Takes back the part of a volume that is being removed.
     pub(super) fn retire_volume(&mut self, owner: OwnerId) {
         self.budget.set_part(owner, Part::Nothing);
     }
 
-    /// A volume has gone, and all that was at its device.
+    /// Removes a volume that has no request at its device any more.
     pub(super) fn remove_volume(&mut self, owner: OwnerId) {
         self.budget.remove_owner(owner);
     }
 
-    /// A connection has come to a volume, with so many bytes that were read and not parsed.
+    /// Adds a connection to a volume. The connection has `backlog` bytes that were read and not parsed.
     pub(super) fn add_connection(&mut self, owner: OwnerId, key: usize, backlog: usize) {
         self.budget.hold(beyond_scarce(backlog));
         self.budget.join(owner, key);
     }
 
-    /// A connection has gone, after what its requests held was given back.
+    /// Removes a connection, after all that its requests held was given back.
     pub(super) fn remove_connection(&mut self, connection: &Connection) {
         self.budget.release(beyond_scarce(connection.backlog.len()));
         self.budget.leave(connection.owner, connection.id.key);
@@ -91,10 +91,10 @@ impl Memory {
     }
 }
 
-/// Requests, and what they hold.
+/// Requests and their charges.
 impl Memory {
-    /// Room for a request of the connection, within its limits and those of its volume. `None` if there is
-    /// none: [`Memory::poll_granted`] names the connection when its volume has room.
+    /// Takes room for a request of the connection, within its limits and those of its volume. `None` if there
+    /// is none: [`Memory::poll_granted`] names the connection when its volume has room.
     pub(super) fn admit(&mut self, connection: &Connection, command: &Command) -> Option<Charge> {
         let data = match command.kind {
             CommandKind::Read | CommandKind::Write => BufferPool::footprint(command.length as usize) as u64,
@@ -109,7 +109,7 @@ impl Memory {
         self.budget.take(connection.owner, connection.id.key, bytes, connection.reserve_used)
     }
 
-    /// A connection whose request waited, and what that holds now.
+    /// The next connection whose waiting request gets room, and the charge for that request.
     pub(super) fn poll_granted(&mut self) -> Option<(usize, Charge)> {
         self.budget.poll_granted()
     }
@@ -120,12 +120,12 @@ impl Memory {
         self.budget.is_waited_for()
     }
 
-    /// The connection's request waits no more, if one did.
+    /// Takes the connection's waiting request out of the line, if it has one.
     pub(super) fn forget(&mut self, key: usize) {
         self.budget.forget(key);
     }
 
-    /// A request of the connection is answered, or refused, to the end.
+    /// Ends a request of the connection that is answered, or refused, to its last byte.
     #[inline]
     pub(super) fn end_request(&mut self, connection: &mut Connection, charge: Option<Charge>) {
         connection.requests -= 1;
@@ -135,8 +135,8 @@ impl Memory {
         }
     }
 
-    /// Ends the write whose data is still arriving, if there is one. Returns the write, and how many bytes
-    /// are to come.
+    /// Ends the write whose data is still arriving, if there is one. Returns the write, and how many of its
+    /// bytes are still to come.
     pub(super) fn end_unfinished_write(&mut self, connection: &mut Connection) -> Option<(Command, u32)> {
         if !matches!(connection.incoming, Incoming::Payload { .. }) {
             return None;
@@ -148,7 +148,7 @@ impl Memory {
         Some((command, command.length.saturating_sub(u32::try_from(filled).unwrap_or(u32::MAX))))
     }
 
-    /// A request ends without an answer, as its connection goes or has gone.
+    /// Ends a request without an answer, because its connection goes or has gone.
     pub(super) fn give_back(&mut self, charge: Charge) {
         self.budget.give_back(charge);
     }
@@ -156,7 +156,7 @@ impl Memory {
 
 /// Buffers and queues.
 impl Memory {
-    /// A buffer for so many bytes, which may hold anything.
+    /// A buffer of this length, with any contents.
     #[inline]
     pub(super) fn buffer(&mut self, length: u32) -> Buffer {
         self.buffers.take(length as usize)
@@ -170,7 +170,7 @@ impl Memory {
         }
     }
 
-    /// Frees the buffers at hand for which the budget has no room any more.
+    /// Frees unused buffers for which the budget has no room any more.
     pub(super) fn trim(&mut self) {
         self.buffers.keep_at_most(self.budget.unused());
     }
@@ -191,15 +191,15 @@ impl Memory {
         output.flush(stream, &mut self.buffers, &mut self.spares, ended)
     }
 
-    /// Gives back what replies hold that will not be written; returns them.
+    /// Gives back all that the unwritten replies of an output hold; adds these replies to `ended`.
     pub(super) fn abandon(&mut self, output: &mut Output, ended: &mut Vec<Reply>) {
         output.abandon(&mut self.buffers, |reply| ended.push(reply));
     }
 }
 
-/// What was read and waits.
+/// Bytes that were read and wait.
 impl Memory {
-    /// How many of `most` bytes may be read from a socket, as they may have to wait.
+    /// How many bytes, of `most`, may be read from a socket. Each may have to wait.
     pub(super) fn room_to_read(&self, most: usize) -> usize {
         if self.budget.may_hold(most) { most } else { SCARCE_READ }
     }
@@ -209,13 +209,13 @@ impl Memory {
         self.budget.hold(beyond_scarce(bytes));
     }
 
-    /// Of `bytes` that were counted, only the last `kept` still wait.
+    /// Counts only the last `kept` of `bytes` as held, and the others no more.
     pub(super) fn release(&mut self, bytes: usize, kept: usize) {
         self.budget.release(beyond_scarce(bytes) - beyond_scarce(kept));
     }
 }
 
-/// How many of these bytes are counted as held: none, if the connection may keep so few anyway.
+/// How many of these bytes are counted as held. A connection may keep a few bytes that are not counted.
 fn beyond_scarce(bytes: usize) -> usize {
     if bytes > SCARCE_READ { bytes } else { 0 }
 }

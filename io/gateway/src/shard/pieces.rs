@@ -1,24 +1,23 @@
 //! Requests without data that a client may make as long as it likes: the engine and the device get them in
 //! pieces.
 //!
-//! A write has at most 32 MiB, since its data has to be here. A trim, a range of zeroes or a range to be
-//! cached takes a client 28 bytes and covers up to 4 GiB. As one piece it would be one huge operation, for
-//! which all other requests at the device wait. At its volume's rate gate it would be a debt of an hour, or
-//! would pass without a limit. So a piece is no longer than the largest write. The next piece goes to the
-//! engine when the one before has finished. So a request has one entry in each table, however long it is.
+//! A write has at most 32 MiB, because its data has to be in memory. A trim, a range of zeroes or a range to
+//! be cached takes a client 28 bytes and covers up to 4 GiB. As one piece, such a request would be one huge
+//! operation, and all other requests at the device would wait for it. At its volume's rate gate it would be a
+//! debt of an hour, or would pass without a limit. So a piece is no longer than the largest write. The next
+//! piece goes to the engine when the one before has finished. So a request has one entry in each table,
+//! however long it is.
 //!
 //! - To the scheduler, the rate gate, the sensors, recordings and counters each piece is a request.
-//! - The client gets one reply: after the last piece, or the first error. The pieces before that stay done,
-//!   which the protocol leaves open for any request that fails; so also if a later piece of a fast zero
-//!   cannot be fast.
+//! - The client gets one reply: after the last piece, or after the first error. The pieces before the error
+//!   stay done. The protocol leaves that open for any request that fails. Example: a later piece of a fast
+//!   zero cannot be fast; the zeroes of the earlier pieces stay.
 //! - Every piece has the flags of its command: with FUA, all of the range is durable when the last piece has
 //!   finished.
 //! - If the client has left, the rest of its request is not begun. If the time of a shutdown is up, the rest
-//!   is
-//!   refused with `ESHUTDOWN`.
+//!   is refused with `ESHUTDOWN`.
 //!
-//! Pieces end at multiples of 32 MiB on the volume, so that a range with odd ends has whole blocks in
-//! between.
+//! Pieces end at multiples of 32 MiB on the volume. So a range with odd ends has whole blocks in between.
 
 use weir_model::Instant;
 use weir_nbd::{Command, CommandKind, NbdError};
@@ -49,7 +48,7 @@ impl Piece {
         }
     }
 
-    /// The next piece of a command of which the last `left` bytes have not begun.
+    /// The next piece of a command whose last `left` bytes have not begun.
     pub(super) fn behind(command: &Command, left: u32) -> Option<Self> {
         let begun = u64::from(command.length.saturating_sub(left));
         (left > 0).then(|| Self::of(command.offset + begun, left))
@@ -63,8 +62,8 @@ impl Piece {
     }
 }
 
-/// A request with a piece that has succeeded and more to come. To the engine that piece is not answered yet,
-/// so that the volume cannot end in between.
+/// A request with a piece that has succeeded and more to come. The engine does not count that piece as
+/// answered yet, so that the volume cannot end in between.
 pub(super) struct Unfinished {
     pub(super) pool: usize,
     pub(super) pending: Pending,

@@ -1,16 +1,16 @@
-//! A pool on its shard: an engine, the volumes about which it decides, and the requests that it has.
+//! A pool on its shard: an engine, the volumes that the engine decides about, and their requests.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `requests` | a request from its connection to the engine, and from its device to the reply |
-//! | `dispatch` | what the engine lets go, to the devices |
+//! | `dispatch` | requests go to the devices as the engine lets them |
 //! | `volumes` | volumes come, change, retire and end |
 //! | `unflushed` | whether a volume that ends has anything to flush |
-//! | `loss` | changes that may be lost, and the clients that are told |
-//! | `ports` | where listeners are ports: several volumes of the engine that are one |
-//! | `events` | what the engine says of requests and windows; the status of the pool |
-//! | `explain` | what a law that shares out concurrency decided, and why |
-//! | `leased` | what the controller of a leased pool is told, and what it grants |
+//! | `loss` | changes that may be lost, and how the clients are told |
+//! | `ports` | listeners as ports: several volumes of the engine that are one for clients |
+//! | `events` | the engine's events for requests and windows; the status of the pool |
+//! | `explain` | the decisions of a law that shares out concurrency, and their reasons |
+//! | `leased` | the observations of a leased pool for its controller, and the controller's terms |
 
 use weir_backend::{BlockDevice, Device, Finished};
 use weir_engine::{Control, Engine, EngineConfig, Recorder, VolumeConfig, WindowReport};
@@ -40,88 +40,90 @@ use explain::Intervals;
 use loss::UPSTREAM_LOST;
 use unflushed::Unflushed;
 
-/// Errors of one volume's device are logged no more often than this; the metrics count them all.
+/// An error of one volume's device is logged no more often than this; the metrics count all errors.
 const ERROR_LOG_PERIOD: Span = Span::from_secs(1);
 
 /// A pool, its volumes and the requests in it.
 pub(super) struct Pool {
-    /// Its number on the shard.
+    /// The pool's number on the shard.
     key: usize,
     name: String,
     control: Control,
     engine: Engine,
-    /// Is told what was seen, if the pool is leased.
+    /// Gets the observations, if the pool is leased.
     observer: Option<tokio::sync::mpsc::Sender<Observations>>,
-    /// The names of its ports, one for each listener; none if all listeners are one port.
+    /// The names of the pool's ports, one for each listener; empty if all listeners are one port.
     ports: Vec<String>,
-    /// By `VolumeId`; a volume of the engine that is one more port of another is part of that one.
+    /// By `VolumeId`. A volume of the engine that is one more port of another volume has no entry of its own.
     volumes: Vec<Option<Volume>>,
-    /// By `VolumeId` of the engine: the volume that it is, or is one more port of.
+    /// By `VolumeId` of the engine: the volume of which it is a port, which may be itself.
     first_ports: Vec<VolumeId>,
-    /// The volumes whose device waits for some instant: most pools have none.
+    /// The volumes whose device waits for some instant. Most pools have none.
     timed: Vec<VolumeId>,
-    /// The volumes on their way out that have not begun their last flush.
+    /// The volumes that are being removed and have not begun their last flush.
     leaving: Vec<VolumeId>,
-    /// By the slot of the `IoId`: the requests that the device has not finished, in the list of their
+    /// By the slot of the `IoId`: the requests that the device has not finished, each in the list of its
     /// connection.
     pending: SlotChains<Pending>,
     /// The requests whose connection has gone.
     orphans: Chain,
     /// The highest number at the device in the last control period.
     in_flight_peak: Option<u32>,
-    /// To be removed with its last volume.
+    /// Whether the pool is to be removed with its last volume.
     closing: bool,
-    /// Something was submitted, completed or due since the last dispatch, or the quota did not do for all.
+    /// Whether something was submitted, completed or due since the last dispatch, or the quota ended the last
+    /// dispatch.
     dirty: bool,
-    /// What the devices may still get before the thread looks at its sockets.
+    /// The requests that the devices may still get before the thread looks at its sockets.
     quota: Quota,
 }
 
-/// A volume that is served, or on its way out.
+/// A volume that is served, or is being removed.
 struct Volume {
     name: String,
     device: Device,
-    /// The engine's volumes that it is, one for each port of the pool; the first has its number.
+    /// The engine's volumes for this volume, one for each port of the pool. The first has the volume's
+    /// number.
     ports: Vec<VolumeId>,
     stats: VolumeStats,
-    /// The windows of its ports that have ended; empty but for the moment in which they do.
+    /// The windows of its ports that have ended. Empty but for the moment in which they end.
     closed: Vec<WindowReport>,
-    /// What it was promised, and its limits.
+    /// The volume's promise and limits.
     config: VolumeConfig,
-    /// What it is to the budget.
+    /// The number that the budget has for the volume.
     owner: OwnerId,
     /// The last control intervals of a law that shares out concurrency.
     intervals: Intervals,
-    /// In the pool's list of volumes whose device waits for some instant.
+    /// Whether the volume is in the pool's list of volumes whose device waits for some instant.
     timed: bool,
-    /// Whether its last flush has anything to do.
+    /// Tells whether the last flush has anything to do.
     unflushed: Unflushed,
-    /// Set once the volume is to be removed.
+    /// Set once the volume is being removed.
     retiring: Option<Retiring>,
-    /// When an error of the device was last logged; the counters have them all.
+    /// When an error of the device was last logged; the counters have all errors.
     error_logged: Option<Instant>,
-    /// Changes that may be lost, and the clients that were told.
+    /// The changes that may be lost, and the clients that were told.
     losses: Losses,
     loss_logged: Option<Instant>,
 }
 
-/// A volume on its way out: it finishes what it accepted, flushes, and is gone.
+/// The removal of a volume: it finishes the requests that it accepted, flushes, and is gone.
 #[derive(Default)]
 struct Retiring {
     done: Vec<tokio::sync::oneshot::Sender<()>>,
 }
 
-/// What the gateway knows of a request that the engine has.
+/// The gateway's entry for a request that the engine has.
 pub(super) struct Pending {
     pub(super) id: IoId,
     pub(super) connection: ConnectionId,
     volume: VolumeId,
     pub(super) command: NbdCommand,
-    /// If it is a flush; apart, as the table of such entries is on the path of each read and write.
+    /// Set for a flush. In a box, because the table of these entries is on the path of each read and write.
     flush: Option<Box<Flush>>,
     /// Bytes of the command behind the piece that the engine has.
     left: u32,
-    /// The data of a write until it is dispatched.
+    /// The data of a write, until the write is dispatched.
     pub(super) buffer: Option<weir_backend::Buffer>,
     pub(super) charge: Charge,
 }
@@ -161,7 +163,7 @@ impl Pool {
         }
     }
 
-    /// Another law rules, or the same with other numbers.
+    /// Replaces the law, or the numbers of the law.
     pub(super) fn set_config(&mut self, now: Instant, config: EngineConfig, memory: &mut Memory) {
         self.control = config.control;
         self.engine.set_config(now, config);
@@ -173,22 +175,22 @@ impl Pool {
         }
     }
 
-    /// The pool goes with its last volume.
+    /// Marks the pool to be removed with its last volume.
     pub(super) fn close(&mut self) {
         self.closing = true;
     }
 
-    /// Whether it is to be removed, with its last volume.
+    /// Whether the pool is to be removed with its last volume.
     pub(super) const fn is_closing(&self) -> bool {
         self.closing
     }
 
-    /// Whether it is to be removed now.
+    /// Whether the pool is to be removed now.
     pub(super) fn is_over(&self) -> bool {
         self.closing && self.volumes.iter().all(Option::is_none)
     }
 
-    /// A turn begins: tells engine and devices what time it is, where they asked for it.
+    /// Begins a turn: tells the time to the engine and the devices that asked for it.
     pub(super) fn handle_timeout(&mut self, now: Instant, finished: &mut Vec<Finished>) {
         if self.engine.poll_timeout().is_some_and(|due| due <= now) {
             self.engine.handle_timeout(now);

@@ -1,5 +1,5 @@
-//! The pools of a shard, and what their volumes share: what devices are attached to, and what volumes of the
-//! same name leave to each other.
+//! The pools of a shard, and the two things that their volumes share. One is the reactor that drives the
+//! devices. The other is the store of losses that a volume leaves to a later volume of its name.
 
 use std::collections::VecDeque;
 
@@ -21,8 +21,8 @@ use crate::budget::Charge;
 use crate::connection::Connection;
 use crate::loss::Estate;
 
-/// A pool that is named is there: commands name only pools that exist, and a pool stays while it has a
-/// volume.
+/// The message of a panic when a pool is missing. Commands name only pools that exist, and a pool stays while
+/// it has a volume.
 const STAYS: &str = "a pool stays until its last volume has ended";
 
 /// The pools of a shard.
@@ -31,13 +31,13 @@ pub(super) struct Pools {
     /// Requests whose next piece begins in the next turn.
     unfinished: VecDeque<Unfinished>,
     attach: Attach,
-    /// What volumes that were removed still had to tell.
+    /// The losses that clients of removed volumes are still to be told of.
     estate: Estate,
 }
 
 /// Pools and volumes.
 impl Pools {
-    /// No pools, for a thread with this reactor.
+    /// A shard's pools, none as yet, for a thread with this reactor.
     pub(super) fn new(reactor: Reactor, estate: Estate) -> Self {
         Self { pools: Slab::new(), unfinished: VecDeque::new(), attach: Attach::new(reactor), estate }
     }
@@ -62,13 +62,13 @@ impl Pools {
         self.pools.get(key)
     }
 
-    /// The same, to change it.
+    /// The pool to change, unless it is gone.
     #[inline]
     pub(super) fn get_mut(&mut self, key: usize) -> Option<&mut Pool> {
         self.pools.get_mut(key)
     }
 
-    /// The pool, which is there.
+    /// The pool, which must be there.
     ///
     /// # Panics
     /// If it is gone.
@@ -77,7 +77,7 @@ impl Pools {
         self.pools.get_mut(key).expect(STAYS)
     }
 
-    /// Removes a pool, with its last volume.
+    /// Marks a pool to be removed with its last volume.
     pub(super) fn close(&mut self, key: usize) {
         self.pool(key).close();
         self.remove_if_over(key);
@@ -97,7 +97,7 @@ impl Pools {
         self.pool(key).add_volume(now, name, device, config, losses, memory)
     }
 
-    /// How the pools are.
+    /// The status of each pool.
     pub(super) fn status(&self) -> Vec<PoolStatus> {
         let stay = self.pools.iter().map(|(_, pool)| pool).filter(|pool| !pool.is_closing());
         stay.map(Pool::status).collect()
@@ -126,14 +126,14 @@ impl Pools {
         self.pool(connection.pool).submit(now, connection, command, piece, buffer, charge);
     }
 
-    /// Sends to the devices whatever the engines let go, as far as the quotas go.
+    /// Sends every request to its device that the engines let go, until the quotas are used up.
     pub(super) fn dispatch(&mut self, now: Instant, memory: &mut Memory, finished: &mut Vec<Finished>) {
         for (_, pool) in &mut self.pools {
             pool.dispatch(now, memory, finished);
         }
     }
 
-    /// Gives what a device has finished to its engine, and the reply to its connection.
+    /// Tells an engine that a device has finished a request, and gives the connection its reply.
     #[inline]
     pub(super) fn handle_finished(
         &mut self,
@@ -160,8 +160,8 @@ impl Pools {
         }
     }
 
-    /// A request of which a piece has finished. To the engine that piece has ended, and the next is another
-    /// request.
+    /// The next request of which a piece has finished and another is to begin. To the engine, the finished
+    /// piece has ended, and the next one is a request of its own.
     pub(super) fn next_unfinished(&mut self, now: Instant) -> Option<Unfinished> {
         let unfinished = self.unfinished.pop_front()?;
         self.pool(unfinished.pool).end_request(now, unfinished.pending.id);
@@ -171,7 +171,7 @@ impl Pools {
 
 /// A turn.
 impl Pools {
-    /// A turn begins: tells engines and devices what time it is, where they asked for it.
+    /// Begins a turn: tells the time to the engines and devices that asked for it.
     pub(super) fn handle_timeouts(&mut self, now: Instant, finished: &mut Vec<Finished>) {
         for (_, pool) in &mut self.pools {
             pool.handle_timeout(now, finished);
@@ -194,12 +194,13 @@ impl Pools {
         has_flushed
     }
 
-    /// Whether some pool starts nothing any more until the quotas are renewed.
+    /// Whether some pool sends nothing more until the quotas are renewed.
     pub(super) fn have_used_up_a_quota(&self) -> bool {
         self.pools.iter().any(|(_, pool)| pool.has_used_up_its_quota())
     }
 
-    /// The thread has looked at its sockets. Returns whether there may be requests that waited for this.
+    /// Renews the quotas after the thread has looked at its sockets. Returns whether requests may have waited
+    /// for this.
     pub(super) fn renew_quotas(&mut self) -> bool {
         self.pools.iter_mut().fold(false, |have, (_, pool)| pool.renew_quota() || have)
     }

@@ -19,7 +19,8 @@ use crate::spec::Limits;
 
 /// A running shard. Its thread ends when the handle is dropped.
 pub(crate) struct ShardHandle {
-    /// Unbounded, but what is sent is bounded: connections by their permits, all else by the operator.
+    /// Unbounded, but the commands in it are bounded: connections by their permits, all others by the
+    /// operator.
     commands: UnboundedSender<Command>,
     thread: Option<JoinHandle<()>>,
 }
@@ -36,7 +37,7 @@ pub enum ShardError {
 }
 
 impl ShardHandle {
-    /// Starts a shard with a thread of this name; returns when it is ready for commands.
+    /// Starts a shard on a thread of this name; returns when the shard is ready for commands.
     pub(crate) fn start(
         name: String,
         clock: Clock,
@@ -60,12 +61,12 @@ impl ShardHandle {
         self.commands.clone()
     }
 
-    /// Does not wait for the thread when the handle is dropped.
+    /// Makes the handle's drop not wait for the thread.
     pub(crate) fn leave_behind(&mut self) {
         self.thread = None;
     }
 
-    /// Sends a command; it is carried out in the order of sending.
+    /// Sends a command. The shard carries out commands in the order of sending.
     pub(crate) fn send(&self, command: Command) {
         // A shard ends only with its handle, or by a panic, which aborts the process.
         let _ = self.commands.send(command);

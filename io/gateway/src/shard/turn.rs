@@ -11,8 +11,8 @@ use weir_model::Instant;
 use super::Shard;
 
 /// How often a turn looks for completions: once for the requests that woke it, and once for the requests that
-/// the kernel finished within the submission. A busy device has always finished more, and the sockets would
-/// wait for all of that.
+/// the kernel finished during the submission. A busy device has always finished more; if the turn looked
+/// until none is left, the sockets would wait for all of that.
 const PASSES: usize = 2;
 
 /// Renews the quotas of the pools when one is used up, after the runtime has looked at the sockets. Never
@@ -34,7 +34,7 @@ pub(super) async fn renew_quotas(shard: Rc<RefCell<Shard>>) {
 }
 
 impl Shard {
-    /// Does everything that can be done now. Never ready: the driver ends with its thread.
+    /// Does everything that can be done now. Never ready, because the driver ends with its thread.
     pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.driver.begin_turn(cx);
         while self.alarm.poll_fired(cx).is_ready() {}
@@ -70,7 +70,7 @@ impl Shard {
         Poll::Pending
     }
 
-    /// Tells engines and devices what time it is, where they asked for it, and looks over the clients.
+    /// Tells the time to the engines and devices that asked for it, and looks over the clients.
     fn handle_timeouts(&mut self, now: Instant) {
         self.pools.handle_timeouts(now, &mut self.finished);
         self.handle_finished(now);
@@ -79,12 +79,12 @@ impl Shard {
         }
     }
 
-    /// Sends to the devices whatever the engines let go, as far as the quotas go.
+    /// Sends every request to its device that the engines let go, until the quotas are used up.
     fn dispatch(&mut self, now: Instant) {
         self.pools.dispatch(now, &mut self.memory, &mut self.finished);
     }
 
-    /// Gives what the devices have finished to the engines, and the replies to their connections.
+    /// Tells the engines which requests the devices have finished, and gives the connections their replies.
     fn handle_finished(&mut self, now: Instant) {
         let Self { finished, clients, pools, memory, driver, .. } = self;
         for done in finished.drain(..) {

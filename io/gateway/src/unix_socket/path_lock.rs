@@ -1,13 +1,13 @@
 //! One server at a time looks at a socket's path and changes it.
 //!
-//! A socket file cannot be locked, and a name cannot be replaced on the condition of what it leads to.
-//! Without a lock, two servers that start at once both find the socket of a dead one; the second then removes
-//! what the first has just bound. And a socket that is bound and not yet listened on looks like that of a
-//! dead server.
+//! A socket file cannot be locked, and no system call replaces a name only if it leads to a certain file.
+//! Without a lock, two servers that start at once both find the socket of a dead server. The second server
+//! then removes the socket that the first has just bound. A socket that is bound and not yet listened on also
+//! looks like that of a dead server.
 //!
-//! The lock is a file beside the socket, `PATH.lock`, for the moment in which it is needed. It is removed by
-//! the server that holds it, so a server that gets a lock looks whether the file still has its name, and
-//! tries again otherwise.
+//! The lock is a file beside the socket, `PATH.lock`, for the moment in which a server needs it. The server
+//! that holds the lock removes the file. So a server that gets a lock checks whether the file still has its
+//! name, and otherwise tries again.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -20,7 +20,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-/// How long is waited for another server between two looks, and how often is looked: a server needs the lock
+/// The time between two looks at a lock that another server holds, and how often to look. A server holds it
 /// for less than a millisecond, unless it was stopped in that moment.
 const PAUSE: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 500;
@@ -36,8 +36,8 @@ impl PathLock {
     /// Takes the lock of a socket's path.
     ///
     /// # Errors
-    /// If the file cannot be made, or another server holds it for five seconds: then of the kind
-    /// `WouldBlock`.
+    /// If the file cannot be made, or if another server holds it for five seconds. The latter error is of the
+    /// kind `WouldBlock`.
     pub(super) fn take(socket: &Path) -> io::Result<Self> {
         let mut name = OsString::from(socket);
         name.push(".lock");

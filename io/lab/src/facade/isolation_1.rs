@@ -6,8 +6,8 @@
 
 use crate::study::{Figure, Records, View, percent, work_conservation};
 
-/// A volume has caught up if at most so many of its requests wait, a tenth of a second's worth: some requests
-/// are always at the device.
+/// A volume has caught up if at most this many of its requests wait, a tenth of a second's worth. Some
+/// requests are always at the device.
 const CAUGHT_UP: u64 = 50;
 
 /// The figures of the claim.

@@ -1,9 +1,9 @@
-//! §4.3, figure 6: the tightest promise that an array can keep is the latency that it has when it serves
-//! nobody else.
+//! §4.3, figure 6: the tightest promise that an array can keep is the latency that it has when it serves no
+//! other load.
 //!
 //! VSD0 is promised exactly that while its rate rises, beside 2,000 requests of VSD1 that are always
-//! outstanding. VSD0 must get what it would get alone. At the rate at which VSD0 takes all that the array
-//! has, nothing is left for VSD1.
+//! outstanding. VSD0 must get the latency that it would get alone. At its highest rate, VSD0 takes the whole
+//! array, and nothing is left for VSD1.
 
 use super::slo::steps;
 use crate::float::float;
@@ -31,7 +31,7 @@ fn deviations(records: &Records) -> Option<Vec<f64>> {
     Some(above.collect())
 }
 
-/// The rate that VSD1 gets while VSD0 is at its highest rate, in percent of what VSD1 gets then without
+/// The rate that VSD1 gets while VSD0 is at its highest rate, in percent of VSD1's rate at that time without
 /// control.
 fn vsd1_at_limit(records: &Records) -> Option<f64> {
     let rate = |run| {

@@ -1,7 +1,7 @@
 //! §4.4, figure 7: two volumes that share two arrays get more than each gets from an array of its own.
 //!
-//! The greedy volume can have what the bursty volume leaves unused. The price is at most one late window at
-//! the beginning of each burst: the queue that the greedy volume has built up must drain first.
+//! The greedy volume can use the capacity that the bursty volume leaves unused. The price is at most one late
+//! window at the beginning of each burst: the queue that the greedy volume has built up must drain first.
 
 use weir_model::Verdict;
 

@@ -1,5 +1,5 @@
-//! §4.6, figure 9: the cost of the scheduler. A recorded load has the array to itself, and is promised what
-//! the array gives.
+//! §4.6, figure 9: the cost of the scheduler. A recorded load has the array to itself, and is promised the
+//! latency that the array gives such a load.
 
 use crate::study::{Figure, Records, View, change_percent};
 

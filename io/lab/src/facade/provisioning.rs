@@ -3,9 +3,9 @@
 
 use crate::study::{Figure, Records, View, attainment};
 
-/// The volume keeps its target if it meets it in so many percent of its on-windows. The first window of each
-/// burst does not count: in it, the queue that was built up in the pause drains. The paper counts that apart,
-/// as a spike.
+/// The volume keeps its target if it meets it in this percentage of its on-windows. The first window of each
+/// burst does not count, because the queue that was built up in the pause drains in it. The paper counts that
+/// apart, as a spike.
 const KEPT: f64 = 95.0;
 
 /// The figures of the claim.

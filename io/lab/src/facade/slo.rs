@@ -8,7 +8,7 @@ use crate::curve::CurvePoint;
 use crate::run::Window;
 use crate::study::{Figure, Records, View, attainment, greatest, least, mean_latency_ms, mean_target_ms};
 
-/// So many of the highest reachable rates must have a latency near the promise.
+/// How many of the highest reachable rates must have a latency near the promise.
 const TOP: usize = 3;
 
 /// The figures of the claim.

@@ -41,8 +41,8 @@ fn off_by(records: &Records, from: f64, to: f64, shares: [f64; 4]) -> Option<f64
     greatest(off)
 }
 
-/// By how much the throughput of a workload in the second or the third part differs from that in the first
-/// part, in percent; the greater of the two.
+/// The change of a workload's throughput from the first part to the second or the third, in percent; the
+/// greater of the two.
 fn moved(records: &Records, volume: &str) -> Option<f64> {
     let of = |from, to| throughput(&between(records, "maestro", volume, from, to));
     let before = of(SETTLING, CHANGES[0])?;

@@ -1,5 +1,6 @@
-//! The share of the intervals with at most a given latency, or at most a given throughput: whichever the
-//! volume has a target for. A panel for each volume, a line for each run.
+//! The share of the intervals with at most a given latency, for a volume with a latency target. For other
+//! volumes, the share of the intervals with at most a given throughput. A panel for each volume, a line for
+//! each run.
 
 use weir_model::Target;
 
@@ -9,7 +10,7 @@ use crate::float::float;
 use crate::study::Records;
 use crate::study::application::Application;
 
-/// How much of a latency's tail is left out of the figure, so that the rest can be seen.
+/// The share of a latency's tail that is left out of the figure, so that the rest can be seen.
 const TAIL: f64 = 0.02;
 
 /// The figure.

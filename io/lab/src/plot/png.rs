@@ -1,8 +1,8 @@
 //! A picture as PNG (ISO/IEC 15948): 8 bits of red, green and blue for each pixel, no filter, one piece of
 //! data.
 //!
-//! The project writes PNG itself. A crate that encodes PNG would bring a second implementation of deflate
-//! along, while the one that unpacks traces does all the work. A figure is mostly white, so it is small
+//! The project writes PNG itself. A crate that encodes PNG would bring a second implementation of deflate,
+//! and the one that unpacks traces already does all the work. A figure is mostly white, so it is small
 //! without filters.
 
 use std::io::Write;

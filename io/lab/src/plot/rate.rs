@@ -1,5 +1,5 @@
-//! Latency over the rate that was offered, for the volume whose rate rises in steps; a line for each run, its
-//! SLO, and what a dedicated array gives.
+//! Latency over the offered rate, for the volume whose rate rises in steps. A line for each run, a line for
+//! the SLO, and a line for a dedicated array.
 
 use super::{Axis, Drawing, Key, Line, Panel, Stroke, drawn_volumes};
 use crate::experiment::{Experiment, StepsSpec};

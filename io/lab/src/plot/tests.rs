@@ -1,4 +1,4 @@
-//! Claims about what is drawn.
+//! Claims about the figures that are drawn.
 
 use super::*;
 use crate::library::Library;

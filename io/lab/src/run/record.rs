@@ -16,10 +16,10 @@ use weir_model::{Span, Target, Verdict};
 use super::build::{commit, fingerprint, fnv1a};
 use crate::experiment::Resolved;
 
-/// What happened in a run.
+/// The record of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
-    /// What the record is about.
+    /// The description of the run.
     pub header: Header,
     /// The windows of each volume, in order of time. The volumes have the order of [`Header::volumes`].
     pub windows: Vec<Vec<Window>>,
@@ -27,13 +27,13 @@ pub struct Record {
     pub depths: Vec<DepthSample>,
     /// The bounds of each volume, in order of time: one entry for each change.
     pub bounds: Vec<Vec<Bound>>,
-    /// What Maestro's law decided about each volume, in order of time.
+    /// The decisions of Maestro's law about each volume, in order of time.
     pub decisions: Vec<Vec<Decision>>,
-    /// What was counted for each volume after the warm-up.
+    /// The counts for each volume after the warm-up.
     pub totals: Vec<VolumeTotal>,
 }
 
-/// What a record is about.
+/// The description of the run that a record is of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Header {
     /// The experiment.
@@ -123,7 +123,7 @@ pub struct Decision {
     pub reasoning: Reasoning,
 }
 
-/// What was counted for a volume after the warm-up, request by request.
+/// The counts for a volume after the warm-up, request by request.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct VolumeTotal {
     /// How many requests were answered.

@@ -1,4 +1,4 @@
-//! Listens to the events of a run, and keeps what a record holds.
+//! Listens to the events of a run, and collects the content of its record.
 
 use weir_engine::{Event, WindowReport};
 use weir_model::{Direction, Instant, Span};

@@ -3,10 +3,10 @@
 //!
 //! - An **interval** is an SLO window. Experiments make it as long as the control interval, also in runs
 //!   without control.
-//! - `y`, the **normalised performance** (Maestro §3.2.1), is what the clients got relative to the target:
-//!   throughput over target, or target over mean latency. It is computed from the answers, not from the law's
-//!   own statements. If nothing was answered in an interval although requests waited, its `y` is zero. If no
-//!   requests came, the interval has no `y`.
+//! - `y`, the **normalised performance** (Maestro §3.2.1), is the performance that the clients got relative
+//!   to the target: throughput over target, or target over mean latency. It is computed from the answers, not
+//!   from the law's own statements. If nothing was answered in an interval although requests waited, its `y`
+//!   is zero. If no requests came, the interval has no `y`.
 //! - The **shortfall** is `1 - y`.
 //! - The **allocation** is the sum of the bounds in force at the ports.
 

@@ -1,4 +1,4 @@
-//! What a reader has done so far. A replay owns its reader, and the user still wants to see the progress.
+//! The progress of a reader. A replay owns its reader, and the user still wants to see the progress.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use super::error::TraceError;
 /// How many of the broken lines are kept word by word; the others are only counted.
 const KEPT: usize = 10;
 
-/// What a [`TraceReader`](super::TraceReader) has done so far. All clones are about the same reader.
+/// The progress of a [`TraceReader`](super::TraceReader). All clones are about the same reader.
 #[derive(Clone, Default, Debug)]
 pub struct Account {
     shared: Arc<Shared>,
@@ -25,7 +25,7 @@ struct Shared {
 pub struct Remarks {
     /// Lines that were passed over because they were broken.
     pub broken: u64,
-    /// What was wrong with the first ten broken lines.
+    /// The mistakes in the first ten broken lines, in words.
     pub first_broken: Vec<String>,
     /// Requests that stood behind later ones, by at most a second. Each gets the latest time before it.
     pub out_of_order: u64,

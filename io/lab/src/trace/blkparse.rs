@@ -3,8 +3,9 @@
 //!
 //! A request appears once for each step of its life. The reader replays **`Q`**, the instant at which the
 //! request was handed to the block layer. `D`, the instant at which it went to the device, comes after the
-//! kernel has merged, split and delayed requests. It would replay what the traced device made of the load,
-//! not the load. If a trace was recorded without `Q` (`blktrace -a issue`), the reader takes `D`.
+//! kernel has merged, split and delayed requests. With `D`, a replay would repeat the requests as the traced
+//! device shaped them, not the load. If a trace was recorded without `Q` (`blktrace -a issue`), the reader
+//! takes `D`.
 //!
 //! Sectors have 512 bytes, whatever the device's have. All devices of a trace are one address space. The
 //! reader passes over the summary behind the events. It counts discards, flushes and pass-through commands as

@@ -44,7 +44,7 @@ pub enum TraceError {
         line: u64,
         /// The content of the line, or of the field that is wrong.
         found: String,
-        /// What would be accepted there.
+        /// The text that would be accepted there.
         accepted: String,
     },
 }

@@ -53,7 +53,7 @@ fn peek<R: Read>(mut reader: R, count: usize) -> io::Result<(Vec<u8>, Rewound<R>
     Ok((head.clone(), Cursor::new(head).chain(reader)))
 }
 
-/// Counts what is read.
+/// Counts the bytes that are read.
 struct Counted<R> {
     raw: R,
     account: Account,

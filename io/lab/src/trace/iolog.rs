@@ -6,10 +6,10 @@
 //!
 //! **Times in version 2.** Only `wait` lines tell time. The documentation says that their number means
 //! microseconds after the `wait` before. But fio has always slept until so many **milliseconds after the
-//! start** (`read_iolog_get`: `mtime_since_genesis`). The reader does what fio does, because people tried
-//! their traces with fio; fio's own issue 756 explains it in the same way. All requests between two `wait`
-//! lines come at one instant. fio itself writes logs without `wait` lines, and all requests of such a log
-//! come at once: the log says what was asked for, but not when.
+//! start** (`read_iolog_get`: `mtime_since_genesis`). The reader follows fio and not its documentation,
+//! because people tried their traces with fio; fio's own issue 756 explains it in the same way. All requests
+//! between two `wait` lines come at one instant. fio itself writes logs without `wait` lines, and all
+//! requests of such a log come at once: the log names the requests, but not their times.
 //!
 //! All files are one address space. `sync`, `datasync` and `trim` are requests of another kind.
 
@@ -21,7 +21,7 @@ use super::line::{Line, Misfit, Recorded, length, number, quoted, wrong};
 const HEADERS: [(&str, Version); 2] =
     [("fio version 2 iolog", Version::Two { clock: Span::ZERO }), ("fio version 3 iolog", Version::Three)];
 
-/// The version, and what the lines so far have said.
+/// The version, and the time that the lines so far have told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Version {
     Two {

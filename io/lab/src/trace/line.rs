@@ -24,7 +24,7 @@ pub(super) enum Line {
     Nothing,
 }
 
-/// A read or a write. Its time counts from wherever the format counts from.
+/// A read or a write. Its time counts from the origin of the format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Recorded {
     pub(super) at: Span,

@@ -54,12 +54,19 @@ impl Running {
     async fn start(config: ThrottleConfig, dry_run: bool) -> Result<Self, Failure> {
         let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("throttle.metrics: {error}"));
         let address = socket_address(&config.metrics.value).map_err(|error| wrong(&error))?;
-        let listener = ApiListener::bind(address).await.map_err(|error| wrong(&error))?;
-        let address = listener.local_address()?.to_string();
         let clock = Clock::new();
         let program: Option<fn() -> io::Result<process::Command>> = (!dry_run).then_some(guard);
         let agent = Agent::start(clock.now(), config.settings(), Roots::default(), program)
             .map_err(|error| Failure::usage(format!("throttle: {error}")))?;
+        // The address comes second, so that a second agent hears of the first and not of its address.
+        let listener = match ApiListener::bind(address).await {
+            Ok(listener) => listener,
+            Err(error) => {
+                agent.stop()?;
+                return Err(wrong(&error));
+            }
+        };
+        let address = listener.local_address()?.to_string();
         let (told, status) = watch::channel(agent.status(clock.now()));
         let (orders, ordered) = mpsc::channel();
         let turns = move || take_turns(clock, agent, &ordered, &told);

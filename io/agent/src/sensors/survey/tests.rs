@@ -132,3 +132,20 @@ fn a_counter_that_never_was_there_makes_nothing_be_read_again() {
     assert_eq!(surveyor.survey().devices[&DM].mapper.clone().unwrap().name, "vg-a");
     assert_eq!(surveyor.survey().targets[0].sessions[0].written, [].into());
 }
+
+#[test]
+fn however_many_sessions_targets_list_no_more_are_kept_than_the_bound() {
+    let tree = Tree::new();
+    for target in ["a", "b"] {
+        let iqn = format!("iqn.{target}");
+        tree.group(&iqn, 1, &[], &[]);
+        let names: String = (0..3000).map(|number| format!("iqn.i:{number}\0")).collect();
+        tree.write(&format!("{}/dynamic_sessions", group(&iqn, 1)), names);
+        tree.sessions(&iqn, 1_000_000);
+    }
+    let mut surveyor = Surveyor::new(roots(&tree)).unwrap();
+    surveyor.look(at(0));
+    let sessions: Vec<_> = surveyor.survey().targets.iter().map(|target| target.sessions.len()).collect();
+    assert_eq!(sessions, [3001, 4096 - 3001]);
+    assert_eq!(surveyor.remarks().len(), 1);
+}

@@ -1,4 +1,4 @@
-//! Whatever a server sends, it can only end its own connection.
+//! A server can only end its own connection, whatever it sends.
 
 use std::future::poll_fn;
 use std::io::Write;
@@ -14,7 +14,7 @@ use super::*;
 use crate::DeviceRequest;
 use crate::rig::{command, read, write};
 
-/// More than a socket takes that nobody reads from.
+/// More bytes than a socket takes while its peer does not read.
 const LONG: u32 = 1 << 20;
 /// The content of read buffers before they are answered, and the content of writes.
 const BEFORE: u8 = 0xee;

@@ -1,4 +1,4 @@
-//! Connections come and go: nothing that was accepted is lost, nothing is answered twice.
+//! Connections come and go: no accepted request is lost, and none is answered twice.
 
 use weir_clock::Clock;
 use weir_model::{Instant, Span};
@@ -66,7 +66,8 @@ impl Clients {
         Some(id)
     }
 
-    /// Ends a connection. What it has queued is given up; what is at a device finishes without an answer.
+    /// Ends a connection. Its queued requests are given up; its requests at a device finish without an
+    /// answer.
     pub(in crate::shard) fn close(
         &mut self,
         now: Instant,
@@ -116,7 +117,7 @@ impl Clients {
         }
     }
 
-    /// Ends a connection that is over, once all that it is owed has been written.
+    /// Ends a connection that is over, once its client has all its answers.
     pub(super) fn say_goodbye(
         &mut self,
         now: Instant,
@@ -141,8 +142,8 @@ impl Clients {
         }
     }
 
-    /// The connection's volume retires: requests accepted so far are finished and answered, further ones
-    /// refused.
+    /// Retires a connection together with its volume: requests accepted so far are finished and answered,
+    /// later requests are refused.
     pub(in crate::shard) fn retire(
         &mut self,
         now: Instant,
@@ -164,8 +165,8 @@ impl Clients {
         self.say_goodbye(now, key, pools, memory, driver);
     }
 
-    /// Gives up what the connection has queued: it is answered with ESHUTDOWN. What is at a device has to
-    /// finish there. A client that has not taken its replies by now is cut off.
+    /// Gives up the connection's queued requests, and answers them with ESHUTDOWN. Its requests at a device
+    /// have to finish there. A client that has not taken its replies by now is cut off.
     pub(in crate::shard) fn give_up(
         &mut self,
         clock: Clock,

@@ -1,4 +1,4 @@
-//! Bytes from a socket to requests in an engine.
+//! Makes requests in an engine from the bytes of a socket.
 
 use std::io::{IoSliceMut, Result};
 use std::task::{Context, Poll};
@@ -19,28 +19,28 @@ use crate::shard::memory::Memory;
 use crate::shard::pieces::Piece;
 use crate::shard::pools::Pools;
 
-/// Reads of one connection before others have their turn.
+/// How often one connection is read before other connections have their turn.
 const READS_IN_A_ROW: usize = 8;
 
-/// A write at least so large is read into its own buffer, with only so many bytes more, so that the next
-/// large write is not copied either.
+/// A write of at least this length is read into its own buffer. With it come at most `BEYOND_LARGE_WRITE`
+/// more bytes, so that the next large write is not copied either.
 const LARGE_WRITE: usize = 64 * 1024;
 const BEYOND_LARGE_WRITE: usize = 4 * 1024;
 
-/// What became of a connection that was polled.
+/// The result of polling a connection.
 enum Input {
-    /// There is more to read, or may be.
+    /// There may be more to read.
     More,
-    /// Nothing to read now; the task is woken when there is.
+    /// Nothing to read now; the task is woken when there is something.
     Wait,
     /// The connection is over.
     Over(&'static str),
 }
 
-/// One connection, with what its requests need on their way in.
+/// One connection, with the parts that its requests need on their way in.
 struct Intake<'a> {
     connection: &'a mut Connection,
-    /// Requests that it may have unanswered.
+    /// How many requests the connection may have unanswered.
     most: u32,
     pools: &'a mut Pools,
     memory: &'a mut Memory,
@@ -48,7 +48,7 @@ struct Intake<'a> {
 }
 
 impl Clients {
-    /// Drives one connection as far as it goes without waiting; ready when it is gone.
+    /// Drives one connection as far as it goes without waiting; ready when the connection is gone.
     pub(in crate::shard) fn poll_connection(
         &mut self,
         cx: &mut Context<'_>,
@@ -81,7 +81,7 @@ impl Clients {
         Poll::Pending
     }
 
-    /// Lets the requests in that waited and for which there is room now.
+    /// Lets in the waiting requests for which there is room now.
     pub(in crate::shard) fn let_in_waiting(
         &mut self,
         now: Instant,
@@ -107,7 +107,7 @@ impl Clients {
 }
 
 impl Intake<'_> {
-    /// One read, or one more try at what was read before.
+    /// Reads once, or tries again with bytes that were read before.
     fn poll_input(&mut self, cx: &mut Context<'_>, clock: Clock, scratch: &mut [u8]) -> Input {
         if let Incoming::Stalled(command) = self.connection.incoming {
             self.accept(clock.now(), command);
@@ -141,7 +141,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Parses what is counted as held; what is left of it stays so.
+    /// Parses bytes that are counted as held. The bytes that are left over stay counted.
     fn parse_held(&mut self, now: Instant, input: &[u8]) -> Input {
         let outcome = self.parse(now, input);
         self.memory.release(input.len(), self.connection.backlog.len());
@@ -229,7 +229,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Begins with a request that has what it needs.
+    /// Begins a request that has its charge.
     fn let_in(&mut self, now: Instant, command: Command, charge: Charge) {
         let connection = &mut *self.connection;
         connection.begin_request(&charge);
@@ -246,7 +246,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Submits the write whose data is here.
+    /// Submits a write whose data has arrived.
     fn submit_write(&mut self, now: Instant) {
         let incoming = std::mem::replace(&mut self.connection.incoming, Incoming::START);
         if let Incoming::Payload { command, buffer, charge, .. } = incoming {
@@ -282,8 +282,8 @@ impl Intake<'_> {
     }
 }
 
-/// Reads from the socket: first what is missing of a large write, then into `scratch`. Returns how many bytes
-/// of `scratch` are to be parsed, `None` at the end of the stream.
+/// Reads from the socket: first the missing data of a large write, then into `scratch`. Returns how many
+/// bytes of `scratch` are to be parsed; `None` at the end of the stream.
 fn read(
     connection: &mut Connection,
     cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! What is ready goes to the sockets: once for all replies that a connection got in a turn.
+//! Finished replies go to the sockets: one write for all replies that a connection got in a turn.
 
 use weir_clock::Clock;
 
@@ -9,8 +9,9 @@ use crate::shard::memory::Memory;
 use crate::shard::pools::Pools;
 
 impl Clients {
-    /// Writes as much of a connection's replies as its socket takes, if it was touched. What is written to
-    /// its end is over, for the engine as for the memory; so may be the connection.
+    /// Writes as much of a connection's replies as its socket takes, if the connection was touched. A reply
+    /// that is written to its end is over for the engine and for the memory. The connection may then be over,
+    /// too.
     pub(in crate::shard) fn flush(
         &mut self,
         clock: Clock,

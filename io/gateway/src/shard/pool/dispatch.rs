@@ -1,4 +1,4 @@
-//! What the engine lets go, to the devices.
+//! Requests go to the devices as the engine lets them.
 
 use weir_backend::{BlockDevice, Buffer, DeviceRequest, Finished};
 use weir_engine::Dispatch;
@@ -9,15 +9,15 @@ use super::{Pending, Pool};
 use crate::shard::memory::Memory;
 use crate::shard::token::request_token;
 
-/// What the devices of one pool get before the thread looks at its sockets, in requests and in bytes: some
-/// 1 ms of work. Without this bound, a device that finishes at once, such as memory, would work off all that
-/// waits. That takes half a second for some thousand requests, or for a few of the largest, in which other
-/// pools of the thread get no answer.
+/// The requests and the bytes that the devices of one pool get before the thread looks at its sockets: about
+/// a millisecond of work. Without this bound, a device that finishes at once, such as memory, would work off
+/// all waiting requests. For some thousand requests, or a few of the largest, that takes half a second.
+/// Meanwhile, other pools of the thread get no answer.
 const REQUESTS: u32 = 256;
 const BYTES: u64 = 4 << 20;
 
 impl Pool {
-    /// Sends to the devices whatever the engine lets go, as far as the quota goes.
+    /// Sends every request to its device that the engine lets go, until the quota is used up.
     pub(in crate::shard) fn dispatch(
         &mut self,
         now: Instant,
@@ -51,19 +51,20 @@ impl Pool {
         }
     }
 
-    /// Whether nothing goes any more until the quota is renewed.
+    /// Whether the pool sends nothing more until the quota is renewed.
     pub(in crate::shard) const fn has_used_up_its_quota(&self) -> bool {
         self.quota.is_used_up()
     }
 
-    /// The thread has looked at its sockets. Returns whether there may be requests that waited for this.
+    /// Renews the quota after the thread has looked at its sockets. Returns whether requests may have waited
+    /// for this.
     pub(in crate::shard) fn renew_quota(&mut self) -> bool {
         self.quota = Quota::FULL;
         self.dirty
     }
 }
 
-/// What the devices of a pool may still get before the thread looks at its sockets.
+/// The requests that the devices of a pool may still get before the thread looks at its sockets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quota {
     requests: u32,
@@ -77,7 +78,7 @@ impl Quota {
         self.requests == 0 || self.bytes == 0
     }
 
-    /// A request of this length goes: also if it is longer than what is left.
+    /// Takes a request of this length off the quota. A request goes even if it is longer than the rest.
     fn use_up(&mut self, length: u32) {
         self.requests = self.requests.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(length.into());
@@ -103,7 +104,7 @@ fn device_request(pool: usize, io: &Io, pending: &Pending, buffer: Option<Buffer
 mod tests {
     use super::*;
 
-    /// How many requests of this length a pool may start.
+    /// How many requests of this length a pool may start on one quota.
     fn started(length: u32) -> u32 {
         let mut quota = Quota::FULL;
         let mut started = 0;

@@ -1,4 +1,4 @@
-//! What the engine says of requests that ended, of windows and of decisions; and the status of the pool.
+//! The engine's events: requests that ended, windows and decisions. And the status of the pool.
 
 use weir_engine::Event;
 use weir_model::{Instant, Span, VolumeId};
@@ -30,7 +30,7 @@ impl Pool {
         self.tell_observer();
     }
 
-    /// How the pool is.
+    /// The status of the pool.
     pub(in crate::shard) fn status(&self) -> PoolStatus {
         let seen = self.engine.snapshot();
         let mut volumes: Vec<_> = self

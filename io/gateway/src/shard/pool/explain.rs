@@ -1,4 +1,5 @@
-//! What a law that shares out concurrency decided about each volume in the last control intervals, and why.
+//! The decisions of a law that shares out concurrency about each volume in the last control intervals, and
+//! the reasons.
 
 use std::collections::VecDeque;
 
@@ -8,7 +9,7 @@ use weir_status::{ControlKind, Explanation, GrantStatus, IntervalStatus, PoolSha
 
 use super::Pool;
 
-/// Intervals that are kept for each volume: a minute of the default ones.
+/// How many intervals are kept for each volume: a minute of intervals of the default length.
 const KEPT: usize = 30;
 
 /// The last control intervals of a volume.
@@ -18,10 +19,10 @@ pub(super) struct Intervals(VecDeque<Interval>);
 #[derive(Debug)]
 struct Interval {
     ended: Instant,
-    /// What was desired then.
+    /// The volume's objective in that interval.
     objective: Objective,
     reasoning: Reasoning,
-    /// What was granted for the next, at each port.
+    /// The bounds that were granted for the next interval, at each port.
     grants: Vec<GrantStatus>,
 }
 
@@ -54,7 +55,7 @@ impl Pool {
         })
     }
 
-    /// What decides about its requests.
+    /// The control that decides about the pool's requests.
     pub(super) const fn control_kind(&self) -> ControlKind {
         match self.control {
             Control::None => ControlKind::None,
@@ -63,24 +64,24 @@ impl Pool {
         }
     }
 
-    /// Whether a controller grants its bounds.
+    /// Whether a controller grants the bounds of this pool.
     pub(super) const fn is_leased(&self) -> bool {
         matches!(self.control, Control::Leased(_))
     }
 
-    /// The law has decided about a volume.
+    /// Notes a decision of the law about a volume.
     pub(super) fn note_allocation(&mut self, now: Instant, id: VolumeId, reasoning: Reasoning) {
         let Some(volume) = self.volumes[id.0 as usize].as_ref() else { return };
         let (objective, grants) = (volume.config.objective, self.grants(volume));
         self.volume(id).intervals.push(Interval { ended: now, objective, reasoning, grants });
     }
 
-    /// Another law rules, or the same anew: what was decided before is its past no more.
+    /// Forgets all decisions, because another law rules, or the same law starts anew.
     pub(super) fn forget_allocations(&mut self) {
         self.volumes.iter_mut().flatten().for_each(|volume| volume.intervals = Intervals::default());
     }
 
-    /// How the requests at the device are shared out, if they are.
+    /// How the places at the device are shared out, if the pool's law does that.
     pub(super) fn sharing(&self) -> Option<PoolSharing> {
         let is_probed = match self.control {
             Control::Maestro(MaestroConfig { total, .. }) => total == TotalConcurrency::Auto,
@@ -96,7 +97,7 @@ impl Pool {
         })
     }
 
-    /// What part of them a volume has.
+    /// The volume's part of the shared places.
     pub(super) fn sharing_of(&self, id: VolumeId) -> Option<VolumeSharing> {
         self.engine.grant(id)?;
         let volume = self.volumes[id.0 as usize].as_ref()?;

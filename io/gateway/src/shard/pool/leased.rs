@@ -1,4 +1,4 @@
-//! A leased pool: what the controller is told of it, and the terms that it gets.
+//! A leased pool: its observations for the controller, and the terms that it gets.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::Pool;
 use crate::shard::command::{LeaseTerms, Observations};
 
 impl Pool {
-    /// What the pool sees goes there from now on.
+    /// From now on, sends the pool's observations to `observations`.
     pub(in crate::shard) fn observe(&mut self, observations: Sender<Observations>) {
         self.observer = Some(observations);
     }
@@ -34,7 +34,8 @@ impl Pool {
         let _ = done.send(());
     }
 
-    /// Tells the observer, by whom the controller is told, what was seen, if an interval has ended.
+    /// Sends the observations of an interval that has ended to the observer, which reports them to the
+    /// controller.
     pub(super) fn tell_observer(&mut self) {
         let Some(seen) = self.engine.poll_observation() else { return };
         let named = |(id, seen): (VolumeId, PortObservation)| {

@@ -1,4 +1,4 @@
-//! Changes that were answered and may be lost: how a device's answers tell of them, and how the clients are
+//! Changes that were answered and may be lost: how a device's answers reveal them, and how the clients are
 //! told. The rule is `crate::loss`.
 
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use super::{ERROR_LOG_PERIOD, Pending, Pool, Volume};
 use crate::connection::Connection;
 use crate::loss::{Flush, Witness};
 
-/// The answer to a flush that succeeded at the device, of a client that does not know of a loss.
+/// The reply to a flush that succeeded at the device, if its client does not know of a loss.
 const UNTOLD: BlockError =
     BlockError { kind: BlockErrorKind::Io, op: IoKind::Flush, offset: 0, length: 0, errno: Errno::IO };
 
@@ -21,7 +21,7 @@ pub(super) const UPSTREAM_LOST: &str =
     "the server behind the volume was lost with writes that were not flushed";
 
 impl Pool {
-    /// Notes that a request of this connection is a flush, if it is one.
+    /// The entry for a flush of this connection, if the command is a flush.
     pub(super) fn note_flush(&mut self, connection: &Connection, command: &Command) -> Option<Box<Flush>> {
         if command.kind != CommandKind::Flush {
             return None;
@@ -30,7 +30,7 @@ impl Pool {
         Some(Box::new(self.volume(connection.volume).losses.send_flush(witness)))
     }
 
-    /// The client has taken the last byte of a reply that tells of the losses up to this one.
+    /// Notes that the client has taken the last byte of a reply that tells of the losses up to this number.
     pub(in crate::shard) fn note_told(&mut self, connection: &mut Connection, up_to: NonZeroU64) {
         let Some(witness) = &mut connection.witness else { return };
         let volume = self.volume(connection.volume);
@@ -40,9 +40,9 @@ impl Pool {
 }
 
 impl Volume {
-    /// Notes what a finished request says of changes that were answered before. `witness` is that of the
-    /// request's connection, unless the connection has gone. A flush fails here if its client does not know
-    /// of a loss. Returns up to which loss the reply tells.
+    /// Notes what a finished request reveals about changes that were answered before. `witness` is that of
+    /// the request's connection, unless the connection has gone. A flush fails here if its client does not
+    /// know of a loss. Returns the number of the last loss that the reply tells of.
     pub(super) fn weigh(
         &mut self,
         now: Instant,
@@ -72,7 +72,7 @@ impl Volume {
         NonZeroU64::new(tells)
     }
 
-    /// Changes that were answered may be lost.
+    /// Notes a loss: changes that were answered may be lost.
     pub(super) fn note_loss(&mut self, now: Instant, reason: &(impl Display + ?Sized)) {
         self.losses.happen();
         if self.loss_logged.is_none_or(|last| now.saturating_since(last) >= ERROR_LOG_PERIOD) {
@@ -88,10 +88,9 @@ impl Volume {
     }
 }
 
-/// Whether the failure of this request may be the failure of changes that were answered before: the kernel
-/// reports a failed change once, to the first flush or durable write that comes. A request that the device
-/// refuses outright has met no such change. A request that was given up because its client has left tells of
-/// nothing.
+/// Whether the failure of this request may be the failure of changes that were answered before. The kernel
+/// reports a failed change once, to the next flush or durable write. A request that the device refuses
+/// outright has met no such change. A request that was given up because its client has left reveals nothing.
 fn may_lose(command: &Command, error: &BlockError) -> bool {
     if error.errno == Errno::CANCELED {
         return false;

@@ -1,5 +1,5 @@
-//! A pool in which each listener is a port: what the engine knows as several volumes is one volume to clients
-//! and operators.
+//! A pool in which each listener is a port. Several volumes of the engine are then one volume to clients and
+//! operators.
 //!
 //! To the engine, each port of a volume is a volume of its own, with a bound of its own. The volume has one
 //! device and one set of counters, and clients see one volume, whatever listener a request came through.
@@ -32,34 +32,34 @@ impl Pool {
         ports.iter().rev().for_each(|port| self.engine.remove_volume(now, *port));
     }
 
-    /// The volume that the engine's volume is, or is one more port of.
+    /// The volume of which the engine's volume is a port, which may be itself.
     pub(super) fn first_port(&self, port: VolumeId) -> VolumeId {
         self.first_ports[port.0 as usize]
     }
 
-    /// The volume that the engine's volume is, or is one more port of, unless it has gone.
+    /// The volume of which the engine's volume is a port, unless the volume has gone.
     pub(super) fn volume_at(&mut self, port: VolumeId) -> Option<&mut Volume> {
         let first = self.first_port(port);
         self.volumes[first.0 as usize].as_mut()
     }
 
-    /// Whether nothing is left to answer at any port of the volume with this number.
+    /// Whether every request at every port of the volume with this number is answered.
     pub(super) fn is_idle_at(&self, volume: VolumeId) -> bool {
         self.volumes[volume.0 as usize].as_ref().is_some_and(|volume| self.is_idle(volume))
     }
 
-    /// Whether nothing is left to answer at any port of the volume.
+    /// Whether every request at every port of the volume is answered.
     pub(super) fn is_idle(&self, volume: &Volume) -> bool {
         volume.ports.iter().all(|port| self.engine.outstanding(*port) == 0)
     }
 
-    /// Whether one request of the volume is outstanding.
+    /// Whether exactly one request of the volume is outstanding.
     pub(super) fn is_alone(&self, id: VolumeId) -> bool {
         let ports = self.volumes.get(id.0 as usize).and_then(Option::as_ref).map(|volume| &volume.ports);
         ports.into_iter().flatten().map(|port| self.engine.outstanding(*port)).sum::<u32>() == 1
     }
 
-    /// What a volume may do at each port.
+    /// The bounds of a volume at each port.
     pub(super) fn grants(&self, volume: &Volume) -> Vec<GrantStatus> {
         let name = |i: usize| self.ports.get(i).filter(|_| self.ports.len() > 1).cloned();
         let granted = volume.ports.iter().enumerate();
@@ -68,7 +68,7 @@ impl Pool {
 }
 
 impl Volume {
-    /// A window of one of its ports has ended; they all end together.
+    /// Adds a window of one port that has ended. The windows of all ports end together.
     pub(super) fn close_window(&mut self, report: WindowReport) {
         self.closed.push(report);
         if self.closed.len() >= self.ports.len() {
@@ -78,7 +78,8 @@ impl Volume {
     }
 }
 
-/// The windows of all ports of a volume as one. Only one port can have an SLO, which has the verdict.
+/// Adds up the windows of all ports of a volume. Only the first port can have an SLO; its window gives the
+/// verdict.
 fn together(reports: &[WindowReport]) -> WindowReport {
     let sum = |of: fn(&WindowReport) -> u64| reports.iter().map(of).sum::<u64>();
     let completed = sum(|report| report.completed);

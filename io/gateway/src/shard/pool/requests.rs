@@ -38,8 +38,8 @@ impl Pool {
         self.dirty = true;
     }
 
-    /// A device has finished a request: tells the engine, and gives the connection its reply. If there is
-    /// more of the request to do, returns it, with the piece that comes next.
+    /// Tells the engine that a device has finished a request, and gives the connection its reply. If the
+    /// request has another piece, returns the request and that piece instead.
     #[inline]
     pub(in crate::shard) fn complete(
         &mut self,
@@ -81,14 +81,14 @@ impl Pool {
         None
     }
 
-    /// The reply to a request has been written to its end, or will not be written.
+    /// Ends a request whose reply has been written to its end, or will not be written.
     #[inline]
     pub(in crate::shard) fn end_request(&mut self, now: Instant, id: IoId) {
         self.engine.handle_reply(now, id);
     }
 
-    /// Takes back from the engine the connection's requests that it has not dispatched yet. Only the
-    /// connection's own requests are looked at, however many others there are.
+    /// Takes the connection's requests back from the engine that it has not dispatched yet. This looks only
+    /// at the connection's own requests, however many others there are.
     pub(in crate::shard) fn abort_queued(
         &mut self,
         now: Instant,
@@ -111,8 +111,8 @@ impl Pool {
         }
     }
 
-    /// A connection goes, after its queued requests were taken back. Its requests at a device finish without
-    /// it.
+    /// Lets a connection go, after its queued requests were taken back. Its requests at a device finish
+    /// without it.
     pub(in crate::shard) fn leave(&mut self, connection: &mut Connection) {
         self.abandon_at_device(connection);
         while let Some(slot) = self.pending.front(&connection.pending).map(|pending| pending.id.slot) {

@@ -4,31 +4,31 @@
 //! changed since a flush that covered everything, there is nothing to flush. A change counts as covered only
 //! if that is certain.
 
-/// What is known of one volume.
+/// The changes of one volume, and the flushes that cover them.
 #[derive(Default, Debug)]
 pub(super) struct Unflushed {
     /// Requests sent to the device that may have changed something.
     changes: u64,
-    /// How many of them a flush has covered.
+    /// How many of these changes a flush has covered.
     flushed: u64,
-    /// The slot of a flush at the device before which all requests were answered, and how many changes there
-    /// were by then.
+    /// Of a flush at the device that was sent when all earlier requests were answered: its slot, and how many
+    /// changes there were by then.
     covering: Option<(u32, u64)>,
 }
 
 impl Unflushed {
-    /// A request that may change something is sent to the device.
+    /// Notes that a request that may change something is sent to the device.
     pub(super) fn note_change(&mut self) {
         self.changes += 1;
     }
 
-    /// A flush is sent to the device. It covers what was answered before: everything, if nothing else of the
-    /// volume is outstanding.
+    /// Notes that a flush is sent to the device. A flush covers the changes that were answered before: all
+    /// changes, if no other request of the volume is outstanding.
     pub(super) fn note_flush(&mut self, slot: u32, is_alone: bool) {
         self.covering = is_alone.then_some((slot, self.changes));
     }
 
-    /// The flush in this slot has succeeded.
+    /// Notes that the flush in this slot has succeeded.
     pub(super) fn note_flushed(&mut self, slot: u32) {
         if let Some((_, changes)) = self.covering.take_if(|(covering, _)| *covering == slot) {
             self.flushed = changes;

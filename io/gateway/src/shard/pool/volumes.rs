@@ -1,4 +1,5 @@
-//! Volumes come, change, retire and end: a volume that is removed finishes what it accepted, and is flushed.
+//! Volumes come, change, retire and end. A volume that is removed finishes the requests that it accepted, and
+//! is flushed.
 
 use tokio::sync::oneshot;
 use weir_backend::{BlockDevice, BlockError, Device, DeviceRequest, FaultRule, Finished, Token};
@@ -17,10 +18,10 @@ use crate::stats::VolumeStats;
 const OWED: &str = "the volume ended before each client was told of a loss; the first flush after it is added again by a reload fails, \
      but a restart forgets the loss: check what is on the volume";
 
-/// What a connection has to know of its volume.
+/// The facts about its volume that a connection needs.
 pub(in crate::shard) struct Found {
     pub(in crate::shard) owner: OwnerId,
-    /// What the volume is to the engine at the connection's listener.
+    /// The number that the engine has for the volume at the connection's listener.
     pub(in crate::shard) port: VolumeId,
     pub(in crate::shard) witness: Witness,
 }
@@ -63,7 +64,7 @@ impl Pool {
         id
     }
 
-    /// Changes what a volume is promised, and its device's faults.
+    /// Changes a volume's promise and limits, and its device's faults.
     pub(in crate::shard) fn set_volume(
         &mut self,
         now: Instant,
@@ -82,8 +83,8 @@ impl Pool {
         self.keep_time(id);
     }
 
-    /// The volume for a new connection; `None` if it is gone or on its way out. A reload since the
-    /// negotiation may have given the number to another volume, so that the name counts, too.
+    /// The volume for a new connection; `None` if it is gone or being removed. A reload since the negotiation
+    /// may have given the number to another volume, so the name has to agree, too.
     pub(in crate::shard) fn find(&self, id: VolumeId, name: &str, listener: usize) -> Option<Found> {
         let volume = self.volumes.get(id.0 as usize)?.as_ref()?;
         if volume.retiring.is_some() || volume.name != name {
@@ -93,8 +94,8 @@ impl Pool {
         Some(Found { owner: volume.owner, port, witness: volume.losses.join() })
     }
 
-    /// Begins the removal of a volume: it is flushed once it has answered what it accepted. Returns its
-    /// owner, whose connections are to be told; `None` if it is gone.
+    /// Begins the removal of a volume: it is flushed once it has answered every request that it accepted.
+    /// Returns the volume's owner, for the caller to retire its connections; `None` if the volume is gone.
     pub(in crate::shard) fn retire(&mut self, id: VolumeId, done: oneshot::Sender<()>) -> Option<OwnerId> {
         let volume = self.volumes.get_mut(id.0 as usize)?.as_mut()?;
         if volume.retiring.is_none() {
@@ -104,8 +105,8 @@ impl Pool {
         Some(volume.owner)
     }
 
-    /// Begins the last flush of the volumes that retire and have answered everything they accepted. True if
-    /// there are such volumes.
+    /// Begins the last flush of the volumes that retire and have answered every request that they accepted.
+    /// True if there are such volumes.
     pub(in crate::shard) fn flush_leaving(&mut self, now: Instant, finished: &mut Vec<Finished>) -> bool {
         let mut has_begun = false;
         let mut at = 0;
@@ -128,7 +129,7 @@ impl Pool {
         has_begun
     }
 
-    /// The last flush of a volume has finished: it is gone.
+    /// Ends a volume whose last flush has finished.
     pub(in crate::shard) fn end_volume(
         &mut self,
         now: Instant,

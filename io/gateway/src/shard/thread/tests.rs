@@ -64,7 +64,7 @@ async fn serve_memory(size: u64, listener: Listener) {
     front.accept_on(0, listener, vec![commands]);
 }
 
-/// What a client sends that chooses `v` and asks for zeroes so many times.
+/// The bytes that a client sends that chooses `v` and asks for zeroes this many times.
 fn session(requests: usize, length: u32) -> Vec<u8> {
     let flags = client_flag::FIXED_NEWSTYLE | client_flag::NO_ZEROES;
     let mut bytes = flags.to_be_bytes().to_vec();
@@ -80,8 +80,8 @@ fn session(requests: usize, length: u32) -> Vec<u8> {
     bytes
 }
 
-/// How often the thread looks at its sockets until a client has got this many ranges of zeroes, for which it
-/// asks all at once.
+/// How often the thread looks at its sockets until a client has got this many ranges of zeroes. The client
+/// asks for all of them at once.
 fn looks(requests: usize, length: u32) -> u64 {
     let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {

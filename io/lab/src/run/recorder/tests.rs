@@ -1,4 +1,4 @@
-//! Claims about what the recorder keeps of the events of a run.
+//! Claims about the content of a record, given the events of a run.
 
 use weir_model::{IoKind, Offered, Verdict, VolumeId};
 
