@@ -78,6 +78,8 @@ pub(super) struct Pool {
     in_flight_peak: Option<u32>,
     /// To be removed with its last volume.
     closing: bool,
+    /// Replies are held no more: the server ends.
+    hands_over_at_once: bool,
     /// Something was submitted, completed or due since the last dispatch, or the quota did not do for all.
     dirty: bool,
     /// What the devices may still get before the thread looks at its sockets.
@@ -174,6 +176,7 @@ impl Pool {
             dirty: false,
             quota: Quota::FULL,
             closing: false,
+            hands_over_at_once: false,
         }
     }
 
