@@ -174,7 +174,9 @@ impl StatusCollector {
         type Gauge = fn(&ReplyDelayStatus) -> f64;
         #[allow(clippy::cast_precision_loss)] // times of some milliseconds
         let families: [(&str, &str, Gauge); 4] = [
-            ("pool_read_wait_seconds", "How long reads wait, smoothed", |t| t.wait_us as f64 / 1e6),
+            ("pool_read_wait_seconds", "How long reads wait at the device, smoothed", |t| {
+                t.wait_us as f64 / 1e6
+            }),
             ("pool_read_wait_threshold_seconds", "The wait that reads must not exceed", |t| {
                 t.threshold_us as f64 / 1e6
             }),

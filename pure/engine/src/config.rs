@@ -49,7 +49,7 @@ pub struct LeasedConfig {
 pub struct PidConfig {
     /// The law.
     pub law: OneSidedPidConfig,
-    /// How long reads may wait, from their arrival until they are complete.
+    /// How long reads may wait at the device.
     pub threshold: Span,
     /// A volume that writes more is a heavy writer.
     pub write_limit: Bandwidth,

@@ -65,7 +65,7 @@ pub enum Event {
     Throttled {
         /// For how long replies to heavy writers are held from now on.
         delay: Span,
-        /// How long reads wait, smoothed.
+        /// How long reads wait at the device, smoothed.
         wait: Span,
     },
 }

@@ -6,7 +6,7 @@ use weir_engine::{
     Control, Dispatch, Engine, EngineConfig, Entry, Event, Input, OneSidedPidConfig, Outcome, PidConfig,
     Recorder, Replay, Request, Throttle, VolumeConfig,
 };
-use weir_model::{Bandwidth, Instant, IoId, IoKind, Span, VolumeId};
+use weir_model::{Bandwidth, Instant, IoId, IoKind, Iops, Span, VolumeId};
 use weir_testkit::{Arrivals, Load, Rig, Station};
 
 const THRESHOLD: Span = Span::from_millis(2);
@@ -164,6 +164,28 @@ fn reads_that_hang_count_by_their_age() {
     scene.engine.handle_timeout(at(START + 200_000));
     assert_eq!(scene.throttle().wait, Span::from_millis(200));
     assert_eq!((scene.throttle().delay, scene.throttle().is_at_ceiling), (CEILING, true));
+}
+
+#[test]
+fn what_reads_wait_for_the_caps_of_their_own_volume_asks_for_no_delay() {
+    let mut scene = Scene::new();
+    let slow = VolumeConfig { max_iops: Iops::new(1.0), ..VolumeConfig::default() };
+    scene.engine.set_volume(at(START), scene.reader, slow);
+    let read = Request { volume: scene.reader, kind: IoKind::Read, offset: 0, length: 4096 };
+    let [first, second] = [(); 2].map(|()| scene.engine.handle_submit(at(START), read));
+    let Dispatch::Issue(io) = scene.engine.poll_dispatch(at(START)) else { panic!("the first may go") };
+    assert_eq!(io.id, first);
+    scene.engine.handle_complete(at(START + 1_000), first, true);
+    scene.engine.handle_timeout(at(START + 100_000));
+    assert_eq!(scene.throttle().wait, Span::from_millis(1));
+    assert!(
+        !matches!(scene.engine.poll_dispatch(at(START + 100_000)), Dispatch::Issue(_)),
+        "{second:?} waits"
+    );
+    for millis in (200..=900).step_by(100) {
+        scene.engine.handle_timeout(at(START + millis * 1_000));
+    }
+    assert!(scene.throttle().wait.is_zero() && scene.throttle().delay.is_zero(), "{:?}", scene.throttle());
 }
 
 #[derive(Debug)]

@@ -58,7 +58,7 @@ pub struct PoolStatus {
 pub struct ReplyDelayStatus {
     /// The wait that reads must not exceed, in microseconds.
     pub threshold_us: u64,
-    /// How long reads wait, smoothed, in microseconds.
+    /// How long reads wait at the device, smoothed, in microseconds.
     pub wait_us: u64,
     /// For how long replies to heavy writers are held, in microseconds.
     pub delay_us: u64,

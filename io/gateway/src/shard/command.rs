@@ -177,6 +177,7 @@ impl Shard {
     /// Gives up every request that is still queued.
     fn abort_all_queued(&mut self) {
         self.gives_up = true;
+        self.pools.hold_no_more();
         let Self { clock, clients, pools, memory, driver, .. } = self;
         for key in clients.keys() {
             clients.give_up(*clock, key, pools, memory, driver);

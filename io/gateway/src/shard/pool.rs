@@ -78,6 +78,8 @@ pub(super) struct Pool {
     in_flight_peak: Option<u32>,
     /// Whether the pool is to be removed with its last volume.
     closing: bool,
+    /// Replies are held no more: the server ends.
+    hands_over_at_once: bool,
     /// Whether something was submitted, completed or due since the last dispatch, or the quota ended the last
     /// dispatch.
     dirty: bool,
@@ -176,6 +178,7 @@ impl Pool {
             dirty: false,
             quota: Quota::FULL,
             closing: false,
+            hands_over_at_once: false,
         }
     }
 

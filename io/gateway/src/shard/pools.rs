@@ -176,7 +176,12 @@ impl Pools {
         }
     }
 
-    /// Hands over the replies to a connection that engines hold.
+    /// Holds no reply any more: the time that a shutdown may take is over.
+    pub(super) fn hold_no_more(&mut self) {
+        self.pools.iter_mut().for_each(|(_, pool)| pool.hold_no_more());
+    }
+
+    /// Hands over the replies to a connection that its engine holds.
     pub(super) fn release_of(
         &mut self,
         now: Instant,

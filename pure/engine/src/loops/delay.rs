@@ -8,6 +8,9 @@
 //! **Only writes and zeroes are held**, the kinds whose bytes count towards the limit. A heavy writer that
 //! also reads is a reader like any other. Errors are never held.
 //!
+//! **The wait of a read** is its time at the device. This loop closes no gate, so a read waits before the
+//! device only for its own volume's caps, and no delay of others would shorten that.
+//!
 //! **In order.** A reply that is held is released after those that were held before it, as in a queue of
 //! packets. So a list does where a heap would cost more, and no reply is held for longer than the longest
 //! delay that the law may set.
@@ -37,7 +40,7 @@ const CENSUS_PERIOD: Span = Span::from_secs(1);
 pub struct Throttle {
     /// The wait that reads must not exceed.
     pub threshold: Span,
-    /// How long reads wait, smoothed.
+    /// How long reads wait at the device, smoothed.
     pub wait: Span,
     /// For how long replies to heavy writers are held.
     pub delay: Span,
@@ -53,7 +56,7 @@ pub(crate) struct DelayLoop {
     tick: Tick,
     census: Tick,
     counted_since: Instant,
-    /// How long reads took, from their arrival until they were complete.
+    /// How long reads took.
     waits: LatencySensor,
     /// The replies that are held, in the order in which they are released, and until when.
     held: VecDeque<(Instant, IoId)>,
@@ -148,8 +151,8 @@ impl DelayLoop {
             pool.volumes.iter_mut().for_each(|(_, volume)| volume.writing.judge(most, is_delayed));
         }
         if self.tick.serve(now) {
-            let answered = self.waits.take_mean().map(|mean| mean.total);
-            let wait = answered.or_else(|| oldest_read(pool.requests).map(|arrived| now.since(arrived)));
+            let answered = self.waits.take_mean().map(|mean| mean.at_device);
+            let wait = answered.or_else(|| oldest_read(pool.requests).map(|issued| now.since(issued)));
             let delay = self.law.step(now, &WaitObservation { wait, threshold: self.config.threshold });
             let wait = self.law.smoothed_wait();
             pool.events.push_back(Event::Throttled { delay: delay.span(), wait });
@@ -157,10 +160,13 @@ impl DelayLoop {
     }
 }
 
-/// The arrival of the oldest read that is not complete. Where reads hang, none completes, just when they wait
+/// When the device got the oldest read that it has. Where reads hang, none completes, just when they wait
 /// longest: their age stands in.
 fn oldest_read(requests: &RequestTable) -> Option<Instant> {
-    let waits =
-        |request: &&Stamped| request.kind == IoKind::Read && !matches!(request.stage, Stage::Done { .. });
-    requests.iter().filter(waits).map(|request| request.arrived).min()
+    let reads = requests.iter().filter(|request| request.kind == IoKind::Read);
+    let issued = reads.filter_map(|request| match request.stage {
+        Stage::AtDevice { issued } => Some(issued),
+        Stage::Queued | Stage::Done { .. } => None,
+    });
+    issued.min()
 }

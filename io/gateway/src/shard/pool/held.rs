@@ -44,6 +44,11 @@ impl Pool {
         }
     }
 
+    /// Holds no reply any more, whatever the engine says: the time that a shutdown may take is over.
+    pub(in crate::shard) fn hold_no_more(&mut self) {
+        self.hands_over_at_once = true;
+    }
+
     /// The requests of a connection whose replies are held, which are held no longer.
     pub(in crate::shard) fn take_held(&mut self, connection: &mut Connection) -> Vec<Completed> {
         std::iter::from_fn(|| self.held.pop_front(&mut connection.held)).collect()

@@ -65,7 +65,7 @@ impl Pool {
         self.dirty = true;
         let completed = Completed { pending, done, tells };
         match connection {
-            Some(connection) if held_until.is_some() => {
+            Some(connection) if held_until.is_some() && !self.hands_over_at_once => {
                 self.hold(connection, completed, memory);
                 None
             }
