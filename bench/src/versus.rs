@@ -3,11 +3,14 @@
 //! Both servers run all the time, because an idle server costs nothing. The two measurements of a round are
 //! next to each other, because a shared machine drifts. The order changes from round to round, so that a
 //! drift within the rounds favours neither. An even number of rounds is fairest.
+//!
+//! Two builds are started anew for every other round, in turn. Where the kernel puts the pages of a process
+//! makes it faster or slower by some percent for as long as it runs, and a few percent decide there.
 
 use serde::Serialize;
 
 use super::bed::TestBed;
-use super::cases::{Bars, Case, Store};
+use super::cases::{Bars, Case, Rival, Store};
 use super::clients::{self, Sample};
 use super::effort::Effort;
 use super::progress::Progress;
@@ -30,6 +33,13 @@ struct Round {
     other: Sample,
 }
 
+/// The two servers of a case.
+#[derive(Debug)]
+struct Pair {
+    weir: Server,
+    rival: Server,
+}
+
 /// Measures `case`.
 ///
 /// # Errors
@@ -40,23 +50,22 @@ pub(super) fn measure(
     effort: Effort,
     progress: &mut Progress,
 ) -> anyhow::Result<Measured> {
-    let weir = Server::weir(bed, case.store, case.transport)?;
-    let rival = Server::rival(bed, case.rival, case.store, case.transport)?;
-    if case.store == Store::Memory {
-        clients::fill(bed, &weir, MEMORY_MIB)?;
-        clients::fill(bed, &rival, MEMORY_MIB)?;
-    }
+    let mut pair = Pair::start(bed, case, true)?;
     let name = case.name();
-    let sample = |server| clients::measure(bed, server, case.load, effort.seconds);
+    let sample = |server: &Server| clients::measure(bed, server, case.load, effort.seconds);
     let total = case.rounds(effort.rounds);
     let mut rounds = Vec::new();
     for number in 1..=total {
+        if case.rival == Rival::OtherBuild && number > 1 && number % 2 == 1 {
+            drop(pair);
+            pair = Pair::start(bed, case, number % 4 == 1)?;
+        }
         let round = if number % 2 == 1 {
-            let weir = sample(&weir)?;
-            Round { weir, other: sample(&rival)? }
+            let weir = sample(&pair.weir)?;
+            Round { weir, other: sample(&pair.rival)? }
         } else {
-            let other = sample(&rival)?;
-            Round { weir: sample(&weir)?, other }
+            let other = sample(&pair.rival)?;
+            Round { weir: sample(&pair.weir)?, other }
         };
         let Round { weir, other } = round;
         let rival = case.rival;
@@ -65,6 +74,28 @@ pub(super) fn measure(
         rounds.push(round);
     }
     Ok(Measured { name, case: case.clone(), rounds })
+}
+
+impl Pair {
+    /// Starts both, and fills their memory in the same order.
+    fn start(bed: &TestBed, case: &Case, weir_first: bool) -> anyhow::Result<Self> {
+        let ready = |server: anyhow::Result<Server>| {
+            let server = server?;
+            if case.store == Store::Memory {
+                clients::fill(bed, &server, MEMORY_MIB)?;
+            }
+            anyhow::Ok(server)
+        };
+        let weir = || ready(Server::weir(bed, case.store, case.transport));
+        let rival = || ready(Server::rival(bed, case.rival, case.store, case.transport));
+        if weir_first {
+            let weir = weir()?;
+            Ok(Self { weir, rival: rival()? })
+        } else {
+            let rival = rival()?;
+            Ok(Self { weir: weir()?, rival })
+        }
+    }
 }
 
 impl Measured {

@@ -8,6 +8,7 @@ mod nbd_client;
 mod nbd_server;
 mod recording;
 mod scheduler;
+mod sensors;
 mod trace;
 
 use crate::script::Script;
@@ -30,7 +31,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 8] = [
+pub const ALL: [Target; 9] = [
     nbd_server::TARGET,
     nbd_client::TARGET,
     engine::TARGET,
@@ -39,6 +40,7 @@ pub const ALL: [Target; 8] = [
     cluster::TARGET,
     recording::TARGET,
     trace::TARGET,
+    sensors::TARGET,
 ];
 
 /// The target of this name.

@@ -72,3 +72,8 @@ fn no_recording_breaks_a_replay() {
 fn no_trace_breaks_its_reader() {
     holds("trace", 60_000);
 }
+
+#[test]
+fn no_target_and_no_initiator_breaks_what_reads_their_texts() {
+    holds("sensors", 60_000);
+}

@@ -12,6 +12,9 @@ use crate::failure::Failure;
 /// The metrics address of a server that was started with the usual addresses.
 pub(crate) const USUAL_METRICS: &str = "http://127.0.0.1:9810";
 
+/// The address of an agent's state, if it was started with the usual one.
+pub(crate) const USUAL_THROTTLE: &str = "http://127.0.0.1:9811";
+
 /// The control socket of a server that was started with the usual addresses.
 pub(crate) const USUAL_CONTROL: &str = "unix:/run/weir/control.sock";
 
@@ -56,13 +59,17 @@ struct Addresses {
     control: Option<PathBuf>,
 }
 
-/// The addresses in the file of a gateway or a controller.
+/// The addresses in the file of a gateway, a controller or a packet-delay agent.
 fn addresses(file: &str) -> Result<Addresses, Failure> {
     let source = Source::read(Path::new(file)).map_err(Failure::usage)?;
     if source.is_of_controller() {
         let config = source.controller().map_err(Failure::usage)?;
         let (told_at, control) = (config.status.value, config.control.value);
         return Ok(Addresses { key: "controller.status", told_at, control });
+    }
+    if source.is_of_throttle() {
+        let metrics = source.throttle().map_err(Failure::usage)?.metrics.value;
+        return Ok(Addresses { key: "throttle.metrics", told_at: Some(metrics), control: None });
     }
     let listen = source.config().map_err(Failure::usage)?.listen;
     Ok(Addresses { key: "listen.metrics", told_at: listen.metrics.value, control: listen.control.value })

@@ -15,9 +15,11 @@ use crate::verbs::record::RecordArguments;
 use crate::verbs::replay::ReplayArguments;
 use crate::verbs::set::SetArguments;
 use crate::verbs::sim::SimArguments;
+use crate::verbs::throttle::ThrottleArguments;
 use crate::verbs::what_if::WhatIfArguments;
 use crate::verbs::{
-    check, controller, demo, explain, grants, lab, load, record, replay, serve, set, sim, status, what_if,
+    check, controller, demo, explain, grants, lab, load, record, replay, serve, set, sim, status, throttle,
+    what_if,
 };
 use crate::{ask, log};
 
@@ -71,6 +73,8 @@ enum Verb {
     Set(SetArguments),
     /// Print what the control law decided about a volume in the last control intervals, and why
     Explain(ExplainArguments),
+    /// Guard the readers of this host's iSCSI targets: delay the packets of initiators that write too much
+    Throttle(ThrottleArguments),
     /// Load any NBD server, in an open or a closed loop, and print rates and latencies
     Load(LoadArguments),
     /// Replay a recorded load on a simulated array or a server, or the decisions that `weir record` wrote
@@ -118,6 +122,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Grants(arguments) => grants::grants(&arguments),
         Verb::WhatIf(arguments) => what_if::what_if(&arguments),
         Verb::Lab(arguments) => lab::lab(arguments),
+        Verb::Throttle(arguments) => on_runtime(throttle::throttle(arguments)),
         Verb::Load(arguments) => on_runtime(load::load(arguments)),
         Verb::Sim(arguments) => sim::sim(&arguments),
         Verb::Demo(arguments) => on_runtime(demo::demo(arguments)),

@@ -1,12 +1,10 @@
-//! A process that serves until it is told to stop: one loop for a gateway and for a controller.
+//! A process that serves until it is told to stop: one loop for a gateway, a controller and an agent.
 //!
 //! - SIGTERM and SIGINT stop it, also while it starts.
 //! - SIGHUP reloads its file. A new reload supersedes one that is under way.
 //! - The control socket asks for changes of single values (`weir set`).
 //!
 //! A wrong configuration changes nothing: the process goes on as it was.
-
-use std::path::Path;
 
 use tokio::signal::unix::{SignalKind, signal};
 use weir_api::{Asked, Change};
@@ -18,7 +16,7 @@ use crate::failure::Failure;
 mod change;
 mod reload;
 
-/// A process that serves: a gateway or a controller.
+/// A process that serves: a gateway, a controller or a packet-delay agent.
 pub(crate) trait Daemon: Sized {
     /// The configuration in its file.
     type Config;
@@ -57,7 +55,10 @@ pub(crate) trait Daemon: Sized {
     async fn finish_reload(&mut self, begun: Self::Begun);
 
     /// The next change that a client asks for at the control socket.
-    async fn next_asked(&mut self) -> Asked;
+    ///
+    /// # Errors
+    /// If the process cannot go on.
+    async fn next_asked(&mut self) -> Result<Asked, Failure>;
 
     /// The interval at whose end a law looks at the change; `None` if it is in force at once.
     fn interval(config: &Self::Config, change: &Change) -> Option<Span>;
@@ -77,19 +78,20 @@ pub(crate) trait Daemon: Sized {
     async fn shutdown(self);
 }
 
-/// Starts the process that the configuration in `file` describes, and serves until SIGTERM or SIGINT.
+/// Starts the process that the configuration describes, which `read` reads, and serves until SIGTERM or
+/// SIGINT.
 ///
 /// # Errors
 /// If it cannot start.
 pub(crate) async fn run<D: Daemon>(
-    file: &Path,
+    read: impl FnOnce() -> Result<Source, ConfigError>,
     start: impl AsyncFnOnce(D::Config) -> Result<D, Failure>,
 ) -> Result<(), Failure> {
     // This comes first, so that a signal during the start is not lost.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
-    let mut source = Source::read(file).map_err(Failure::usage)?;
+    let mut source = read().map_err(Failure::usage)?;
     let config = D::config(&source).map_err(Failure::usage)?;
     // A signal ends the start, even if a device does not answer.
     let started = tokio::select! {
@@ -101,27 +103,29 @@ pub(crate) async fn run<D: Daemon>(
         println!("weir: stopped before anything was served");
         return Ok(());
     };
-    let mut daemon = started.map_err(|failure| failure.in_file(file))?;
+    let mut daemon = started.map_err(|failure| failure.in_file(source.path()))?;
     println!("weir: {}", daemon.announcement());
     let mut reloading = None;
-    loop {
+    let mut result = Ok(());
+    while result.is_ok() {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = hang_up.recv() => reloading = reload::begin(&daemon, file, reloading.take()),
+            _ = hang_up.recv() => reloading = reload::begin(&daemon, &source, reloading.take()),
             opened = reload::opened(&mut reloading) => {
                 if let Some(reload) = reloading.take() {
                     reload::finish(&mut daemon, &mut source, reload, opened).await;
                 }
             }
-            asked = daemon.next_asked() => {
-                change::carry_out(&mut daemon, &mut source, asked, reloading.is_some()).await;
-            }
+            asked = daemon.next_asked() => match asked {
+                Ok(asked) => change::carry_out(&mut daemon, &mut source, asked, reloading.is_some()).await,
+                Err(failure) => result = Err(failure),
+            },
         }
     }
     tracing::info!("stopping");
     drop(reloading);
     daemon.shutdown().await;
     println!("weir: stopped");
-    Ok(())
+    result
 }

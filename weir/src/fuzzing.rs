@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::config::{Config, Source, check_report, controller_report};
+use crate::config::{Config, Source, check_report, controller_report, throttle_report};
 
 /// The verdict on a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +14,8 @@ pub enum Judged {
     Gateway,
     /// It is the file of a controller.
     Controller,
+    /// It is the file of a packet-delay agent.
+    Agent,
     /// It was refused, with a line for each problem.
     Refused,
 }
@@ -29,6 +31,16 @@ pub fn configuration(text: &str) -> Judged {
             Ok(config) => {
                 assert!(!controller_report(&config).is_empty());
                 Judged::Controller
+            }
+            Err(error) => refused(&error.to_string()),
+        };
+    }
+    if source.is_of_throttle() {
+        return match source.throttle() {
+            Ok(config) => {
+                assert!(!throttle_report(&config).is_empty());
+                assert_eq!(config.settings().check(), Ok(()));
+                Judged::Agent
             }
             Err(error) => refused(&error.to_string()),
         };

@@ -148,8 +148,8 @@ impl Daemon for Server {
         self.link_pools(links);
     }
 
-    async fn next_asked(&mut self) -> Asked {
-        self.asked.1.recv().await.expect("a sender is held")
+    async fn next_asked(&mut self) -> Result<Asked, Failure> {
+        Ok(self.asked.1.recv().await.expect("a sender is held"))
     }
 
     fn interval(config: &Config, Change { table, name, .. }: &Change) -> Option<Span> {

@@ -13,4 +13,5 @@ pub(crate) mod serve;
 pub(crate) mod set;
 pub(crate) mod sim;
 pub(crate) mod status;
+pub(crate) mod throttle;
 pub(crate) mod what_if;

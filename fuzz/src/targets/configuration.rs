@@ -119,6 +119,7 @@ fn run(script: &Script, seen: &mut Seen) {
     seen.reach(match configuration(&text) {
         Judged::Gateway => "gateway",
         Judged::Controller => "controller",
+        Judged::Agent => "agent",
         Judged::Refused => "refused",
     });
     // A change is also tried on a good file, whether this file was good or not.

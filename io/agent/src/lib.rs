@@ -1,4 +1,9 @@
-//! The packet-delay agent: how it sees the host, and how it delays packets.
+//! The packet-delay agent: how it sees the host, how it delays packets, and the loop between the two.
 
 pub mod actuator;
+pub mod agent;
 pub mod guard;
+pub mod sensors;
+
+mod history;
+mod report;

@@ -18,6 +18,7 @@ mod control;
 mod metrics;
 mod serve;
 mod shared;
+mod throttle;
 
 use std::io;
 use std::net::SocketAddr;

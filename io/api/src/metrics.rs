@@ -1,6 +1,7 @@
 //! The metrics, by name: counters, gauges and histograms, never a latency that was averaged beforehand.
 
 mod sharing;
+mod throttle;
 
 use std::fmt::{self, Error};
 
@@ -11,13 +12,24 @@ use prometheus_client::registry::Registry;
 use weir_model::{IoKind, Verdict};
 use weir_status::{
     BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, RequestCounters, StageLatencies,
-    VolumeStatus,
+    ThrottleStatus, VolumeStatus,
 };
 
-/// The status as OpenMetrics text.
+use throttle::ThrottleCollector;
+
+/// The status of a gateway as OpenMetrics text.
 pub(crate) fn encode(status: GatewayStatus) -> Result<Vec<u8>, Error> {
+    encode_all(StatusCollector(status))
+}
+
+/// The status of a packet-delay agent as OpenMetrics text.
+pub(crate) fn encode_throttle(status: ThrottleStatus) -> Result<Vec<u8>, Error> {
+    encode_all(ThrottleCollector(status))
+}
+
+fn encode_all(collector: impl Collector) -> Result<Vec<u8>, Error> {
     let mut registry = Registry::with_prefix("weir");
-    registry.register_collector(Box::new(StatusCollector(status)));
+    registry.register_collector(Box::new(collector));
     let mut out = String::new();
     text::encode(&mut out, &registry)?;
     Ok(out.into_bytes())

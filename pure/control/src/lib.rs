@@ -1,5 +1,5 @@
-//! The control laws, a room each: Façade's and Maestro's. `ArrayLaw`, the allocator of an array, is Maestro's
-//! law together with the total that it shares out.
+//! The control laws, a room each: Façade's, Maestro's and the one-sided PID of packet delay. `ArrayLaw`, the
+//! allocator of an array, is Maestro's law together with the total that it shares out.
 //!
 //! A law is a pure step. It takes what the sensors saw in the last period, and its own state, and returns a
 //! setting. It knows neither sensors nor actuators. So the same law runs on a pool that serves disks, in a
@@ -12,6 +12,8 @@ mod array_law;
 mod facade;
 mod law;
 mod maestro;
+mod pid;
+mod pid_tuning;
 mod total;
 mod total_probe;
 
@@ -24,4 +26,6 @@ pub use maestro::{
     ApplicationObservation, ApplicationSetting, ArrayObservation, ArraySetting, BoundBy, Case, Fit, Grant,
     Limits, Maestro, PortObservation, Reasoning, program,
 };
+pub use pid::{OneSidedPid, OneSidedPidConfig, PidProblem, ThrottleDelay, WaitObservation};
+pub use pid_tuning::{NoPlant, Plant, Predicted, StepResponse};
 pub use total::TotalConcurrency;

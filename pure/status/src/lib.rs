@@ -16,6 +16,7 @@ mod explanation;
 mod gateway;
 mod reason;
 mod sharing;
+mod throttle;
 mod words;
 
 pub use array::{ArrayGateway, ArrayStatus, ArrayVolume};
@@ -25,4 +26,7 @@ pub use gateway::{
     VolumeStatus, WindowCounters, WindowStatus,
 };
 pub use sharing::{AchievedStatus, DesiredStatus, GrantStatus, PoolSharing, TargetStatus, VolumeSharing};
+pub use throttle::{
+    DelayInterval, InitiatorStatus, ResourceStatus, Standing, TargetOutOfReach, ThrottleStatus,
+};
 pub use words::{BoundBy, Case, ControlKind, Fit, Metric, Unit, UnknownMetric};

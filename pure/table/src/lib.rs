@@ -6,12 +6,14 @@
 
 mod array;
 mod sharing;
+mod throttle;
 
 use comfy_table::{CellAlignment, Table, presets};
 use weir_status::{ControlKind, GatewayStatus, PoolStatus, VolumeStatus, WindowStatus};
 
 pub use array::array;
 pub use sharing::explanation;
+pub use throttle::{explained_resource, throttle};
 
 /// Clears the terminal and goes to its top left corner, where the next table replaces the last one.
 pub const CLEAR: &str = "\x1b[2J\x1b[H";

@@ -69,7 +69,8 @@ pub fn explanation(explained: &Explanation) -> String {
 }
 
 /// Without lines between the rows, of which there are many.
-const LIST: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('═').junction('═'));
+pub(super) const LIST: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('═').junction('═'));
 
 pub(super) fn table<const N: usize>(
     style: TableStyle,

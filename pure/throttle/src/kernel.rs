@@ -10,6 +10,10 @@ use weir_model::Span;
 
 use crate::survey::Connection;
 
+/// How long an element of the map lasts unless it is renewed: the kernel stops delaying by itself within 3 s
+/// after the agent stops renewing.
+pub const MEMBER_LASTS: Span = Span::from_secs(3);
+
 /// The leaf of a resource: the minor number of its class, on every interface. At least 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct LeafId(pub u16);
@@ -19,7 +23,7 @@ pub struct LeafId(pub u16);
 pub struct Wanted {
     /// The leaf of each resource, whether anything is delayed in it or not.
     pub leaves: BTreeMap<LeafId, WantedLeaf>,
-    /// The interfaces through which the connections of members leave.
+    /// The interfaces through which the connections at portals leave.
     pub interfaces: BTreeSet<String>,
 }
 
@@ -42,6 +46,32 @@ pub struct Present {
     pub members: BTreeMap<Connection, (LeafId, Span)>,
     /// Whether a rule looks packets up in the map. Without it, no packet is touched.
     pub classifies: bool,
+}
+
+impl Present {
+    /// What the kernel holds after a command. The time that elements last is that of a fresh one until the
+    /// kernel is looked at again.
+    pub fn assume(&mut self, command: &Command) {
+        match command {
+            Command::AddRoot { interface } => {
+                self.interfaces.entry(interface.clone()).or_default();
+            }
+            Command::AddLeaf { interface, leaf, delay } | Command::SetDelay { interface, leaf, delay } => {
+                let leaves = self.interfaces.entry(interface.clone()).or_default();
+                leaves.entry(*leaf).or_default().0 = *delay;
+            }
+            Command::RemoveLeaf { interface, leaf } => {
+                self.interfaces.entry(interface.clone()).or_default().remove(leaf);
+            }
+            Command::Enter { leaf, connections } => {
+                self.members.extend(connections.iter().map(|&member| (member, (*leaf, MEMBER_LASTS))));
+            }
+            Command::Leave { connections } => {
+                self.members.retain(|member, _| !connections.contains(member));
+            }
+            Command::Classify(classifies) => self.classifies = *classifies,
+        }
+    }
 }
 
 /// The leaves of an interface: for each its delay, and whether packets are in it.

@@ -19,8 +19,23 @@ pub struct Survey {
     pub targets: Vec<Target>,
     /// The established TCP connections at all portals.
     pub connections: BTreeSet<Connection>,
+    /// The interface through which the packets to a connection's peer leave, as the routes of the host say.
+    /// The packets of a connection without an entry cannot be delayed.
+    pub interfaces: BTreeMap<Connection, String>,
     /// The devices behind the LUNs, and all devices below these.
     pub devices: BTreeMap<DeviceNumber, Device>,
+}
+
+impl Survey {
+    /// Whether both are the same but for what the sessions have written: then nobody came, went or moved.
+    pub(crate) fn is_same_but_for_counters(&self, other: &Self) -> bool {
+        let Self { targets, connections, interfaces, devices } = self;
+        *connections == other.connections
+            && *interfaces == other.interfaces
+            && *devices == other.devices
+            && targets.len() == other.targets.len()
+            && targets.iter().zip(&other.targets).all(|(ours, theirs)| ours.is_same_but_for_counters(theirs))
+    }
 }
 
 /// Which software serves a target.
@@ -49,6 +64,24 @@ pub struct Target {
     pub sessions: Vec<Session>,
     /// Why no delay can reach its initiators, such as `"iSER: its packets pass no queue of this host"`.
     pub out_of_reach: Option<String>,
+}
+
+impl Target {
+    fn is_same_but_for_counters(&self, other: &Self) -> bool {
+        let Self { framework, name, portals, luns, sessions, out_of_reach } = self;
+        *framework == other.framework
+            && *name == other.name
+            && *portals == other.portals
+            && *luns == other.luns
+            && *out_of_reach == other.out_of_reach
+            && sessions.len() == other.sessions.len()
+            && sessions.iter().zip(&other.sessions).all(|(ours, theirs)| {
+                let Session { initiator, addresses, written } = ours;
+                *initiator == theirs.initiator
+                    && *addresses == theirs.addresses
+                    && written.keys().eq(theirs.written.keys())
+            })
+    }
 }
 
 /// An initiator that is logged in to a target.

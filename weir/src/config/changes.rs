@@ -9,6 +9,7 @@
 //! bounds. They are there because a parser's behaviour with deeply nested brackets must not depend on the
 //! text around them.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
@@ -18,7 +19,7 @@ use super::accepts::quoted;
 use super::error::{ConfigError, Problem};
 use super::file::text_of;
 use super::reader::{Document, join, shorten};
-use super::{Config, ControllerConfig, resolve};
+use super::{Config, ControllerConfig, ThrottleConfig, resolve};
 
 /// The keys of each table that can be changed while it is served.
 const CHANGEABLE: &[(&str, &[&str])] = &[
@@ -39,6 +40,8 @@ const MOST_KEYS: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     path: PathBuf,
+    /// Whether it was read from a file, which can be read again.
+    is_file: bool,
     text: String,
     /// At most one for each key.
     changes: Vec<Change>,
@@ -66,7 +69,24 @@ impl Source {
 
     /// A source with the text `text`, as if it had been read from `path`.
     pub(crate) fn of(path: &Path, text: String) -> Self {
-        Self { path: path.to_owned(), text, changes: Vec::new() }
+        Self { path: path.to_owned(), is_file: true, text, changes: Vec::new() }
+    }
+
+    /// What the arguments of a command say, as the text of a file.
+    pub(crate) fn of_arguments(text: String) -> Self {
+        Self { is_file: false, ..Self::of(Path::new("arguments"), text) }
+    }
+
+    /// The file as it is now, without the changes.
+    ///
+    /// # Errors
+    /// If it cannot be read, or there is none.
+    pub(crate) fn read_again(&self) -> Result<Self, ConfigError> {
+        if self.is_file {
+            return Self::read(&self.path);
+        }
+        let error = io::Error::other("there is no file to read again; accepted: a start with a file");
+        Err(ConfigError::unreadable(&self.path, error))
     }
 
     /// The path of the file.
@@ -90,9 +110,26 @@ impl Source {
         self.read_by(super::controller::resolve)
     }
 
+    /// The configuration of a packet-delay agent.
+    ///
+    /// # Errors
+    /// If anything in it is wrong. Then every problem is named.
+    pub(crate) fn throttle(&self) -> Result<ThrottleConfig, ConfigError> {
+        self.read_by(super::throttle::resolve)
+    }
+
     /// Whether it is the file of a controller rather than of a gateway.
     pub(crate) fn is_of_controller(&self) -> bool {
-        DeTable::parse(&self.text).is_ok_and(|table| table.get_ref().contains_key("controller"))
+        self.has_table("controller")
+    }
+
+    /// Whether it is the file of a packet-delay agent.
+    pub(crate) fn is_of_throttle(&self) -> bool {
+        self.has_table("throttle")
+    }
+
+    fn has_table(&self, name: &str) -> bool {
+        DeTable::parse(&self.text).is_ok_and(|table| table.get_ref().contains_key(name))
     }
 
     fn read_by<T>(

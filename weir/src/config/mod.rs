@@ -27,6 +27,7 @@ mod pool;
 mod reader;
 mod report;
 mod rules;
+mod throttle;
 pub(crate) mod units;
 mod volume;
 
@@ -46,7 +47,8 @@ pub(crate) use fault::{Fault, FaultEffect};
 pub(crate) use limits::Limits;
 pub(crate) use listen::{Address, TcpAddress};
 pub(crate) use pool::{Control, Pool, Ports};
-pub(crate) use report::{check_report, controller_report};
+pub(crate) use report::{check_report, controller_report, throttle_report};
+pub(crate) use throttle::ThrottleConfig;
 pub(crate) use volume::{BackendConfig, Volume};
 
 /// The tables of a file.

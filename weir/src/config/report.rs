@@ -6,13 +6,14 @@ use std::path::Path;
 use super::Config;
 use super::cluster::Cluster;
 use super::controller::{ControllerConfig, TLS_KEYS, TlsConfig};
-use weir_model::Bandwidth;
+use weir_model::{Bandwidth, Span};
 
 use super::listen::Address;
 use super::objective::show_target;
 use super::origin::{Origin, Resolved};
 use super::pool::{Control, Pool};
 use super::reader::join;
+use super::throttle::ThrottleConfig;
 use super::units::{show_bandwidth, show_size, show_span};
 use super::volume::{BackendConfig, Volume};
 
@@ -46,6 +47,35 @@ pub(crate) fn controller_report(config: &ControllerConfig) -> String {
         rows.push_optional(&join(&table, "max_iops"), &volume.max_iops, ToString::to_string);
         rows.push_optional(&join(&table, "max_bandwidth"), &volume.max_bandwidth, bandwidth);
         rows.push_optional(&join(&table, "max_concurrency"), &volume.max_concurrency, ToString::to_string);
+    }
+    table(&rows.0)
+}
+
+/// The same for the file of a packet-delay agent.
+pub(crate) fn throttle_report(config: &ThrottleConfig) -> String {
+    let mut rows = Rows(Vec::new());
+    let key = |key: &str| join("throttle", key);
+    let span = |span: &Span| show_span(*span);
+    let bandwidth = |rate: &Bandwidth| show_bandwidth(*rate);
+    rows.push(&key("threshold"), &config.threshold, span);
+    rows.push(&key("write_limit"), &config.write_limit, bandwidth);
+    rows.push(&key("ceiling"), &config.ceiling, span);
+    rows.push(&key("metrics"), &config.metrics, ToString::to_string);
+    for (list, whom) in [("exempt", &config.exempt), ("forced", &config.forced)] {
+        for (i, who) in whom.iter().enumerate() {
+            rows.push(&key(&format!("{list}[{i}]")), who, ToString::to_string);
+        }
+    }
+    rows.push(&key("rate_smoothing"), &config.rate_smoothing, span);
+    rows.push(&key("smoothing"), &config.smoothing, span);
+    rows.push(&key("proportional_gain"), &config.proportional_gain, ToString::to_string);
+    rows.push(&key("integral_time"), &config.integral_time, span);
+    rows.push(&key("derivative_time"), &config.derivative_time, span);
+    rows.push(&key("setpoint_share"), &config.setpoint_share, ToString::to_string);
+    for (name, own) in &config.resources {
+        let table = join("resource", name);
+        rows.push_optional(&join(&table, "threshold"), &own.threshold, span);
+        rows.push_optional(&join(&table, "write_limit"), &own.write_limit, bandwidth);
     }
     table(&rows.0)
 }

@@ -1,7 +1,5 @@
 //! SIGHUP: the process reads its file again, and opens the new parts beside everything else.
 
-use std::path::Path;
-
 use super::Daemon;
 use crate::config::Source;
 use crate::failure::Failure;
@@ -15,17 +13,18 @@ pub(super) struct Reloading<D: Daemon> {
 /// Reads the file, and begins to open the new parts. A reload that is under way ends here in any case.
 pub(super) fn begin<D: Daemon>(
     daemon: &D,
-    file: &Path,
+    source: &Source,
     superseded: Option<Reloading<D>>,
 ) -> Option<Reloading<D>> {
     if superseded.is_some() {
         tracing::info!("the reload under way is superseded by a newer one");
     }
     let begin = || {
-        let source = Source::read(file).map_err(Failure::usage)?;
+        let source = source.read_again().map_err(Failure::usage)?;
         let config = D::config(&source).map_err(Failure::usage)?;
         let begun = daemon.begin_reload(config, superseded.map(|superseded| superseded.begun));
-        Ok(Reloading { source, begun: begun.map_err(|failure| failure.in_file(file))? })
+        let begun = begun.map_err(|failure| failure.in_file(source.path()));
+        Ok(Reloading { source, begun: begun? })
     };
     begin().inspect_err(not_reloaded).ok()
 }

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::path::Path;
 
-use crate::config::{Source, check_report, controller_report};
+use crate::config::{Source, check_report, controller_report, throttle_report};
 use crate::failure::Failure;
 
-/// Prints the values in force by the file of a gateway or a controller.
+/// Prints the values in force by the file of a gateway, a controller or a packet-delay agent.
 ///
 /// # Errors
 /// If there is a mistake in it, or it cannot be read.
@@ -14,6 +14,8 @@ pub(crate) fn check(file: &Path) -> Result<(), Failure> {
     let source = Source::read(file).map_err(Failure::usage)?;
     let report = if source.is_of_controller() {
         source.controller().map(|config| controller_report(&config))
+    } else if source.is_of_throttle() {
+        source.throttle().map(|config| throttle_report(&config))
     } else {
         source.config().map(|config| check_report(&config))
     };

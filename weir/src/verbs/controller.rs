@@ -33,7 +33,7 @@ struct Running {
 /// # Errors
 /// If it cannot start.
 pub(crate) async fn controller(file: &Path) -> Result<(), Failure> {
-    daemon::run(file, Running::start).await
+    daemon::run(|| Source::read(file), Running::start).await
 }
 
 impl Running {
@@ -133,8 +133,8 @@ impl Daemon for Running {
         self.config = config;
     }
 
-    async fn next_asked(&mut self) -> Asked {
-        self.asked.1.recv().await.expect("a sender is held")
+    async fn next_asked(&mut self) -> Result<Asked, Failure> {
+        Ok(self.asked.1.recv().await.expect("a sender is held"))
     }
 
     fn interval(config: &ControllerConfig, _change: &Change) -> Option<Span> {

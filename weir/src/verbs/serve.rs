@@ -4,6 +4,7 @@ use std::path::Path;
 
 use weir_gateway::Recorders;
 
+use crate::config::Source;
 use crate::daemon;
 use crate::failure::Failure;
 use crate::server::Server;
@@ -13,5 +14,5 @@ use crate::server::Server;
 /// # Errors
 /// If it cannot start.
 pub(crate) async fn serve(file: &Path, recorders: Option<Recorders>) -> Result<(), Failure> {
-    daemon::run(file, async |config| Server::start(config, recorders).await).await
+    daemon::run(|| Source::read(file), async |config| Server::start(config, recorders).await).await
 }

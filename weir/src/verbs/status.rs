@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use weir_api::{STATUS_PATH, Server};
-use weir_status::{ArrayStatus, GatewayStatus};
+use weir_status::{ArrayStatus, GatewayStatus, ThrottleStatus};
 
 use crate::ask;
 use crate::failure::Failure;
@@ -24,22 +24,25 @@ pub(crate) async fn status(source: &str) -> Result<(), Failure> {
 enum Answer {
     Gateway(GatewayStatus),
     Controller(ArrayStatus),
+    Throttle(ThrottleStatus),
 }
 
-/// Tells the two apart: a gateway has pools, and a controller has one pool. Serde tells them apart too, in an
-/// untagged enum, but then no error says which field is wrong.
+/// Tells them apart: a gateway has pools, a controller one pool, and an agent resources. Serde tells them apart
+/// too, in an untagged enum, but then no error says which field is wrong.
 #[derive(Deserialize)]
 struct Shape {
     pools: Option<IgnoredAny>,
+    resources: Option<IgnoredAny>,
 }
 
 impl Answer {
     async fn of(server: &Server) -> Result<Self, Failure> {
         let text = ask::text(server, STATUS_PATH).await?;
         let shape: Shape = ask::read(server, &text)?;
-        match shape.pools {
-            Some(_) => ask::read(server, &text).map(Self::Gateway),
-            None => ask::read(server, &text).map(Self::Controller),
+        match shape {
+            Shape { pools: Some(_), .. } => ask::read(server, &text).map(Self::Gateway),
+            Shape { resources: Some(_), .. } => ask::read(server, &text).map(Self::Throttle),
+            Shape { .. } => ask::read(server, &text).map(Self::Controller),
         }
     }
 
@@ -47,6 +50,7 @@ impl Answer {
         match self {
             Self::Gateway(status) => weir_table::render(status),
             Self::Controller(status) => weir_table::array(status),
+            Self::Throttle(status) => weir_table::throttle(status),
         }
     }
 }

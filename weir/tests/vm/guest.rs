@@ -16,6 +16,7 @@ use super::kernel_client::{Disk, attempt, shell};
 use super::rounds::rounds;
 
 mod page;
+mod targets;
 
 const EIO: u32 = 5;
 const CONNECTIONS: u32 = 4;

@@ -40,6 +40,7 @@ const WATCHED: &[&str] = &[
     "io/recording/src/",
     "io/api/src/",
     "io/load/src/",
+    "io/agent/src/sensors",
     "io/lab/src/array_file.rs",
     "io/lab/src/trace",
     "weir/src/",

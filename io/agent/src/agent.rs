@@ -1,0 +1,243 @@
+//! The agent: it hands what the sensors see to the part that decides, and what follows to the kernel.
+//!
+//! A turn comes every 100 ms. Each turn reads the counters of devices, which decides the delays. Once a second
+//! a turn also surveys the host, which decides who is delayed, and looks at what the kernel holds, so that a
+//! change by somebody else is repaired. In between, the agent takes for granted what it has changed itself: to
+//! list a thousand elements ten times a second would cost more than everything else.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::process;
+
+use thiserror::Error;
+use weir_model::{Instant, Span};
+use weir_status::ThrottleStatus;
+use weir_throttle::{Present, Settings, SettingsError, Throttle, Wanted, plan};
+
+use crate::actuator::{Actuator, ActuatorError};
+use crate::guard::Guard;
+use crate::history::History;
+use crate::report;
+use crate::sensors::{BlockSensor, Remark, Roots, Surveyor};
+
+/// How often the agent surveys the host, looks at the kernel, and renews its elements.
+const SURVEY: Span = Span::from_secs(1);
+
+/// Why an agent cannot start, or cannot go on.
+#[derive(Debug, Error)]
+pub enum AgentError {
+    /// The settings cannot be.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The kernel does not let it see the host.
+    #[error("{0}")]
+    Sensors(Remark),
+    /// The kernel does not let it delay packets.
+    #[error("{0}")]
+    Actuator(ActuatorError),
+    /// Nobody would remove the delays if the agent hung.
+    #[error("the guard, a second process of this program: {0}")]
+    Guard(io::Error),
+}
+
+/// The agent, on the thread that calls its turns.
+pub struct Agent {
+    throttle: Throttle,
+    ceiling: Span,
+    surveyor: Surveyor,
+    blocks: BlockSensor,
+    /// None in a dry run.
+    hands: Option<Hands>,
+    surveyed: Option<Instant>,
+    history: History,
+    /// What is odd about the host and was said already.
+    remarked: BTreeSet<String>,
+}
+
+/// What changes the kernel, and what guards that.
+struct Hands {
+    actuator: Actuator,
+    guard: Guard,
+    /// How another guard is started if this one ends.
+    program: fn() -> io::Result<process::Command>,
+    present: Present,
+    /// The wanted state that the kernel had after the last plan.
+    reached: Option<Wanted>,
+    /// The interfaces that lack a root queue of the agent's, and the last failure: each is said once.
+    absent: BTreeSet<String>,
+    failed: Option<String>,
+}
+
+impl Agent {
+    /// Looks at the host, takes the agent's place in the kernel, and starts a guard by running `program`. A
+    /// dry run (`None`) changes nothing.
+    ///
+    /// # Errors
+    /// If it cannot work here. Then nothing has changed.
+    pub fn start(
+        now: Instant,
+        settings: Settings,
+        roots: Roots,
+        program: Option<fn() -> io::Result<process::Command>>,
+    ) -> Result<Self, AgentError> {
+        let ceiling = settings.law.ceiling;
+        let throttle = Throttle::new(settings)?;
+        let blocks = BlockSensor::new(roots.sys.clone());
+        let mut surveyor = Surveyor::new(roots).map_err(AgentError::Sensors)?;
+        surveyor.look(now);
+        let interfaces = surveyor.survey().interfaces.values().cloned().collect();
+        let hands = program.map(|program| Hands::new(program, &interfaces, ceiling)).transpose()?;
+        let (history, remarked) = (History::default(), BTreeSet::new());
+        Ok(Self { throttle, ceiling, surveyor, blocks, hands, surveyed: None, history, remarked })
+    }
+
+    /// Whether the agent only says what it would do.
+    pub fn is_dry_run(&self) -> bool {
+        self.hands.is_none()
+    }
+
+    /// One turn. Says whether it surveyed the host.
+    ///
+    /// # Errors
+    /// If nothing guards the agent any more, and no new guard can be started.
+    pub fn turn(&mut self, now: Instant) -> Result<bool, AgentError> {
+        if let Some(hands) = &mut self.hands {
+            hands.beat()?;
+        }
+        let surveys = self.surveyed.is_none_or(|at| now.saturating_since(at) >= SURVEY);
+        if surveys {
+            self.survey(now);
+        }
+        self.read_counters(now);
+        self.history.record(now, &self.throttle);
+        if let Some(hands) = &mut self.hands {
+            if surveys {
+                hands.look(&mut self.throttle);
+            }
+            hands.converge(self.throttle.wanted(), surveys);
+        }
+        while let Some(notice) = self.throttle.poll_notice() {
+            tracing::info!(listener = "iscsi", "{notice}");
+        }
+        Ok(surveys)
+    }
+
+    /// Puts other settings in force. Delays and members stay as far as the new settings allow.
+    ///
+    /// # Errors
+    /// If the settings cannot be, or the ceiling is another. Then nothing has changed.
+    pub fn change(&mut self, settings: Settings) -> Result<(), AgentError> {
+        Ok(self.throttle.set_settings(settings)?)
+    }
+
+    /// The state of everything.
+    pub fn status(&self, now: Instant) -> ThrottleStatus {
+        report::status(now, self.is_dry_run(), self.ceiling, &self.throttle.report(), &self.history)
+    }
+
+    /// Removes everything that the agent changed, and ends the guard.
+    ///
+    /// # Errors
+    /// If the kernel refuses. Then the guard tries once more.
+    pub fn stop(self) -> Result<(), AgentError> {
+        let Some(Hands { mut actuator, guard, .. }) = self.hands else { return Ok(()) };
+        actuator.remove().map_err(AgentError::Actuator)?;
+        guard.release().map_err(AgentError::Guard)
+    }
+
+    fn survey(&mut self, now: Instant) {
+        self.surveyed = Some(now);
+        self.surveyor.look(now);
+        self.throttle.handle_survey(now, self.surveyor.survey());
+        let remarks: BTreeSet<_> = self.surveyor.remarks().iter().map(Remark::to_string).collect();
+        for remark in remarks.difference(&self.remarked) {
+            tracing::warn!(listener = "iscsi", "{remark}");
+        }
+        self.remarked = remarks;
+    }
+
+    fn read_counters(&mut self, now: Instant) {
+        let devices: BTreeSet<_> = self.throttle.devices_to_read().collect();
+        let reading = self.blocks.read(&devices);
+        if !reading.vanished.is_empty() {
+            self.surveyor.read_again();
+        }
+        for remark in reading.remarks {
+            if self.remarked.insert(remark.to_string()) {
+                tracing::warn!(listener = "iscsi", "{remark}");
+            }
+        }
+        self.throttle.handle_counters(now, &reading.counters);
+    }
+}
+
+impl Hands {
+    fn new(
+        program: fn() -> io::Result<process::Command>,
+        interfaces: &BTreeSet<String>,
+        ceiling: Span,
+    ) -> Result<Self, AgentError> {
+        let mut actuator = Actuator::open().map_err(AgentError::Actuator)?;
+        // The guard comes first: from the first change on, somebody undoes it.
+        let guard = program().and_then(Guard::start).map_err(AgentError::Guard)?;
+        let absent = actuator.install(interfaces, ceiling).map_err(AgentError::Actuator)?;
+        let present = Present::default();
+        Ok(Self { actuator, guard, program, present, reached: None, absent, failed: None })
+    }
+
+    /// Tells the guard that the agent is alive; if the guard has ended, starts another.
+    fn beat(&mut self) -> Result<(), AgentError> {
+        let Err(error) = self.guard.beat() else { return Ok(()) };
+        if error.kind() == io::ErrorKind::WouldBlock {
+            return Ok(()); // it has enough beats to read
+        }
+        tracing::warn!(listener = "iscsi", "the guard has ended ({error}): another one is started");
+        self.guard = (self.program)().and_then(Guard::start).map_err(AgentError::Guard)?;
+        Ok(())
+    }
+
+    fn look(&mut self, throttle: &mut Throttle) {
+        match self.actuator.look() {
+            Ok(present) => {
+                self.present = present;
+                throttle.handle_present(&self.present);
+            }
+            Err(error) => self.say(&error),
+        }
+    }
+
+    /// Does what leads to the wanted state. `anew`: the kernel was looked at.
+    fn converge(&mut self, wanted: &Wanted, anew: bool) {
+        if !anew && self.reached.as_ref() == Some(wanted) {
+            return;
+        }
+        let commands = plan(&self.present, wanted);
+        match self.actuator.apply(&commands) {
+            Ok(absent) => {
+                commands.iter().for_each(|command| self.present.assume(command));
+                self.reached = Some(wanted.clone());
+                self.failed = None;
+                for interface in absent.difference(&self.absent) {
+                    tracing::warn!(
+                        listener = "iscsi",
+                        "{interface}: it is not there; nothing is delayed on it"
+                    );
+                }
+                self.absent = absent;
+            }
+            Err(error) => {
+                // The next survey looks at what the kernel holds, and the plan goes on from there.
+                self.reached = None;
+                self.say(&error);
+            }
+        }
+    }
+
+    fn say(&mut self, error: &ActuatorError) {
+        let said = error.to_string();
+        if self.failed.as_ref() != Some(&said) {
+            tracing::error!(listener = "iscsi", "{said}");
+            self.failed = Some(said);
+        }
+    }
+}

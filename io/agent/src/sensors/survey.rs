@@ -1,0 +1,212 @@
+//! Puts together what all sensors see, and finds out at little cost whether anything has changed.
+//!
+//! To read everything takes some 100 system calls for each session. So once a second the [`Surveyor`] reads
+//! only what changes when somebody comes or goes: the connections at the portals, the kernel's count of
+//! sessions, and the names of targets, portals and LUNs. If these are as before, only the counters of written
+//! bytes are read. After a change everything is read, and once more a second later, because a login that has
+//! just begun is a connection before it is a session.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use weir_model::{Instant, Span};
+use weir_throttle::{Survey, Target};
+
+use super::connections::{ConnectionSensor, Connections};
+use super::interfaces::Interfaces;
+use super::netlink::InquiryError;
+use super::reading::{MOST_REMARKS, Reader, Remark};
+use super::text::Unfit;
+use super::written::{Counter, MOST_SESSIONS, read_counters};
+use super::{devices, lio, scst, tgt};
+
+/// Everything is read again after this time at the latest. It bounds how long a change stays unseen that
+/// leaves the outline as it was, such as a LUN that was replaced within a second.
+const LATEST: Span = Span::from_secs(30);
+
+/// tgtd is asked again after this time at the latest, because nothing but its answer tells of a new LUN.
+const LATEST_OF_TGT: Span = Span::from_secs(10);
+
+/// Where to look. Tests have trees of files instead.
+#[derive(Clone, Debug)]
+pub struct Roots {
+    /// `/sys`, with configfs in `kernel/config`.
+    pub sys: PathBuf,
+    /// `/proc`.
+    pub proc: PathBuf,
+    /// `/run`, with the sockets of tgtd.
+    pub run: PathBuf,
+    /// The program `tgtadm`.
+    pub tgtadm: PathBuf,
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        Self { sys: "/sys".into(), proc: "/proc".into(), run: "/run".into(), tgtadm: "tgtadm".into() }
+    }
+}
+
+/// Looks at the host's targets, and remembers what it saw.
+///
+/// A look is synchronous. It takes milliseconds, but a second where tgtd hangs, and as long as the kernel
+/// wants where the kernel does: LIO answers nothing about a target while it takes it down.
+pub struct Surveyor {
+    roots: Roots,
+    reader: Reader,
+    sensor: ConnectionSensor,
+    routes: Interfaces,
+    /// What was seen at little cost at the last look.
+    outline: Vec<String>,
+    portals: BTreeSet<SocketAddr>,
+    bound: Connections,
+    /// The targets of tgtd, and when it was asked.
+    of_tgt: Vec<Target>,
+    tgt_asked: Option<Instant>,
+    read_at: Option<Instant>,
+    /// Whether the next look reads everything in any case.
+    again: bool,
+    counters: Vec<Counter>,
+    survey: Survey,
+    remarks: Vec<Remark>,
+}
+
+impl Surveyor {
+    /// Has seen nothing yet.
+    ///
+    /// # Errors
+    /// If the kernel refuses the netlink sockets.
+    pub fn new(roots: Roots) -> Result<Self, Remark> {
+        let refused = |error: InquiryError| no_answer("the kernel's netlink sockets", &error);
+        Ok(Self {
+            roots,
+            reader: Reader::new(),
+            sensor: ConnectionSensor::new().map_err(refused)?,
+            routes: Interfaces::new().map_err(refused)?,
+            outline: Vec::new(),
+            portals: BTreeSet::new(),
+            bound: Connections::new(),
+            of_tgt: Vec::new(),
+            tgt_asked: None,
+            read_at: None,
+            again: true,
+            counters: Vec::new(),
+            survey: Survey::default(),
+            remarks: Vec::new(),
+        })
+    }
+
+    /// Everything that was there at the last look.
+    pub const fn survey(&self) -> &Survey {
+        &self.survey
+    }
+
+    /// What was odd when everything was read the last time, and since.
+    pub fn remarks(&self) -> &[Remark] {
+        &self.remarks
+    }
+
+    /// Makes the next look read everything: for instance because a device has vanished.
+    pub const fn read_again(&mut self) {
+        self.again = true;
+    }
+
+    /// Looks, once a second. Says whether anything but the counters of written bytes may be different.
+    pub fn look(&mut self, now: Instant) -> bool {
+        let sys = &self.roots.sys;
+        let mut outline = lio::outline(sys, &mut self.reader);
+        outline.extend(scst::outline(sys, &mut self.reader));
+        let daemons = tgt::daemons(&self.roots.run, &mut self.reader);
+        outline.extend(daemons.iter().map(|number| format!("tgtd {number}")));
+        let mut connections = self.connections();
+        let differs = outline != self.outline || connections != self.bound;
+        self.outline = outline;
+
+        let is_late = |at: Option<Instant>, latest| at.is_none_or(|at| now.saturating_since(at) >= latest);
+        let ask_tgt =
+            differs || self.again || (!daemons.is_empty() && is_late(self.tgt_asked, LATEST_OF_TGT));
+        let everything = ask_tgt || is_late(self.read_at, LATEST);
+        if everything {
+            if ask_tgt {
+                self.ask_tgt();
+                self.tgt_asked = Some(now);
+            }
+            self.read_everything();
+            self.read_at = Some(now);
+            self.again = differs;
+            let portals =
+                self.survey.targets.iter().flat_map(|target| target.portals.iter().copied()).collect();
+            if portals != self.portals {
+                self.portals = portals;
+                connections = self.connections();
+            }
+        }
+        let rerouted = self.routes.have_changed();
+        if rerouted || connections != self.bound {
+            match self.routes.of(&connections) {
+                Ok(interfaces) => self.survey.interfaces = interfaces,
+                Err(error) => self.reader.remark(no_answer("the kernel's routes (NETLINK_ROUTE)", &error)),
+            }
+            self.survey.connections = connections.keys().copied().collect();
+            self.bound = connections;
+        }
+        // A counter that was there a second ago is of a session or a LUN that is no more.
+        let vanished = read_counters(&mut self.counters, &mut self.survey.targets);
+        self.again |= vanished && !everything;
+        self.keep_remarks(everything);
+        everything || rerouted
+    }
+
+    /// The connections at the portals of the last look. If the kernel does not tell, those of the last look.
+    fn connections(&mut self) -> Connections {
+        self.sensor.read(&self.portals).unwrap_or_else(|error| {
+            let what = "the kernel's list of sockets (NETLINK_SOCK_DIAG, module tcp_diag)";
+            self.reader.remark(no_answer(what, &error));
+            self.bound.clone()
+        })
+    }
+
+    fn ask_tgt(&mut self) {
+        let Roots { sys, proc, run, tgtadm } = &self.roots;
+        self.of_tgt = tgt::found(tgt::Places { sys, proc, run, tgtadm }, &mut self.reader);
+    }
+
+    fn read_everything(&mut self) {
+        let Roots { sys, proc, .. } = &self.roots;
+        let mut found = lio::found(sys, proc, &mut self.reader);
+        found.append(scst::found(sys, proc, &mut self.reader));
+        found.targets.extend(self.of_tgt.iter().cloned());
+        let mut room = MOST_SESSIONS;
+        for target in &mut found.targets {
+            if target.sessions.len() > room {
+                let unfit = Unfit::new("more sessions", "at most 4096 sessions of all targets");
+                self.reader.unfit(Path::new(&target.name), unfit);
+                target.sessions.truncate(room);
+            }
+            room -= target.sessions.len();
+        }
+        let uppermost = found.targets.iter().flat_map(|target| target.luns.values().copied());
+        self.survey.devices = devices::below(sys, uppermost, &mut self.reader);
+        self.survey.targets = found.targets;
+        self.counters = found.counters;
+    }
+
+    /// Keeps the remarks of this look; those of the looks before too, unless everything was read anew.
+    fn keep_remarks(&mut self, everything: bool) {
+        if everything {
+            self.remarks.clear();
+        }
+        for remark in self.reader.take_remarks() {
+            if self.remarks.len() < MOST_REMARKS && !self.remarks.contains(&remark) {
+                self.remarks.push(remark);
+            }
+        }
+    }
+}
+
+fn no_answer(what: &'static str, error: &InquiryError) -> Remark {
+    Remark::NoAnswer { what, answer: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! A delay by feedback: the one-sided PID of the packet-delay paper (Bjørgeengen and Haugerud, *Using TCP/IP
+//! traffic shaping to achieve iSCSI service predictability*, LISA 2010, appendix).
+//!
+//! **Problem.** Reads wait because others write too much. If the replies to the writers are delayed, the
+//! writers send less, and the reads wait less. The delay should be as short as the readers' threshold allows,
+//! and zero while nothing is wrong. How much a delay achieves depends on the device and on the load, and both
+//! change. The law assumes only that more delay means less wait, and finds the delay by watching.
+//!
+//! **Equation** (2, in incremental form; every period `T`; `u` is the delay in steps of 0.5 ms):
+//!
+//! ```text
+//! e_k = EWMA_k - setpoint
+//! u_k = clamp( u_(k-1) + Kp (e_k - e_(k-1))                    follows each change of the wait
+//!                      + (Kp T / Ti) e_k                       moves for as long as an error lasts
+//!                      + (Kp Td / T) (e_k - 2 e_(k-1) + e_(k-2)),  brakes where the wait turns
+//!              0, u_max)
+//! delay = ceil(u_k) steps
+//! ```
+//!
+//! **Why this form.** The loop is in balance at whatever delay the load needs, so the law needs no model of
+//! the device. The output is clamped, and not the error, so nothing winds up: after an hour at the ceiling,
+//! the first drop of the wait shortens the delay. And an error below zero counts like one above zero, so it
+//! takes the delay back to zero. *One-sided* means that there is no delay below zero.
+//!
+//! Delay and wait are both times, so `Kp` has no unit: 0.8 adds 0.8 ms of delay for a wait that grew by 1 ms.
+//! Writers with a fixed number of requests outstanding lose about as much wait as they gain delay, whatever
+//! the device: each request spends the same time in its cycle, at the device or delayed. So one set of gains
+//! serves disks and flash.
+//!
+//! # On real devices
+//!
+//! - **No reads** count as a wait of zero, so the EWMA decays. Nobody is left to be guarded, and the next
+//!   reader is measured at once.
+//! - **An error that lasts.** The equation alone goes from the ceiling to zero within half a second if an
+//!   error of `-E` lasts and `E >= u_max Ti / (Kp 0.5 s)`. With a long ceiling and a short threshold, no wait
+//!   is so far below the setpoint. Example: with a ceiling of 20 ms and the default gains, `E` is 10 ms; with
+//!   a threshold of 5 ms there is no such error. Higher gains would help, but would make the loop hunt. So
+//!   the law adds a rule: while the EWMA is at most half the setpoint, and has been for half a second, the
+//!   delay is zero. A loop in balance never gets there, because its EWMA stays near the setpoint. With this
+//!   rule, an error of half the setpoint or more takes the delay to zero within 1 s, whatever the gains.
+//! - **The threshold changes.** The differences in the equation compare errors against the same setpoint, the
+//!   new one. So a new threshold moves the delay by the second term alone. If the old errors had the old
+//!   setpoint, the first and third term would see a jump of the wait that never happened.
+//! - **Room for what cannot be foreseen.** The paper's setpoint is the threshold itself; then the wait is
+//!   above it half of the time. So the setpoint is a share of the threshold (0.9 by default).
+//! - **The first step.** Before it, nothing was read: the EWMA is zero, and so is the delay.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use weir_model::{Instant, Span};
+
+use crate::law::Law;
+
+/// How the law is tuned.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct OneSidedPidConfig {
+    /// The control period `T`. 100 ms, as in the paper: shorter costs more and has fewer reads to measure.
+    pub period: Span,
+    /// `Kp`: how much delay a change of the wait adds, as a ratio. 0.8: see [`OneSidedPidConfig::default`].
+    pub proportional_gain: f64,
+    /// `Ti`: after this time, an error that lasts has added as much delay as its onset did. 200 ms, as long
+    /// as the smoothing: so the second term makes good the lag of the EWMA (SIMC: the largest lag of the
+    /// loop).
+    pub integral_time: Span,
+    /// `Td`: how far ahead the trend of the wait is followed. Zero: SIMC proposes none for a loop with one
+    /// lag, and the difference of two differences of a few reads is mostly noise.
+    pub derivative_time: Span,
+    /// The time constant of the EWMA of the wait. 200 ms: a single slow read moves the delay little, and a
+    /// pause is seen within half a second. Zero: no smoothing.
+    pub smoothing: Span,
+    /// The setpoint as a share of the threshold. 0.9: the wait may sway by a tenth. 1.0: the paper's letter.
+    pub setpoint_share: f64,
+    /// `u_max`: the longest delay, a multiple of 0.5 ms. 20 ms: hides what some 7 requests of 3 ms wait for
+    /// one another, and is far from every time-out.
+    pub ceiling: Span,
+}
+
+/// The gains are SIMC's ([`Plant::gains`](crate::Plant::gains)) for writers with a fixed number of requests
+/// outstanding: a plant of gain 1 that answers after 25 ms.
+impl Default for OneSidedPidConfig {
+    fn default() -> Self {
+        Self {
+            period: Span::from_millis(100),
+            proportional_gain: 0.8,
+            integral_time: Span::from_millis(200),
+            derivative_time: Span::ZERO,
+            smoothing: Span::from_millis(200),
+            setpoint_share: 0.9,
+            ceiling: Span::from_millis(20),
+        }
+    }
+}
+
+/// What is wrong with a configuration of the law.
+#[derive(Clone, Copy, PartialEq, Debug, Error)]
+pub enum PidProblem {
+    /// The period is zero, or so long that a lasting error could not end the delay within 1 s.
+    #[error("a control period of {0}; accepted: above zero, at most 250ms")]
+    Period(Span),
+    /// The gain is no number, is not above zero, or no loop could be stable with it.
+    #[error("a proportional gain of {0}; accepted: above zero, at most 100")]
+    ProportionalGain(f64),
+    /// The integral time is zero.
+    #[error("an integral time of zero; accepted: above zero")]
+    IntegralTime,
+    /// The share of the threshold is no share.
+    #[error("a setpoint of {0} x the threshold; accepted: above zero, at most 1")]
+    SetpointShare(f64),
+    /// The ceiling is no delay that the law can set.
+    #[error("a ceiling of {0}; accepted: a multiple of 0.5ms, above zero")]
+    Ceiling(Span),
+}
+
+/// The observation of the readers in the last period.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WaitObservation {
+    /// The mean wait of the reads; `None` if there were none.
+    pub wait: Option<Span>,
+    /// The wait that must not be exceeded. It may change from one step to the next.
+    pub threshold: Span,
+}
+
+/// The law's decision for the next period: a delay, as a number of steps of 0.5 ms.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize)]
+pub struct ThrottleDelay {
+    steps: u32,
+}
+
+impl ThrottleDelay {
+    /// No delay.
+    pub const ZERO: Self = Self { steps: 0 };
+    /// The paper's granularity.
+    pub const STEP: Span = Span::from_micros(500);
+
+    /// The delay as a time.
+    pub const fn span(self) -> Span {
+        Self::STEP.saturating_mul(self.steps as u64)
+    }
+
+    /// How many steps of [`ThrottleDelay::STEP`] the delay has.
+    pub const fn steps(self) -> u32 {
+        self.steps
+    }
+
+    /// True for no delay.
+    pub const fn is_zero(self) -> bool {
+        self.steps == 0
+    }
+
+    /// The delay of exactly that time; `None` if it is no multiple of a step, or none that can be counted.
+    fn exactly(span: Span) -> Option<Self> {
+        let (nanos, step) = (span.as_nanos(), Self::STEP.as_nanos());
+        let steps = u32::try_from(nanos / step).ok()?;
+        nanos.is_multiple_of(step).then_some(Self { steps })
+    }
+}
+
+impl OneSidedPidConfig {
+    /// Whether the law can work with this configuration.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn check(&self) -> Result<(), PidProblem> {
+        let gain = self.proportional_gain;
+        let share = self.setpoint_share;
+        if self.period.is_zero() || self.period > LONGEST_PERIOD {
+            Err(PidProblem::Period(self.period))
+        } else if !(gain > 0.0 && gain <= HIGHEST_GAIN) {
+            Err(PidProblem::ProportionalGain(gain))
+        } else if self.integral_time.is_zero() {
+            Err(PidProblem::IntegralTime)
+        } else if !(share > 0.0 && share <= 1.0) {
+            Err(PidProblem::SetpointShare(share))
+        } else if ThrottleDelay::exactly(self.ceiling).is_none_or(ThrottleDelay::is_zero) {
+            Err(PidProblem::Ceiling(self.ceiling))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The weight of the newest wait in the EWMA: a lag of the time constant by Euler's backward method, as
+    /// in the equation.
+    fn weight(&self) -> f64 {
+        let (period, smoothing) = (self.period.as_secs_f64(), self.smoothing.as_secs_f64());
+        period / (period + smoothing)
+    }
+}
+
+/// The rule for an error that lasts needs half a second, and a step more. With the half second in which the
+/// EWMA follows the wait, that is within 1 s.
+const LONGEST_PERIOD: Span = Span::from_millis(250);
+/// How long the EWMA must have been at most half the setpoint before the delay is cut to zero.
+const LASTING: Span = Span::from_millis(500);
+/// A gain that no plant allows: a delay of 100 ms for each millisecond of wait.
+const HIGHEST_GAIN: f64 = 100.0;
+
+/// The law. Its state is the delay, and the EWMA of the last two steps.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OneSidedPid {
+    config: OneSidedPidConfig,
+    /// `u`, in steps.
+    delay: f64,
+    /// The EWMA at the last step, in steps.
+    ewma: f64,
+    /// The EWMA at the step before.
+    ewma_before: f64,
+    /// Since when the EWMA has been at most half the setpoint.
+    far_below: Option<Instant>,
+}
+
+impl OneSidedPid {
+    /// The law without a delay.
+    ///
+    /// # Errors
+    /// If the law cannot work with that configuration.
+    pub fn new(config: OneSidedPidConfig) -> Result<Self, PidProblem> {
+        config.check()?;
+        Ok(Self { config, delay: 0.0, ewma: 0.0, ewma_before: 0.0, far_below: None })
+    }
+
+    /// Another tuning, from the delay and the EWMA as they are.
+    ///
+    /// # Errors
+    /// If the law cannot work with that configuration. Then nothing has changed.
+    pub fn set_config(&mut self, config: OneSidedPidConfig) -> Result<(), PidProblem> {
+        config.check()?;
+        self.config = config;
+        self.delay = self.delay.min(in_steps(config.ceiling));
+        Ok(())
+    }
+
+    /// The delay in force.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // from 0 to a u32
+    pub fn delay(&self) -> ThrottleDelay {
+        ThrottleDelay { steps: self.delay.ceil() as u32 }
+    }
+
+    /// The EWMA of the wait.
+    pub fn smoothed_wait(&self) -> Span {
+        Span::from_secs_f64(self.ewma * ThrottleDelay::STEP.as_secs_f64())
+    }
+
+    /// Whether the law would like a longer delay than it may set.
+    pub fn is_at_ceiling(&self) -> bool {
+        self.delay >= in_steps(self.config.ceiling)
+    }
+}
+
+impl Law for OneSidedPid {
+    type Observation = WaitObservation;
+    type Setting = ThrottleDelay;
+
+    fn step(&mut self, now: Instant, seen: &WaitObservation) -> ThrottleDelay {
+        let OneSidedPidConfig { period, proportional_gain, integral_time, derivative_time, .. } = self.config;
+        let period = period.as_secs_f64();
+        let setpoint = in_steps(seen.threshold) * self.config.setpoint_share;
+        let (before, earlier) = (self.ewma, self.ewma_before);
+        let wait = seen.wait.map_or(0.0, in_steps);
+        let ewma = before + self.config.weight() * (wait - before);
+        (self.ewma, self.ewma_before) = (ewma, before);
+
+        let proportional = ewma - before;
+        let integral = period / integral_time.as_secs_f64() * (ewma - setpoint);
+        let derivative = derivative_time.as_secs_f64() / period * (ewma - 2.0 * before + earlier);
+        let change = proportional_gain * (proportional + integral + derivative);
+        self.delay = (self.delay + change).clamp(0.0, in_steps(self.config.ceiling));
+
+        self.far_below = (ewma <= setpoint / 2.0).then(|| self.far_below.unwrap_or(now));
+        if self.far_below.is_some_and(|since| now.saturating_since(since) >= LASTING) {
+            self.delay = 0.0;
+        }
+        self.delay()
+    }
+}
+
+fn in_steps(span: Span) -> f64 {
+    span.as_secs_f64() / ThrottleDelay::STEP.as_secs_f64()
+}
+
+#[cfg(test)]
+mod props;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+//! The file of a packet-delay agent: the thresholds of resources, and whom it delays.
+//!
+//! Only the threshold has no default. `weir throttle --target-latency 15ms` is the same as a file with
+//! nothing but this threshold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use weir_control::OneSidedPidConfig;
+use weir_model::{Bandwidth, Span};
+use weir_throttle::{ResourceSettings, Settings, Who};
+
+use super::accepts::{self, Accepts};
+use super::listen::{self, TcpAddress};
+use super::origin::Resolved;
+use super::reader::{Document, Section};
+
+const KEYS: &[&str] = &["throttle", "resource"];
+const THROTTLE_KEYS: &[&str] = &[
+    "threshold",
+    "write_limit",
+    "ceiling",
+    "metrics",
+    "exempt",
+    "forced",
+    "rate_smoothing",
+    "smoothing",
+    "proportional_gain",
+    "integral_time",
+    "derivative_time",
+    "setpoint_share",
+];
+const RESOURCE_KEYS: &[&str] = &["threshold", "write_limit"];
+
+/// Times of a law: from a microsecond to longer than anybody waits for a reaction.
+const TIMES: RangeInclusive<Span> = Span::from_micros(1)..=Span::from_secs(60);
+
+/// The address where an agent tells its state, unless its file has another one: beside a gateway's.
+const USUAL_METRICS: u16 = 9811;
+
+/// A valid configuration of an agent.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct ThrottleConfig {
+    /// The address of `/metrics` and of its status.
+    pub(crate) metrics: Resolved<TcpAddress>,
+    /// The read wait that a resource must not exceed.
+    pub(crate) threshold: Resolved<Span>,
+    /// The bandwidth above which an initiator that writes is delayed.
+    pub(crate) write_limit: Resolved<Bandwidth>,
+    /// The longest delay.
+    pub(crate) ceiling: Resolved<Span>,
+    /// The time constant of the moving average of write rates.
+    pub(crate) rate_smoothing: Resolved<Span>,
+    /// The time constant of the moving average of the read wait.
+    pub(crate) smoothing: Resolved<Span>,
+    /// How much delay a change of the wait adds.
+    pub(crate) proportional_gain: Resolved<f64>,
+    /// After this time, an error that lasts has added as much delay as its onset did.
+    pub(crate) integral_time: Resolved<Span>,
+    /// How far ahead the trend of the wait is followed.
+    pub(crate) derivative_time: Resolved<Span>,
+    /// The share of the threshold that the law aims at.
+    pub(crate) setpoint_share: Resolved<f64>,
+    /// The initiators that are never delayed.
+    pub(crate) exempt: Vec<Resolved<Who>>,
+    /// The initiators that are delayed however little they write.
+    pub(crate) forced: Vec<Resolved<Who>>,
+    /// What differs for single resources, by name.
+    pub(crate) resources: BTreeMap<String, ResourceConfig>,
+}
+
+/// What differs for a resource.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct ResourceConfig {
+    /// Its threshold.
+    pub(crate) threshold: Resolved<Option<Span>>,
+    /// Its write limit.
+    pub(crate) write_limit: Resolved<Option<Bandwidth>>,
+}
+
+impl ThrottleConfig {
+    /// The settings of the part that decides.
+    pub(crate) fn settings(&self) -> Settings {
+        let law = OneSidedPidConfig {
+            proportional_gain: self.proportional_gain.value,
+            integral_time: self.integral_time.value,
+            derivative_time: self.derivative_time.value,
+            smoothing: self.smoothing.value,
+            setpoint_share: self.setpoint_share.value,
+            ceiling: self.ceiling.value,
+            ..OneSidedPidConfig::default()
+        };
+        let whom =
+            |list: &[Resolved<Who>]| -> BTreeSet<Who> { list.iter().map(|who| who.value.clone()).collect() };
+        let own = |(name, config): (&String, &ResourceConfig)| {
+            let (threshold, write_limit) = (config.threshold.value, config.write_limit.value);
+            (name.clone(), ResourceSettings { threshold, write_limit })
+        };
+        Settings {
+            threshold: self.threshold.value,
+            write_limit: self.write_limit.value,
+            rate_smoothing: self.rate_smoothing.value,
+            law,
+            resources: self.resources.iter().map(own).collect(),
+            exempt: whom(&self.exempt),
+            forced: whom(&self.forced),
+        }
+    }
+}
+
+/// Resolves every table. The result is only valid if no problem was noted on the way.
+pub(super) fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTable<'d>) -> ThrottleConfig {
+    let root = Section::root(document, table, KEYS);
+    let usual = Settings::new(Span::from_millis(15));
+    let own = root.section("throttle", THROTTLE_KEYS);
+    if own.is_none() && !root.has("throttle") {
+        root.refuse_found("throttle", "nothing", "a table [throttle] with the key threshold");
+    }
+    let section = own.as_ref();
+    let threshold = section.and_then(|section| section.required("threshold", &threshold()));
+    let config = ThrottleConfig {
+        metrics: or_default(
+            section,
+            "metrics",
+            &Accepts::text("an address such as \"127.0.0.1:9811\"", listen::read_tcp),
+            TcpAddress { host: "127.0.0.1".to_owned(), port: USUAL_METRICS },
+            "beside a gateway's 9810",
+        ),
+        threshold: threshold.unwrap_or(Resolved::placeholder(usual.threshold)),
+        write_limit: or_default(
+            section,
+            "write_limit",
+            &accepts::bandwidth(),
+            usual.write_limit,
+            "a database's log passes, a copy does not",
+        ),
+        ceiling: or_default(
+            section,
+            "ceiling",
+            &accepts::duration(Span::from_micros(500)..=weir_throttle::HIGHEST_CEILING),
+            usual.law.ceiling,
+            "far from every time-out of an initiator",
+        ),
+        rate_smoothing: time(
+            section,
+            "rate_smoothing",
+            usual.rate_smoothing,
+            "a burst of half a second passes",
+        ),
+        smoothing: time(
+            section,
+            "smoothing",
+            usual.law.smoothing,
+            "a single slow read moves the delay little",
+        ),
+        proportional_gain: or_default(
+            section,
+            "proportional_gain",
+            &accepts::positive(),
+            usual.law.proportional_gain,
+            "SIMC's for writers with a fixed number of requests outstanding",
+        ),
+        integral_time: time(section, "integral_time", usual.law.integral_time, "as long as the smoothing"),
+        derivative_time: or_default(
+            section,
+            "derivative_time",
+            &accepts::duration(Span::ZERO..=*TIMES.end()),
+            usual.law.derivative_time,
+            "the trend of a few reads is mostly noise",
+        ),
+        setpoint_share: or_default(
+            section,
+            "setpoint_share",
+            &accepts::share(),
+            usual.law.setpoint_share,
+            "the wait may sway by a tenth",
+        ),
+        exempt: whom(section, "exempt"),
+        forced: whom(section, "forced"),
+        resources: root.named("resource", RESOURCE_KEYS).iter().map(resource).collect(),
+    };
+    check(&root, section, &config);
+    config
+}
+
+/// What the part that decides accepts beyond single values.
+fn check(root: &Section<'_>, section: Option<&Section<'_>>, config: &ThrottleConfig) {
+    if let Err(error) = config.settings().check() {
+        let text = error.to_string();
+        let (found, accepted) = text.split_once("; accepted: ").unwrap_or((&text, "another value"));
+        section.unwrap_or(root).refuse_table(found, accepted);
+    }
+}
+
+fn resource((name, section): &(String, Section<'_>)) -> (String, ResourceConfig) {
+    let config = ResourceConfig {
+        threshold: section.optional("threshold", &threshold(), "as throttle.threshold"),
+        write_limit: section.optional("write_limit", &accepts::bandwidth(), "as throttle.write_limit"),
+    };
+    (name.clone(), config)
+}
+
+fn threshold() -> Accepts<Span> {
+    accepts::duration(Span::from_micros(1)..=Span::from_secs(60))
+}
+
+fn time(section: Option<&Section<'_>>, key: &str, default: Span, reason: &'static str) -> Resolved<Span> {
+    or_default(section, key, &accepts::duration(TIMES), default, reason)
+}
+
+fn or_default<T: 'static>(
+    section: Option<&Section<'_>>,
+    key: &str,
+    accepts: &Accepts<T>,
+    default: T,
+    reason: &'static str,
+) -> Resolved<T> {
+    match section {
+        Some(section) => section.or_default(key, accepts, default, reason),
+        None => Resolved::placeholder(default),
+    }
+}
+
+fn whom(section: Option<&Section<'_>>, key: &str) -> Vec<Resolved<Who>> {
+    let words = "an initiator: an iSCSI name (iqn., eui., naa.), an address, or ADDRESS/BITS";
+    let accepts = Accepts::text(words, |text| text.parse().ok());
+    let elements =
+        section.map(|section| section.elements(key, "an array of initiators, such as [\"10.0.0.5\"]"));
+    elements.unwrap_or_default().iter().filter_map(|element| element.read(&accepts)).collect()
+}
