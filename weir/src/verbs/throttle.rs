@@ -54,7 +54,7 @@ enum Ask {
     /// Watch the agent that started this process, and remove its delays when it ends or hangs
     #[command(hide = true)]
     Guard {
-        /// The agent's process number
+        /// The process number of the agent
         agent: u32,
     },
 }
