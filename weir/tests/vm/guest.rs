@@ -17,6 +17,7 @@ use super::rounds::rounds;
 
 mod page;
 mod targets;
+mod throttle;
 
 const EIO: u32 = 5;
 const CONNECTIONS: u32 = 4;
