@@ -1,6 +1,6 @@
-//! Linux's own NBD client and its file systems on weir, and the packet-delay agent at Linux's iSCSI targets, in
-//! a virtual machine with a stock kernel. On a developer's own machine, no test may load kernel modules, make
-//! file systems fail, or wait for an unmount that hangs.
+//! Linux's own NBD client and its file systems on weir, and the packet-delay agent at Linux's iSCSI targets:
+//! in a virtual machine with a stock kernel. On a developer's own machine, no test may load kernel modules,
+//! make file systems fail, or wait for an unmount that hangs.
 //!
 //! The guest runs this same program. The first of the tests in `guest` that runs on a machine boots one guest
 //! for all of them, because a boot takes longer than most tests. Each test then reports how it went in the
