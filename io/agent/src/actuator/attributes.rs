@@ -1,8 +1,8 @@
 //! Netlink attributes: type, length and value, padded to 4 bytes, and nested in each other.
 //!
 //! `netlink-packet-core` has the layout of one attribute. The attributes of HTB, netem and nf_tables are in
-//! no crate that can be used here: `netlink-packet-route` knows neither HTB nor netem, and gives up on the
-//! whole answer if a queue of somebody else has options that it reads in another way than the kernel.
+//! no crate that can be used here: `netlink-packet-route` knows neither HTB nor netem, so their options would
+//! be raw bytes there, too.
 
 use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED, NLA_HEADER_SIZE, NlasIterator};
 
