@@ -30,7 +30,7 @@ fn pool(server: &Server) -> Value {
 }
 
 fn delay_us(server: &Server) -> u64 {
-    pool(server)["throttle"]["delay_us"].as_u64().expect("the one-sided PID rules")
+    pool(server)["reply_delay"]["delay_us"].as_u64().expect("the one-sided PID rules")
 }
 
 fn is_heavy(server: &Server, name: &str) -> bool {
@@ -56,7 +56,7 @@ fn a_write_of_a_heavy_writer_is_answered_after_a_flush_that_came_later() {
     let set = Program::weir().args("set pool p threshold=10s --server").arg(scene.control());
     set.run();
     wait_until("the delay is over", || delay_us(&server) == 0);
-    assert_eq!(pool(&server)["throttle"]["threshold_us"], 10_000_000);
+    assert_eq!(pool(&server)["reply_delay"]["threshold_us"], 10_000_000);
     drop(loads);
     server.stop();
 }

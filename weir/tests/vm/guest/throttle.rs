@@ -20,25 +20,25 @@ ip addr add 10.9.8.1/24 dev vethw; ip link set vethw up
 ip -n w addr add 10.9.8.2/24 dev eth0; ip -n w link set eth0 up";
 
 /// A disk in memory.
-const DISK: &str = "modprobe null_blk nr_devices=0; d=/sys/kernel/config/nullb/disk; mkdir $d; cd $d
+const DISK: &str = "modprobe null_blk nr_devices=0; d=/sys/kernel/config/nullb/ram; mkdir $d; cd $d
 echo 64 >size; echo 1 >memory_backed; echo 1 >power";
 
 /// LIO, which lets in everybody.
 const LIO: &str = "modprobe iscsi_target_mod; modprobe target_core_iblock
-cd /sys/kernel/config/target; mkdir -p core/iblock_1/disk iscsi
-echo udev_path=/dev/disk >core/iblock_1/disk/control; echo 1 >core/iblock_1/disk/enable
-group=iscsi/iqn.2026-01.example:disk/tpgt_1; mkdir -p $group/lun/lun_0 $group/np/10.9.8.1:3263
-ln -s $PWD/core/iblock_1/disk $group/lun/lun_0/x; echo 0 >$group/attrib/authentication
+cd /sys/kernel/config/target; mkdir -p core/iblock_1/ram iscsi
+echo udev_path=/dev/ram >core/iblock_1/ram/control; echo 1 >core/iblock_1/ram/enable
+group=iscsi/iqn.2026-01.example:ram/tpgt_1; mkdir -p $group/lun/lun_0 $group/np/10.9.8.1:3263
+ln -s $PWD/core/iblock_1/ram $group/lun/lun_0/x; echo 0 >$group/attrib/authentication
 echo 1 >$group/attrib/generate_node_acls; echo 0 >$group/attrib/demo_mode_write_protect
 echo 1 >$group/enable";
 
-const TAKE_DOWN: &str = "cd /sys/kernel/config/target; group=iscsi/iqn.2026-01.example:disk/tpgt_1
+const TAKE_DOWN: &str = "cd /sys/kernel/config/target; group=iscsi/iqn.2026-01.example:ram/tpgt_1
 echo 0 >$group/enable; rm $group/lun/lun_0/x; rmdir $group/lun/lun_0 $group/np/* $group
-rmdir iscsi/iqn.2026-01.example:disk core/iblock_1/disk
-echo 0 >/sys/kernel/config/nullb/disk/power; rmdir /sys/kernel/config/nullb/disk; ip netns del w";
+rmdir iscsi/iqn.2026-01.example:ram core/iblock_1/ram
+echo 0 >/sys/kernel/config/nullb/ram/power; rmdir /sys/kernel/config/nullb/ram; ip netns del w";
 
 const STATUS: &str = "http://127.0.0.1:9811/v1/status";
-const TARGET: &str = "iqn.2026-01.example:disk";
+const TARGET: &str = "iqn.2026-01.example:ram";
 
 /// Everything that `tc` and `nft` know.
 fn queues_and_tables() -> String {
@@ -49,7 +49,7 @@ fn queues_and_tables() -> String {
 fn members() -> usize {
     let status: Value = serde_json::from_str(&get(STATUS)).expect("it is JSON");
     let disk = &status["resources"][0];
-    let is_member = |initiator: &&Value| disk["name"] == "disk" && initiator["standing"] == "above_limit";
+    let is_member = |initiator: &&Value| disk["name"] == "ram" && initiator["standing"] == "above_limit";
     disk["initiators"].as_array().into_iter().flatten().filter(is_member).count()
 }
 
@@ -84,7 +84,7 @@ fn an_agent_finds_a_real_target_with_its_writers_and_leaves_everything_as_it_was
         let second = Program::weir().args("throttle --target-latency 12ms").outcome();
         assert_eq!(second.code, Some(64));
         assert!(second.log.contains("another agent delays packets"), "{}", second.log);
-        let shown = Program::weir().args("throttle explain disk").run();
+        let shown = Program::weir().args("throttle explain ram").run();
         assert!(shown.contains("iqn.w:1") && shown.contains("12.00 ms"), "{shown}");
 
         agent.signal(Signal::TERM);
