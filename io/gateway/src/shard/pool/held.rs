@@ -17,6 +17,7 @@ use crate::shard::pieces::Unfinished;
 
 impl Pool {
     /// Keeps a completed request until the engine releases it.
+    #[cold]
     pub(super) fn hold(&mut self, connection: &mut Connection, mut held: Completed, memory: &mut Memory) {
         memory.recycle(held.done.buffer.take());
         self.held.push_back(&mut connection.held, held.pending.id.slot, held);
