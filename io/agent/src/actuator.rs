@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use weir_model::Span;
-use weir_throttle::{Command, Connection, LeafId, Present};
+use weir_throttle::{Command, Connection, LeafId, Packets, Present};
 
 pub use error::ActuatorError;
 pub use wire::{Answer, Message, Refusal, Request, Sockets, Wire};
@@ -51,6 +51,7 @@ pub struct Actuator {
     interfaces: Interfaces,
     /// The longest delay, for which the leaves have room.
     ceiling: Span,
+    packets: Packets,
     /// Whether the table is there, and therefore ours.
     has_table: bool,
     /// How many packets a leaf of each interface can hold.
@@ -83,7 +84,15 @@ impl Actuator {
         })?;
         let (limits, members) = (BTreeMap::new(), BTreeMap::new());
         let (ceiling, has_table, sign) = (Span::ZERO, false, Sign::Even);
-        Ok(Self { wire, interfaces, ceiling, has_table, limits, members, sign })
+        let packets = Packets::All;
+        Ok(Self { wire, interfaces, ceiling, packets, has_table, limits, members, sign })
+    }
+
+    /// The same, but only these packets to members are delayed.
+    #[must_use]
+    pub fn delaying(mut self, packets: Packets) -> Self {
+        self.packets = packets;
+        self
     }
 
     /// Makes the agent's table, and gives each of the interfaces the agent's root queue, with room for delays
@@ -405,7 +414,7 @@ impl Actuator {
     /// Adds or removes the rules that look packets up.
     fn classify(&mut self, classify: bool) -> Result<(), ActuatorError> {
         let (change, already) = if classify {
-            (table::classify(), Errno::EXIST)
+            (table::classify(self.packets), Errno::EXIST)
         } else {
             (table::stop_classifying(), Errno::NOENT)
         };

@@ -1,9 +1,10 @@
 //! The agent: it hands what the sensors see to the part that decides, and what follows to the kernel.
 //!
 //! A turn comes every 100 ms. Each turn reads the counters of devices, and the delays follow from these. Once
-//! a second, a turn also surveys the host, which says who is delayed. It then looks at what the kernel holds,
-//! so that a change by somebody else is repaired. In between, the agent relies on what it has changed itself:
-//! to list a thousand elements ten times a second would cost more than everything else.
+//! a second, a turn also sends the surveyor to look at the host, and the next turn hears from it who is to be
+//! delayed. Once a second, a turn looks at what the kernel holds, so that a change by somebody else is
+//! repaired. In between, the agent relies on what it has changed itself: to list a thousand elements ten
+//! times a second would cost more than everything else.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,16 +13,19 @@ use std::process;
 use thiserror::Error;
 use weir_model::{Instant, Span};
 use weir_status::ThrottleStatus;
-use weir_throttle::{Present, Settings, SettingsError, Throttle, Wanted, plan};
+use weir_throttle::{Packets, Present, Settings, SettingsError, Throttle, Wanted, plan};
 
 use crate::actuator::{Actuator, ActuatorError};
 use crate::guard::Guard;
 use crate::history::History;
+use crate::lookout::Lookout;
 use crate::report;
 use crate::sensors::{BlockSensor, Remark, Roots, Surveyor};
 
 /// How often the agent surveys the host, looks at the kernel, and renews its elements.
 const SURVEY: Span = Span::from_secs(1);
+/// A survey that is older says too little about who writes, so nothing is delayed then.
+const STALE: Span = Span::from_secs(5);
 
 /// Why an agent cannot start, or cannot go on.
 #[derive(Debug, Error)]
@@ -38,17 +42,25 @@ pub enum AgentError {
     /// Nobody would remove the delays if the agent hung.
     #[error("the guard, a second process of this program: {0}")]
     Guard(io::Error),
+    /// The system has no thread left.
+    #[error("a thread for looking at the host: {0}")]
+    Thread(io::Error),
 }
 
 /// The agent, on the thread that calls its turns.
 pub struct Agent {
     throttle: Throttle,
     ceiling: Span,
-    surveyor: Surveyor,
+    lookout: Lookout,
+    /// When the last survey came.
+    surveyed: Instant,
+    /// Whether a device has vanished since the surveyor was sent.
+    vanished: bool,
     blocks: BlockSensor,
     /// None in a dry run.
     hands: Option<Hands>,
-    surveyed: Option<Instant>,
+    /// When the surveyor was sent the last time, and the kernel was looked at.
+    looked: Option<Instant>,
     history: History,
     /// What is odd about the host and was said already.
     remarked: BTreeSet<String>,
@@ -80,15 +92,25 @@ impl Agent {
         roots: Roots,
         program: Option<fn() -> io::Result<process::Command>>,
     ) -> Result<Self, AgentError> {
-        let ceiling = settings.law.ceiling;
+        let (ceiling, packets) = (settings.law.ceiling, settings.packets);
         let throttle = Throttle::new(settings)?;
         let blocks = BlockSensor::new(roots.sys.clone());
         let mut surveyor = Surveyor::new(roots).map_err(AgentError::Sensors)?;
         surveyor.look(now);
         let interfaces = surveyor.survey().interfaces.values().cloned().collect();
-        let hands = program.map(|program| Hands::new(program, &interfaces, ceiling)).transpose()?;
-        let (history, remarked) = (History::default(), BTreeSet::new());
-        Ok(Self { throttle, ceiling, surveyor, blocks, hands, surveyed: None, history, remarked })
+        let hands = program.map(|program| Hands::new(program, &interfaces, ceiling, packets)).transpose()?;
+        Ok(Self {
+            throttle,
+            ceiling,
+            lookout: Lookout::start(surveyor).map_err(AgentError::Thread)?,
+            surveyed: now,
+            vanished: false,
+            blocks,
+            hands,
+            looked: None,
+            history: History::default(),
+            remarked: BTreeSet::new(),
+        })
     }
 
     /// Whether the agent only says what it would do.
@@ -96,7 +118,7 @@ impl Agent {
         self.hands.is_none()
     }
 
-    /// One turn. Says whether it surveyed the host.
+    /// One turn. Says whether there is news of the host.
     ///
     /// # Errors
     /// If nothing guards the agent any more, and no new guard can be started.
@@ -104,28 +126,35 @@ impl Agent {
         if let Some(hands) = &mut self.hands {
             hands.beat()?;
         }
-        let surveys = self.surveyed.is_none_or(|at| now.saturating_since(at) >= SURVEY);
-        if surveys {
-            self.survey(now);
+        let has_news = self.take_survey(now);
+        let looks = self.looked.is_none_or(|at| now.saturating_since(at) >= SURVEY);
+        if looks {
+            self.looked = Some(now);
+            if self.lookout.send(now, self.vanished) {
+                self.vanished = false;
+            }
         }
         self.read_counters(now);
         self.history.record(now, &self.throttle);
+        let is_stale = self.is_stale(now);
         if let Some(hands) = &mut self.hands {
-            if surveys {
+            if looks {
                 hands.look(&mut self.throttle);
             }
-            hands.converge(self.throttle.wanted(), surveys);
+            let nothing = Wanted::default();
+            hands.converge(if is_stale { &nothing } else { self.throttle.wanted() }, looks);
         }
         while let Some(notice) = self.throttle.poll_notice() {
             tracing::info!(listener = "iscsi", "{notice}");
         }
-        Ok(surveys)
+        Ok(has_news || looks)
     }
 
-    /// Puts other settings in force. Delays and members stay as far as the new settings allow.
+    /// Puts other settings in force. Delays and members stay as far as the new settings allow. The ceiling
+    /// and the packets have to be the same, because the queues and the rules follow from them.
     ///
     /// # Errors
-    /// If the settings cannot be, or the ceiling is another. Then nothing has changed.
+    /// If the settings cannot be. Then nothing has changed.
     pub fn change(&mut self, settings: Settings) -> Result<(), AgentError> {
         Ok(self.throttle.set_settings(settings)?)
     }
@@ -145,23 +174,34 @@ impl Agent {
         guard.release().map_err(AgentError::Guard)
     }
 
-    fn survey(&mut self, now: Instant) {
-        self.surveyed = Some(now);
-        self.surveyor.look(now);
-        self.throttle.handle_survey(now, self.surveyor.survey());
-        let remarks: BTreeSet<_> = self.surveyor.remarks().iter().map(Remark::to_string).collect();
+    /// Takes over what the surveyor has found, if it is back. Says whether it is.
+    fn take_survey(&mut self, now: Instant) -> bool {
+        let Some(surveyor) = self.lookout.poll() else { return false };
+        self.surveyed = now;
+        self.throttle.handle_survey(now, surveyor.survey());
+        let remarks: BTreeSet<_> = surveyor.remarks().iter().map(Remark::to_string).collect();
         for remark in remarks.difference(&self.remarked) {
             tracing::warn!(listener = "iscsi", "{remark}");
         }
         self.remarked = remarks;
+        true
+    }
+
+    /// Whether the surveyor has been under way for too long. Each time is said once.
+    fn is_stale(&mut self, now: Instant) -> bool {
+        let is_stale = now.saturating_since(self.surveyed) >= STALE;
+        let remark =
+            format!("the host's targets have not answered for {STALE}: nothing is delayed until they do");
+        if is_stale && self.remarked.insert(remark.clone()) {
+            tracing::warn!(listener = "iscsi", "{remark}");
+        }
+        is_stale
     }
 
     fn read_counters(&mut self, now: Instant) {
         let devices: BTreeSet<_> = self.throttle.devices_to_read().collect();
         let reading = self.blocks.read(&devices);
-        if !reading.vanished.is_empty() {
-            self.surveyor.read_again();
-        }
+        self.vanished |= !reading.vanished.is_empty();
         for remark in reading.remarks {
             if self.remarked.insert(remark.to_string()) {
                 tracing::warn!(listener = "iscsi", "{remark}");
@@ -176,8 +216,9 @@ impl Hands {
         program: fn() -> io::Result<process::Command>,
         interfaces: &BTreeSet<String>,
         ceiling: Span,
+        packets: Packets,
     ) -> Result<Self, AgentError> {
-        let mut actuator = Actuator::open().map_err(AgentError::Actuator)?;
+        let mut actuator = Actuator::open().map_err(AgentError::Actuator)?.delaying(packets);
         // The guard comes first: from the first change on, somebody undoes it.
         let guard = program().and_then(Guard::start).map_err(AgentError::Guard)?;
         let absent = actuator.install(interfaces, ceiling).map_err(AgentError::Actuator)?;

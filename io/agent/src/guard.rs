@@ -25,9 +25,9 @@ use crate::actuator::{Actuator, ActuatorError};
 
 /// How long the agent may be silent, in all.
 pub const SILENCE: Duration = Duration::from_secs(3);
-/// The silence is counted in two parts. If the whole machine stood still, the first part is over at once when
-/// it goes on, and the agent has the second one to speak up.
-const PARTS: u32 = 2;
+/// The silence is counted in parts, each by a wait of the guard's own. On a machine that stood still or gives
+/// processes no turn for seconds, the guard waits as long as the agent does, and that counts as one part.
+const PARTS: u32 = 6;
 /// How long the kernel may take to end the agent.
 const LONGEST_DEATH: Duration = Duration::from_secs(1);
 /// How often the removal is tried, and the time in between.

@@ -6,4 +6,5 @@ pub mod guard;
 pub mod sensors;
 
 mod history;
+mod lookout;
 mod report;

@@ -3,7 +3,6 @@
 //! The agent reads facts on a host: targets, sessions, devices and their counters. This crate finds which
 //! devices share a resource, which initiators write too much, which delay their packets get, and which
 //! changes of the kernel's queues and sets follow from what is there now. It does no I/O itself.
-
 //!
 //! | file | what it decides |
 //! |---|---|
@@ -44,7 +43,9 @@ pub use notice::Notice;
 pub use plan::{RENEW_BELOW, plan};
 pub use report::{Guarded, InitiatorReport, OutOfReach, Report, ResourceReport};
 pub use resource::ResourceId;
-pub use settings::{HIGHEST_CEILING, ResourceSettings, SHORTEST_TIMER, Settings, SettingsError, Unknown};
+pub use settings::{
+    HIGHEST_CEILING, Packets, ResourceSettings, SHORTEST_TIMER, Settings, SettingsError, Unknown,
+};
 pub use survey::{
     BlockCounters, Connection, Device, DeviceNumber, Framework, Mapper, Session, Survey, Target,
 };

@@ -31,6 +31,8 @@ pub struct Settings {
     /// The time constant of the EWMA of write rates. 1 s by default: a writer of five times the limit is a
     /// member at the next decision, and a burst of half a second is not.
     pub rate_smoothing: Span,
+    /// Which packets to members are delayed.
+    pub packets: Packets,
     /// How the law is tuned. It has the ceiling, and the interval of the counters.
     pub law: OneSidedPidConfig,
     /// What differs for single resources, by their names.
@@ -39,6 +41,32 @@ pub struct Settings {
     pub exempt: BTreeSet<Who>,
     /// The initiators that are delayed however little they write.
     pub forced: BTreeSet<Who>,
+}
+
+/// Which packets to a member are delayed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Packets {
+    /// All of them: the answers to reads and writes, and the requests for the data of writes.
+    All,
+    /// Acknowledgements without payload: the paper's throttle of writes (section 3.3). It slows a write only
+    /// while the initiator's congestion window is shorter than the write.
+    Acks,
+    /// Packets with payload: the paper's throttle of reads.
+    Payload,
+}
+
+impl Packets {
+    /// Each of them.
+    pub const EACH: [Self; 3] = [Self::All, Self::Acks, Self::Payload];
+
+    /// Its name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Acks => "acks",
+            Self::Payload => "payload",
+        }
+    }
 }
 
 /// What differs for a resource.
@@ -103,6 +131,7 @@ impl Settings {
             threshold,
             write_limit: DEFAULT_WRITE_LIMIT,
             rate_smoothing: Span::from_secs(1),
+            packets: Packets::All,
             law: OneSidedPidConfig::default(),
             resources: BTreeMap::new(),
             exempt: BTreeSet::new(),

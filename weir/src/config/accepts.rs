@@ -106,12 +106,6 @@ pub(super) fn number_up_to(most: u8, such_as: &str) -> Accepts<f64> {
     Accepts { read: Box::new(read), words: format!("a number above 0, at most {most}, such as {such_as}") }
 }
 
-/// A number above zero.
-pub(super) fn positive() -> Accepts<f64> {
-    let read = |value: &DeValue<'_>| read_number(value).filter(|n| *n > 0.0 && n.is_finite());
-    Accepts { read: Box::new(read), words: "a number above 0, such as 0.8".to_owned() }
-}
-
 /// A part of a device's time.
 pub(super) fn time_share() -> Accepts<TimeShare> {
     let read = |value: &DeValue<'_>| read_number(value).and_then(TimeShare::new);

@@ -49,7 +49,7 @@ pub(crate) use limits::Limits;
 pub(crate) use listen::{Address, TcpAddress};
 pub(crate) use pool::{Control, Pool, Ports};
 pub(crate) use report::{check_report, controller_report, throttle_report};
-pub(crate) use throttle::ThrottleConfig;
+pub(crate) use throttle::{ThrottleConfig, threshold_argument};
 pub(crate) use volume::{BackendConfig, Volume};
 
 /// The tables of a file.

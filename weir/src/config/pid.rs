@@ -1,10 +1,12 @@
 //! The settings of a pool with `control = "pid"`.
 
+use weir_control::ThrottleDelay;
 use weir_model::{Bandwidth, Span};
 
 use super::accepts::{self, Accepts};
 use super::origin::Resolved;
 use super::reader::Section;
+use super::units;
 
 pub(super) const KEYS: &[&str] =
     &["threshold", "write_limit", "ceiling", "proportional_gain", "integral_time"];
@@ -45,13 +47,13 @@ pub(super) fn resolve(section: &Section<'_>) -> Pid {
         ),
         ceiling: section.or_default(
             "ceiling",
-            &ceiling(),
+            &ceiling(Span::from_secs(10)),
             CEILING,
             "what 32 writes of 3ms wait for one another, and far below any client's time-out",
         ),
         proportional_gain: section.or_default(
             "proportional_gain",
-            &accepts::number_up_to(100, "0.25"),
+            &proportional_gain(),
             0.25,
             "by Skogestad's rule, for writers that wait for their replies",
         ),
@@ -64,10 +66,15 @@ pub(super) fn resolve(section: &Section<'_>) -> Pid {
     }
 }
 
-/// A delay that the law can set.
-fn ceiling() -> Accepts<Span> {
-    let (step, most) = (Span::from_micros(500), Span::from_secs(10));
-    let words = "a multiple of 0.5ms such as \"40ms\", from 0.5ms to 10s";
+/// How much delay the law may add for a wait that grows.
+pub(super) fn proportional_gain() -> Accepts<f64> {
+    accepts::number_up_to(100, "0.25")
+}
+
+/// A delay that the law can set, up to `most`.
+pub(super) fn ceiling(most: Span) -> Accepts<Span> {
+    let step = ThrottleDelay::STEP;
+    let words = format!("a multiple of 0.5ms such as \"40ms\", from 0.5ms to {}", units::show_span(most));
     let delay = accepts::duration(step..=most);
-    delay.then(move |span| span.as_nanos().is_multiple_of(step.as_nanos()).then_some(span)).called(words)
+    delay.then(move |span| span.as_nanos().is_multiple_of(step.as_nanos()).then_some(span)).called(&words)
 }

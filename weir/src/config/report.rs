@@ -60,6 +60,7 @@ pub(crate) fn throttle_report(config: &ThrottleConfig) -> String {
     rows.push(&key("threshold"), &config.threshold, span);
     rows.push(&key("write_limit"), &config.write_limit, bandwidth);
     rows.push(&key("ceiling"), &config.ceiling, span);
+    rows.push(&key("packets"), &config.packets, |packets| packets.name().to_owned());
     rows.push(&key("metrics"), &config.metrics, ToString::to_string);
     for (list, whom) in [("exempt", &config.exempt), ("forced", &config.forced)] {
         for (i, who) in whom.iter().enumerate() {

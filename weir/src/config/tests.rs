@@ -7,6 +7,7 @@ mod maestro;
 mod pid;
 mod problems;
 mod resolved;
+mod throttle;
 
 use std::path::Path;
 

@@ -6,20 +6,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use toml::de::DeValue;
 use weir_control::OneSidedPidConfig;
 use weir_model::{Bandwidth, Span};
-use weir_throttle::{ResourceSettings, Settings, Who};
+use weir_throttle::{Packets, ResourceSettings, Settings, Who};
 
 use super::accepts::{self, Accepts};
 use super::listen::{self, TcpAddress};
 use super::origin::Resolved;
-use super::reader::{Document, Section};
+use super::pid;
+use super::reader::{Document, Element, Section};
 
 const KEYS: &[&str] = &["throttle", "resource"];
 const THROTTLE_KEYS: &[&str] = &[
     "threshold",
     "write_limit",
     "ceiling",
+    "packets",
     "metrics",
     "exempt",
     "forced",
@@ -49,6 +52,8 @@ pub(crate) struct ThrottleConfig {
     pub(crate) write_limit: Resolved<Bandwidth>,
     /// The longest delay.
     pub(crate) ceiling: Resolved<Span>,
+    /// Which packets to members are delayed.
+    pub(crate) packets: Resolved<Packets>,
     /// The time constant of the moving average of write rates.
     pub(crate) rate_smoothing: Resolved<Span>,
     /// The time constant of the moving average of the read wait.
@@ -100,6 +105,7 @@ impl ThrottleConfig {
             threshold: self.threshold.value,
             write_limit: self.write_limit.value,
             rate_smoothing: self.rate_smoothing.value,
+            packets: self.packets.value,
             law,
             resources: self.resources.iter().map(own).collect(),
             exempt: whom(&self.exempt),
@@ -118,7 +124,9 @@ pub(super) fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTab
     }
     let section = own.as_ref();
     let threshold = section.and_then(|section| section.required("threshold", &threshold()));
-    let config = ThrottleConfig {
+    let exempt = whom(section, "exempt", &[]);
+    let forced = whom(section, "forced", &exempt);
+    ThrottleConfig {
         metrics: or_default(
             section,
             "metrics",
@@ -137,9 +145,16 @@ pub(super) fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTab
         ceiling: or_default(
             section,
             "ceiling",
-            &accepts::duration(Span::from_micros(500)..=weir_throttle::HIGHEST_CEILING),
+            &pid::ceiling(weir_throttle::HIGHEST_CEILING),
             usual.law.ceiling,
             "far from every time-out of an initiator",
+        ),
+        packets: or_default(
+            section,
+            "packets",
+            &packets(),
+            usual.packets,
+            "answers and requests for data slow a writer on every network",
         ),
         rate_smoothing: time(
             section,
@@ -156,7 +171,7 @@ pub(super) fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTab
         proportional_gain: or_default(
             section,
             "proportional_gain",
-            &accepts::positive(),
+            &pid::proportional_gain(),
             usual.law.proportional_gain,
             "SIMC's for writers with a fixed number of requests outstanding",
         ),
@@ -175,21 +190,19 @@ pub(super) fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTab
             usual.law.setpoint_share,
             "the wait may sway by a tenth",
         ),
-        exempt: whom(section, "exempt"),
-        forced: whom(section, "forced"),
+        exempt,
+        forced,
         resources: root.named("resource", RESOURCE_KEYS).iter().map(resource).collect(),
-    };
-    check(&root, section, &config);
-    config
+    }
 }
 
-/// What the part that decides accepts beyond single values.
-fn check(root: &Section<'_>, section: Option<&Section<'_>>, config: &ThrottleConfig) {
-    if let Err(error) = config.settings().check() {
-        let text = error.to_string();
-        let (found, accepted) = text.split_once("; accepted: ").unwrap_or((&text, "another value"));
-        section.unwrap_or(root).refuse_table(found, accepted);
-    }
+/// A threshold as an argument.
+///
+/// # Errors
+/// If it is none, in words for the operator.
+pub(crate) fn threshold_argument(text: &str) -> Result<Span, String> {
+    let threshold = threshold();
+    threshold.read(&DeValue::String(text.into())).ok_or_else(|| format!("accepted: {}", threshold.words()))
 }
 
 fn resource((name, section): &(String, Section<'_>)) -> (String, ResourceConfig) {
@@ -202,6 +215,11 @@ fn resource((name, section): &(String, Section<'_>)) -> (String, ResourceConfig)
 
 fn threshold() -> Accepts<Span> {
     accepts::duration(Span::from_micros(1)..=Span::from_secs(60))
+}
+
+fn packets() -> Accepts<Packets> {
+    let named = |text: &str| Packets::EACH.into_iter().find(|packets| packets.name() == text);
+    Accepts::text("\"all\", \"acks\" or \"payload\"", named)
 }
 
 fn time(section: Option<&Section<'_>>, key: &str, default: Span, reason: &'static str) -> Resolved<Span> {
@@ -221,10 +239,18 @@ fn or_default<T: 'static>(
     }
 }
 
-fn whom(section: Option<&Section<'_>>, key: &str) -> Vec<Resolved<Who>> {
+/// The initiators under `key`, none of which may be among `others`, those that are exempt.
+fn whom(section: Option<&Section<'_>>, key: &str, others: &[Resolved<Who>]) -> Vec<Resolved<Who>> {
     let words = "an initiator: an iSCSI name (iqn., eui., naa.), an address, or ADDRESS/BITS";
     let accepts = Accepts::text(words, |text| text.parse().ok());
     let elements =
         section.map(|section| section.elements(key, "an array of initiators, such as [\"10.0.0.5\"]"));
-    elements.unwrap_or_default().iter().filter_map(|element| element.read(&accepts)).collect()
+    let read = |element: &Element<'_>| {
+        let found = element.read(&accepts);
+        if found.as_ref().is_some_and(|found| others.contains(found)) {
+            element.refuse("an initiator that is not exempt");
+        }
+        found
+    };
+    elements.unwrap_or_default().iter().filter_map(read).collect()
 }

@@ -8,10 +8,11 @@ use clap::{Args, Subcommand};
 use weir_agent::actuator::Actuator;
 use weir_agent::guard;
 use weir_api::STATUS_PATH;
+use weir_model::Span;
 use weir_status::ThrottleStatus;
 
 use crate::ask;
-use crate::config::Source;
+use crate::config::{Source, threshold_argument, units};
 use crate::failure::Failure;
 
 mod run;
@@ -24,8 +25,8 @@ pub(crate) struct ThrottleArguments {
     #[arg(required_unless_present = "target_latency", conflicts_with = "target_latency")]
     file: Option<PathBuf>,
     /// How long the reads of a resource may wait, such as 15ms; everything else is found
-    #[arg(long, value_name = "TIME")]
-    target_latency: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = threshold_argument)]
+    target_latency: Option<Span>,
     /// Say what would be delayed, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -70,11 +71,13 @@ pub(crate) async fn throttle(arguments: ThrottleArguments) -> Result<(), Failure
         (Some(Ask::Explain { resource, source }), ..) => explain(&resource, &source).await,
         (Some(Ask::Remove), ..) => remove(),
         (Some(Ask::Guard { agent }), ..) => watch(agent),
-        (None, Some(file), _) => run::run(|| Source::read(&file), dry_run).await,
-        (None, None, latency) => {
-            let threshold = toml::Value::String(latency.unwrap_or_default());
-            let text = format!("[throttle]\nthreshold = {threshold}\n");
+        (None, _, Some(threshold)) => {
+            let text = format!("[throttle]\nthreshold = \"{}\"\n", units::show_span(threshold));
             run::run(|| Ok(Source::of_arguments(text)), dry_run).await
+        }
+        (None, file, None) => {
+            let file = file.unwrap_or_default(); // required without a target latency
+            run::run(|| Source::read(&file), dry_run).await
         }
     }
 }

@@ -5,6 +5,12 @@
 //! The latter loads source and destination into registers, side by side, and looks them up. A packet that is
 //! not in the map leaves the rule there, untouched. The names and numbers are those of
 //! linux/netfilter/nf_tables.h.
+//!
+//! An agent that delays acknowledgements only, or all else only, has `meta length <= 80` or `> 80` before the
+//! look-up. It tells them apart: an IPv4 packet without payload has a header of 20 bytes and one of TCP of at
+//! most 60. The shortest message of iSCSI is one of 48 bytes, behind headers of at least 40.
+
+use weir_throttle::Packets;
 
 use super::alive::Sign;
 use super::attributes::Attributes;
@@ -17,6 +23,7 @@ const NFTA_EXPR_DATA: u16 = 2;
 const NFTA_META_DREG: u16 = 1;
 const NFTA_META_KEY: u16 = 2;
 const NFTA_META_SREG: u16 = 3;
+const NFT_META_LEN: u32 = 0;
 const NFT_META_PRIORITY: u32 = 2;
 const NFT_META_NFPROTO: u32 = 15;
 const NFT_META_L4PROTO: u32 = 16;
@@ -26,6 +33,15 @@ const NFTA_CMP_OP: u16 = 2;
 const NFTA_CMP_DATA: u16 = 3;
 const NFTA_DATA_VALUE: u16 = 1;
 const NFT_CMP_EQ: u32 = 0;
+const NFT_CMP_LTE: u32 = 3;
+const NFT_CMP_GT: u32 = 4;
+
+const NFTA_BYTEORDER_SREG: u16 = 1;
+const NFTA_BYTEORDER_DREG: u16 = 2;
+const NFTA_BYTEORDER_OP: u16 = 3;
+const NFTA_BYTEORDER_LEN: u16 = 4;
+const NFTA_BYTEORDER_SIZE: u16 = 5;
+const NFT_BYTEORDER_HTON: u32 = 1;
 
 const NFTA_PAYLOAD_DREG: u16 = 1;
 const NFTA_PAYLOAD_BASE: u16 = 2;
@@ -77,25 +93,33 @@ pub(super) fn while_alive(sign: Sign) -> Attributes {
 }
 
 /// The rule of a family: into the leaf of its connection.
-pub(super) fn into_leaf(family: Family) -> Attributes {
-    // Where the addresses begin in the header, and how long one is.
-    let (protocol, source, destination, length, registers) = match family {
-        Family::V4 => (NFPROTO_IPV4, 12, 16, 4, V4_REGISTERS),
-        Family::V6 => (NFPROTO_IPV6, 8, 24, 16, V6_REGISTERS),
+pub(super) fn into_leaf(family: Family, packets: Packets) -> Attributes {
+    // Where the addresses begin in the header, how long one is, and the headers of a packet without payload.
+    let (protocol, source, destination, length, registers, longest_ack) = match family {
+        Family::V4 => (NFPROTO_IPV4, 12, 16, 4, V4_REGISTERS, 80),
+        Family::V6 => (NFPROTO_IPV6, 8, 24, 16, V6_REGISTERS, 100),
     };
     let [source_port, destination_address, destination_port] = registers;
-    list(&[
+    let mut expressions = vec![
         load_meta(NFT_META_L4PROTO),
-        must_be(IPPROTO_TCP),
+        must(NFT_CMP_EQ, &[IPPROTO_TCP]),
         load_meta(NFT_META_NFPROTO),
-        must_be(protocol),
+        must(NFT_CMP_EQ, &[protocol]),
+    ];
+    expressions.extend(match packets {
+        Packets::All => Vec::new(),
+        Packets::Acks => length_must(NFT_CMP_LTE, longest_ack),
+        Packets::Payload => length_must(NFT_CMP_GT, longest_ack),
+    });
+    expressions.extend([
         load(NFT_PAYLOAD_NETWORK_HEADER, source, length, REGISTER),
         load(NFT_PAYLOAD_TRANSPORT_HEADER, 0, 2, source_port),
         load(NFT_PAYLOAD_NETWORK_HEADER, destination, length, destination_address),
         load(NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2, destination_port),
         look_up(family),
         set_priority(),
-    ])
+    ]);
+    list(&expressions)
 }
 
 fn list(expressions: &[Attributes]) -> Attributes {
@@ -110,10 +134,26 @@ fn load_meta(key: u32) -> Attributes {
     expression("meta", &Attributes::new().net32(NFTA_META_KEY, key).net32(NFTA_META_DREG, REGISTER))
 }
 
-/// Ends the rule unless the register holds this.
-fn must_be(value: u8) -> Attributes {
-    let data = Attributes::new().bytes(NFTA_DATA_VALUE, &[value]);
-    let comparison = Attributes::new().net32(NFTA_CMP_SREG, REGISTER).net32(NFTA_CMP_OP, NFT_CMP_EQ);
+/// Ends the rule unless the packet's length compares so with this one. The kernel compares bytes from the
+/// first to the last, so the length must begin with its highest one.
+fn length_must(comparison: u32, length: u32) -> Vec<Attributes> {
+    let to_network = Attributes::new()
+        .net32(NFTA_BYTEORDER_SREG, REGISTER)
+        .net32(NFTA_BYTEORDER_DREG, REGISTER)
+        .net32(NFTA_BYTEORDER_OP, NFT_BYTEORDER_HTON)
+        .net32(NFTA_BYTEORDER_LEN, 4)
+        .net32(NFTA_BYTEORDER_SIZE, 4);
+    vec![
+        load_meta(NFT_META_LEN),
+        expression("byteorder", &to_network),
+        must(comparison, &length.to_be_bytes()),
+    ]
+}
+
+/// Ends the rule unless the register compares so with this value.
+fn must(comparison: u32, value: &[u8]) -> Attributes {
+    let data = Attributes::new().bytes(NFTA_DATA_VALUE, value);
+    let comparison = Attributes::new().net32(NFTA_CMP_SREG, REGISTER).net32(NFTA_CMP_OP, comparison);
     expression("cmp", &comparison.nest(NFTA_CMP_DATA, &data))
 }
 
@@ -187,8 +227,8 @@ mod tests {
 
     #[test]
     fn the_rules_are_what_nft_would_send() {
-        assert_eq!(hex(into_leaf(Family::V4).as_bytes()), NFT_V4);
-        assert_eq!(hex(into_leaf(Family::V6).as_bytes()), NFT_V6);
+        assert_eq!(hex(into_leaf(Family::V4, Packets::All).as_bytes()), NFT_V4);
+        assert_eq!(hex(into_leaf(Family::V6, Packets::All).as_bytes()), NFT_V6);
         assert_eq!(hex(while_alive(Sign::Even).as_bytes()), NFT_ALIVE);
     }
 }

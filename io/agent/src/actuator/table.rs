@@ -7,6 +7,7 @@
 
 use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL};
 use weir_model::Span;
+use weir_throttle::Packets;
 
 use super::alive::Sign;
 use super::attributes::{Attributes, attribute, net32};
@@ -123,7 +124,7 @@ pub(super) fn owner(body: &[u8]) -> Option<u32> {
 }
 
 /// Adds the chains with their rules. The kernel refuses if there are such chains.
-pub(super) fn classify() -> Vec<Message> {
+pub(super) fn classify(packets: Packets) -> Vec<Message> {
     let hook = Attributes::new()
         .net32(NFTA_HOOK_HOOKNUM, NF_INET_LOCAL_OUT)
         .bytes(NFTA_HOOK_PRIORITY, &PRIORITY.to_be_bytes());
@@ -137,7 +138,7 @@ pub(super) fn classify() -> Vec<Message> {
         let attributes = rules_of(chain).nest(NFTA_RULE_EXPRESSIONS, expressions);
         message("add a rule", NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND, &attributes)
     };
-    let look_up = Family::ALL.map(|family| rule(LOOK_UP, &rule::into_leaf(family)));
+    let look_up = Family::ALL.map(|family| rule(LOOK_UP, &rule::into_leaf(family, packets)));
     let output = Sign::ALL.map(|sign| rule(OUTPUT, &rule::while_alive(sign)));
     chains.into_iter().chain(look_up).chain(output).collect()
 }

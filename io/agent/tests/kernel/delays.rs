@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weir_agent::actuator::LASTS;
 use weir_model::Span;
-use weir_throttle::{Command, LeafId, Present};
+use weir_throttle::{Command, LeafId, Packets, Present};
 
 use super::in_guest;
 use super::scene::{
@@ -38,6 +38,29 @@ fn a_member_is_delayed_by_what_was_set_and_nobody_else() {
             assert!(member.round_trip() < UNDELAYED, "{address}: no member any more");
         }
         actuator.remove().expect("it is ours");
+    });
+}
+
+#[test]
+fn an_agent_for_payload_or_for_acknowledgements_delays_no_other_packet() {
+    in_guest("an_agent_for_payload_or_for_acknowledgements_delays_no_other_packet", || {
+        for address in [TARGET_V4, TARGET_V6] {
+            for (packets, answers_are_delayed) in [(Packets::Payload, true), (Packets::Acks, false)] {
+                let scene = Scene::new();
+                let mut actuator = scene.actuator().delaying(packets);
+                actuator.install(&link(), DELAY).expect("nobody has set a root");
+                let mut member = scene.session(address);
+                let member_of = enter(LEAF, member.connection);
+                apply(&mut actuator, &[add_leaf(LEAF, DELAY), Command::Classify(true), member_of]);
+                let took = member.round_trip();
+                assert_eq!(took >= DELAY, answers_are_delayed, "{address}, {packets:?}: {took:?}");
+                let took = member.acknowledged_round_trip();
+                assert!(
+                    (DELAY..DELAY + DELAY).contains(&took),
+                    "one of two: {address}, {packets:?}: {took:?}"
+                );
+            }
+        }
     });
 }
 

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdin, Command as Program, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use weir_agent::actuator::ActuatorError;
+use weir_agent::actuator::{ActuatorError, LASTS};
 use weir_clock::Clock;
 use weir_model::Span;
 use weir_throttle::Present;
@@ -15,8 +15,6 @@ use super::scene::{LINK, Scene, Session, TARGET_V4, link, wait_until};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hold-delay");
 const DELAY: Span = Span::from_millis(80);
 const UNDELAYED: Span = Span::from_millis(40);
-/// The time within which a dead agent's delays must be gone.
-const GONE: Span = Span::from_secs(5);
 
 /// An agent that holds a delay.
 struct Holder {
@@ -60,7 +58,9 @@ fn program(session: &Session) -> Program {
     program
 }
 
-/// What must hold of an agent that ends in this way: the delay is gone in time, and all is as before.
+/// What must hold of an agent that ends in this way: its delays end in time, and all becomes as before. The
+/// kernel's own count says how long the delays can last. How long the guard takes for the queues, which delay
+/// nobody then, depends on the machine, and is only said.
 fn is_cleaned_up_after(signal: Signal) {
     let scene = Scene::new();
     let (before, mut observer) = (scene.state(), scene.actuator());
@@ -68,12 +68,12 @@ fn is_cleaned_up_after(signal: Signal) {
     let mut holder = Holder::start(&scene, &session);
     assert!(session.round_trip() >= DELAY);
     let clock = Clock::new();
-    let killed = clock.now();
+    let signalled = clock.now();
     holder.signal(signal);
+    let left = observer.look().expect("the kernel answers").members.values().map(|(_, left)| *left).max();
+    assert!(left.is_none_or(|left| left <= LASTS), "{signal:?}: {left:?}");
     wait_until("nothing is left", || observer.look() == Ok(Present::default()));
-    let took = clock.now().since(killed);
-    assert!(took < GONE, "{signal:?}: {took:?}");
-    eprintln!("{signal:?}: nothing left after {took:?}");
+    eprintln!("{signal:?}: nothing left after {:?}", clock.now().since(signalled));
     wait_until("all is as before", || scene.state() == before); // the table may take a moment more
     assert!(session.round_trip() < UNDELAYED, "the session goes on");
     let status = holder.process.wait().expect("it is a child");
@@ -81,15 +81,13 @@ fn is_cleaned_up_after(signal: Signal) {
 }
 
 #[test]
-fn an_agent_that_is_killed_leaves_nothing_within_five_seconds() {
-    in_guest("an_agent_that_is_killed_leaves_nothing_within_five_seconds", || {
-        is_cleaned_up_after(Signal::KILL);
-    });
+fn an_agent_that_is_killed_leaves_nothing() {
+    in_guest("an_agent_that_is_killed_leaves_nothing", || is_cleaned_up_after(Signal::KILL));
 }
 
 #[test]
-fn an_agent_that_is_stopped_is_killed_and_leaves_nothing_within_five_seconds() {
-    in_guest("an_agent_that_is_stopped_is_killed_and_leaves_nothing_within_five_seconds", || {
+fn an_agent_that_is_stopped_is_killed_and_its_delays_end_within_three_seconds() {
+    in_guest("an_agent_that_is_stopped_is_killed_and_its_delays_end_within_three_seconds", || {
         is_cleaned_up_after(Signal::STOP);
     });
 }
@@ -108,6 +106,17 @@ fn an_agent_that_ends_by_itself_leaves_nothing_and_its_guard_ends_with_it() {
     });
 }
 
+/// The queues, the members and the rules, without what comes and goes by itself: the counters of packets and
+/// the agent's signs of life, which it renews.
+fn without_signs_of_life(scene: &Scene) -> String {
+    let table = "inet weir_throttle";
+    scene.shell(&format!(
+        "tc -j qdisc show | tr -d '0-9'; tc -j class show dev {LINK} | tr -d '0-9'
+         nft list map {table} members4; nft list map {table} members6
+         nft list chain {table} members; nft list chain {table} output"
+    ))
+}
+
 #[test]
 fn a_second_agent_and_a_removal_are_refused_while_one_is_at_work() {
     in_guest("a_second_agent_and_a_removal_are_refused_while_one_is_at_work", || {
@@ -116,11 +125,10 @@ fn a_second_agent_and_a_removal_are_refused_while_one_is_at_work() {
         let holder = Holder::start(&scene, &session);
         let mut second = scene.actuator();
         let expected = Err(ActuatorError::OtherAgent { port: holder.process.id() });
-        let state = scene.state();
+        let state = without_signs_of_life(&scene);
         assert_eq!(second.install(&link(), DELAY).map(|_| ()), expected);
         assert_eq!(second.remove(), expected);
-        let same = |state: &str| state.replace(|c: char| c.is_ascii_digit(), "");
-        assert_eq!(same(&scene.state()), same(&state), "but for what counts down");
+        assert_eq!(without_signs_of_life(&scene), state);
         assert!(session.round_trip() >= DELAY);
         drop(holder.input);
 

@@ -24,6 +24,8 @@ pub(crate) const LINK: &str = "link0";
 pub(crate) const LEAF: LeafId = LeafId(1);
 /// Longer than anything takes that does happen.
 const PATIENCE: Span = Span::from_secs(60);
+/// A message as short as iSCSI's shortest (RFC 7143, section 11.2.1).
+const MESSAGE: [u8; 48] = [7; 48];
 /// How many exchanges a measurement of the round trip has.
 const EXCHANGES: usize = 7;
 
@@ -115,8 +117,8 @@ impl Scene {
         let (accepted, stream) = self.pair(address);
         let connection = connection(&accepted);
         thread::spawn(move || {
-            let (mut accepted, mut byte) = (accepted, [0]);
-            while accepted.read_exact(&mut byte).and_then(|()| accepted.write_all(&byte)).is_ok() {}
+            let (mut accepted, mut message) = (accepted, MESSAGE);
+            while accepted.read_exact(&mut message).and_then(|()| accepted.write_all(&message)).is_ok() {}
         });
         Session { stream, connection }
     }
@@ -151,11 +153,24 @@ pub(crate) struct Session {
 impl Session {
     /// The shortest of some round trips.
     pub(crate) fn round_trip(&mut self) -> Span {
+        self.exchange(&[&MESSAGE])
+    }
+
+    /// The same, but the last byte waits until the target has acknowledged the others (RFC 896).
+    pub(crate) fn acknowledged_round_trip(&mut self) -> Span {
+        self.stream.set_nodelay(false).expect("a socket of TCP");
+        let (last, others) = MESSAGE.split_last().expect("it is not empty");
+        self.exchange(&[others, &[*last]])
+    }
+
+    fn exchange(&mut self, parts: &[&[u8]]) -> Span {
         let clock = Clock::new();
         let exchange = |_| {
             let before = clock.now();
-            self.stream.write_all(&[7]).expect("the session is alive");
-            self.stream.read_exact(&mut [0]).expect("the session is alive");
+            for part in parts {
+                self.stream.write_all(part).expect("the session is alive");
+            }
+            self.stream.read_exact(&mut MESSAGE.clone()).expect("the session is alive");
             clock.now().since(before)
         };
         (0..EXCHANGES).map(exchange).min().expect("there are some")

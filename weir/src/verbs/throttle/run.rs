@@ -130,11 +130,13 @@ impl Daemon for Running {
         config: ThrottleConfig,
         _superseded: Option<ThrottleConfig>,
     ) -> Result<ThrottleConfig, Failure> {
-        let fixed = |config: &ThrottleConfig| (config.metrics.clone(), config.ceiling.clone());
+        let fixed = |config: &ThrottleConfig| {
+            (config.metrics.clone(), config.ceiling.clone(), config.packets.clone())
+        };
         if fixed(&config) != fixed(&self.config) {
             return Err(Failure::usage(
-                "throttle.metrics, throttle.ceiling: these cannot change while the agent runs; accepted: the \
-                 same, or a restart",
+                "throttle.metrics, throttle.ceiling, throttle.packets: these cannot change while the agent \
+                 runs; accepted: the same, or a restart",
             ));
         }
         Ok(config)
