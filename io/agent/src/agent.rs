@@ -13,7 +13,9 @@ use std::process;
 use thiserror::Error;
 use weir_model::{Instant, Span};
 use weir_status::ThrottleStatus;
-use weir_throttle::{Packets, Present, Settings, SettingsError, Throttle, Wanted, plan};
+use weir_throttle::{
+    CannotTune, Packets, Present, Settings, SettingsError, Throttle, Tuning, TuningProgress, Wanted, plan,
+};
 
 use crate::actuator::{Actuator, ActuatorError};
 use crate::guard::Guard;
@@ -42,6 +44,9 @@ pub enum AgentError {
     /// Nobody would remove the delays if the agent hung.
     #[error("the guard, a second process of this program: {0}")]
     Guard(io::Error),
+    /// No step of the delay can be recorded.
+    #[error(transparent)]
+    Tuning(#[from] CannotTune),
     /// The system has no thread left.
     #[error("a thread for looking at the host: {0}")]
     Thread(io::Error),
@@ -123,19 +128,54 @@ impl Agent {
     /// # Errors
     /// If nothing guards the agent any more, and no new guard can be started.
     pub fn turn(&mut self, now: Instant) -> Result<bool, AgentError> {
+        let has_news = self.sense(now)?;
+        let looks = self.is_due(now);
+        self.act(now, looks);
+        Ok(has_news || looks)
+    }
+
+    /// One turn in which a recording, and not the law, decides the delay of a resource.
+    ///
+    /// # Errors
+    /// As [`Self::turn`], and if nothing can be recorded.
+    pub fn turn_of_tuning(
+        &mut self,
+        now: Instant,
+        tuning: &mut Tuning,
+    ) -> Result<TuningProgress, AgentError> {
+        self.sense(now)?;
+        let progress = tuning.handle_interval(now, &mut self.throttle)?;
+        let looks = self.is_due(now);
+        self.act(now, looks);
+        Ok(progress)
+    }
+
+    /// Tells the guard that the agent is alive, and takes in what the sensors see. Says whether a survey has
+    /// come.
+    fn sense(&mut self, now: Instant) -> Result<bool, AgentError> {
         if let Some(hands) = &mut self.hands {
             hands.beat()?;
         }
         let has_news = self.take_survey(now);
-        let looks = self.looked.is_none_or(|at| now.saturating_since(at) >= SURVEY);
-        if looks {
+        self.read_counters(now);
+        self.history.record(now, &self.throttle);
+        Ok(has_news)
+    }
+
+    /// Whether it is time to look at the host and at the kernel. If so, the surveyor goes.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = self.looked.is_none_or(|at| now.saturating_since(at) >= SURVEY);
+        if is_due {
             self.looked = Some(now);
             if self.lookout.send(now, self.vanished) {
                 self.vanished = false;
             }
         }
-        self.read_counters(now);
-        self.history.record(now, &self.throttle);
+        is_due
+    }
+
+    /// Does what leads to the wanted state, after a look at the kernel if that is due.
+    fn act(&mut self, now: Instant, looks: bool) {
         let is_stale = self.is_stale(now);
         if let Some(hands) = &mut self.hands {
             if looks {
@@ -147,7 +187,6 @@ impl Agent {
         while let Some(notice) = self.throttle.poll_notice() {
             tracing::info!(listener = "iscsi", "{notice}");
         }
-        Ok(has_news || looks)
     }
 
     /// Puts other settings in force. Delays and members stay as far as the new settings allow. The ceiling

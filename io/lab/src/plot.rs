@@ -12,6 +12,9 @@ mod ports;
 mod rate;
 mod sweep;
 mod time;
+mod tuning;
+
+pub use tuning::{TuningFigure, tuning};
 
 use crate::experiment::{Experiment, PlotKind};
 use crate::run::{Store, Window};

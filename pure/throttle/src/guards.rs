@@ -36,6 +36,10 @@ pub(crate) struct Guard {
     /// In bytes a second.
     pub(crate) write_limit: u64,
     law: OneSidedPid,
+    /// The mean of the last interval.
+    pub(crate) last_wait: Option<Span>,
+    /// The delay in place of the law's.
+    held: Option<Span>,
     ceiling_reached: bool,
     /// Since when the law says otherwise than `ceiling_reached`.
     otherwise_since: Option<Instant>,
@@ -76,6 +80,8 @@ impl Guards {
             id: resource.id,
             name: resource.name,
             law: self.new_law.clone(),
+            last_wait: None,
+            held: None,
             ceiling_reached: false,
             otherwise_since: None,
         };
@@ -132,7 +138,14 @@ impl Guard {
 
     /// The delay of the next interval.
     pub(crate) fn step(&mut self, now: Instant, wait: Option<Span>) -> Span {
-        self.law.step(now, &WaitObservation { wait, threshold: self.threshold }).span()
+        self.last_wait = wait;
+        let delay = self.law.step(now, &WaitObservation { wait, threshold: self.threshold }).span();
+        self.held.unwrap_or(delay)
+    }
+
+    /// From now on the delay is this one, whatever the law says.
+    pub(crate) const fn hold(&mut self, delay: Span) {
+        self.held = Some(delay);
     }
 
     /// Whether the ceiling was reached or left, if that is news. It counts only while the delay is in force.

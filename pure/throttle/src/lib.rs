@@ -14,6 +14,7 @@
 //! | `placement.rs` | which leaf each connection's packets enter |
 //! | `plan.rs` | which commands lead there |
 //! | `throttle.rs` | the state machine of all these |
+//! | `tuning.rs` | how a step of the delay is recorded, for other gains |
 
 mod guards;
 mod kernel;
@@ -32,6 +33,7 @@ mod roster;
 mod settings;
 mod survey;
 mod throttle;
+mod tuning;
 mod wait;
 mod who;
 mod writers;
@@ -50,4 +52,5 @@ pub use survey::{
     BlockCounters, Connection, Device, DeviceNumber, Framework, Mapper, Session, Survey, Target,
 };
 pub use throttle::Throttle;
+pub use tuning::{CannotTune, Tuning, TuningProgress};
 pub use who::{Network, NoInitiator, Who};

@@ -48,6 +48,8 @@ pub struct ResourceReport {
     pub name: String,
     /// How long its reads wait: the EWMA that the law works with.
     pub wait: Span,
+    /// How long they waited in the last interval, on average; `None` if there were none.
+    pub last_wait: Option<Span>,
     /// How long they should wait at most.
     pub threshold: Span,
     /// The delay of the packets to its members; zero while nobody is delayed.

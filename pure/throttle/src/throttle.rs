@@ -145,6 +145,15 @@ impl Throttle {
         Ok(())
     }
 
+    /// From now on the delay of the resource of that name is this one, whatever its law says.
+    pub(crate) fn hold(&mut self, now: Instant, resource: &str, delay: Span) {
+        for (leaf, guard) in self.guards.iter_mut().filter(|(_, guard)| guard.name == resource) {
+            guard.hold(delay);
+            self.leaves.entry(leaf).or_insert(LeafState::IDLE).set_delay(now, delay);
+        }
+        self.place(now);
+    }
+
     /// Each resource with what its law saw and decided last.
     pub fn guarded(&self) -> impl Iterator<Item = Guarded<'_>> {
         self.guards.iter().map(|(leaf, guard)| Guarded {
@@ -171,6 +180,7 @@ impl Throttle {
                     id: guard.id.clone(),
                     name: guard.name.clone(),
                     wait: guard.wait(),
+                    last_wait: guard.last_wait,
                     threshold: guard.threshold,
                     delay: self.wanted.leaves.get(&leaf).map_or(Span::ZERO, |leaf| leaf.delay),
                     ceiling_reached: guard.is_at_ceiling(),

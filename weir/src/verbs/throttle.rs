@@ -16,6 +16,9 @@ use crate::config::{Source, threshold_argument, units};
 use crate::failure::Failure;
 
 mod run;
+mod tune;
+
+use tune::TuneArguments;
 
 /// What to guard, or what to ask a running agent.
 #[derive(Args, Debug)]
@@ -50,6 +53,8 @@ enum Ask {
         #[arg(default_value = ask::USUAL_THROTTLE)]
         source: String,
     },
+    /// Record how the reads of a resource answer a delay of its writers, and propose gains for the law
+    Tune(TuneArguments),
     /// Remove all delays and queues that an agent left on this host
     Remove,
     /// Watch the agent that started this process, and remove its delays when it ends or hangs
@@ -69,6 +74,7 @@ pub(crate) async fn throttle(arguments: ThrottleArguments) -> Result<(), Failure
     match (ask, file, target_latency) {
         (Some(Ask::Status { source }), ..) => status(&source).await,
         (Some(Ask::Explain { resource, source }), ..) => explain(&resource, &source).await,
+        (Some(Ask::Tune(arguments)), ..) => tune::tune(&arguments),
         (Some(Ask::Remove), ..) => remove(),
         (Some(Ask::Guard { agent }), ..) => watch(agent),
         (None, _, Some(threshold)) => {

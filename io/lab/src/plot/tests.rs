@@ -49,3 +49,20 @@ fn the_figure_of_every_kind_names_its_axes_with_units_its_runs_and_its_id() {
         assert!(png.starts_with(b"\x89PNG"));
     }
 }
+
+#[test]
+fn the_figure_of_a_tuning_has_what_was_recorded_and_what_is_predicted_with_units() {
+    let line = vec![(0.0, 20.0), (1.0, 12.0)];
+    let figure = TuningFigure {
+        title: "vg0".to_owned(),
+        recorded: vec![(-1.0, Some(20.0)), (0.0, None), (1.0, Some(12.0))],
+        fitted: line.clone(),
+        threshold: 15.0,
+        wait: line.clone(),
+        delay: line,
+    };
+    let svg = tuning(&figure).unwrap();
+    for wanted in ["vg0", "(ms)", "(s)", "recorded", "predicted", "threshold"] {
+        assert!(svg.contains(wanted), "{wanted}");
+    }
+}

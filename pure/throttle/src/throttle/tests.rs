@@ -10,6 +10,7 @@ use crate::plan::plan;
 use crate::pretend_kernel::apply;
 use crate::settings::ResourceSettings;
 use crate::survey::{Connection, Device, Framework, Mapper, Session, Target};
+use crate::tuning::{CannotTune, Tuning, TuningProgress};
 
 const PORTAL: &str = "10.0.0.1:3260";
 const MIB: u64 = 1 << 20;
@@ -503,4 +504,47 @@ fn a_device_that_hangs_is_seen_though_it_finishes_no_read() {
     host.counters.get_mut(&number(1)).unwrap().reads_in_flight = 4;
     host.run(1);
     assert_eq!(host.delayed(), [12]);
+}
+
+#[test]
+fn a_recorded_step_shows_how_the_reads_answer_a_delay_and_no_law_interferes() {
+    let mut host = Host::busy(|_| {});
+    host.tick();
+    let step = Span::from_millis(4);
+    let mut tuning = Tuning::new("vga".to_owned(), step, TICK);
+    let mut waited = 0;
+    let recorded = loop {
+        // Of 40 ms that reads wait, a delay takes away twice its length, at once.
+        let delay = host.resource("vga").delay.as_micros() / 1_000;
+        host.load(1, 10, 40 - 2 * u32::try_from(delay).unwrap(), 0);
+        host.tick();
+        match tuning.handle_interval(host.now(), &mut host.throttle).unwrap() {
+            TuningProgress::Waiting => waited += 1,
+            TuningProgress::Recording { done, of } => {
+                assert!(done < of && host.resource("vga").delay <= step)
+            }
+            TuningProgress::Done(recorded) => break recorded,
+        }
+    };
+    assert!(waited > 0, "the writer is no member before the second survey");
+    let plant = weir_control::Plant::fit(&recorded).unwrap();
+    assert!((plant.gain - 2.0).abs() < 0.05 && plant.explained > 0.99, "{plant:?}");
+    assert!(plant.lag < TICK && plant.dead_time <= TICK + TICK, "{plant:?}");
+}
+
+#[test]
+fn a_step_is_not_recorded_where_nobody_can_be_delayed() {
+    let tune = |host: &mut Host, resource: &str| {
+        let mut tuning = Tuning::new(resource.to_owned(), TICK, TICK);
+        (0..=200).find_map(|_| {
+            host.tick();
+            tuning.handle_interval(host.now(), &mut host.throttle).err()
+        })
+    };
+    let mut host = Host::busy(|_| {});
+    assert_eq!(tune(&mut host, "vgb"), Some(CannotTune::NoResource("vgb".into(), "vga".into())));
+    host.load(2, 0, 0, 0);
+    host.run(10);
+    assert_eq!(tune(&mut host, "vga"), Some(CannotTune::NobodyWrites("vga".into())));
+    assert!(host.delayed().is_empty());
 }

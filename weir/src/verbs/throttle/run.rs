@@ -77,7 +77,7 @@ impl Running {
 }
 
 /// The guard: this program once more. The agent adds its process number.
-fn guard() -> io::Result<process::Command> {
+pub(super) fn guard() -> io::Result<process::Command> {
     let mut program = process::Command::new(std::env::current_exe()?);
     program.args(["throttle", "guard"]);
     Ok(program)

@@ -1,0 +1,155 @@
+//! `weir throttle tune`: records how the reads of a resource answer a step of the delay, and proposes gains.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use anyhow::Context;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use weir_agent::agent::Agent;
+use weir_agent::sensors::Roots;
+use weir_clock::Clock;
+use weir_control::{OneSidedPidConfig, Plant, Predicted, StepResponse, ThrottleDelay};
+use weir_lab::plot::{TuningFigure, tuning};
+use weir_model::Span;
+use weir_throttle::{Settings, Tuning, TuningProgress};
+
+use crate::config::{threshold_argument, units};
+use crate::failure::Failure;
+
+/// How many periods of the law are predicted: 10 s.
+const PREDICTED: u32 = 100;
+
+/// What to record, and for which threshold.
+#[derive(Args, Debug)]
+pub(super) struct TuneArguments {
+    /// The name of the resource, as in `weir throttle status`; its readers and writers must be at work
+    resource: String,
+    /// How long the reads of the resource may wait, for the prediction
+    #[arg(long, value_name = "TIME", value_parser = threshold_argument)]
+    target_latency: Span,
+    /// The delay of the writers' packets for 15 s, a multiple of 0.5ms
+    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = step)]
+    step: Span,
+    /// The file of the figure
+    #[arg(long, value_name = "FILE", default_value = "tune.svg")]
+    figure: PathBuf,
+}
+
+/// Records, and prints the proposal. If this process ends early, its guard removes the delay.
+///
+/// # Errors
+/// If the agent cannot work here, the resource is not there, or its reads do not answer the delay.
+pub(super) fn tune(arguments: &TuneArguments) -> Result<(), Failure> {
+    let TuneArguments { resource, target_latency, step, figure } = arguments;
+    let law = OneSidedPidConfig { ceiling: *step, ..OneSidedPidConfig::default() };
+    // No other resource is to be delayed meanwhile, and no read waits for so long.
+    let settings = Settings { law, ..Settings::new(Span::from_secs(60)) };
+    let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("throttle tune: {error}"));
+    let recorded = record(resource, *step, settings).map_err(|error| wrong(&error))?;
+    let plant = Plant::fit(&recorded).map_err(|error| wrong(&format!("{resource}: {error}")))?;
+    let gains = plant
+        .gains(&OneSidedPidConfig::default())
+        .map_err(|error| wrong(&format!("{resource}: the plant hardly answers a delay: {error}")))?;
+    let predicted = plant.predict(gains, *target_latency, PREDICTED).map_err(|error| wrong(&error))?;
+    let drawn = drawing(resource, &recorded, &plant, *target_latency, &predicted);
+    write_figure(figure, &tuning(&drawn)?)?;
+    let mut stdout = io::stdout();
+    writeln!(stdout, "{resource}: how its reads answered {} of delay", units::show_span(*step))?;
+    writeln!(stdout, "  wait without a delay: {:.2} ms", millis(plant.before))?;
+    writeln!(stdout, "  wait that a delay of 1 ms takes away: {:.2} ms", plant.gain)?;
+    writeln!(
+        stdout,
+        "  dead time {:.0} ms, lag {:.0} ms; the model explains {:.0} % of how the wait varied",
+        millis(plant.dead_time),
+        millis(plant.lag),
+        plant.explained * 100.0
+    )?;
+    writeln!(stdout, "gains by SIMC (Skogestad 2003), for [throttle] of the agent's file:")?;
+    writeln!(stdout, "proportional_gain = {:.3}", gains.proportional_gain)?;
+    writeln!(stdout, "integral_time = \"{:.0}ms\"", millis(gains.integral_time).max(1.0))?;
+    writeln!(stdout, "what was recorded, and the response that is predicted: {}", figure.display())?;
+    Ok(())
+}
+
+/// Turns of an agent until all is recorded. On a terminal, a bar shows the progress.
+fn record(resource: &str, step: Span, settings: Settings) -> anyhow::Result<StepResponse> {
+    let (clock, period) = (Clock::new(), settings.law.period);
+    let mut agent = Agent::start(clock.now(), settings, Roots::default(), Some(super::run::guard))?;
+    let mut tuning = Tuning::new(resource.to_owned(), step, period);
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {elapsed} {wide_msg}")?;
+    let bar = ProgressBar::new(0).with_style(style);
+    let mut next = clock.now();
+    let recorded = loop {
+        match agent.turn_of_tuning(clock.now(), &mut tuning) {
+            Ok(TuningProgress::Waiting) => bar.set_message("waits for writers"),
+            Ok(TuningProgress::Recording { done, of }) => {
+                bar.set_length(of as u64);
+                bar.set_position(done as u64);
+                bar.set_message("records");
+            }
+            Ok(TuningProgress::Done(recorded)) => break Ok(recorded),
+            Err(error) => break Err(error),
+        }
+        next = (next + period).max(clock.now());
+        thread::sleep(next.saturating_since(clock.now()).into());
+    };
+    bar.finish_and_clear();
+    agent.stop()?;
+    Ok(recorded?)
+}
+
+fn drawing(
+    resource: &str,
+    recorded: &StepResponse,
+    plant: &Plant,
+    threshold: Span,
+    predicted: &[Predicted],
+) -> TuningFigure {
+    let StepResponse { period, step, before, after } = recorded;
+    let begin = -period.as_secs_f64() * before.iter().fold(0.0, |count, _| count + 1.0);
+    let at = |place: f64| begin + (place + 1.0) * period.as_secs_f64();
+    let places = std::iter::successors(Some(0.0), |place| Some(place + 1.0));
+    let waits = places.clone().zip(before.iter().chain(after));
+    let waits = waits.map(|(place, wait)| (at(place), wait.map(millis))).collect();
+    let fitted = (1..=after.len() as u64).map(|number| {
+        let end = period.saturating_mul(number);
+        (end.as_secs_f64(), millis(plant.mean_wait(*step, *period, end)))
+    });
+    let of = |value: fn(&Predicted) -> Span| {
+        let points = places.clone().zip(predicted);
+        points.map(|(place, at)| ((place + 1.0) * period.as_secs_f64(), millis(value(at)))).collect()
+    };
+    TuningFigure {
+        title: format!("{resource}: a step of {}", units::show_span(*step)),
+        recorded: waits,
+        fitted: [(begin, millis(plant.before)), (0.0, millis(plant.before))]
+            .into_iter()
+            .chain(fitted)
+            .collect(),
+        threshold: millis(threshold),
+        wait: of(|at| at.wait),
+        delay: of(|at| at.delay.span()),
+    }
+}
+
+fn write_figure(path: &Path, svg: &str) -> anyhow::Result<()> {
+    fs::write(path, svg).with_context(|| format!("the figure {} cannot be written", path.display()))
+}
+
+fn millis(span: Span) -> f64 {
+    span.as_secs_f64() * 1e3
+}
+
+fn step(text: &str) -> Result<Span, String> {
+    let is_step = |span: &Span| {
+        let whole = span.as_nanos().is_multiple_of(ThrottleDelay::STEP.as_nanos());
+        whole && !span.is_zero() && *span <= weir_throttle::HIGHEST_CEILING
+    };
+    let most = units::show_span(weir_throttle::HIGHEST_CEILING);
+    units::read_span(text)
+        .filter(is_step)
+        .ok_or_else(|| format!("accepted: a multiple of 0.5ms such as 5ms, from 0.5ms to {most}"))
+}
