@@ -29,8 +29,13 @@ pub(crate) struct Connections {
     /// Those that no session with known addresses explains.
     unexplained: Vec<Connection>,
     /// The unexplained connections at the same portals are the same set for all targets.
-    at_portals: BTreeMap<BTreeSet<SocketAddr>, Arc<BTreeSet<Connection>>>,
+    at_portals: BTreeMap<Portals, Arc<BTreeSet<Connection>>>,
+    /// The connections between the same portals and addresses are the same set for all sessions. One host may
+    /// have thousands of sessions and of connections; a set for each session would take gigabytes.
+    known: BTreeMap<(Portals, BTreeSet<IpAddr>), Arc<BTreeSet<Connection>>>,
 }
+
+type Portals = BTreeSet<SocketAddr>;
 
 /// A connection with addresses as they are on the wire: an IPv4 address that a socket shows as an IPv6 one is
 /// an IPv4 address, and a link-local address has no interface.
@@ -52,22 +57,23 @@ impl Connections {
                 addresses.entry(session.initiator.clone()).or_default().extend(canonical(&session.addresses));
             }
         }
-        let mut all = Self { by_peer, addresses, unexplained: Vec::new(), at_portals: BTreeMap::new() };
-        let mut explained = BTreeSet::new();
-        for (target, session) in
-            targets.iter().flat_map(|target| target.sessions.iter().map(move |s| (target, s)))
-        {
-            explained.extend(all.known(target, session));
+        let (unexplained, at_portals, known) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let mut all = Self { by_peer, addresses, unexplained, at_portals, known };
+        for target in targets {
+            for session in &target.sessions {
+                all.known(target, session);
+            }
         }
+        let explained: BTreeSet<_> = all.known.values().flat_map(|known| known.iter().copied()).collect();
         all.unexplained = connections.difference(&explained).copied().collect();
         all
     }
 
     /// The connections of a session of `target`.
     pub(crate) fn of(&mut self, target: &Target, session: &Session) -> Reachable {
-        let known: BTreeSet<_> = self.known(target, session).collect();
+        let known = self.known(target, session);
         if !known.is_empty() || !session.addresses.is_empty() {
-            return Reachable { connections: Arc::new(known), certain: true };
+            return Reachable { connections: known, certain: true };
         }
         let unexplained = &self.unexplained;
         let connections = self.at_portals.entry(target.portals.clone()).or_insert_with(|| {
@@ -79,12 +85,16 @@ impl Connections {
     }
 
     /// The connections of a session by the addresses that its initiator is known to have.
-    fn known(&self, target: &Target, session: &Session) -> impl Iterator<Item = Connection> {
+    fn known(&mut self, target: &Target, session: &Session) -> Arc<BTreeSet<Connection>> {
         let own: BTreeSet<_> = canonical(&session.addresses).collect();
         let others = self.addresses.get(&session.initiator).filter(|_| own.is_empty());
         let addresses = others.cloned().unwrap_or(own);
-        let from = addresses.into_iter().filter_map(|address| self.by_peer.get(&address)).flatten();
-        from.copied().filter(|connection| is_at_portal(connection, &target.portals))
+        let (by_peer, portals) = (&self.by_peer, &target.portals);
+        let known = self.known.entry((portals.clone(), addresses.clone())).or_insert_with(|| {
+            let from = addresses.iter().filter_map(|address| by_peer.get(address)).flatten();
+            Arc::new(from.copied().filter(|connection| is_at_portal(connection, portals)).collect())
+        });
+        Arc::clone(known)
     }
 }
 

@@ -1,24 +1,43 @@
-//! What the sensors cost: 1,000 sessions on 50 resources, as CPU time of a second of the agent.
+//! What the agent costs: 1,000 sessions on 50 resources, as CPU time of a second, and its memory.
 //!
 //! `cargo bench -p weir-agent` makes a tree of files in memory that looks like LIO's configfs and sysfs, and
-//! 1,000 connections on the loopback interface. A second has ten readings of the block devices and one look.
-//! The CPU time includes the kernel's part. Times on the wall would say how busy the machine is.
+//! 1,000 connections on the loopback interface, in a network namespace of its own. The CPU time includes the
+//! kernel's part. Times on the wall would say how busy the machine is.
+//!
+//! The agent runs in real time, and is measured as a whole. Its hand on the kernel is measured by itself: all
+//! 1,000 connections are members that are looked at and renewed once a second. Few hosts of a benchmark have
+//! netem, so no leaf is behind the members; a leaf costs the agent one message when its delay changes.
+//!
+//! The last line is for programs.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command as Program;
+use std::thread;
+use std::time::Duration;
 
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use rustix::time::{ClockId, clock_gettime};
+use weir_agent::actuator::{Actuator, ActuatorError};
+use weir_agent::agent::Agent;
 use weir_agent::sensors::{BlockSensor, Roots, Surveyor};
+use weir_clock::Clock;
 use weir_model::{Instant, Span};
-use weir_throttle::DeviceNumber;
+use weir_throttle::{Command, Connection, DeviceNumber, LeafId, Settings};
 
 const TARGETS: u32 = 50;
 const SESSIONS_OF_EACH: u32 = 20;
+/// How long the agent as a whole is measured.
+const SECONDS: u32 = 20;
+const TURNS_A_SECOND: u32 = 10;
 
 fn main() {
+    let network = Network::enter();
+    shell("ip link set lo up");
     let memory = Path::new("/dev/shm");
     let folder = tempfile::tempdir_in(if memory.is_dir() { memory } else { Path::new("/tmp") });
     let folder = folder.expect("there is a folder for temporary files");
@@ -32,9 +51,49 @@ fn main() {
         })
         .collect();
     (0..TARGETS).for_each(|target| make_target(root, target, &portal.to_string()));
-
     let at = |name: &str| root.join(name);
     let roots = Roots { sys: at("sys"), proc: at("proc"), run: at("run"), tgtadm: at("tgtadm") };
+
+    let connections = sensors(roots.clone(), ends.len());
+    let agent = whole_agent(roots);
+    let hands = hands(&connections);
+    let status = fs::read_to_string("/proc/self/status").expect("a process can read its status");
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default().trim();
+    let resident = resident.trim_end_matches(" kB");
+    println!("a second of the agent, nobody delayed:   {agent:.2} ms of CPU");
+    match hands {
+        Ok(hands) => {
+            println!("a second of 1,000 members in the kernel: {hands:.2} ms of CPU");
+            println!("cpu_ms_per_s={:.3} resident_kib={resident}", agent + hands);
+        }
+        Err(error) => println!("the kernel of this machine does not let packets be delayed: {error}"),
+    }
+    drop(network);
+}
+
+/// A network namespace of this program. It goes with it.
+struct Network(String);
+
+impl Network {
+    /// To be called before there is another thread: each thread has a network of its own.
+    fn enter() -> Self {
+        let name = format!("weir-bench-{}", std::process::id());
+        shell(&format!("ip netns add {name}"));
+        let space = fs::File::open(format!("/run/netns/{name}")).expect("it was made");
+        move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network)).expect("root may");
+        Self(name)
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        shell(&format!("ip netns del {}", self.0));
+    }
+}
+
+/// The parts of the sensors; the connections that they found.
+fn sensors(roots: Roots, sessions: usize) -> BTreeSet<Connection> {
+    let sys = roots.sys.clone();
     let mut surveyor = Surveyor::new(roots).expect("the kernel has netlink");
     let now = Instant::ORIGIN + Span::from_secs(1);
     let everything = cpu_of(20, || {
@@ -49,29 +108,70 @@ fn main() {
     let survey = surveyor.survey();
     let written: usize =
         survey.targets.iter().flat_map(|target| &target.sessions).map(|s| s.written.len()).sum();
-    assert_eq!((survey.connections.len(), written), (ends.len(), ends.len()));
+    assert_eq!((survey.connections.len(), written), (sessions, sessions));
 
     let devices: BTreeSet<DeviceNumber> = survey.devices.keys().copied().collect();
-    let mut block = BlockSensor::new(at("sys"));
+    let mut block = BlockSensor::new(sys);
     let reading = cpu_of(2000, || assert_eq!(block.read(&devices).counters.len(), devices.len()));
     println!("a look while nobody comes or goes: {look:.0} us");
     println!("a look that reads everything:      {everything:.0} us");
     println!("a reading of {} block devices:     {reading:.0} us", devices.len());
-    println!("a second: {:.2} ms of CPU", (look + 10.0 * reading) / 1000.0);
-    let status = fs::read_to_string("/proc/self/status").expect("a process can read its status");
-    println!("{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default());
+    survey.connections.clone()
+}
+
+/// The milliseconds of CPU that a second of the whole agent takes, without its hand on the kernel.
+fn whole_agent(roots: Roots) -> f64 {
+    let clock = Clock::new();
+    let settings = Settings::new(Span::from_millis(15));
+    let period = settings.law.period;
+    let mut agent = Agent::start(clock.now(), settings, roots, None).expect("the kernel has netlink");
+    let mut next = clock.now();
+    let mut turns = |count: u32| {
+        for _ in 0..count {
+            agent.turn(clock.now()).expect("nothing guards it");
+            next = next + period;
+            thread::sleep(Duration::from(next.saturating_since(clock.now())));
+        }
+    };
+    turns(2 * TURNS_A_SECOND);
+    let before = cpu_seconds();
+    turns(SECONDS * TURNS_A_SECOND);
+    (cpu_seconds() - before) * 1e3 / f64::from(SECONDS)
+}
+
+/// The milliseconds of CPU for one look at all connections as members, and one renewal.
+fn hands(connections: &BTreeSet<Connection>) -> Result<f64, ActuatorError> {
+    shell("ip link add link0 type veth peer name link1");
+    let mut actuator = Actuator::open()?;
+    actuator.install(&["link0".to_owned()].into(), Span::from_millis(20))?;
+    let enter = Command::Enter { leaf: LeafId(1), connections: connections.clone() };
+    actuator.apply(&[Command::Classify(true), enter.clone()])?;
+    let cost = cpu_of(50, || {
+        let present = actuator.look().expect("it did before");
+        assert_eq!(present.members.len(), connections.len());
+        actuator.apply(std::slice::from_ref(&enter)).expect("it did before");
+    });
+    actuator.remove()?;
+    Ok(cost / 1e3)
+}
+
+fn shell(command: &str) {
+    let status = Program::new("sh").args(["-c", command]).status().expect("there is a shell");
+    assert!(status.success(), "{command}: {status}");
 }
 
 /// The microseconds of CPU that one of `times` calls takes.
 fn cpu_of(times: u32, mut call: impl FnMut()) -> f64 {
     call();
-    let seconds = || {
-        let time = clock_gettime(ClockId::ProcessCPUTime);
-        Span::from_secs(time.tv_sec.cast_unsigned()) + Span::from_nanos(time.tv_nsec.cast_unsigned())
-    };
-    let before = seconds();
+    let before = cpu_seconds();
     (0..times).for_each(|_| call());
-    (seconds().as_secs_f64() - before.as_secs_f64()) * 1e6 / f64::from(times)
+    (cpu_seconds() - before) * 1e6 / f64::from(times)
+}
+
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let span = Span::from_secs(time.tv_sec.cast_unsigned()) + Span::from_nanos(time.tv_nsec.cast_unsigned());
+    span.as_secs_f64()
 }
 
 /// A target with one LUN on a logical volume, which stands on a disk that all share.
