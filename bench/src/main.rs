@@ -6,6 +6,7 @@
 //! programs that talk over sockets. So it measures only the scheduler, Maestro's law and the simulator.
 //! `bench/README.md` says what is measured, and how to read the results.
 
+mod agent;
 mod bed;
 mod cases;
 mod certificates;
@@ -105,13 +106,13 @@ fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let all = if is_of_builds { cases::against_other_build() } else { cases::all() };
     let versus: Vec<_> = all.iter().filter(|case| arguments.wants(&case.name())).cloned().collect();
     let wants = |name| !is_of_builds && arguments.wants(name);
-    let idle = wants(idle::NAME);
+    let (idle, agent) = (wants(idle::NAME), wants(agent::NAME));
     let functions: Vec<_> = FUNCTIONS.iter().filter(|benchmark| wants(benchmark.name)).collect();
     let attacks: Vec<_> = hostile::ATTACKS.iter().filter(|attack| wants(attack.name)).collect();
-    let alone = [idle::NAME].into_iter().chain(FUNCTIONS.iter().map(|benchmark| benchmark.name));
+    let alone = [idle::NAME, agent::NAME].into_iter().chain(FUNCTIONS.iter().map(|benchmark| benchmark.name));
     let alone = alone.chain(hostile::ATTACKS.iter().map(|attack| attack.name));
     let names = all.iter().map(|case| case.name()).chain(alone.map(str::to_owned));
-    let some = !versus.is_empty() || idle || !functions.is_empty() || !attacks.is_empty();
+    let some = !versus.is_empty() || idle || agent || !functions.is_empty() || !attacks.is_empty();
     ensure!(some, none_wanted(names));
 
     let bed =
@@ -129,6 +130,9 @@ fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut rows = Vec::new();
     for benchmark in functions {
         rows.extend(benchmark.measure(&bed)?);
+    }
+    if agent {
+        rows.extend(agent::measure(&bed)?);
     }
     let pairs: u32 = versus.iter().map(|case| case.rounds(effort.rounds)).sum();
     let others = if idle { idle::measurements(effort) } else { 0 };

@@ -212,4 +212,14 @@ mod tests {
             peers(&targets, &[("10.0.0.11:1"), "10.0.0.12:2"].map(|peer| connection(portal[0], peer)));
         assert_eq!(found, ["10.0.0.11:1", "10.0.0.11:1"]);
     }
+
+    #[test]
+    fn sessions_from_the_same_addresses_share_one_set() {
+        let sessions = ["a", "b"].map(|name| session(name, &["10.0.0.11"]));
+        let target = target(&["10.0.0.1:3260"], &sessions);
+        let known = BTreeSet::from([connection("10.0.0.1:3260", "10.0.0.11:1")]);
+        let mut all = Connections::new(&known, std::slice::from_ref(&target));
+        let [one, other] = sessions.map(|session| all.of(&target, &session).connections);
+        assert!(Arc::ptr_eq(&one, &other) && one.len() == 1);
+    }
 }
