@@ -65,6 +65,31 @@ fn an_agent_for_payload_or_for_acknowledgements_delays_no_other_packet() {
 }
 
 #[test]
+fn a_bond_is_delayed_as_one_interface_and_its_parts_are_left_alone() {
+    in_guest("a_bond_is_delayed_as_one_interface_and_its_parts_are_left_alone", || {
+        let scene = Scene::new();
+        scene.shell(&format!(
+            "ip link add bond0 type bond mode active-backup miimon 50
+             ip link set {LINK} down; ip addr flush dev {LINK}; ip link set {LINK} master bond0
+             ip link set bond0 up; ip addr add {TARGET_V4}/24 dev bond0"
+        ));
+        let before = scene.state();
+        let (mut actuator, bond) = (scene.actuator(), "bond0".to_owned());
+        actuator.install(&BTreeSet::from([bond.clone()]), DELAY).expect("nobody has set a root");
+        let mut member = scene.session(TARGET_V4);
+        assert!(member.round_trip() < UNDELAYED);
+        let leaf = Command::AddLeaf { interface: bond, leaf: LEAF, delay: DELAY };
+        apply(&mut actuator, &[leaf, Command::Classify(true), enter(LEAF, member.connection)]);
+        assert!(member.round_trip() >= DELAY);
+        let part = scene.shell(&format!("tc qdisc show dev {LINK}"));
+        assert!(!part.contains("htb") && !part.contains("netem"), "{part}");
+        actuator.remove().expect("it is ours");
+        assert!(member.round_trip() < UNDELAYED);
+        assert_eq!(scene.state(), before);
+    });
+}
+
+#[test]
 fn without_the_rule_no_packet_is_touched() {
     in_guest("without_the_rule_no_packet_is_touched", || {
         let scene = Scene::new();
