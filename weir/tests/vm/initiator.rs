@@ -15,6 +15,8 @@ use crate::harness::PATIENCE;
 
 /// The length of a message's header (section 11.2.1).
 const HEADER: usize = 48;
+/// A ping of the target, NOP-In (section 11.19).
+const PING: u8 = 0x20;
 /// The bytes of a write. They are sent with the command, in one message.
 const WRITE: usize = 8 << 10;
 const BLOCK: usize = 512;
@@ -107,17 +109,23 @@ impl Initiator {
         self.ends().1.port()
     }
 
-    fn send(&mut self, mut header: [u8; HEADER], data: &[u8]) {
+    /// Sends a message of the command that is under way.
+    fn send(&mut self, header: [u8; HEADER], data: &[u8]) {
+        self.send_tagged(header, self.command.to_be_bytes(), data);
+    }
+
+    fn send_tagged(&mut self, mut header: [u8; HEADER], tag: [u8; 4], data: &[u8]) {
         let length = u32::try_from(data.len()).expect("a message is short").to_be_bytes();
         header[5..8].copy_from_slice(&length[1..]);
-        header[16..20].copy_from_slice(&self.command.to_be_bytes());
+        header[16..20].copy_from_slice(&tag);
         header[24..28].copy_from_slice(&self.command.to_be_bytes());
         header[28..32].copy_from_slice(&self.status.to_be_bytes());
         let padding = vec![0; data.len().next_multiple_of(4) - data.len()];
         self.stream.write_all(&[&header, data, &padding].concat()).expect("the target takes messages");
     }
 
-    /// The next message that is an answer. Others are pings of the target, which it sends after a while.
+    /// The next message that answers a command. Pings of the target, which ends the sessions of initiators
+    /// that do not answer them, are answered.
     fn receive(&mut self) -> ([u8; HEADER], Vec<u8>) {
         loop {
             let mut header = [0; HEADER];
@@ -125,11 +133,27 @@ impl Initiator {
             let length = u32::from_be_bytes([0, header[5], header[6], header[7]]) as usize;
             let mut data = vec![0; length.next_multiple_of(4)];
             self.stream.read_exact(&mut data).expect("the target answers");
-            if header[0] & 0x3f != 0x20 {
-                let status = u32::from_be_bytes([header[24], header[25], header[26], header[27]]);
-                self.status = status.wrapping_add(1);
-                return (header, data);
+            if header[0] & 0x3f == PING {
+                self.answer_ping(&header);
+                continue;
             }
+            let status = u32::from_be_bytes([header[24], header[25], header[26], header[27]]);
+            self.status = status.wrapping_add(1);
+            return (header, data);
         }
+    }
+
+    /// Answers a ping (section 11.18), unless the target wants no answer.
+    fn answer_ping(&mut self, ping: &[u8; HEADER]) {
+        const NO_TAG: [u8; 4] = [0xff; 4];
+        if ping[20..24] == NO_TAG {
+            return;
+        }
+        let mut answer = [0; HEADER];
+        // At once, and the only message of its kind.
+        (answer[0], answer[1]) = (0x40, 0x80);
+        answer[8..16].copy_from_slice(&ping[8..16]);
+        answer[20..24].copy_from_slice(&ping[20..24]);
+        self.send_tagged(answer, NO_TAG, &[]);
     }
 }
