@@ -49,7 +49,7 @@ pub fn evaluate(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow
     let claim = claims::claim(&experiment.id).context("an experiment without a claim")?;
     let figures = study(experiment, claim, seeds, store)?;
     let records = Records::read(experiment, *first, store)?;
-    let commit = records.runs.values().next().map_or_else(String::new, |record| record.header.commit.clone());
+    let commit = records.commit.clone();
     let svg = plot(experiment, &records, store)?;
     let checked = check(experiment, &figures, store)?;
     Ok(Outcome::Done { checked, svg, commit })

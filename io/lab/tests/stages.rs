@@ -7,7 +7,7 @@ use std::path::Path;
 use weir_lab::experiment::Experiment;
 use weir_lab::library::Library;
 use weir_lab::report::{Outcome, evaluate, report};
-use weir_lab::run::{Plan, Store, run};
+use weir_lab::run::{Plan, Simulated, Store, run};
 
 const SEEDS: [u64; 2] = [1, 2];
 
@@ -18,7 +18,7 @@ fn experiment() -> Experiment {
 
 fn run_in(folder: &Path, experiment: &Experiment, jobs: usize) -> Store {
     let store = Store::new(folder.to_owned());
-    let plan = Plan { experiments: vec![experiment], seeds: SEEDS.to_vec(), jobs };
+    let plan = Plan { experiments: vec![experiment], seeds: SEEDS.to_vec(), jobs, bench: &Simulated };
     run(&plan, &store, &|_| ()).unwrap();
     store
 }

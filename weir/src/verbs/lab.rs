@@ -11,7 +11,7 @@ use weir_lab::check::{Checked, CheckedFigure};
 use weir_lab::experiment::Experiment;
 use weir_lab::library::Library;
 use weir_lab::report::{Outcome, evaluate, report};
-use weir_lab::run::{Plan, Progress, Store, run};
+use weir_lab::run::{Plan, Progress, Simulated, Store, run};
 
 use crate::failure::Failure;
 
@@ -98,7 +98,7 @@ fn run_matching(
         return Err(Failure::usage(format!("found no experiment {id}; accepted: {}", known.join(", "))));
     }
     let store = Store::new(out);
-    let plan = Plan { experiments, seeds: seeds.0, jobs: jobs.get() };
+    let plan = Plan { experiments, seeds: seeds.0, jobs: jobs.get(), bench: &Simulated };
     run_with_progress(&plan, &store)?;
 
     let mut stdout = std::io::stdout().lock();
