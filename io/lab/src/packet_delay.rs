@@ -11,6 +11,8 @@ mod interference;
 mod pid;
 mod relief;
 mod selective;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use curve::rates;
 
