@@ -1,7 +1,7 @@
 //! The figures that each claim needs: one function for each claim, found by the id of its experiment.
 
 use crate::study::Claim;
-use crate::{facade, maestro};
+use crate::{facade, maestro, packet_delay};
 
 /// The claim of this id.
 pub(crate) fn claim(id: &str) -> Option<Claim> {
@@ -14,7 +14,7 @@ pub(crate) fn ids() -> Vec<&'static str> {
 }
 
 fn all() -> impl Iterator<Item = (&'static str, Claim)> {
-    facade::CLAIMS.into_iter().chain(maestro::CLAIMS)
+    facade::CLAIMS.into_iter().chain(maestro::CLAIMS).chain(packet_delay::CLAIMS)
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use serde::Deserialize;
 use weir_model::{Iops, QueueDepth, Span};
 
 use crate::ArraySpec;
+use crate::delay::Scenario;
 use crate::quantities::{Bytes, Text};
 
 pub use error::ExperimentError;
@@ -49,14 +50,19 @@ pub struct Experiment {
     /// The settings of the law in runs with control.
     #[serde(default)]
     pub engine: EngineSpec,
+    /// The set-up before an iSCSI target. An experiment has either this, or arrays, volumes and runs.
+    pub delay: Option<Scenario>,
     /// The arrays, by name.
+    #[serde(default)]
     pub array: BTreeMap<String, ArraySpec>,
     /// Curves of latency against rate, measured before the runs.
     #[serde(default)]
     pub curve: BTreeMap<String, CurveSpec>,
     /// The volumes and their loads, by name.
+    #[serde(default)]
     pub volume: BTreeMap<String, VolumeSpec>,
     /// The runs, by name.
+    #[serde(default)]
     pub run: BTreeMap<String, RunSpec>,
     /// The figure to draw.
     pub plot: PlotSpec,
@@ -210,6 +216,10 @@ pub enum PlotKind {
     /// The share of the intervals with at most a given latency, or at most a given throughput; a line for
     /// each run.
     Cdf,
+    /// Read wait, delay and throughput before an iSCSI target over time, a column for each run.
+    Delay,
+    /// Throughput over the delay, a line for each run.
+    Curve,
 }
 
 /// The paper's finding, and the bounds that a figure must keep here.
@@ -230,6 +240,19 @@ pub struct Expectation {
     pub at_most: Option<f64>,
     /// The least and the greatest value that hold.
     pub between: Option<[f64; 2]>,
+    /// The reason, if it is known that the bound does not hold here. The claim is then not reproduced, which
+    /// is a result; a bound that does not hold without a reason is a failure.
+    pub not_reproduced: Option<String>,
+}
+
+impl Experiment {
+    /// What the file says of each run, by the runs' names.
+    pub fn says(&self) -> BTreeMap<&str, &str> {
+        let before_target = self.delay.iter().flat_map(|scenario| &scenario.run);
+        let before_target = before_target.map(|(name, run)| (name.as_str(), run.says.as_str()));
+        let others = self.run.iter().map(|(name, run)| (name.as_str(), run.says.as_str()));
+        others.chain(before_target).collect()
+    }
 }
 
 impl EngineSpec {

@@ -9,6 +9,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use crate::claims;
+use crate::delay::Scenario;
 use crate::experiment::{Experiment, ExperimentError, SloSpec};
 
 /// The name and the text of a file under `experiments/`.
@@ -43,6 +44,13 @@ const EMBEDDED: &[(&str, &str)] = &[
     embedded!("maestro/multiport-changing.toml"),
     embedded!("maestro/multiport-metrics.toml"),
     embedded!("maestro/multiport-priority.toml"),
+    embedded!("packet-delay/delay-fairness.toml"),
+    embedded!("packet-delay/delay-selective.toml"),
+    embedded!("packet-delay/delay-curve.toml"),
+    embedded!("packet-delay/delay-interference.toml"),
+    embedded!("packet-delay/delay-relief.toml"),
+    embedded!("packet-delay/delay-pid.toml"),
+    embedded!("packet-delay/delay-auto.toml"),
 ];
 
 /// Experiments, in the order of the papers' tables.
@@ -114,6 +122,13 @@ impl Experiment {
         if claims::claim(&self.id).is_none() {
             return wrong("id".into(), &self.id, format!("one of {}", claims::ids().join(", ")));
         }
+        if self.delay.is_some() != self.run.is_empty() {
+            let message = "accepted: either [delay], or [array], [volume] and [run]";
+            return Err(ExperimentError::at(file, "delay", message));
+        }
+        if let Some((key, problem)) = self.delay.as_ref().and_then(Scenario::problem) {
+            return Err(ExperimentError::at(file, key, problem));
+        }
         for (name, curve) in &self.curve {
             if !self.array.contains_key(&curve.array) {
                 return wrong(format!("curve.{name}.array"), &curve.array, keys(&self.array));
@@ -128,8 +143,10 @@ impl Experiment {
                 return wrong(format!("run.{name}.volumes"), volume, keys(&self.volume));
             }
         }
-        if let Some(run) = self.plot.runs.iter().find(|run| !self.run.contains_key(*run)) {
-            return wrong("plot.runs".into(), run, keys(&self.run));
+        let says = self.says();
+        if let Some(run) = self.plot.runs.iter().find(|run| !says.contains_key(run.as_str())) {
+            let runs: Vec<_> = says.keys().copied().collect();
+            return wrong("plot.runs".into(), run, format!("one of {}", runs.join(", ")));
         }
         self.check_volumes(file)
     }

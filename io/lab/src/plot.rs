@@ -5,6 +5,8 @@
 //! figure includes the run without control.
 
 mod cdf;
+mod curve;
+mod delay;
 mod paint;
 mod performance;
 mod png;
@@ -82,6 +84,8 @@ pub fn plot(experiment: &Experiment, records: &Records, store: &Store) -> anyhow
         PlotKind::Performance => performance::drawing(experiment, records),
         PlotKind::Ports => ports::drawing(experiment, records),
         PlotKind::Cdf => cdf::drawing(experiment, records),
+        PlotKind::Delay => delay::drawing(experiment, records),
+        PlotKind::Curve => curve::drawing(experiment, records),
     };
     let svg = paint::svg(&drawing)?;
     let file = |extension: &str| store.of(&experiment.id, &format!("{}.{extension}", experiment.id));

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use crate::check::{Checked, check};
+use crate::check::{Checked, Conclusion, check};
 use crate::claims;
 use crate::experiment::Experiment;
 use crate::plot::plot;
@@ -35,6 +35,16 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// What became of the claim; `None` if it was not run.
+    pub fn conclusion(&self) -> Option<Conclusion> {
+        match self {
+            Self::Done { checked, .. } => Some(checked.conclusion()),
+            Self::Skipped { .. } => None,
+        }
+    }
+}
+
 /// Studies, draws and checks an experiment whose records are there.
 ///
 /// # Errors
@@ -49,7 +59,7 @@ pub fn evaluate(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow
     let claim = claims::claim(&experiment.id).context("an experiment without a claim")?;
     let figures = study(experiment, claim, seeds, store)?;
     let records = Records::read(experiment, *first, store)?;
-    let commit = records.runs.values().next().map_or_else(String::new, |record| record.header.commit.clone());
+    let commit = records.commit.clone();
     let svg = plot(experiment, &records, store)?;
     let checked = check(experiment, &figures, store)?;
     Ok(Outcome::Done { checked, svg, commit })

@@ -13,23 +13,27 @@ mod meter;
 mod paced;
 mod record;
 mod recorder;
+mod simulated;
 mod store;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use anyhow::Context;
 use weir_sim::World;
 
 use crate::curve::Curve;
+use crate::delay::{Bench, MeasuredHeader, Scenario};
 use crate::experiment::{Experiment, NamedRun, resolve_run};
 
 pub use build::commit;
 pub use record::{Bound, Decision, DepthSample, Header, Record, VolumeTotal, Window};
+pub use simulated::Simulated;
 pub use store::Store;
 
 /// The experiments to run, with their seeds and threads.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Plan<'a> {
     /// The experiments.
     pub experiments: Vec<&'a Experiment>,
@@ -37,6 +41,8 @@ pub struct Plan<'a> {
     pub seeds: Vec<u64>,
     /// The number of threads.
     pub jobs: usize,
+    /// Where the runs before an iSCSI target are measured.
+    pub bench: &'a dyn Bench,
 }
 
 /// A job that is done.
@@ -60,6 +66,7 @@ struct Job<'a> {
 enum What<'a> {
     Curve(&'a str),
     Run(&'a NamedRun),
+    Measure(&'a Scenario, &'a str),
 }
 
 /// Makes every record of the plan that is not there yet.
@@ -80,11 +87,15 @@ pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync))
                 what: What::Curve(name),
             }));
             rest.extend(runs.iter().map(|run| Job { experiment, seed, what: What::Run(run) }));
+            if let Some(scenario) = &experiment.delay {
+                let runs = scenario.run.keys();
+                rest.extend(runs.map(|run| Job { experiment, seed, what: What::Measure(scenario, run) }));
+            }
         }
     }
     let (done, all) = (AtomicUsize::new(0), curves.len() + rest.len());
     let work = |job: &Job<'_>| {
-        job.work(store)?;
+        job.work(plan.bench, store)?;
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         progress(Progress { done, all, what: job.to_string() });
         Ok(())
@@ -125,11 +136,38 @@ fn on_threads<J: Sync>(
 }
 
 impl Job<'_> {
-    fn work(&self, store: &Store) -> anyhow::Result<()> {
+    fn work(&self, bench: &dyn Bench, store: &Store) -> anyhow::Result<()> {
         match self.what {
             What::Curve(name) => meter::measure(self.experiment, name, self.seed, store),
             What::Run(run) => self.run(run, store),
+            What::Measure(scenario, run) => self.measure(bench, scenario, run, store),
         }
+    }
+
+    fn measure(
+        &self,
+        bench: &dyn Bench,
+        scenario: &Scenario,
+        run: &str,
+        store: &Store,
+    ) -> anyhow::Result<()> {
+        let configuration = format!("{scenario:?}");
+        let header = MeasuredHeader {
+            experiment: self.experiment.id.clone(),
+            run: run.to_owned(),
+            seed: self.seed,
+            bench: bench.name(),
+            commit: commit().to_owned(),
+            program: build::fingerprint().to_owned(),
+            hash: format!("{:016x}", build::fnv1a(configuration.as_bytes())),
+            configuration,
+        };
+        let path = store.record(&self.experiment.id, self.seed, run);
+        if MeasuredHeader::read(&path).is_some_and(|there| there == header) {
+            return Ok(());
+        }
+        let measured = bench.measure(scenario, run, self.seed).with_context(|| self.to_string())?;
+        store.write(&path, measured.to_text(&header))
     }
 
     fn run(&self, run: &NamedRun, store: &Store) -> anyhow::Result<()> {
@@ -157,6 +195,7 @@ impl std::fmt::Display for Job<'_> {
         let name = match self.what {
             What::Curve(name) => format!("curve {name}"),
             What::Run(run) => run.name.clone(),
+            What::Measure(_, run) => (*run).to_owned(),
         };
         write!(f, "{}, seed {}, {name}", self.experiment.id, self.seed)
     }

@@ -1,5 +1,5 @@
 //! The second stage: computes figures from records. This page defines the words for all claims; each claim
-//! names the figures that it needs (`facade/`, `maestro/`).
+//! names the figures that it needs (`facade/`, `maestro/`, `packet_delay/`).
 //!
 //! - A window is **active** if at least [`ACTIVE`] requests were answered in it, or some wait at its end.
 //! - **Attainment** is the share of active windows whose mean latency was at most their target, among the
@@ -10,12 +10,14 @@
 //! - **Work conservation** is the number of answers with control, as a share of the answers without control.
 //! - The **isolation** of a window is the number of answers as a share of the requests offered, at most 1.
 //!
-//! [`application`] defines the words for applications under Maestro's law, above all `y`.
+//! [`application`] defines the words for applications under Maestro's law, above all `y`. [`target`] defines
+//! those for initiators before an iSCSI target.
 //!
 //! A figure is a number with a name and a unit. A figure that cannot be computed has no value, and does not
 //! hold.
 
 pub mod application;
+pub mod target;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,6 +25,7 @@ use std::fmt::Write;
 use weir_model::Verdict;
 
 use crate::curve::Curve;
+use crate::delay::Measured;
 use crate::experiment::Experiment;
 use crate::float::float;
 use crate::run::{Record, Store, Window, read_curves};
@@ -37,8 +40,12 @@ pub struct Records {
     pub seed: u64,
     /// The records by the names of their runs; `run@value` for the runs of a sweep.
     pub runs: BTreeMap<String, Record>,
+    /// The records of runs before an iSCSI target.
+    pub measured: BTreeMap<String, Measured>,
     /// The curves by their names.
     pub curves: BTreeMap<String, Curve>,
+    /// The commit that the program was built from.
+    pub commit: String,
 }
 
 /// A number that says something about a claim.
@@ -109,12 +116,18 @@ impl Records {
     /// # Errors
     /// If one of them is missing.
     pub fn read(experiment: &Experiment, seed: u64, store: &Store) -> anyhow::Result<Self> {
-        let mut runs = BTreeMap::new();
+        let (mut runs, mut measured, mut commit) = (BTreeMap::new(), BTreeMap::new(), String::new());
         for run in experiment.runs()? {
             let record = Record::read(&store.record(&experiment.id, seed, &run.name))?;
+            commit.clone_from(&record.header.commit);
             runs.insert(run.name, record);
         }
-        Ok(Self { seed, runs, curves: read_curves(experiment, seed, store)? })
+        for run in experiment.delay.iter().flat_map(|scenario| scenario.run.keys()) {
+            let (header, record) = Measured::read(&store.record(&experiment.id, seed, run))?;
+            commit = header.commit;
+            measured.insert(run.clone(), record);
+        }
+        Ok(Self { seed, runs, measured, curves: read_curves(experiment, seed, store)?, commit })
     }
 
     /// A volume in a run; `None` if there is no such run, or no such volume in it.

@@ -74,6 +74,7 @@ mod check;
 pub mod cluster;
 mod disk;
 mod event_queue;
+pub mod iscsi;
 mod link;
 mod member;
 mod member_io;

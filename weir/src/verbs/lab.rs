@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
-use weir_lab::check::{Checked, CheckedFigure};
+use weir_lab::check::{Checked, CheckedFigure, Conclusion};
 use weir_lab::experiment::Experiment;
 use weir_lab::library::Library;
 use weir_lab::report::{Outcome, evaluate, report};
-use weir_lab::run::{Plan, Progress, Store, run};
+use weir_lab::run::{Plan, Progress, Simulated, Store, run};
 
 use crate::failure::Failure;
 
@@ -98,18 +98,26 @@ fn run_matching(
         return Err(Failure::usage(format!("found no experiment {id}; accepted: {}", known.join(", "))));
     }
     let store = Store::new(out);
-    let plan = Plan { experiments, seeds: seeds.0, jobs: jobs.get() };
+    let plan = Plan { experiments, seeds: seeds.0, jobs: jobs.get(), bench: &Simulated };
     run_with_progress(&plan, &store)?;
 
     let mut stdout = std::io::stdout().lock();
-    let (mut failed, mut skipped) = (0, 0);
+    let (mut failed, mut not_reproduced, mut skipped) = (0, 0, 0);
     for experiment in &plan.experiments {
         match evaluate(experiment, &plan.seeds, &store)? {
             Outcome::Done { checked, .. } => {
-                let word = if checked.holds() { "holds" } else { "does not hold" };
-                failed += usize::from(!checked.holds());
-                writeln!(stdout, "{}: {word}, seeds {}", experiment.id, shown_seeds(&checked.seeds))?;
-                writeln!(stdout, "{}\n", figures(experiment, &checked))?;
+                let conclusion = checked.conclusion();
+                failed += usize::from(conclusion == Conclusion::Fails);
+                not_reproduced += usize::from(conclusion == Conclusion::NotReproduced);
+                let (id, word) = (&experiment.id, conclusion.shown());
+                writeln!(stdout, "{id}: {word}, seeds {}", shown_seeds(&checked.seeds))?;
+                writeln!(stdout, "{}", figures(experiment, &checked))?;
+                for figure in &checked.figures {
+                    if let Some(reason) = &figure.not_reproduced {
+                        writeln!(stdout, "{} is not reproduced: {reason}", figure.name)?;
+                    }
+                }
+                writeln!(stdout)?;
             }
             Outcome::Skipped { reason } => {
                 skipped += 1;
@@ -118,10 +126,10 @@ fn run_matching(
         }
     }
     let all = plan.experiments.len();
-    let hold = all - failed - skipped;
+    let hold = all - failed - not_reproduced - skipped;
     writeln!(
         stdout,
-        "{hold} of {all} hold, {failed} do not, {skipped} were skipped; {}",
+        "{hold} of {all} hold, {failed} do not, {not_reproduced} are not reproduced, {skipped} were skipped; {}",
         shown_path(&store)
     )?;
     if failed > 0 {
@@ -147,7 +155,7 @@ fn run_with_progress(plan: &Plan<'_>, store: &Store) -> anyhow::Result<()> {
 fn figures(experiment: &Experiment, checked: &Checked) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["figure", "paper", "here (median)", "over all seeds", "must be", "verdict"]);
+    table.set_header(["figure", "paper", "here (median)", "over all seeds", "must be", "margin", "verdict"]);
     for (expectation, figure) in experiment.expect.iter().zip(&checked.figures) {
         table.add_row([
             expectation.figure.clone(),
@@ -155,11 +163,12 @@ fn figures(experiment: &Experiment, checked: &Checked) -> Table {
             figure.shown_median(&expectation.unit),
             figure.shown_range(&expectation.unit),
             expectation.shown(),
+            figure.shown_margin(&expectation.unit),
             verdict(figure),
         ]);
     }
     for (place, column) in table.column_iter_mut().enumerate() {
-        let right = (2..=3).contains(&place);
+        let right = [2, 3, 5].contains(&place);
         column.set_cell_alignment(if right { CellAlignment::Right } else { CellAlignment::Left });
     }
     table

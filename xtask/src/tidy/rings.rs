@@ -18,7 +18,10 @@ const PURE: &[(&str, &[&str])] = &[
     ("weir-leases", &["weir-model", "weir-control"]),
     ("weir-status", &["weir-model", "weir-control"]),
     ("weir-table", &["weir-status"]),
-    ("weir-sim", &["weir-model", "weir-sched", "weir-control", "weir-engine", "weir-leases"]),
+    (
+        "weir-sim",
+        &["weir-model", "weir-sched", "weir-control", "weir-engine", "weir-leases", "weir-throttle"],
+    ),
     ("weir-newcomers", &[]),
     ("weir-nbd", &["weir-model"]),
     ("weir-throttle", &["weir-model", "weir-control"]),
