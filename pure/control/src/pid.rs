@@ -229,6 +229,15 @@ impl OneSidedPid {
         Ok(())
     }
 
+    /// Begins anew at the wait as it is: the delay is that of the first term of the equation alone, as if the
+    /// wait had just left the setpoint. For a law that watched while its delay reached nobody: what the
+    /// second term added meanwhile would be the answer to an error that no delay has met yet.
+    pub fn begin_anew(&mut self, threshold: Span) {
+        let setpoint = in_steps(threshold) * self.config.setpoint_share;
+        let delay = self.config.proportional_gain * (self.ewma - setpoint);
+        self.delay = delay.clamp(0.0, in_steps(self.config.ceiling));
+    }
+
     /// The delay in force.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // from 0 to a u32
     pub fn delay(&self) -> ThrottleDelay {

@@ -36,6 +36,8 @@ pub(crate) struct Guard {
     /// In bytes a second.
     pub(crate) write_limit: u64,
     law: OneSidedPid,
+    /// Whether a delay would reach anybody.
+    pub(crate) reaches: bool,
     /// The mean of the last interval.
     pub(crate) last_wait: Option<Span>,
     /// The delay in place of the law's.
@@ -80,6 +82,7 @@ impl Guards {
             id: resource.id,
             name: resource.name,
             law: self.new_law.clone(),
+            reaches: false,
             last_wait: None,
             held: None,
             ceiling_reached: false,
@@ -139,8 +142,11 @@ impl Guard {
     /// The delay of the next interval.
     pub(crate) fn step(&mut self, now: Instant, wait: Option<Span>) -> Span {
         self.last_wait = wait;
-        let delay = self.law.step(now, &WaitObservation { wait, threshold: self.threshold }).span();
-        self.held.unwrap_or(delay)
+        self.law.step(now, &WaitObservation { wait, threshold: self.threshold });
+        if !self.reaches {
+            self.law.begin_anew(self.threshold);
+        }
+        self.held.unwrap_or(self.law.delay().span())
     }
 
     /// From now on the delay is this one, whatever the law says.
@@ -207,6 +213,7 @@ mod tests {
         guards.admit(resource(1), &settings);
         let mut news = Vec::new();
         let (_, guard) = guards.iter_mut().next().unwrap();
+        guard.reaches = true;
         for tick in 0..80 {
             let now = Instant::ORIGIN + Span::from_millis(100 * tick);
             let wait = Span::from_millis(if (10..40).contains(&tick) { 500 } else { 1 });
@@ -215,5 +222,21 @@ mod tests {
         }
         let [(reached, true), (left, false)] = news[..] else { panic!("{news:?}") };
         assert!(reached == 30 && (50..70).contains(&left), "{news:?}");
+    }
+
+    #[test]
+    fn a_law_that_reaches_nobody_begins_with_the_first_term_of_its_equation() {
+        let (mut guards, settings) = guards();
+        guards.admit(resource(1), &settings);
+        let (_, guard) = guards.iter_mut().next().unwrap();
+        let mut delays = (0..40).map(|tick| {
+            guard.reaches = tick >= 30;
+            guard.step(Instant::ORIGIN + Span::from_millis(100 * tick), Some(Span::from_millis(49)))
+        });
+        // A quarter of what the wait is above 9 ms, in whole steps of 0.5 ms.
+        let first_term = Span::from_millis(10);
+        assert!(delays.by_ref().take(30).all(|delay| delay <= first_term));
+        assert!(delays.next().unwrap() > first_term);
+        assert_eq!(delays.last(), Some(settings.law.ceiling));
     }
 }

@@ -5,9 +5,8 @@
 //! them it applies the [`plan`](crate::plan()) that leads from what is present to what is
 //! [`wanted`](Throttle::wanted), and fetches the notices.
 //!
-//! A resource's law steps in each interval, whether it has members or not, as in the paper: reads may wait
-//! for too long before the first writer is a member, and then it is delayed at once. Members are decided at
-//! each survey.
+//! A resource's law watches in each interval, whether it has members or not: reads may wait for too long
+//! before the first writer is a member, and then it is delayed at once. Members are decided at each survey.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,6 +89,8 @@ impl Throttle {
         let limit_of = |leaf| self.guards.get(leaf).map_or(u64::MAX, |guard| guard.write_limit);
         let decision = decide(&self.lists, &self.roster, &self.writers, limit_of, &self.decision);
         let decided_before = std::mem::replace(&mut self.decision, decision);
+        let reached: BTreeSet<_> = self.decision.eligible.values().flatten().copied().collect();
+        self.guards.iter_mut().for_each(|(leaf, guard)| guard.reaches = reached.contains(&leaf));
         self.placement.set_eligible(std::mem::take(&mut self.decision.eligible));
         self.tell_of_members(&decided_before);
         self.place(now);
