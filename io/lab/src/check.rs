@@ -5,7 +5,8 @@
 //! never tested. A value that the paper only reports has an expectation without a bound.
 //!
 //! A claim holds only if it holds with every seed. A median over the seeds would hide the seed with which it
-//! fails.
+//! fails. If the experiment says of a bound that it is known not to hold, and why, the claim is **not
+//! reproduced**. That is said as loudly as a failure, but it is no news.
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,19 @@ pub struct CheckedFigure {
     pub at_most: Option<f64>,
     /// The seeds with which the figure does not hold.
     pub fails: Vec<u64>,
+    /// The reason, if it is known that it does not.
+    pub not_reproduced: Option<String>,
+}
+
+/// What became of a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Conclusion {
+    /// Every bound holds with every seed.
+    Holds,
+    /// Every bound holds with every seed, except for those of which it is known that they do not.
+    NotReproduced,
+    /// A bound does not hold that should.
+    Fails,
 }
 
 /// Compares all figures with their bounds, and writes `verdict.json`.
@@ -78,7 +92,8 @@ fn checked(id: &str, expectation: &Expectation, all: &[Figures]) -> anyhow::Resu
         }
         values.push(value);
     }
-    Ok(CheckedFigure { name: name.clone(), values, at_least, at_most, fails })
+    let not_reproduced = expectation.not_reproduced.clone();
+    Ok(CheckedFigure { name: name.clone(), values, at_least, at_most, fails, not_reproduced })
 }
 
 impl Expectation {
@@ -91,10 +106,30 @@ impl Expectation {
     }
 }
 
+impl Conclusion {
+    /// In words.
+    pub const fn shown(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::NotReproduced => "not reproduced",
+            Self::Fails => "does not hold",
+        }
+    }
+}
+
 impl Checked {
-    /// Whether every bound holds with every seed.
-    pub fn holds(&self) -> bool {
-        !self.seeds.is_empty() && self.figures.iter().all(|figure| figure.fails.is_empty())
+    /// What became of the claim. A bound that is known not to hold is not counted as holding if it does so
+    /// with these few seeds.
+    pub fn conclusion(&self) -> Conclusion {
+        let (known, others): (Vec<_>, Vec<_>) =
+            self.figures.iter().partition(|figure| figure.not_reproduced.is_some());
+        if self.seeds.is_empty() || others.iter().any(|figure| !figure.fails.is_empty()) {
+            Conclusion::Fails
+        } else if known.is_empty() {
+            Conclusion::Holds
+        } else {
+            Conclusion::NotReproduced
+        }
     }
 }
 
@@ -102,6 +137,22 @@ impl CheckedFigure {
     /// Whether the figure has a bound at all.
     pub const fn is_bounded(&self) -> bool {
         self.at_least.is_some() || self.at_most.is_some()
+    }
+
+    /// How far the worst value is from the nearer bound; negative if it does not hold. `None` without a bound
+    /// or without a value.
+    pub fn margin(&self) -> Option<f64> {
+        let margin = |value: f64| {
+            let above = self.at_least.map(|least| value - least);
+            let below = self.at_most.map(|most| most - value);
+            above.into_iter().chain(below).min_by(f64::total_cmp)
+        };
+        self.values
+            .iter()
+            .map(|value| value.and_then(margin))
+            .collect::<Option<Vec<_>>>()?
+            .into_iter()
+            .min_by(f64::total_cmp)
     }
 
     /// The median over the seeds; `None` if a seed has no value.

@@ -12,6 +12,8 @@ mod overhead;
 mod pid;
 mod relief;
 mod selective;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use curve::rates;
 

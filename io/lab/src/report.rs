@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use crate::check::{Checked, check};
+use crate::check::{Checked, Conclusion, check};
 use crate::claims;
 use crate::experiment::Experiment;
 use crate::plot::plot;
@@ -33,6 +33,16 @@ pub enum Outcome {
         /// The reason.
         reason: String,
     },
+}
+
+impl Outcome {
+    /// What became of the claim; `None` if it was not run.
+    pub fn conclusion(&self) -> Option<Conclusion> {
+        match self {
+            Self::Done { checked, .. } => Some(checked.conclusion()),
+            Self::Skipped { .. } => None,
+        }
+    }
 }
 
 /// Studies, draws and checks an experiment whose records are there.

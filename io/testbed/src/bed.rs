@@ -26,7 +26,7 @@ use crate::shell::{Steps, shell};
 /// How the names of everything in the bed begin.
 const PREFIX: &str = "weirbed";
 /// The size of a disk and of a volume, in MiB. A disk keeps what is written in memory.
-const DISK_MIB: u32 = 512;
+const DISK_MIB: u32 = 1024;
 const VOLUME_MIB: u32 = 64;
 /// The ports from which an initiator's host connects. With few of them, a delay can be set for all
 /// connections that may come.

@@ -30,8 +30,10 @@ mod disk;
 mod initiator;
 mod network;
 mod options;
-
+pub mod swarm;
 mod tcp;
+#[cfg(test)]
+mod tests;
 mod world;
 
 pub use options::{Delays, FixedDelay, Initiator, Misfortune, Mishap, TargetOptions};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
-use weir_lab::check::{Checked, CheckedFigure};
+use weir_lab::check::{Checked, CheckedFigure, Conclusion};
 use weir_lab::delay::Bench;
 use weir_lab::experiment::Experiment;
 use weir_lab::library::Library;
@@ -142,7 +142,7 @@ fn run_for_real(
     let seeds = seeds.map_or_else(|| vec![1], |Seeds(seeds)| seeds);
     writeln!(std::io::stdout(), "on {}\n", bench.name())?;
     let mut plan = Plan { experiments: Vec::new(), seeds, jobs: 1, bench: &bench };
-    let mut tally = Tally::default();
+    let mut tally = Tally { is_real: true, ..Tally::default() };
     for experiment in experiments {
         plan.experiments = vec![experiment];
         run_with_progress(&plan, store)?;
@@ -163,8 +163,10 @@ fn tell_all(plan: &Plan<'_>, store: &Store) -> Result<(), Failure> {
 /// How many claims hold.
 #[derive(Default)]
 struct Tally {
+    is_real: bool,
     all: usize,
     failed: usize,
+    not_reproduced: usize,
     skipped: usize,
 }
 
@@ -175,10 +177,22 @@ impl Tally {
         self.all += 1;
         match evaluate(experiment, seeds, store)? {
             Outcome::Done { checked, .. } => {
-                let word = if checked.holds() { "holds" } else { "does not hold" };
-                self.failed += usize::from(!checked.holds());
-                writeln!(stdout, "{}: {word}, seeds {}", experiment.id, shown_seeds(&checked.seeds))?;
-                writeln!(stdout, "{}\n", figures(experiment, &checked))?;
+                // A bound that is known not to hold is one of the model's.
+                let conclusion = match checked.conclusion() {
+                    Conclusion::NotReproduced if self.is_real => Conclusion::Fails,
+                    conclusion => conclusion,
+                };
+                self.failed += usize::from(conclusion == Conclusion::Fails);
+                self.not_reproduced += usize::from(conclusion == Conclusion::NotReproduced);
+                let (id, word) = (&experiment.id, conclusion.shown());
+                writeln!(stdout, "{id}: {word}, seeds {}", shown_seeds(&checked.seeds))?;
+                writeln!(stdout, "{}", figures(experiment, &checked))?;
+                for figure in checked.figures.iter().filter(|_| !self.is_real) {
+                    if let Some(reason) = &figure.not_reproduced {
+                        writeln!(stdout, "{} is not reproduced: {reason}", figure.name)?;
+                    }
+                }
+                writeln!(stdout)?;
             }
             Outcome::Skipped { reason } => {
                 self.skipped += 1;
@@ -190,10 +204,13 @@ impl Tally {
 
     /// Prints how many hold. It is a failure if some do not.
     fn end(&self, store: &Store) -> Result<(), Failure> {
-        let Self { all, failed, skipped } = self;
-        let hold = all - failed - skipped;
-        let path = shown_path(store);
-        writeln!(std::io::stdout(), "{hold} of {all} hold, {failed} do not, {skipped} were skipped; {path}")?;
+        let Self { all, failed, not_reproduced, skipped, .. } = self;
+        let hold = all - failed - not_reproduced - skipped;
+        writeln!(
+            std::io::stdout(),
+            "{hold} of {all} hold, {failed} do not, {not_reproduced} are not reproduced, {skipped} were skipped; {}",
+            shown_path(store)
+        )?;
         if *failed > 0 {
             return Err(anyhow::anyhow!("{failed} of {all} claims do not hold").into());
         }
@@ -218,7 +235,7 @@ fn run_with_progress(plan: &Plan<'_>, store: &Store) -> anyhow::Result<()> {
 fn figures(experiment: &Experiment, checked: &Checked) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["figure", "paper", "here (median)", "over all seeds", "must be", "verdict"]);
+    table.set_header(["figure", "paper", "here (median)", "over all seeds", "must be", "margin", "verdict"]);
     for (expectation, figure) in experiment.expect.iter().zip(&checked.figures) {
         table.add_row([
             expectation.figure.clone(),
@@ -226,11 +243,12 @@ fn figures(experiment: &Experiment, checked: &Checked) -> Table {
             figure.shown_median(&expectation.unit),
             figure.shown_range(&expectation.unit),
             expectation.shown(),
+            figure.shown_margin(&expectation.unit),
             verdict(figure),
         ]);
     }
     for (place, column) in table.column_iter_mut().enumerate() {
-        let right = (2..=3).contains(&place);
+        let right = [2, 3, 5].contains(&place);
         column.set_cell_alignment(if right { CellAlignment::Right } else { CellAlignment::Left });
     }
     table

@@ -13,6 +13,7 @@ fn experiment() -> Experiment {
         at_least,
         at_most: None,
         between: None,
+        not_reproduced: None,
     };
     experiment.expect = vec![expect("gain", Some(1.25)), expect("reported", None)];
     experiment
@@ -33,17 +34,40 @@ fn checked(gains: &[Option<f64>]) -> Checked {
 
 #[test]
 fn a_claim_holds_only_if_it_does_with_every_seed() {
-    assert!(checked(&[Some(1.25), Some(2.0)]).holds());
+    assert_eq!(checked(&[Some(1.25), Some(2.0)]).conclusion(), Conclusion::Holds);
     let one_fails = checked(&[Some(1.3), Some(1.2), Some(1.4)]);
-    assert!(!one_fails.holds());
+    assert_eq!(one_fails.conclusion(), Conclusion::Fails);
     assert_eq!(one_fails.figures[0].fails, [2]);
     assert_eq!((one_fails.figures[0].median(), one_fails.figures[0].range()), (Some(1.3), Some((1.2, 1.4))));
 }
 
 #[test]
 fn a_figure_without_a_value_does_not_hold_and_nothing_holds_without_seeds() {
-    assert!(!checked(&[Some(1.3), None]).holds());
-    assert!(!checked(&[]).holds());
+    assert_eq!(checked(&[Some(1.3), None]).conclusion(), Conclusion::Fails);
+    assert_eq!(checked(&[]).conclusion(), Conclusion::Fails);
+}
+
+#[test]
+fn a_bound_that_is_known_not_to_hold_is_neither_a_failure_nor_does_the_claim_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut experiment = experiment();
+    experiment.expect[0].not_reproduced = Some("the disk is another one".to_owned());
+    let conclusion = |experiment: &Experiment, gains: &[Option<f64>]| {
+        check(experiment, &figures(gains), &Store::new(folder.path().to_owned())).unwrap().conclusion()
+    };
+    assert_eq!(conclusion(&experiment, &[Some(1.0)]), Conclusion::NotReproduced);
+    assert_eq!(conclusion(&experiment, &[Some(2.0)]), Conclusion::NotReproduced);
+    experiment.expect[1].at_most = Some(1.0);
+    assert_eq!(conclusion(&experiment, &[Some(1.0)]), Conclusion::Fails);
+}
+
+#[test]
+fn the_margin_is_that_of_the_worst_seed_to_the_nearer_bound() {
+    let margin = |gains: &[Option<f64>]| checked(gains).figures[0].margin();
+    assert_eq!(margin(&[Some(2.0), Some(1.5)]), Some(0.25));
+    assert_eq!(margin(&[Some(2.0), Some(1.0)]), Some(-0.25));
+    assert_eq!(margin(&[Some(2.0), None]), None);
+    assert_eq!(checked(&[Some(2.0)]).figures[1].margin(), None);
 }
 
 #[test]

@@ -252,6 +252,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_refers_to_nothing_or_cannot_be_is_named() {
+        let text = include_str!("../../../../experiments/packet-delay/delay-curve.toml");
+        let message = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}");
+            let changed = text.replacen(from, to, 1);
+            let experiment = crate::experiment::Experiment::parse("x/delay-curve.toml", &changed);
+            experiment.expect_err("it is wrong").to_string()
+        };
+        for (from, to, wanted) in [
+            ("spread = 0.33", "spread = 1.5", "delay.disk.spread: found 1.5; accepted: from 0 to 1"),
+            (
+                "[\"reader1\"]",
+                "[\"db\"]",
+                "delay.run.read.initiators: found \"db\"; accepted: one of reader1,",
+            ),
+            (
+                "[\"reader1\"]",
+                "[\"reader1\", \"writer1\"]",
+                "delay.run.read.throttle.curve: accepted: with one",
+            ),
+            ("threads = 1", "threads = 1\nburst = \"0s\"", "delay.initiator.reader1.burst: found zero"),
+            ("\"0.5ms\"", "\"soon\"", "found \"soon\"; accepted: a duration"),
+            ("runs = [\"read\"", "runs = [\"reed\"", "plot.runs: found \"reed\"; accepted: one of read,"),
+        ] {
+            let found = message(from, to);
+            assert!(found.contains(wanted), "{found}");
+        }
+    }
+
+    #[test]
     fn an_initiator_works_in_bursts_until_the_end() {
         let text = "direction = \"read\"\npattern = \"random\"\nrequest = \"4KiB\"\nthreads = 1\n";
         let bursts = |more: &str| -> Vec<_> {

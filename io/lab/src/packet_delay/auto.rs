@@ -36,6 +36,7 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     };
     let without = run("none").and_then(wait).zip(run("named-20").and_then(wait));
     let overshoot = |name: &str| run(name)?.overshoot_ms();
+    let kept = |name: &str| run(name)?.kept();
     vec![
         Figure::new("wait-apart", worst(wait)),
         Figure::new("written-apart", worst(written)),
@@ -44,6 +45,10 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
         Figure::new("members-in-pauses", least_of(members_in_pauses)),
         Figure::new("follows-load", least_of(follows_load)),
         Figure::new("follows-load-without", run("none").and_then(follows_load)),
+        Figure::new("kept-20", kept("found-20")),
+        Figure::new("kept-15", kept("found-15")),
+        Figure::new("kept-10", kept("found-10")),
+        Figure::new("kept-10-named", kept("named-10")),
         Figure::new("overshoot-named-15", overshoot("named-15")),
         Figure::new("overshoot-found-15", overshoot("found-15")),
     ]

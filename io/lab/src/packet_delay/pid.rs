@@ -14,7 +14,8 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     let written = |name: &str| run(name).and_then(|run| run.write_rate(&run.settled()));
     let wait = |name: &str| run(name).and_then(|run| run.wait_ms(&run.settled()));
     let less = |name: &str, than: &str| Some(100.0 * (1.0 - written(name)? / written(than)?));
-    let zero = greatest(["20", "15", "10"].iter().filter_map(|name| zero_after_ms(run(name)?)));
+    let zero = ["20", "15", "10"].iter().map(|name| zero_after_ms(run(name)?));
+    let zero = zero.collect::<Option<Vec<_>>>().and_then(greatest);
     vec![
         Figure::new("kept-20", kept("20")),
         Figure::new("kept-15", kept("15")),

@@ -18,13 +18,13 @@ const LONG_US: u64 = 4_000_000;
 pub(super) fn study(records: &Records) -> Vec<Figure> {
     let run = |name: &str| records.measured.get(name);
     let worst_slowed = |name: &str, without: &str| {
-        greatest(delays(run(name)?).filter_map(|change| slowed(run(without)?, change)))
+        greatest(each(delays(run(name)?).map(|change| slowed(run(without)?, change)))?)
     };
     let recovered = |name: &str| {
         let run = run(name)?;
-        least(releases(run).filter_map(|change| recovered(run, change)))
+        least(each(releases(run).map(|change| recovered(run, change)))?)
     };
-    let gained = |name: &str| least(delays(run(name)?).filter_map(|change| gained(run(name)?, change)));
+    let gained = |name: &str| least(each(delays(run(name)?).map(|change| gained(run(name)?, change)))?);
     let more = |of: fn(&Measured) -> u64| {
         let of_pair = |with: &str, without: &str| Some(difference(of(run(with)?), of(run(without)?)));
         Some(of_pair("read", "read-undelayed")?.max(of_pair("write", "write-undelayed")?))
@@ -41,6 +41,11 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
         Figure::new("timeouts", more(|run| run.tcp.timeouts)),
         Figure::new("retransmitted", more(|run| run.tcp.retransmitted)),
     ]
+}
+
+/// All values; nothing if one is missing.
+fn each(values: impl Iterator<Item = Option<f64>>) -> Option<Vec<f64>> {
+    values.collect()
 }
 
 /// The changes from no delay to one.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::Outcome;
-use crate::check::{Checked, CheckedFigure};
+use crate::check::{Checked, CheckedFigure, Conclusion};
 use crate::experiment::{Expectation, Experiment};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:1120px;margin:2em auto;padding:0 1em}\
@@ -30,10 +30,17 @@ pub(super) fn page(outcomes: &[(&Experiment, Outcome)]) -> String {
 
 fn overview(body: &mut String, outcomes: &[(&Experiment, Outcome)]) {
     let count = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|(_, outcome)| wanted(outcome)).count();
-    let hold = count(|outcome| matches!(outcome, Outcome::Done { checked, .. } if checked.holds()));
-    let skipped = count(|outcome| matches!(outcome, Outcome::Skipped { .. }));
-    let fail = outcomes.len() - hold - skipped;
-    push(body, format_args!("<p>{hold} of {} hold, {fail} do not, {skipped} were skipped. ", outcomes.len()));
+    let hold = count(|outcome| outcome.conclusion() == Some(Conclusion::Holds));
+    let fail = count(|outcome| outcome.conclusion() == Some(Conclusion::Fails));
+    let not_reproduced = count(|outcome| outcome.conclusion() == Some(Conclusion::NotReproduced));
+    let skipped = count(|outcome| outcome.conclusion().is_none());
+    push(
+        body,
+        format_args!(
+            "<p>{hold} of {} hold, {fail} do not, {not_reproduced} are not reproduced, {skipped} were skipped. ",
+            outcomes.len()
+        ),
+    );
     body.push_str(
         "A claim holds if everything that must hold does with every seed. Times are simulated.</p>\n",
     );
@@ -81,33 +88,45 @@ fn section(body: &mut String, experiment: &Experiment, outcome: &Outcome) {
 
 fn table(body: &mut String, experiment: &Experiment, checked: &Checked) {
     body.push_str("<table><tr><th>figure</th><th>the paper</th><th class=\"n\">here (median)</th>");
-    body.push_str("<th class=\"n\">over all seeds</th><th>must be</th><th></th></tr>\n");
+    body.push_str(
+        "<th class=\"n\">over all seeds</th><th>must be</th><th class=\"n\">margin</th><th></th></tr>\n",
+    );
     for (expectation, figure) in experiment.expect.iter().zip(&checked.figures) {
         let (class, word) = match figure {
             figure if !figure.is_bounded() => ("muted", "reported"),
             CheckedFigure { fails, .. } if fails.is_empty() => ("ok", "holds"),
+            CheckedFigure { not_reproduced: Some(_), .. } => ("no", Conclusion::NotReproduced.shown()),
             _ => ("no", "does not hold"),
         };
         push(
             body,
             format_args!(
                 "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td>\
-             <td class=\"{class}\">{word}</td></tr>\n",
+             <td class=\"n\">{}</td><td class=\"{class}\">{word}</td></tr>\n",
                 escaped(&expectation.says),
                 escaped(&expectation.paper),
                 escaped(&figure.shown_median(&expectation.unit)),
                 escaped(&figure.shown_range(&expectation.unit)),
                 escaped(&expectation.shown()),
+                escaped(&figure.shown_margin(&expectation.unit)),
             ),
         );
     }
     body.push_str("</table>\n");
+    for expectation in &experiment.expect {
+        if let Some(reason) = &expectation.not_reproduced {
+            let (figure, reason) = (escaped(&expectation.says), escaped(reason));
+            push(body, format_args!("<p><b>Not reproduced:</b> {figure}. {reason}</p>\n"));
+        }
+    }
 }
 
 fn verdict(outcome: &Outcome) -> String {
     let (class, word) = match outcome {
-        Outcome::Done { checked, .. } if checked.holds() => ("ok", "holds"),
-        Outcome::Done { .. } => ("no", "does not hold"),
+        Outcome::Done { checked, .. } => match checked.conclusion() {
+            Conclusion::Holds => ("ok", Conclusion::Holds.shown()),
+            other => ("no", other.shown()),
+        },
         Outcome::Skipped { .. } => ("skip", "skipped"),
     };
     format!("<span class=\"{class}\">{word}</span>")
@@ -144,6 +163,11 @@ impl CheckedFigure {
             || "none".to_owned(),
             |(from, to)| format!("{} to {}", number(from), quantity(to, unit)),
         )
+    }
+
+    /// The margin with its unit.
+    pub fn shown_margin(&self, unit: &str) -> String {
+        self.margin().map_or_else(|| "-".to_owned(), |margin| quantity(margin, unit))
     }
 }
 

@@ -241,4 +241,14 @@ pub enum Breach {
         /// Since when, in true time.
         since: Instant,
     },
+    /// Packets to an initiator before an iSCSI target are delayed, and must not be so.
+    #[error("packets to initiator {initiator} are delayed by {delay}, {why}")]
+    WronglyDelayed {
+        /// The initiator.
+        initiator: usize,
+        /// The delay.
+        delay: Span,
+        /// What is wrong with it.
+        why: &'static str,
+    },
 }

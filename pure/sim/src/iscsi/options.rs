@@ -94,8 +94,8 @@ pub enum Mishap {
     CountersReturn,
     /// The counters of its device jump to just below where they wrap.
     CountersNearWrap,
-    /// The device behind its LUN is gone, and so is the LUN.
+    /// The device behind its LUN is gone, and so are the LUN and its session.
     DeviceVanishes,
-    /// The device comes back under the number that it had.
+    /// The device comes back under the number that it had, and it logs in again.
     DeviceReturns,
 }

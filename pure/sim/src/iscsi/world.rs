@@ -39,6 +39,10 @@ pub struct TargetWorld {
 /// What happened in an interval.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct TargetSample {
+    /// How many requests the initiators began.
+    pub begun: u64,
+    /// How many of their requests were answered.
+    pub answered: u64,
     /// How many reads the disks finished.
     pub reads: u64,
     /// How long these were at the disks, in sum.
@@ -190,6 +194,7 @@ impl TargetWorld {
             Event::IsAnswered(request) if self.is_current(request) => {
                 let working = &mut self.initiators[request.initiator];
                 working.outstanding -= 1;
+                self.interval.answered += 1;
                 let bytes = u64::from(working.options.request);
                 let of_kind =
                     if working.options.writes { &mut self.interval.written } else { &mut self.interval.read };
@@ -209,6 +214,7 @@ impl TargetWorld {
             let working = &mut self.initiators[initiator];
             match working.next(now) {
                 Next::Begin => {
+                    self.interval.begun += 1;
                     let carries_data = working.options.writes && !working.options.r2t;
                     let bytes = HEADER + if carries_data { working.options.request } else { 0 };
                     let request = Request { initiator, session: working.session };
@@ -289,25 +295,24 @@ impl TargetWorld {
     fn handle_mishap(&mut self, now: Instant, initiator: usize, what: Mishap) {
         let (working, known) = (&mut self.initiators[initiator], &mut self.known[initiator]);
         match what {
-            Mishap::LogsOut => {
+            Mishap::LogsOut | Mishap::DeviceVanishes => {
                 working.log_out();
                 known.is_logged_in = false;
+                known.has_device &= what == Mishap::LogsOut;
             }
-            Mishap::LogsIn if !known.is_logged_in => {
+            Mishap::LogsIn | Mishap::DeviceReturns if !known.is_logged_in => {
                 working.log_in(now);
-                (known.is_logged_in, known.written) = (true, 0);
+                (known.is_logged_in, known.has_device, known.written) = (true, true, 0);
                 known.port += 1;
                 self.look(now, initiator);
             }
-            Mishap::LogsIn => {}
+            Mishap::LogsIn | Mishap::DeviceReturns => {}
             Mishap::CountersVanish => known.is_readable = false,
             Mishap::CountersReturn => {
                 known.is_readable = true;
                 self.volumes[initiator] = VolumeCounters::default();
             }
             Mishap::CountersNearWrap => self.volumes[initiator] = VolumeCounters::near_wrap(),
-            Mishap::DeviceVanishes => known.has_device = false,
-            Mishap::DeviceReturns => known.has_device = true,
         }
     }
 
