@@ -19,6 +19,9 @@ pub trait Bench: Sync {
     /// What it is, for the head of a record: `simulated`, or the kernel.
     fn name(&self) -> String;
 
+    /// Whether it is a real kernel.
+    fn is_real(&self) -> bool;
+
     /// Sets up the run of that name, and measures it. In simulated time, the seed gives the run. On a kernel,
     /// it is only the number of the repetition.
     ///

@@ -51,6 +51,7 @@ const EMBEDDED: &[(&str, &str)] = &[
     embedded!("packet-delay/delay-relief.toml"),
     embedded!("packet-delay/delay-pid.toml"),
     embedded!("packet-delay/delay-auto.toml"),
+    embedded!("packet-delay/delay-overhead.toml"),
 ];
 
 /// Experiments, in the order of the papers' tables.

@@ -8,6 +8,7 @@ mod auto;
 mod curve;
 mod fairness;
 mod interference;
+mod overhead;
 mod pid;
 mod relief;
 mod selective;
@@ -19,7 +20,7 @@ pub(crate) use curve::rates;
 use crate::study::Claim;
 
 /// The claims, by their ids.
-pub(crate) const CLAIMS: [(&str, Claim); 7] = [
+pub(crate) const CLAIMS: [(&str, Claim); 8] = [
     ("delay-fairness", fairness::study),
     ("delay-selective", selective::study),
     ("delay-curve", curve::study),
@@ -27,4 +28,5 @@ pub(crate) const CLAIMS: [(&str, Claim); 7] = [
     ("delay-relief", relief::study),
     ("delay-pid", pid::study),
     ("delay-auto", auto::study),
+    ("delay-overhead", overhead::study),
 ];

@@ -13,7 +13,7 @@ use crate::check::{Checked, Conclusion, check};
 use crate::claims;
 use crate::experiment::Experiment;
 use crate::plot::plot;
-use crate::run::{Store, missing_trace};
+use crate::run::{Store, is_for_real_only, missing_trace};
 use crate::study::{Records, study};
 
 /// The outcome of an experiment.
@@ -56,6 +56,9 @@ pub fn evaluate(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow
     let Some(first) = seeds.first() else {
         return Ok(Outcome::Skipped { reason: "it was not run".to_owned() });
     };
+    if is_for_real_only(experiment) && !store.seeds(&experiment.id).contains(first) {
+        return Ok(Outcome::Skipped { reason: "a model says nothing about it; accepted: --real".to_owned() });
+    }
     let claim = claims::claim(&experiment.id).context("an experiment without a claim")?;
     let figures = study(experiment, claim, seeds, store)?;
     let records = Records::read(experiment, *first, store)?;

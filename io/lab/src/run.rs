@@ -75,8 +75,10 @@ enum What<'a> {
 /// The first problem: a configuration that does not fit together, a trace that cannot be read, or a file that
 /// cannot be written.
 pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync)) -> anyhow::Result<()> {
-    let runnable: Vec<_> =
-        plan.experiments.iter().copied().filter(|experiment| missing_trace(experiment).is_none()).collect();
+    let can_run = |experiment: &&Experiment| {
+        missing_trace(experiment).is_none() && (plan.bench.is_real() || !is_for_real_only(experiment))
+    };
+    let runnable: Vec<_> = plan.experiments.iter().copied().filter(can_run).collect();
     let runs: Vec<_> = runnable.iter().map(|experiment| experiment.runs()).collect::<Result<_, _>>()?;
     let (mut curves, mut rest) = (Vec::new(), Vec::new());
     for &seed in &plan.seeds {
@@ -109,6 +111,11 @@ pub fn missing_trace(experiment: &Experiment) -> Option<String> {
     let traces = experiment.volume.values().filter_map(|volume| volume.trace.as_ref());
     let mut paths = traces.map(|trace| paced::find(&trace.file));
     paths.find(|path| !path.exists()).map(|path| path.display().to_string())
+}
+
+/// Whether the experiment runs on a real kernel only.
+pub fn is_for_real_only(experiment: &Experiment) -> bool {
+    experiment.delay.as_ref().is_some_and(|scenario| scenario.real_only)
 }
 
 /// Works on all jobs. After the first that fails, no thread begins another.

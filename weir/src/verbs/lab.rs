@@ -1,17 +1,19 @@
-//! `weir lab`: the papers' claims, run again in simulated time.
+//! `weir lab`: the papers' claims, run again in simulated time, or on this machine's kernel.
 
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_lab::check::{Checked, CheckedFigure, Conclusion};
+use weir_lab::delay::Bench;
 use weir_lab::experiment::Experiment;
 use weir_lab::library::Library;
 use weir_lab::report::{Outcome, evaluate, report};
 use weir_lab::run::{Plan, Progress, Simulated, Store, run};
+use weir_testbed::{Framework, RealBench};
 
 use crate::failure::Failure;
 
@@ -34,14 +36,19 @@ enum LabVerb {
         /// The experiment's id; * stands for anything, as in 'facade-*'
         id: String,
         /// Seeds, such as 7 or 1..10, both ends included
-        #[arg(long, default_value = "1..10", value_parser = seeds)]
-        seeds: Seeds,
+        /// [default: 1..10, and 1 with --real, where a seed is only the number of the repetition]
+        #[arg(long, value_parser = seeds)]
+        seeds: Option<Seeds>,
         /// How many runs at a time
         #[arg(long, default_value = "2")]
         jobs: NonZeroUsize,
         /// The folder of the results; a run that has its results there is not repeated
         #[arg(long, default_value = "lab-results")]
         out: PathBuf,
+        /// Run on this machine's kernel, with a real target: lio or tgt. Changes this machine's network and
+        /// disks while it runs, so use one that may be messed with, such as the guest of scripts/run-in-vm
+        #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "lio")]
+        real: Option<Target>,
     },
     /// Make one page of all results: report.html
     Report {
@@ -49,6 +56,13 @@ enum LabVerb {
         #[arg(long, default_value = "lab-results")]
         out: PathBuf,
     },
+}
+
+/// A sort of iSCSI target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Target {
+    Lio,
+    Tgt,
 }
 
 /// Seeds, rising.
@@ -66,7 +80,19 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
     };
     match arguments.verb {
         LabVerb::List => list(&library),
-        LabVerb::Run { id, seeds, jobs, out } => run_matching(&library, &id, seeds, jobs, out),
+        LabVerb::Run { id, seeds, jobs, out, real } => {
+            let experiments = matching(&library, &id)?;
+            let store = Store::new(out);
+            match real {
+                None => {
+                    let seeds = seeds.map_or_else(|| (1..=10).collect(), |Seeds(seeds)| seeds);
+                    let plan = Plan { experiments, seeds, jobs: jobs.get(), bench: &Simulated };
+                    run_with_progress(&plan, &store)?;
+                    tell_all(&plan, &store)
+                }
+                Some(target) => run_for_real(experiments, seeds, target, &store),
+            }
+        }
         LabVerb::Report { out } => {
             let path = report(library.all(), &Store::new(out))?;
             Ok(writeln!(std::io::stdout(), "{}", path.display())?)
@@ -85,34 +111,83 @@ fn list(library: &Library) -> Result<(), Failure> {
     Ok(writeln!(std::io::stdout(), "{table}")?)
 }
 
-fn run_matching(
-    library: &Library,
-    id: &str,
-    seeds: Seeds,
-    jobs: NonZeroUsize,
-    out: PathBuf,
-) -> Result<(), Failure> {
+fn matching<'l>(library: &'l Library, id: &str) -> Result<Vec<&'l Experiment>, Failure> {
     let experiments = library.matching(id);
     if experiments.is_empty() {
         let known: Vec<_> = library.all().iter().map(|experiment| experiment.id.as_str()).collect();
         return Err(Failure::usage(format!("found no experiment {id}; accepted: {}", known.join(", "))));
     }
-    let store = Store::new(out);
-    let plan = Plan { experiments, seeds: seeds.0, jobs: jobs.get(), bench: &Simulated };
-    run_with_progress(&plan, &store)?;
+    Ok(experiments)
+}
 
-    let mut stdout = std::io::stdout().lock();
-    let (mut failed, mut not_reproduced, mut skipped) = (0, 0, 0);
+/// Runs the experiments one after the other, and tells what each found as soon as it is known: all of them
+/// take long.
+fn run_for_real(
+    experiments: Vec<&Experiment>,
+    seeds: Option<Seeds>,
+    target: Target,
+    store: &Store,
+) -> Result<(), Failure> {
+    if let Some(experiment) = experiments.iter().find(|experiment| experiment.delay.is_none()) {
+        let message =
+            format!("{}: found --real; accepted: with experiments before an iSCSI target", experiment.id);
+        return Err(Failure::usage(message));
+    }
+    let framework = match target {
+        Target::Lio => Framework::Lio,
+        Target::Tgt => Framework::Tgt,
+    };
+    let bench = RealBench::new(framework, std::env::current_exe()?)
+        .map_err(|error| Failure::usage(format!("lab run --real: {error:#}")))?;
+    let seeds = seeds.map_or_else(|| vec![1], |Seeds(seeds)| seeds);
+    writeln!(std::io::stdout(), "on {}\n", bench.name())?;
+    let mut plan = Plan { experiments: Vec::new(), seeds, jobs: 1, bench: &bench };
+    let mut tally = Tally { is_real: true, ..Tally::default() };
+    for experiment in experiments {
+        plan.experiments = vec![experiment];
+        run_with_progress(&plan, store)?;
+        tally.tell(experiment, &plan.seeds, store)?;
+    }
+    bench.finish()?;
+    tally.end(store)
+}
+
+fn tell_all(plan: &Plan<'_>, store: &Store) -> Result<(), Failure> {
+    let mut tally = Tally::default();
     for experiment in &plan.experiments {
-        match evaluate(experiment, &plan.seeds, &store)? {
+        tally.tell(experiment, &plan.seeds, store)?;
+    }
+    tally.end(store)
+}
+
+/// How many claims hold.
+#[derive(Default)]
+struct Tally {
+    is_real: bool,
+    all: usize,
+    failed: usize,
+    not_reproduced: usize,
+    skipped: usize,
+}
+
+impl Tally {
+    /// Prints what an experiment found.
+    fn tell(&mut self, experiment: &Experiment, seeds: &[u64], store: &Store) -> Result<(), Failure> {
+        let mut stdout = std::io::stdout().lock();
+        self.all += 1;
+        match evaluate(experiment, seeds, store)? {
             Outcome::Done { checked, .. } => {
-                let conclusion = checked.conclusion();
-                failed += usize::from(conclusion == Conclusion::Fails);
-                not_reproduced += usize::from(conclusion == Conclusion::NotReproduced);
+                // A bound that is known not to hold is one of the model's.
+                let conclusion = match checked.conclusion() {
+                    Conclusion::NotReproduced if self.is_real => Conclusion::Fails,
+                    conclusion => conclusion,
+                };
+                self.failed += usize::from(conclusion == Conclusion::Fails);
+                self.not_reproduced += usize::from(conclusion == Conclusion::NotReproduced);
                 let (id, word) = (&experiment.id, conclusion.shown());
                 writeln!(stdout, "{id}: {word}, seeds {}", shown_seeds(&checked.seeds))?;
                 writeln!(stdout, "{}", figures(experiment, &checked))?;
-                for figure in &checked.figures {
+                for figure in checked.figures.iter().filter(|_| !self.is_real) {
                     if let Some(reason) = &figure.not_reproduced {
                         writeln!(stdout, "{} is not reproduced: {reason}", figure.name)?;
                     }
@@ -120,22 +195,27 @@ fn run_matching(
                 writeln!(stdout)?;
             }
             Outcome::Skipped { reason } => {
-                skipped += 1;
+                self.skipped += 1;
                 writeln!(stdout, "{}: skipped: {reason}\n", experiment.id)?;
             }
         }
+        Ok(())
     }
-    let all = plan.experiments.len();
-    let hold = all - failed - not_reproduced - skipped;
-    writeln!(
-        stdout,
-        "{hold} of {all} hold, {failed} do not, {not_reproduced} are not reproduced, {skipped} were skipped; {}",
-        shown_path(&store)
-    )?;
-    if failed > 0 {
-        return Err(anyhow::anyhow!("{failed} of {all} claims do not hold").into());
+
+    /// Prints how many hold. It is a failure if some do not.
+    fn end(&self, store: &Store) -> Result<(), Failure> {
+        let Self { all, failed, not_reproduced, skipped, .. } = self;
+        let hold = all - failed - not_reproduced - skipped;
+        writeln!(
+            std::io::stdout(),
+            "{hold} of {all} hold, {failed} do not, {not_reproduced} are not reproduced, {skipped} were skipped; {}",
+            shown_path(store)
+        )?;
+        if *failed > 0 {
+            return Err(anyhow::anyhow!("{failed} of {all} claims do not hold").into());
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Runs the plan. On a terminal, a bar shows the progress.

@@ -15,6 +15,9 @@ pub const SAMPLE: Span = Span::from_millis(100);
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
+    /// Whether a model says nothing about it, so that it is measured on a real kernel only.
+    #[serde(default)]
+    pub real_only: bool,
     /// The disk of each volume group.
     pub disk: DiskSpec,
     /// The network between each initiator and the target.

@@ -24,6 +24,10 @@ impl Bench for Simulated {
         "simulated".to_owned()
     }
 
+    fn is_real(&self) -> bool {
+        false
+    }
+
     fn measure(&self, scenario: &Scenario, run: &str, seed: u64) -> anyhow::Result<Measured> {
         let spec = scenario.run.get(run).with_context(|| format!("there is no run {run}"))?;
         match (&spec.throttle, spec.duration) {
