@@ -43,6 +43,10 @@
 //!   setpoint, the first and third term would see a jump of the wait that never happened.
 //! - **Room for what cannot be foreseen.** The paper's setpoint is the threshold itself; then the wait is
 //!   above it half of the time. So the setpoint is a share of the threshold (0.9 by default).
+//! - **Nobody to delay.** Heavy writers are found once a second, and reads may wait for too long before that.
+//!   The second term would add up an error that no delay has met yet: the law would begin at its ceiling, the
+//!   wait would fall to nothing, and the rule for an error that lasts would end the delay. So while a delay
+//!   reaches nobody, it is that of the first term alone, as if the wait had just left the setpoint.
 //! - **The first step.** Before it, nothing was read: the EWMA is zero, and so is the delay.
 
 use serde::{Deserialize, Serialize};
@@ -118,6 +122,8 @@ pub struct WaitObservation {
     pub wait: Option<Span>,
     /// The wait that must not be exceeded. It may change from one step to the next.
     pub threshold: Span,
+    /// Whether a delay would reach anybody.
+    pub reaches: bool,
 }
 
 /// The law's decision for the next period: a delay, as a number of steps of 0.5 ms.
@@ -229,15 +235,6 @@ impl OneSidedPid {
         Ok(())
     }
 
-    /// Begins anew at the wait as it is: the delay is that of the first term of the equation alone, as if the
-    /// wait had just left the setpoint. For a law that watched while its delay reached nobody: what the
-    /// second term added meanwhile would be the answer to an error that no delay has met yet.
-    pub fn begin_anew(&mut self, threshold: Span) {
-        let setpoint = in_steps(threshold) * self.config.setpoint_share;
-        let delay = self.config.proportional_gain * (self.ewma - setpoint);
-        self.delay = delay.clamp(0.0, in_steps(self.config.ceiling));
-    }
-
     /// The delay in force.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // from 0 to a u32
     pub fn delay(&self) -> ThrottleDelay {
@@ -271,8 +268,12 @@ impl Law for OneSidedPid {
         let proportional = ewma - before;
         let integral = period / integral_time.as_secs_f64() * (ewma - setpoint);
         let derivative = derivative_time.as_secs_f64() / period * (ewma - 2.0 * before + earlier);
-        let change = proportional_gain * (proportional + integral + derivative);
-        self.delay = (self.delay + change).clamp(0.0, in_steps(self.config.ceiling));
+        let delay = if seen.reaches {
+            self.delay + proportional_gain * (proportional + integral + derivative)
+        } else {
+            proportional_gain * (ewma - setpoint)
+        };
+        self.delay = delay.clamp(0.0, in_steps(self.config.ceiling));
 
         self.far_below = (ewma <= setpoint / 2.0).then(|| self.far_below.unwrap_or(now));
         if self.far_below.is_some_and(|since| now.saturating_since(since) >= LASTING) {

@@ -216,7 +216,7 @@ impl Plant {
             }
             now = now + config.period;
             let wait = Span::from_secs_f64(sum / f64::from(PARTS));
-            let delay = law.step(now, &WaitObservation { wait: Some(wait), threshold });
+            let delay = law.step(now, &WaitObservation { wait: Some(wait), threshold, reaches: true });
             predicted.push(Predicted { wait, smoothed: law.smoothed_wait(), delay });
         }
         Ok(predicted)

@@ -99,6 +99,31 @@ fn a_reply_to_a_heavy_writer_is_held_for_the_delay_while_its_place_at_the_device
 }
 
 #[test]
+fn while_nobody_is_a_heavy_writer_the_delay_does_not_add_up() {
+    let mut engine = Engine::new(at(0), pid(THRESHOLD));
+    let [writer, reader] = [(); 2].map(|()| engine.add_volume(at(0), VolumeConfig::default()));
+    let mut scene = Scene { engine, writer, reader };
+    let written = scene.start(0, writer, IoKind::Write, 8192);
+    assert_eq!(scene.engine.handle_complete(at(1_000), written, true), None);
+    scene.engine.handle_reply(at(1_000), written);
+    for period in 1..=11 {
+        let end = period * 100_000;
+        let read = scene.start(end - 20_000, reader, IoKind::Read, 4096);
+        assert_eq!(scene.engine.handle_complete(at(end - 10_000), read, true), None);
+        scene.engine.handle_reply(at(end - 10_000), read);
+        scene.engine.handle_timeout(at(end));
+        // Alone, the first term is 0.25 x (10 ms - 0.9 x 2 ms); with the second, 1.025 ms more each period.
+        let added = Span::from_micros(1_000 * u64::saturating_sub(period, 9));
+        let delay = scene.throttle().delay;
+        assert!(
+            (Span::from_millis(2) + added..Span::from_millis(3) + added).contains(&delay),
+            "{period}: {delay:?}"
+        );
+        assert_eq!(scene.engine.is_heavy_writer(writer), period >= 10);
+    }
+}
+
+#[test]
 fn reads_and_flushes_errors_and_those_who_write_little_are_not_held() {
     let mut scene = Scene::new();
     assert!(!scene.throttle().delay.is_zero());

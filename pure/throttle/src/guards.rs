@@ -142,11 +142,9 @@ impl Guard {
     /// The delay of the next interval.
     pub(crate) fn step(&mut self, now: Instant, wait: Option<Span>) -> Span {
         self.last_wait = wait;
-        self.law.step(now, &WaitObservation { wait, threshold: self.threshold });
-        if !self.reaches {
-            self.law.begin_anew(self.threshold);
-        }
-        self.held.unwrap_or(self.law.delay().span())
+        let seen = WaitObservation { wait, threshold: self.threshold, reaches: self.reaches };
+        let delay = self.law.step(now, &seen).span();
+        self.held.unwrap_or(delay)
     }
 
     /// From now on the delay is this one, whatever the law says.

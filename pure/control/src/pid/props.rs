@@ -46,7 +46,7 @@ fn waits(range: std::ops::Range<f64>) -> impl Strategy<Value = Vec<f64>> {
 
 fn observed(threshold: Span, share: f64, config: &OneSidedPidConfig) -> WaitObservation {
     let wait = Span::from_secs_f64(threshold.as_secs_f64() * config.setpoint_share * share);
-    WaitObservation { wait: Some(wait), threshold }
+    WaitObservation { wait: Some(wait), threshold, reaches: true }
 }
 
 proptest! {

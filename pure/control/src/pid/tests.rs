@@ -37,19 +37,21 @@ struct Loop {
     law: OneSidedPid,
     ticks: u64,
     threshold: Span,
+    reaches: bool,
     delay: ThrottleDelay,
 }
 
 impl Loop {
     fn new(config: OneSidedPidConfig) -> Self {
         let law = OneSidedPid::new(config).expect("a law can work with these gains");
-        Self { law, ticks: 0, threshold: THRESHOLD, delay: ThrottleDelay::ZERO }
+        Self { law, ticks: 0, threshold: THRESHOLD, reaches: true, delay: ThrottleDelay::ZERO }
     }
 
     /// A period later, in which reads waited for so long.
     fn see(&mut self, wait: Option<Span>) -> ThrottleDelay {
         self.ticks += 1;
-        self.delay = self.law.step(tick(self.ticks), &WaitObservation { wait, threshold: self.threshold });
+        let seen = WaitObservation { wait, threshold: self.threshold, reaches: self.reaches };
+        self.delay = self.law.step(tick(self.ticks), &seen);
         self.delay
     }
 
@@ -241,4 +243,24 @@ fn gains_that_cannot_be_are_refused() {
         assert_eq!(OneSidedPid::new(config).expect_err(message).to_string(), message);
     }
     assert_eq!(share(1.0).check(), Ok(()), "the paper's letter");
+}
+
+#[test]
+fn a_law_that_reaches_nobody_begins_with_the_first_term_of_its_equation() {
+    let config = OneSidedPidConfig { smoothing: Span::ZERO, ..OneSidedPidConfig::default() };
+    let mut seen = Loop::new(config);
+    let (wait, setpoint) = (Span::from_millis(30), 0.9 * THRESHOLD.as_secs_f64());
+    let first_term = config.proportional_gain * (wait.as_secs_f64() - setpoint) * 1e3;
+    seen.reaches = false;
+    for _ in 0..100 {
+        seen.see(Some(wait));
+        assert!((0.0..0.5).contains(&(seen.millis() - first_term)), "{} ms: {first_term} ms", seen.millis());
+    }
+    seen.reaches = true;
+    let before = seen.millis();
+    seen.see(Some(wait));
+    assert!(seen.millis() > before && !seen.law.is_at_ceiling(), "{} ms", seen.millis());
+    seen.reaches = false;
+    seen.see(Some(Span::from_millis(1)));
+    assert!(seen.delay.is_zero(), "below the setpoint there is no delay");
 }

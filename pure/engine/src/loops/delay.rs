@@ -153,7 +153,9 @@ impl DelayLoop {
         if self.tick.serve(now) {
             let answered = self.waits.take_mean().map(|mean| mean.at_device);
             let wait = answered.or_else(|| oldest_read(pool.requests).map(|issued| now.since(issued)));
-            let delay = self.law.step(now, &WaitObservation { wait, threshold: self.config.threshold });
+            let reaches = pool.volumes.iter().any(|(_, volume)| volume.writing.is_heavy());
+            let delay =
+                self.law.step(now, &WaitObservation { wait, threshold: self.config.threshold, reaches });
             let wait = self.law.smoothed_wait();
             pool.events.push_back(Event::Throttled { delay: delay.span(), wait });
         }
