@@ -7,6 +7,10 @@
 //! A claim holds only if it holds with every seed. A median over the seeds would hide the seed with which it
 //! fails. If the experiment says of a bound that it is known not to hold, and why, the claim is **not
 //! reproduced**. That is said as loudly as a failure, but it is no news.
+//!
+//! A figure may have a noise, which is another figure of the same unit. If its bound lies within the noise,
+//! the claim is **not shown**: it may hold or not. Example: a cost of 0.3 % with a noise of 0.5 % does not
+//! show that the cost is at most 0.4 %, and a cost of 1 % with that noise does not hold.
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
@@ -39,6 +43,8 @@ pub struct CheckedFigure {
     pub at_most: Option<f64>,
     /// The seeds with which the figure does not hold.
     pub fails: Vec<u64>,
+    /// The seeds with which the bound lies within the figure's noise.
+    pub unshown: Vec<u64>,
     /// The reason, if it is known that it does not.
     pub not_reproduced: Option<String>,
 }
@@ -50,6 +56,8 @@ pub enum Conclusion {
     Holds,
     /// Every bound holds with every seed, except for those of which it is known that they do not.
     NotReproduced,
+    /// A bound lies within the noise of its figure.
+    NotShown,
     /// A bound does not hold that should.
     Fails,
 }
@@ -77,23 +85,28 @@ pub fn check(experiment: &Experiment, all: &[Figures], store: &Store) -> anyhow:
 fn checked(id: &str, expectation: &Expectation, all: &[Figures]) -> anyhow::Result<CheckedFigure> {
     let name = &expectation.figure;
     let (at_least, at_most) = expectation.bounds();
-    let (mut values, mut fails) = (Vec::new(), Vec::new());
+    let (mut values, mut fails, mut unshown) = (Vec::new(), Vec::new(), Vec::new());
     for Figures { seed, figures } in all {
-        let figure = figures.iter().find(|figure| figure.name == name);
-        let names = || figures.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", ");
-        ensure!(figure.is_some(), "{id}: expect.figure: found \"{name}\"; accepted: one of {}", names());
-        let value = figure.and_then(|figure| figure.value);
-        let bounded = at_least.is_some() || at_most.is_some();
-        let holds = value.is_some_and(|value| {
-            at_least.is_none_or(|least| least <= value) && at_most.is_none_or(|most| value <= most)
-        });
-        if bounded && !holds {
-            fails.push(*seed);
-        }
+        let value_of = |name: &str| {
+            let figure = figures.iter().find(|figure| figure.name == name);
+            let names = || figures.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", ");
+            ensure!(figure.is_some(), "{id}: expect.figure: found \"{name}\"; accepted: one of {}", names());
+            Ok(figure.and_then(|figure| figure.value))
+        };
+        let value = value_of(name)?;
+        let noise = expectation.noise.as_deref().map_or(Ok(Some(0.0)), value_of)?;
         values.push(value);
+        if at_least.is_none() && at_most.is_none() {
+            continue;
+        }
+        match value.and_then(|value| margin(value, at_least, at_most)).zip(noise) {
+            Some((margin, noise)) if margin >= noise => {}
+            Some((margin, noise)) if margin >= -noise => unshown.push(*seed),
+            _ => fails.push(*seed),
+        }
     }
     let not_reproduced = expectation.not_reproduced.clone();
-    Ok(CheckedFigure { name: name.clone(), values, at_least, at_most, fails, not_reproduced })
+    Ok(CheckedFigure { name: name.clone(), values, at_least, at_most, fails, unshown, not_reproduced })
 }
 
 impl Expectation {
@@ -106,12 +119,20 @@ impl Expectation {
     }
 }
 
+/// How far a value is from the nearer bound; negative if it does not hold. `None` without a bound.
+fn margin(value: f64, at_least: Option<f64>, at_most: Option<f64>) -> Option<f64> {
+    let above = at_least.map(|least| value - least);
+    let below = at_most.map(|most| most - value);
+    above.into_iter().chain(below).min_by(f64::total_cmp)
+}
+
 impl Conclusion {
     /// In words.
     pub const fn shown(self) -> &'static str {
         match self {
             Self::Holds => "holds",
             Self::NotReproduced => "not reproduced",
+            Self::NotShown => "not shown",
             Self::Fails => "does not hold",
         }
     }
@@ -125,6 +146,8 @@ impl Checked {
             self.figures.iter().partition(|figure| figure.not_reproduced.is_some());
         if self.seeds.is_empty() || others.iter().any(|figure| !figure.fails.is_empty()) {
             Conclusion::Fails
+        } else if others.iter().any(|figure| !figure.unshown.is_empty()) {
+            Conclusion::NotShown
         } else if known.is_empty() {
             Conclusion::Holds
         } else {
@@ -142,14 +165,9 @@ impl CheckedFigure {
     /// How far the worst value is from the nearer bound; negative if it does not hold. `None` without a bound
     /// or without a value.
     pub fn margin(&self) -> Option<f64> {
-        let margin = |value: f64| {
-            let above = self.at_least.map(|least| value - least);
-            let below = self.at_most.map(|most| most - value);
-            above.into_iter().chain(below).min_by(f64::total_cmp)
-        };
         self.values
             .iter()
-            .map(|value| value.and_then(margin))
+            .map(|value| value.and_then(|value| margin(value, self.at_least, self.at_most)))
             .collect::<Option<Vec<_>>>()?
             .into_iter()
             .min_by(f64::total_cmp)

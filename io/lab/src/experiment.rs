@@ -240,6 +240,8 @@ pub struct Expectation {
     pub at_most: Option<f64>,
     /// The least and the greatest value that hold.
     pub between: Option<[f64; 2]>,
+    /// The figure that is the noise of this one. If the bound lies within it, the claim is not shown.
+    pub noise: Option<String>,
     /// The reason, if it is known that the bound does not hold here. The claim is then not reproduced, which
     /// is a result; a bound that does not hold without a reason is a failure.
     pub not_reproduced: Option<String>,

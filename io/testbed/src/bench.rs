@@ -16,6 +16,8 @@ use crate::bed::{Bed, Framework, Host, Shape};
 use crate::clients::Kind;
 use crate::needs;
 use crate::scale::{SCALE, scaled};
+use crate::slow_motion::SlowMotion;
+use crate::stop::Stop;
 
 /// A bench on this machine, which must be one that may be messed with.
 #[derive(Debug)]
@@ -25,6 +27,7 @@ pub struct RealBench {
     weir: PathBuf,
     kernel: String,
     clock: Clock,
+    stop: Stop,
     bed: Mutex<Option<Bed>>,
 }
 
@@ -35,14 +38,14 @@ struct Party<'s> {
 }
 
 impl RealBench {
-    /// A bench with this sort of target. Nothing is changed yet.
+    /// A bench with this sort of target, whose runs end when `stop` is set. Nothing is changed yet.
     ///
     /// # Errors
     /// If this machine lacks something, or the user is not root.
-    pub fn new(framework: Framework, weir: PathBuf) -> anyhow::Result<Self> {
+    pub fn new(framework: Framework, weir: PathBuf, stop: Stop) -> anyhow::Result<Self> {
         needs::check(framework)?;
         let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
-        Ok(Self { framework, weir, kernel, clock: Clock::new(), bed: Mutex::new(None) })
+        Ok(Self { framework, weir, kernel, clock: Clock::new(), stop, bed: Mutex::new(None) })
     }
 
     /// Takes the bed away.
@@ -81,7 +84,9 @@ impl Bench for RealBench {
     }
 
     fn measure(&self, scenario: &Scenario, run: &str, _seed: u64) -> anyhow::Result<Measured> {
-        let scenario = &scaled(scenario);
+        let pace = SlowMotion::of(scenario);
+        let scenario = &pace.slowed(scaled(scenario));
+        self.stop.check()?;
         let shape = self.shape(scenario);
         let mut place = self.bed.lock().expect("no thread panics with it");
         if place.as_ref().is_none_or(|bed| bed.shape != shape) {
@@ -95,15 +100,18 @@ impl Bench for RealBench {
             parties.map(|(name, spec)| Some(Party { spec, host: host(name)? })).collect();
         let parties = parties.context("each initiator has a host")?;
         let spec = scenario.run.get(run).with_context(|| format!("there is no run {run}"))?;
-        match &spec.throttle {
-            ThrottleSpec::Curve(curve) => curve::measure(&self.clock, self.framework, &parties, curve),
+        let measured = match &spec.throttle {
+            ThrottleSpec::Curve(curve) => {
+                curve::measure(&self.clock, &self.stop, self.framework, &parties, curve)
+            }
             throttle => {
                 let duration = spec.duration.context("a run without jobs has a duration")?.0;
-                let stage =
-                    timeline::Stage { clock: &self.clock, framework: self.framework, weir: &self.weir };
+                let Self { framework, weir, clock, stop, .. } = self;
+                let stage = timeline::Stage { clock, stop, framework: *framework, weir, pace };
                 stage.measure(&parties, throttle, duration)
             }
-        }
+        };
+        Ok(pace.sped_up(measured?))
     }
 }
 

@@ -135,13 +135,16 @@ impl Session {
         let mut fio = self.fio("randread", depth, bytes);
         fio.args(["--time_based", "--runtime=1h"]).stdout(Stdio::null());
         if let Some(pace) = pace {
-            fio.arg(format!("--rate_iops={}", pace.get()));
+            // As bytes, because fio takes whole numbers only.
+            fio.arg(format!("--rate={:.0}", pace.get() * f64::from(u32::try_from(bytes)?)));
         }
         Ok(Reader { _process: Process::start(&mut fio, "fio")?, _session: self })
     }
 
     fn fio(&self, rw: &str, depth: u32, bytes: u64) -> Command {
         let mut fio = program("fio");
+        // A job that is a process of its own would outlive fio, and keep a processor busy with a dead server.
+        fio.args(["--thread", "--eta=never"]);
         fio.args(["--name=load", "--ioengine=nbd", "--size=60m", &format!("--rw={rw}")]);
         fio.args([format!("--bs={bytes}"), format!("--iodepth={depth}")]);
         fio.arg(format!("--uri=nbd+unix:///?socket={}", self.socket.display()));

@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
-use weir_control::OneSidedPidConfig;
 use weir_lab::delay::{Members, PidSpec, Sample};
 use weir_model::{Instant, Span};
 use weir_status::{DelayInterval, ResourceStatus, ThrottleStatus};
 
 use crate::bed::Host;
 use crate::clients::Kind;
+use crate::slow_motion::SlowMotion;
 
 /// Where every agent tells its state unless its file says otherwise.
 const ADDRESS: ([u8; 4], u16) = ([127, 0, 0, 1], 9811);
@@ -44,20 +44,16 @@ impl Guarded {
     pub(crate) fn of(
         weir: &Path,
         pid: &PidSpec,
+        pace: SlowMotion,
         hosts: &[Host],
         kinds: impl Iterator<Item = Kind>,
     ) -> anyhow::Result<Self> {
-        let usual = OneSidedPidConfig::default();
         let (threshold, ceiling) = (pid.threshold.0, pid.ceiling.0);
-        let are_defaults =
-            ceiling == usual.ceiling && pid.setpoint.to_bits() == usual.setpoint_share.to_bits();
-        if pid.members == Members::Found && are_defaults {
-            return Self::start(weir, &["--target-latency", &threshold.to_string()]);
-        }
         let mut text = format!(
             "[throttle]\nthreshold = \"{threshold}\"\nceiling = \"{ceiling}\"\nsetpoint_share = {:?}\n",
             pid.setpoint
         );
+        text += &pace.settings();
         let (mut forced, mut exempt) = (Vec::new(), Vec::new());
         for (host, kind) in hosts.iter().zip(kinds) {
             match (pid.members, kind) {

@@ -14,6 +14,9 @@ mod guarded;
 mod needs;
 mod scale;
 mod shell;
+mod slow_motion;
+mod stop;
 
 pub use bed::Framework;
 pub use bench::RealBench;
+pub use stop::Stop;

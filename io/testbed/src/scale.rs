@@ -1,16 +1,18 @@
-//! Scenarios made smaller, for a machine that is slower than the papers'.
+//! Scenarios made smaller and slower, for a machine that is slower than the papers'.
 //!
 //! The guest's processor is emulated, so requests of 64 KiB would make it the bottleneck instead of the disk.
 //! And a run takes as long as it takes: the paper's runs of minutes would be hours in all. Everything that a
 //! claim is about stays: the disk, the initiators and their depths, the delays, the law, and the pauses.
+//!
+//! What the throttle costs is measured without slow motion, which would hide it.
 
 use weir_lab::delay::{CurveSpec, Scenario, ThrottleSpec};
 use weir_lab::quantities::{Bytes, Size, Text};
 use weir_model::Span;
 
 /// What is smaller, for people.
-pub(crate) const SCALE: &str = "requests of at most 16 KiB, and 32 KiB before a law; two bursts of 10 s; other runs squeezed to 45 s; \
-                                curves with 6 delays, 3 repeats and jobs of 100 requests";
+pub(crate) const SCALE: &str = "three times slower; requests of at most 16 KiB, and 32 KiB before a law; two bursts of 10 s; other runs \
+                                squeezed to 45 s; curves with 6 delays, 3 repeats and jobs of 100 requests";
 
 const REQUEST: u32 = 16 << 10;
 /// With a law: a writer that is delayed must still write more than half of the law's limit of 1 MiB/s, or it

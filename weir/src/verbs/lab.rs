@@ -1,19 +1,21 @@
 //! `weir lab`: the papers' claims, run again in simulated time, or on this machine's kernel.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
+use tokio::signal::unix::{SignalKind, signal};
 use weir_lab::check::{Checked, CheckedFigure, Conclusion};
 use weir_lab::delay::Bench;
 use weir_lab::experiment::Experiment;
 use weir_lab::library::Library;
 use weir_lab::report::{Outcome, evaluate, report};
 use weir_lab::run::{Plan, Progress, Simulated, Store, run};
-use weir_testbed::{Framework, RealBench};
+use weir_testbed::{Framework, RealBench, Stop};
 
 use crate::failure::Failure;
 
@@ -95,7 +97,7 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
         }
         LabVerb::Report { out } => {
             let path = report(library.all(), &Store::new(out))?;
-            Ok(writeln!(std::io::stdout(), "{}", path.display())?)
+            Ok(writeln!(io::stdout(), "{}", path.display())?)
         }
     }
 }
@@ -108,7 +110,7 @@ fn list(library: &Library) -> Result<(), Failure> {
         let place = format!("{} §{}, {}", paper.name, paper.section, paper.figure);
         table.add_row([experiment.id.clone(), place, experiment.claim.clone()]);
     }
-    Ok(writeln!(std::io::stdout(), "{table}")?)
+    Ok(writeln!(io::stdout(), "{table}")?)
 }
 
 fn matching<'l>(library: &'l Library, id: &str) -> Result<Vec<&'l Experiment>, Failure> {
@@ -137,10 +139,10 @@ fn run_for_real(
         Target::Lio => Framework::Lio,
         Target::Tgt => Framework::Tgt,
     };
-    let bench = RealBench::new(framework, std::env::current_exe()?)
+    let bench = RealBench::new(framework, std::env::current_exe()?, stop_at_signals()?)
         .map_err(|error| Failure::usage(format!("lab run --real: {error:#}")))?;
     let seeds = seeds.map_or_else(|| vec![1], |Seeds(seeds)| seeds);
-    writeln!(std::io::stdout(), "on {}\n", bench.name())?;
+    writeln!(io::stdout(), "on {}\n", bench.name())?;
     let mut plan = Plan { experiments: Vec::new(), seeds, jobs: 1, bench: &bench };
     let mut tally = Tally { is_real: true, ..Tally::default() };
     for experiment in experiments {
@@ -150,6 +152,26 @@ fn run_for_real(
     }
     bench.finish()?;
     tally.end(store)
+}
+
+/// Ctrl-C or SIGTERM stop the runs, and the test bed is taken away. A signal that ended the process would
+/// leave it.
+fn stop_at_signals() -> Result<Stop, Failure> {
+    let stop = Stop::default();
+    let told = stop.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let signals =
+        async { io::Result::Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)) };
+    let (mut terminate, mut interrupt) = runtime.block_on(signals)?;
+    thread::spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = terminate.recv() => told.set(),
+                _ = interrupt.recv() => told.set(),
+            }
+        });
+    });
+    Ok(stop)
 }
 
 fn tell_all(plan: &Plan<'_>, store: &Store) -> Result<(), Failure> {
@@ -166,6 +188,7 @@ struct Tally {
     is_real: bool,
     all: usize,
     failed: usize,
+    not_shown: usize,
     not_reproduced: usize,
     skipped: usize,
 }
@@ -173,7 +196,7 @@ struct Tally {
 impl Tally {
     /// Prints what an experiment found.
     fn tell(&mut self, experiment: &Experiment, seeds: &[u64], store: &Store) -> Result<(), Failure> {
-        let mut stdout = std::io::stdout().lock();
+        let mut stdout = io::stdout().lock();
         self.all += 1;
         match evaluate(experiment, seeds, store)? {
             Outcome::Done { checked, .. } => {
@@ -183,6 +206,7 @@ impl Tally {
                     conclusion => conclusion,
                 };
                 self.failed += usize::from(conclusion == Conclusion::Fails);
+                self.not_shown += usize::from(conclusion == Conclusion::NotShown);
                 self.not_reproduced += usize::from(conclusion == Conclusion::NotReproduced);
                 let (id, word) = (&experiment.id, conclusion.shown());
                 writeln!(stdout, "{id}: {word}, seeds {}", shown_seeds(&checked.seeds))?;
@@ -204,11 +228,12 @@ impl Tally {
 
     /// Prints how many hold. It is a failure if some do not.
     fn end(&self, store: &Store) -> Result<(), Failure> {
-        let Self { all, failed, not_reproduced, skipped, .. } = self;
-        let hold = all - failed - not_reproduced - skipped;
+        let Self { all, failed, not_shown, not_reproduced, skipped, .. } = self;
+        let hold = all - failed - not_shown - not_reproduced - skipped;
         writeln!(
-            std::io::stdout(),
-            "{hold} of {all} hold, {failed} do not, {not_reproduced} are not reproduced, {skipped} were skipped; {}",
+            io::stdout(),
+            "{hold} of {all} hold, {failed} do not, {not_shown} are not shown, {not_reproduced} are not reproduced, \
+             {skipped} were skipped; {}",
             shown_path(store)
         )?;
         if *failed > 0 {

@@ -15,6 +15,7 @@ use super::in_guest;
 use super::kernel_client::{Disk, attempt, shell};
 use super::rounds::rounds;
 
+mod lab;
 mod page;
 mod targets;
 mod throttle;

@@ -13,6 +13,7 @@ fn experiment() -> Experiment {
         at_least,
         at_most: None,
         between: None,
+        noise: None,
         not_reproduced: None,
     };
     experiment.expect = vec![expect("gain", Some(1.25)), expect("reported", None)];
@@ -59,6 +60,23 @@ fn a_bound_that_is_known_not_to_hold_is_neither_a_failure_nor_does_the_claim_hol
     assert_eq!(conclusion(&experiment, &[Some(2.0)]), Conclusion::NotReproduced);
     experiment.expect[1].at_most = Some(1.0);
     assert_eq!(conclusion(&experiment, &[Some(1.0)]), Conclusion::Fails);
+}
+
+#[test]
+fn a_bound_within_the_noise_is_not_shown_to_hold_and_one_beyond_it_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut experiment = experiment();
+    experiment.expect[0].noise = Some("reported".to_owned());
+    let conclusion = |gain: f64, noise: Option<f64>| {
+        let figures = vec![Figure::new("gain", Some(gain)), Figure::new("reported", noise)];
+        let all = [Figures { seed: 1, figures }];
+        check(&experiment, &all, &Store::new(folder.path().to_owned())).unwrap().conclusion()
+    };
+    assert_eq!(conclusion(1.5, Some(0.25)), Conclusion::Holds);
+    assert_eq!(conclusion(1.5, Some(0.26)), Conclusion::NotShown);
+    assert_eq!(conclusion(1.0, Some(0.26)), Conclusion::NotShown);
+    assert_eq!(conclusion(1.0, Some(0.24)), Conclusion::Fails);
+    assert_eq!(conclusion(1.5, None), Conclusion::Fails, "a noise that is not known can be any");
 }
 
 #[test]

@@ -32,12 +32,14 @@ fn overview(body: &mut String, outcomes: &[(&Experiment, Outcome)]) {
     let count = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|(_, outcome)| wanted(outcome)).count();
     let hold = count(|outcome| outcome.conclusion() == Some(Conclusion::Holds));
     let fail = count(|outcome| outcome.conclusion() == Some(Conclusion::Fails));
+    let not_shown = count(|outcome| outcome.conclusion() == Some(Conclusion::NotShown));
     let not_reproduced = count(|outcome| outcome.conclusion() == Some(Conclusion::NotReproduced));
     let skipped = count(|outcome| outcome.conclusion().is_none());
     push(
         body,
         format_args!(
-            "<p>{hold} of {} hold, {fail} do not, {not_reproduced} are not reproduced, {skipped} were skipped. ",
+            "<p>{hold} of {} hold, {fail} do not, {not_shown} are not shown, {not_reproduced} are not reproduced, \
+             {skipped} were skipped. ",
             outcomes.len()
         ),
     );
@@ -94,7 +96,8 @@ fn table(body: &mut String, experiment: &Experiment, checked: &Checked) {
     for (expectation, figure) in experiment.expect.iter().zip(&checked.figures) {
         let (class, word) = match figure {
             figure if !figure.is_bounded() => ("muted", "reported"),
-            CheckedFigure { fails, .. } if fails.is_empty() => ("ok", "holds"),
+            CheckedFigure { fails, unshown, .. } if fails.is_empty() && unshown.is_empty() => ("ok", "holds"),
+            CheckedFigure { fails, .. } if fails.is_empty() => ("no", Conclusion::NotShown.shown()),
             CheckedFigure { not_reproduced: Some(_), .. } => ("no", Conclusion::NotReproduced.shown()),
             _ => ("no", "does not hold"),
         };

@@ -16,6 +16,7 @@ use crate::bed::{Framework, Host};
 use crate::clients::Job;
 use crate::fixed::FixedDelays;
 use crate::gauges;
+use crate::stop::Stop;
 
 const PAUSE: Duration = Duration::from_millis(20);
 /// How often the kernel is told that the delays still hold.
@@ -23,6 +24,7 @@ const RENEW: Span = Span::from_secs(1);
 
 pub(super) fn measure(
     clock: &Clock,
+    stop: &Stop,
     framework: Framework,
     parties: &[Party<'_>],
     curve: &CurveSpec,
@@ -44,6 +46,7 @@ pub(super) fn measure(
                 if let Some(took) = job.took()? {
                     break took;
                 }
+                stop.check()?;
                 thread::sleep(PAUSE);
                 let now = clock.now();
                 if now.saturating_since(renewed) >= RENEW {

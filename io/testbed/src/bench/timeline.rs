@@ -19,6 +19,8 @@ use crate::clients::{Reader, Session, Stream};
 use crate::fixed::FixedDelays;
 use crate::gauges::{self, Volume, Volumes};
 use crate::guarded::{Guarded, Watch};
+use crate::slow_motion::SlowMotion;
+use crate::stop::Stop;
 
 /// How long clients may take to log in and to begin.
 const PATIENCE: Span = Span::from_secs(90);
@@ -26,16 +28,20 @@ const PATIENCE: Span = Span::from_secs(90);
 const BEGUN: u64 = 32;
 /// How long volumes that have done nothing are at rest.
 const REST: Duration = Duration::from_millis(500);
+/// How often the thread wakes up: as often as the agent takes its turns.
+const TURN: Span = Span::from_millis(100);
 /// How often the kernel is told that fixed delays still hold.
 const RENEW: Span = Span::from_secs(1);
-/// The longest fixed delay.
+/// The longest fixed delay, before slow motion.
 const CEILING: Span = Span::from_millis(40);
 
 /// What a run needs.
 pub(super) struct Stage<'b> {
     pub(super) clock: &'b Clock,
+    pub(super) stop: &'b Stop,
     pub(super) framework: Framework,
     pub(super) weir: &'b Path,
+    pub(super) pace: SlowMotion,
 }
 
 /// The client of an initiator.
@@ -76,21 +82,25 @@ impl Stage<'_> {
             loads,
             measured: Measured { initiators: names(parties), ..Measured::default() },
         };
-        let mut last = volumes.read()?;
-        let mut next = SAMPLE;
+        let (mut last, mut sampled) = (volumes.read()?, Span::ZERO);
+        let mut next = TURN;
         while next <= duration {
+            self.stop.check()?;
             while let Some((at, events)) = plan.events.first_key_value().filter(|(at, _)| **at < next) {
                 self.sleep_until(run.start + *at);
                 run.act(self.clock.now(), events, &plan.bursts, &mut control)?;
                 plan.events.pop_first();
             }
             self.sleep_until(run.start + next);
-            let (now, counted) = (self.clock.now(), volumes.read()?);
-            run.sample(now, &last, &counted);
+            let now = self.clock.now();
             control.turn(now)?;
-            last = counted;
+            if next >= sampled + self.pace.slow(SAMPLE) {
+                let counted = volumes.read()?;
+                run.sample(now, &last, &counted);
+                (last, sampled) = (counted, next);
+            }
             // What was missed is not made up for: a sample says when it ended.
-            next = (next + SAMPLE).max(now.saturating_since(run.start));
+            next = (next + TURN).max(now.saturating_since(run.start));
         }
         run.measured.worked.iter_mut().filter(|worked| worked.to_us == 0).for_each(|worked| {
             worked.to_us = run.measured.samples.last().map_or(0, |sample| sample.at_us);
@@ -123,6 +133,7 @@ impl Stage<'_> {
         let by = self.clock.now() + PATIENCE;
         let mut begun = vec![false; loads.len()];
         while begun.contains(&false) {
+            self.stop.check()?;
             ensure!(self.clock.now() < by, "some of the clients do not begin");
             thread::sleep(Duration::from_millis(20));
             let now = volumes.read()?;
@@ -149,6 +160,7 @@ impl Stage<'_> {
             if volumes.read()? == before {
                 return Ok(before);
             }
+            self.stop.check()?;
             ensure!(self.clock.now() < by, "clients of an earlier run go on");
         }
     }
@@ -274,13 +286,18 @@ impl<'h> Control<'h> {
     ) -> anyhow::Result<Self> {
         match throttle {
             ThrottleSpec::Pid(pid) => {
-                let mut agent =
-                    Guarded::of(stage.weir, pid, hosts, parties.iter().map(|party| kind(party.spec)))?;
+                let mut agent = Guarded::of(
+                    stage.weir,
+                    pid,
+                    stage.pace,
+                    hosts,
+                    parties.iter().map(|party| kind(party.spec)),
+                )?;
                 agent.wait_for(hosts.len())?;
                 Ok(Self::Agent { agent, watch: Watch::default(), hosts })
             }
             ThrottleSpec::Fixed(_) => {
-                let delays = FixedDelays::install(hosts, CEILING)?;
+                let delays = FixedDelays::install(hosts, stage.pace.slow(CEILING))?;
                 Ok(Self::Fixed { delays, renewed: stage.clock.now() })
             }
             ThrottleSpec::None | ThrottleSpec::Curve(_) => Ok(Self::Nobody),
