@@ -199,3 +199,22 @@ fn a_guard_whose_agent_has_ended_kills_nobody_and_cleans_up() {
         bystander.wait().expect("it is a child");
     });
 }
+
+#[test]
+fn an_agent_whose_start_fails_says_why_and_is_not_killed_by_its_guard() {
+    in_guest("an_agent_whose_start_fails_says_why_and_is_not_killed_by_its_guard", || {
+        let scene = Scene::new();
+        scene.shell("nft add table inet weir_throttle");
+        let before = scene.state();
+        let start = || scene.in_target(|| Program::new(PROGRAM).arg("start").output());
+        let refused = start().expect("cargo has built it");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(said.contains("ForeignTable"), "{}: {said}", refused.status);
+        assert_eq!(refused.status.code(), Some(1), "{}: {said}", refused.status);
+        assert_eq!(scene.state(), before);
+
+        scene.shell("nft delete table inet weir_throttle");
+        let started = start().expect("cargo has built it");
+        assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+    });
+}
