@@ -4,6 +4,8 @@ use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::say;
+
 /// `EX_USAGE` of `sysexits.h`: the program cannot do what the operator asked for.
 pub(crate) const EX_USAGE: u8 = 64;
 
@@ -35,11 +37,12 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::Usage(message) => {
-                eprintln!("{message}");
+                say::on_stderr(message);
                 ExitCode::from(EX_USAGE)
             }
+            Self::Runtime(error) if say::is_unread(error) => ExitCode::FAILURE,
             Self::Runtime(error) => {
-                eprintln!("weir: {error:#}");
+                say::on_stderr(format_args!("weir: {error:#}"));
                 ExitCode::FAILURE
             }
         }

@@ -16,6 +16,7 @@ use weir_lab::run::{Plan, Progress, Simulated, Store, run};
 use weir_testbed::{Framework, RealBench};
 
 use crate::failure::Failure;
+use crate::say;
 
 /// The experiments, and what to do with them.
 #[derive(Args, Debug)]
@@ -95,7 +96,7 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
         }
         LabVerb::Report { out } => {
             let path = report(library.all(), &Store::new(out))?;
-            Ok(writeln!(std::io::stdout(), "{}", path.display())?)
+            Ok(writeln!(say::out(), "{}", path.display())?)
         }
     }
 }
@@ -108,7 +109,7 @@ fn list(library: &Library) -> Result<(), Failure> {
         let place = format!("{} §{}, {}", paper.name, paper.section, paper.figure);
         table.add_row([experiment.id.clone(), place, experiment.claim.clone()]);
     }
-    Ok(writeln!(std::io::stdout(), "{table}")?)
+    Ok(writeln!(say::out(), "{table}")?)
 }
 
 fn matching<'l>(library: &'l Library, id: &str) -> Result<Vec<&'l Experiment>, Failure> {
@@ -140,7 +141,7 @@ fn run_for_real(
     let bench = RealBench::new(framework, std::env::current_exe()?)
         .map_err(|error| Failure::usage(format!("lab run --real: {error:#}")))?;
     let seeds = seeds.map_or_else(|| vec![1], |Seeds(seeds)| seeds);
-    writeln!(std::io::stdout(), "on {}\n", bench.name())?;
+    writeln!(say::out(), "on {}\n", bench.name())?;
     let mut plan = Plan { experiments: Vec::new(), seeds, jobs: 1, bench: &bench };
     let mut tally = Tally { is_real: true, ..Tally::default() };
     for experiment in experiments {
@@ -173,7 +174,7 @@ struct Tally {
 impl Tally {
     /// Prints what an experiment found.
     fn tell(&mut self, experiment: &Experiment, seeds: &[u64], store: &Store) -> Result<(), Failure> {
-        let mut stdout = std::io::stdout().lock();
+        let mut stdout = say::out();
         self.all += 1;
         match evaluate(experiment, seeds, store)? {
             Outcome::Done { checked, .. } => {
@@ -207,7 +208,7 @@ impl Tally {
         let Self { all, failed, not_reproduced, skipped, .. } = self;
         let hold = all - failed - not_reproduced - skipped;
         writeln!(
-            std::io::stdout(),
+            say::out(),
             "{hold} of {all} hold, {failed} do not, {not_reproduced} are not reproduced, {skipped} were skipped; {}",
             shown_path(store)
         )?;

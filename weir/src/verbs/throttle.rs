@@ -14,6 +14,7 @@ use weir_status::ThrottleStatus;
 use crate::ask;
 use crate::config::{Source, threshold_argument, units};
 use crate::failure::Failure;
+use crate::say;
 
 mod run;
 mod tune;
@@ -90,7 +91,7 @@ pub(crate) async fn throttle(arguments: ThrottleArguments) -> Result<(), Failure
 
 async fn status(source: &str) -> Result<(), Failure> {
     let status: ThrottleStatus = ask::get(&ask::to_ask(source)?, STATUS_PATH).await?;
-    Ok(writeln!(io::stdout(), "{}", weir_table::throttle(&status))?)
+    Ok(writeln!(say::out(), "{}", weir_table::throttle(&status))?)
 }
 
 async fn explain(resource: &str, source: &str) -> Result<(), Failure> {
@@ -103,23 +104,23 @@ async fn explain(resource: &str, source: &str) -> Result<(), Failure> {
     let found = found.ok_or_else(|| {
         Failure::usage(format!("resource {resource}: not guarded here; accepted: {}", names()))
     })?;
-    Ok(writeln!(io::stdout(), "{}", weir_table::explained_resource(&status, found))?)
+    Ok(writeln!(say::out(), "{}", weir_table::explained_resource(&status, found))?)
 }
 
 fn remove() -> Result<(), Failure> {
     let removed = Actuator::open().and_then(|mut actuator| actuator.remove());
     removed.map_err(|error| Failure::usage(format!("throttle remove: {error}")))?;
-    Ok(writeln!(io::stdout(), "weir: no delay and no queue of an agent is left on this host")?)
+    Ok(writeln!(say::out(), "weir: no delay and no queue of an agent is left on this host")?)
 }
 
 fn watch(agent: u32) -> Result<(), Failure> {
     let ending = guard::run(io::stdin().as_fd(), agent)
         .map_err(|error| Failure::usage(format!("the agent's guard: {error}")))?;
     if ending == guard::Ending::AgentSilent {
-        eprintln!(
+        say::on_stderr(format_args!(
             "weir: the agent said nothing for {} s: it was killed, and all delays are removed",
             guard::SILENCE.as_secs()
-        );
+        ));
     }
     Ok(())
 }

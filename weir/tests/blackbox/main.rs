@@ -22,6 +22,7 @@ mod metrics;
 mod odd_requests;
 mod pages;
 mod pid;
+mod printing;
 mod push_back;
 mod record;
 mod reload;

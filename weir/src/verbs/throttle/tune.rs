@@ -1,7 +1,7 @@
 //! `weir throttle tune`: records how the reads of a resource answer a step of the delay, and proposes gains.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -18,6 +18,7 @@ use weir_throttle::{Settings, Tuning, TuningProgress};
 
 use crate::config::{threshold_argument, units};
 use crate::failure::Failure;
+use crate::say;
 
 /// How many periods of the law are predicted: 10 s.
 const PREDICTED: u32 = 100;
@@ -56,7 +57,7 @@ pub(super) fn tune(arguments: &TuneArguments) -> Result<(), Failure> {
     let predicted = plant.predict(gains, *target_latency, PREDICTED).map_err(|error| wrong(&error))?;
     let drawn = drawing(resource, &recorded, &plant, *target_latency, &predicted);
     write_figure(figure, &tuning(&drawn)?)?;
-    let mut stdout = io::stdout();
+    let mut stdout = say::out();
     writeln!(stdout, "{resource}: how its reads answered {} of delay", units::show_span(*step))?;
     writeln!(stdout, "  wait without a delay: {:.2} ms", millis(plant.before))?;
     writeln!(stdout, "  wait that a delay of 1 ms takes away: {:.2} ms", plant.gain)?;
