@@ -1,5 +1,6 @@
 //! `weir throttle`: guards the readers of this host's iSCSI targets by delaying the packets of heavy writers.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -108,9 +109,19 @@ async fn explain(resource: &str, source: &str) -> Result<(), Failure> {
 }
 
 fn remove() -> Result<(), Failure> {
-    let removed = Actuator::open().and_then(|mut actuator| actuator.remove());
-    removed.map_err(|error| Failure::usage(format!("throttle remove: {error}")))?;
-    Ok(writeln!(say::out(), "weir: no delay and no queue of an agent is left on this host")?)
+    let refused = |error| Failure::usage(format!("throttle remove: {error}"));
+    let mut actuator = Actuator::open().map_err(refused)?;
+    actuator.remove().map_err(refused)?;
+    Ok(writeln!(say::out(), "weir: {}", said_of_removed(actuator.removed()))?)
+}
+
+/// What to tell of the interfaces that had an agent's root queue. A table never outlives its agent.
+fn said_of_removed(interfaces: &BTreeSet<String>) -> String {
+    if interfaces.is_empty() {
+        return "nothing to remove: no interface of this host has an agent's root queue".to_owned();
+    }
+    let names: Vec<_> = interfaces.iter().map(String::as_str).collect();
+    format!("removed an agent's root queue, with all delays, from: {}", names.join(", "))
 }
 
 fn watch(agent: u32) -> Result<(), Failure> {
@@ -123,4 +134,20 @@ fn watch(agent: u32) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removal_says_what_it_has_removed_or_that_there_was_nothing() {
+        let removed =
+            |names: &[&str]| said_of_removed(&names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(
+            removed(&["eth1", "eth0"]),
+            "removed an agent's root queue, with all delays, from: eth0, eth1"
+        );
+        assert_eq!(removed(&[]), "nothing to remove: no interface of this host has an agent's root queue");
+    }
 }
