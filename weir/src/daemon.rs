@@ -104,7 +104,10 @@ pub(crate) async fn run<D: Daemon>(
         say::on_stdout("weir: stopped before anything was served");
         return Ok(());
     };
-    let mut daemon = started.map_err(|failure| failure.in_file(source.path()))?;
+    let mut daemon = started.map_err(|failure| match source.is_file() {
+        true => failure.in_file(source.path()),
+        false => failure,
+    })?;
     say::on_stdout(format_args!("weir: {}", daemon.announcement()));
     let mut reloading = None;
     let mut result = Ok(());

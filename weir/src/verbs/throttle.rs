@@ -27,10 +27,10 @@ use tune::TuneArguments;
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ThrottleArguments {
     /// The configuration file of the agent; SIGHUP reloads it
-    #[arg(required_unless_present = "target_latency", conflicts_with = "target_latency")]
+    #[arg(conflicts_with = "target_latency")]
     file: Option<PathBuf>,
     /// How long the reads of a resource may wait, such as 15ms; everything else is found
-    #[arg(long, value_name = "TIME", value_parser = threshold_argument)]
+    #[arg(long, value_name = "TIME", value_parser = threshold_argument, allow_hyphen_values = true)]
     target_latency: Option<Span>,
     /// Say what would be delayed, and change nothing
     #[arg(long)]
@@ -38,6 +38,10 @@ pub(crate) struct ThrottleArguments {
     #[command(subcommand)]
     ask: Option<Ask>,
 }
+
+/// The refusal of a start that has no threshold.
+const NOTHING_TO_GUARD: &str = "throttle: found neither a file nor a threshold; accepted: --target-latency TIME, such as 15ms, or the \
+     configuration file of the agent (weir throttle --help)";
 
 #[derive(Subcommand, Debug)]
 enum Ask {
@@ -83,10 +87,8 @@ pub(crate) async fn throttle(arguments: ThrottleArguments) -> Result<(), Failure
             let text = format!("[throttle]\nthreshold = \"{}\"\n", units::show_span(threshold));
             run::run(|| Ok(Source::of_arguments(text)), dry_run).await
         }
-        (None, file, None) => {
-            let file = file.unwrap_or_default(); // required without a target latency
-            run::run(|| Source::read(&file), dry_run).await
-        }
+        (None, Some(file), None) => run::run(|| Source::read(&file), dry_run).await,
+        (None, None, None) => Err(Failure::usage(NOTHING_TO_GUARD)),
     }
 }
 

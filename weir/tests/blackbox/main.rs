@@ -28,6 +28,7 @@ mod record;
 mod reload;
 mod replay;
 mod shutdown;
+mod throttle;
 mod unread;
 mod upstream;
 mod verified_load;

@@ -18,7 +18,7 @@ use weir_status::ThrottleStatus;
 use weir_throttle::Settings;
 
 use crate::compose::socket_address;
-use crate::config::{ConfigError, Source, ThrottleConfig};
+use crate::config::{ConfigError, Source, ThrottleConfig, units};
 use crate::daemon::{self, Daemon};
 use crate::failure::Failure;
 
@@ -56,8 +56,13 @@ impl Running {
         let address = socket_address(&config.metrics.value).map_err(|error| wrong(&error))?;
         let clock = Clock::new();
         let program: Option<fn() -> io::Result<process::Command>> = (!dry_run).then_some(guard);
-        let agent = Agent::start(clock.now(), config.settings(), Roots::default(), program)
-            .map_err(|error| Failure::usage(format!("throttle: {error}")))?;
+        let agent =
+            Agent::start(clock.now(), config.settings(), Roots::default(), program).map_err(|error| {
+                match error {
+                    AgentError::Settings(error) => Failure::usage(format!("throttle: {error}")),
+                    error => Failure::Host(format!("throttle: {error}")),
+                }
+            })?;
         // The address comes second, so that a second agent hears of the first and not of its address.
         let listener = match ApiListener::bind(address).await {
             Ok(listener) => listener,
@@ -111,6 +116,23 @@ fn take_turns(
     }
 }
 
+/// A line for each value that differs and cannot change while the agent runs.
+fn fixed_that_differ(in_force: &ThrottleConfig, new: &ThrottleConfig) -> Vec<String> {
+    let fixed = |config: &ThrottleConfig| {
+        [
+            ("metrics", config.metrics.value.to_string()),
+            ("ceiling", units::show_span(config.ceiling.value)),
+            ("packets", config.packets.value.name().to_owned()),
+        ]
+    };
+    let differs = |((key, now), (_, found)): ((&str, String), (&str, String))| {
+        (now != found).then(|| {
+            format!("throttle.{key}: found {found:?}; accepted: {now:?} while the agent runs, or a restart")
+        })
+    };
+    fixed(in_force).into_iter().zip(fixed(new)).filter_map(differs).collect()
+}
+
 impl Daemon for Running {
     type Config = ThrottleConfig;
     type Begun = ThrottleConfig;
@@ -130,16 +152,10 @@ impl Daemon for Running {
         config: ThrottleConfig,
         _superseded: Option<ThrottleConfig>,
     ) -> Result<ThrottleConfig, Failure> {
-        let fixed = |config: &ThrottleConfig| {
-            (config.metrics.clone(), config.ceiling.clone(), config.packets.clone())
-        };
-        if fixed(&config) != fixed(&self.config) {
-            return Err(Failure::usage(
-                "throttle.metrics, throttle.ceiling, throttle.packets: these cannot change while the agent \
-                 runs; accepted: the same, or a restart",
-            ));
+        match fixed_that_differ(&self.config, &config) {
+            differences if differences.is_empty() => Ok(config),
+            differences => Err(Failure::usage(differences.join("\n"))),
         }
-        Ok(config)
     }
 
     async fn opened(_config: &mut ThrottleConfig) -> Result<(), Failure> {
@@ -171,5 +187,31 @@ impl Daemon for Running {
         if let Ok(Ok(Err(error))) = ended {
             tracing::error!(%error, "the delays may not be removed yet; the guard goes on");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_value_that_cannot_change_is_named_alone_with_both_values() {
+        let config = |rest: &str| {
+            let text = format!("[throttle]\nthreshold = \"15ms\"\n{rest}");
+            Source::of(Path::new("throttle.toml"), text).throttle().expect("it is valid")
+        };
+        let differ = |rest: &str| fixed_that_differ(&config(""), &config(rest));
+        assert_eq!(differ("write_limit = \"2MiB/s\"\nceiling = \"20ms\"\n"), [""; 0]);
+        let ceiling =
+            "throttle.ceiling: found \"30ms\"; accepted: \"20ms\" while the agent runs, or a restart";
+        assert_eq!(differ("ceiling = \"30ms\"\n"), [ceiling]);
+        let packets =
+            "throttle.packets: found \"acks\"; accepted: \"all\" while the agent runs, or a restart";
+        let metrics = "throttle.metrics: found \"127.0.0.1:9999\"; accepted: \"127.0.0.1:9811\" while the agent \
+                       runs, or a restart";
+        let both = "packets = \"acks\"\nmetrics = \"127.0.0.1:9999\"\n";
+        assert_eq!(differ(both), [metrics, packets]);
     }
 }
