@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::say;
 
 mod change;
+pub(crate) mod fixed;
 mod reload;
 
 /// A process that serves: a gateway, a controller or a packet-delay agent.

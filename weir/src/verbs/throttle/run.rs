@@ -19,6 +19,7 @@ use weir_throttle::Settings;
 
 use crate::compose::socket_address;
 use crate::config::{ConfigError, Source, ThrottleConfig, units};
+use crate::daemon::fixed::{Fixed, fixed, refuse_changes};
 use crate::daemon::{self, Daemon};
 use crate::failure::Failure;
 
@@ -116,21 +117,13 @@ fn take_turns(
     }
 }
 
-/// A line for each value that differs and cannot change while the agent runs.
-fn fixed_that_differ(in_force: &ThrottleConfig, new: &ThrottleConfig) -> Vec<String> {
-    let fixed = |config: &ThrottleConfig| {
-        [
-            ("metrics", config.metrics.value.to_string()),
-            ("ceiling", units::show_span(config.ceiling.value)),
-            ("packets", config.packets.value.name().to_owned()),
-        ]
-    };
-    let differs = |((key, now), (_, found)): ((&str, String), (&str, String))| {
-        (now != found).then(|| {
-            format!("throttle.{key}: found {found:?}; accepted: {now:?} while the agent runs, or a restart")
-        })
-    };
-    fixed(in_force).into_iter().zip(fixed(new)).filter_map(differs).collect()
+/// What cannot change while the agent runs: its queues, its rules and its address follow from it.
+fn fixed_values(config: &ThrottleConfig) -> Vec<Fixed> {
+    vec![
+        fixed("throttle.metrics", Some(&config.metrics.value)),
+        fixed("throttle.ceiling", Some(units::show_span(config.ceiling.value))),
+        fixed("throttle.packets", Some(config.packets.value.name())),
+    ]
 }
 
 impl Daemon for Running {
@@ -152,10 +145,8 @@ impl Daemon for Running {
         config: ThrottleConfig,
         _superseded: Option<ThrottleConfig>,
     ) -> Result<ThrottleConfig, Failure> {
-        match fixed_that_differ(&self.config, &config) {
-            differences if differences.is_empty() => Ok(config),
-            differences => Err(Failure::usage(differences.join("\n"))),
-        }
+        refuse_changes(fixed_values(&self.config), &fixed_values(&config))?;
+        Ok(config)
     }
 
     async fn opened(_config: &mut ThrottleConfig) -> Result<(), Failure> {
@@ -200,18 +191,21 @@ mod tests {
     fn a_value_that_cannot_change_is_named_alone_with_both_values() {
         let config = |rest: &str| {
             let text = format!("[throttle]\nthreshold = \"15ms\"\n{rest}");
-            Source::of(Path::new("throttle.toml"), text).throttle().expect("it is valid")
+            fixed_values(&Source::of(Path::new("throttle.toml"), text).throttle().expect("it is valid"))
         };
-        let differ = |rest: &str| fixed_that_differ(&config(""), &config(rest));
-        assert_eq!(differ("write_limit = \"2MiB/s\"\nceiling = \"20ms\"\n"), [""; 0]);
-        let ceiling =
-            "throttle.ceiling: found \"30ms\"; accepted: \"20ms\" while the agent runs, or a restart";
-        assert_eq!(differ("ceiling = \"30ms\"\n"), [ceiling]);
-        let packets =
-            "throttle.packets: found \"acks\"; accepted: \"all\" while the agent runs, or a restart";
-        let metrics = "throttle.metrics: found \"127.0.0.1:9999\"; accepted: \"127.0.0.1:9811\" while the agent \
-                       runs, or a restart";
-        let both = "packets = \"acks\"\nmetrics = \"127.0.0.1:9999\"\n";
-        assert_eq!(differ(both), [metrics, packets]);
+        let refused = |rest: &str| {
+            let refused = refuse_changes(config(""), &config(rest));
+            refused.map_err(|failure| failure.to_string())
+        };
+        let cannot = "cannot change while it runs";
+        assert_eq!(refused("write_limit = \"2MiB/s\"\nceiling = \"20ms\"\n"), Ok(()));
+        let ceiling = format!("throttle.ceiling: {cannot}: found \"30ms\"; accepted: \"20ms\", or a restart");
+        assert_eq!(refused("ceiling = \"30ms\"\n"), Err(ceiling));
+        let metrics = format!(
+            "throttle.metrics: {cannot}: found \"127.0.0.1:1\"; accepted: \"127.0.0.1:9811\", or a restart"
+        );
+        let packets = format!("throttle.packets: {cannot}: found \"acks\"; accepted: \"all\", or a restart");
+        let both = refused("packets = \"acks\"\nmetrics = \"127.0.0.1:1\"\n");
+        assert_eq!(both, Err(format!("{metrics}\n{packets}")));
     }
 }
