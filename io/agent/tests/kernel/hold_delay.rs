@@ -1,6 +1,7 @@
 //! An agent that does one thing: it delays one connection until its standard input ends, or it is killed.
 //! `hold-delay INTERFACE MILLISECONDS LOCAL PEER` says `ready` when the delay is in force. With the argument
-//! `guard` it is its own guard; with `start` it starts an agent on this host, and says why that failed.
+//! `guard` it is its own guard; with `start` it starts an agent on this host, and says why that failed;
+//! with `hand-over INTERFACE` it leaves a queue to its guard, as an agent does that cannot remove it.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -32,6 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Ok(())
         }
         [start] if start == "start" => start_agent(),
+        [word, interface] if word == "hand-over" => hand_over(interface),
         [interface, millis, local, peer] => {
             let connection = Connection { local: local.parse()?, peer: peer.parse()? };
             hold(interface, Span::from_millis(millis.parse()?), connection)
@@ -48,6 +50,14 @@ fn start_agent() -> Result<(), Box<dyn Error>> {
         while wait(WaitOptions::empty()).is_ok() {}
     }
     Ok(started?.stop()?)
+}
+
+fn hand_over(interface: &str) -> Result<(), Box<dyn Error>> {
+    let guard = Guard::start(guard()?)?;
+    let mut actuator = Actuator::open()?;
+    actuator.install(&BTreeSet::from([interface.to_owned()]), Span::from_millis(10))?;
+    drop(actuator); // its table goes with its socket, and its queues stay
+    Ok(guard.hand_over()?)
 }
 
 fn guard() -> io::Result<Program> {

@@ -218,3 +218,17 @@ fn an_agent_whose_start_fails_says_why_and_is_not_killed_by_its_guard() {
         assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     });
 }
+
+#[test]
+fn a_guard_removes_what_it_is_handed_over_and_spares_the_agent() {
+    in_guest("a_guard_removes_what_it_is_handed_over_and_spares_the_agent", || {
+        let scene = Scene::new();
+        let before = scene.state();
+        let agent = scene.in_target(|| Program::new(PROGRAM).args(["hand-over", LINK]).output());
+        let agent = agent.expect("cargo has built it");
+        let said = String::from_utf8_lossy(&agent.stderr);
+        assert_eq!(agent.status.code(), Some(0), "{}: {said}", agent.status);
+        assert!(said.contains("HandedOver"), "{said}");
+        assert_eq!(scene.state(), before);
+    });
+}
