@@ -12,8 +12,10 @@ use weir_model::Span;
 
 use crate::config::{ConfigError, Source};
 use crate::failure::Failure;
+use crate::say;
 
 mod change;
+pub(crate) mod fixed;
 mod reload;
 
 /// A process that serves: a gateway, a controller or a packet-delay agent.
@@ -100,11 +102,14 @@ pub(crate) async fn run<D: Daemon>(
         _ = interrupt.recv() => None,
     };
     let Some(started) = started else {
-        println!("weir: stopped before anything was served");
+        say::on_stdout("weir: stopped before anything was served");
         return Ok(());
     };
-    let mut daemon = started.map_err(|failure| failure.in_file(source.path()))?;
-    println!("weir: {}", daemon.announcement());
+    let mut daemon = started.map_err(|failure| match source.is_file() {
+        true => failure.in_file(source.path()),
+        false => failure,
+    })?;
+    say::on_stdout(format_args!("weir: {}", daemon.announcement()));
     let mut reloading = None;
     let mut result = Ok(());
     while result.is_ok() {
@@ -126,6 +131,6 @@ pub(crate) async fn run<D: Daemon>(
     tracing::info!("stopping");
     drop(reloading);
     daemon.shutdown().await;
-    println!("weir: stopped");
+    say::on_stdout("weir: stopped");
     result
 }

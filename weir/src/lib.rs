@@ -3,6 +3,8 @@
 //! The program is this library and a `main` that calls it, so that a fuzzer can try the code that reads an
 //! operator's text. [`fuzzing`] is the only part that another crate may call.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)] // `say.rs` has the reason
+
 mod ask;
 mod cli;
 mod compose;
@@ -14,14 +16,18 @@ mod failure;
 pub mod fuzzing;
 mod lease_link;
 mod log;
+mod say;
 mod server;
 mod simulated_pool;
 mod traces;
 mod verbs;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+
+use failure::Failure;
 
 /// Runs the command line, and returns the exit code.
 pub fn main() -> ExitCode {
@@ -29,11 +35,20 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(answer) => {
             // Help and version are answers too; they go to standard output, and are no failure.
-            let _ = answer.print();
-            return if answer.use_stderr() { ExitCode::from(failure::EX_USAGE) } else { ExitCode::SUCCESS };
+            let printed = answer.print();
+            if answer.use_stderr() {
+                return ExitCode::from(failure::EX_USAGE);
+            }
+            return exit_code(printed.map_err(|error| say::unwritten(error).into()));
         }
     };
-    match cli::run(cli) {
+    let done = cli::run(cli);
+    // What has no line end was not written yet.
+    exit_code(done.and_then(|()| Ok(say::out().flush()?)))
+}
+
+fn exit_code(done: Result<(), Failure>) -> ExitCode {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

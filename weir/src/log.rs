@@ -65,6 +65,7 @@ pub(crate) fn start(level: LevelFilter) -> std::io::Result<Log> {
     });
     let text = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
+        .log_internal_errors(false) // it would panic if standard error cannot be written
         .with_ansi(std::io::stderr().is_terminal());
     tracing_subscriber::registry().with(level).with(Limit(Arc::clone(&limited))).with(text).init();
     let telling = Arc::clone(&limited);

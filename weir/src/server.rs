@@ -1,6 +1,7 @@
 //! A whole server: sockets, gateway and API, built from a configuration.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 use tokio::sync::{mpsc, watch};
@@ -11,8 +12,9 @@ use weir_gateway::{Gateway, GatewayError, Listener, Recorders, Reload, StatusPro
 use weir_model::Span;
 
 use crate::compose::{api_limits, gateway_spec, link_specs, listen_address, socket_address};
-use crate::config::{Config, ConfigError, Pool, Source};
+use crate::config::{Config, ConfigError, Pool, Resolved, Source, TlsConfig};
 use crate::daemon::Daemon;
+use crate::daemon::fixed::{Fixed, fixed, refuse_changes};
 use crate::descriptors;
 use crate::failure::Failure;
 use crate::lease_link;
@@ -100,6 +102,27 @@ impl Server {
     }
 }
 
+/// What cannot change while the server runs: its addresses, who controls its pools, and what it shows them.
+fn fixed_values(config: &Config) -> Vec<Fixed> {
+    let (listen, cluster) = (&config.listen, config.cluster.as_ref());
+    let nbd: Vec<_> = listen.nbd.iter().map(|address| address.value.to_string()).collect();
+    let file = |key: &str, of: fn(&TlsConfig) -> &Resolved<PathBuf>| {
+        fixed(format!("cluster.{key}"), cluster.map(|cluster| of(&cluster.tls).value.display()))
+    };
+    let own = [
+        fixed("listen.nbd", Some(nbd.join(", "))),
+        fixed("listen.metrics", listen.metrics.value.as_ref()),
+        fixed("listen.control", listen.control.value.as_ref().map(|path| path.display())),
+        fixed("cluster.name", cluster.map(|cluster| &cluster.name.value)),
+        file("ca", |tls| &tls.ca),
+        file("certificate", |tls| &tls.certificate),
+        file("key", |tls| &tls.key),
+    ];
+    let pools = config.pools.iter();
+    let controllers = pools.map(|(name, pool)| fixed(format!("pool.{name}.controller"), pool.controller()));
+    own.into_iter().chain(controllers).collect()
+}
+
 impl Daemon for Server {
     type Config = Config;
     type Begun = Begun;
@@ -113,23 +136,7 @@ impl Daemon for Server {
     }
 
     fn begin_reload(&self, config: Config, superseded: Option<Begun>) -> Result<Begun, Failure> {
-        if config.listen != self.config.listen {
-            return Err(Failure::usage(
-                "listen: cannot change while serving; accepted: the same addresses, or a restart",
-            ));
-        }
-        let is_same = |name: &String, pool: &Pool| {
-            let served = self.config.pools.get(name);
-            served.is_none_or(|served| served.controller() == pool.controller())
-        };
-        if config.cluster != self.config.cluster
-            || !config.pools.iter().all(|(name, pool)| is_same(name, pool))
-        {
-            return Err(Failure::usage(
-                "cluster, pool: who controls a pool, and what is shown to them, cannot change while serving; \
-                 accepted: the same, or a restart",
-            ));
-        }
+        refuse_changes(fixed_values(&self.config), &fixed_values(&config))?;
         let links = check_links(&config, &self.links)?;
         let spec = descriptors::fit(&config, gateway_spec(&config))?;
         let superseded = superseded.map(|superseded| superseded.reload);

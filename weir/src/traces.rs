@@ -1,6 +1,5 @@
 //! Traces on a command line: the arguments, the progress, and the remarks about irregular lines.
 
-use std::io::Write;
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,6 +9,7 @@ use weir_model::Span;
 
 use crate::config::units;
 use crate::failure::Failure;
+use crate::say;
 
 /// A factor of time, above zero: `20x`, `0.5x`.
 pub(crate) fn speed(text: &str) -> Result<f64, String> {
@@ -59,25 +59,22 @@ pub(crate) fn replay_bar(duration: Span, message: String) -> ProgressBar {
 }
 
 /// Prints on standard error the irregularities that the reader tolerated in a trace.
-///
-/// # Errors
-/// If standard error is closed.
-pub(crate) fn print_remarks(path: &Path, remarks: &Remarks) -> std::io::Result<()> {
-    let mut err = std::io::stderr().lock();
-    let mut note = |count: u64, what: &str| match count {
-        0 => Ok(()),
-        count => writeln!(err, "weir: {}: {count} {what}", path.display()),
+pub(crate) fn print_remarks(path: &Path, remarks: &Remarks) {
+    let note = |count: u64, what: &str| {
+        if count > 0 {
+            say::on_stderr(format_args!("weir: {}: {count} {what}", path.display()));
+        }
     };
-    note(remarks.out_of_order, "requests stood behind later ones, and come at the time of those")?;
-    note(remarks.others, "requests are neither reads nor writes, and are left out")?;
-    note(remarks.broken, "lines are broken, and are left out:")?;
+    note(remarks.out_of_order, "requests stood behind later ones, and come at the time of those");
+    note(remarks.others, "requests are neither reads nor writes, and are left out");
+    note(remarks.broken, "lines are broken, and are left out:");
     for line in &remarks.first_broken {
-        writeln!(err, "  {line}")?;
+        say::on_stderr(format_args!("  {line}"));
     }
     if remarks.broken > remarks.first_broken.len() as u64 {
-        writeln!(err, "  ... and {} more", remarks.broken - remarks.first_broken.len() as u64)?;
+        let more = remarks.broken - remarks.first_broken.len() as u64;
+        say::on_stderr(format_args!("  ... and {more} more"));
     }
-    Ok(())
 }
 
 fn style(position: &str) -> ProgressStyle {

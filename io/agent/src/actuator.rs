@@ -4,6 +4,9 @@
 //! Whatever ends the agent, no packet stays delayed. The agent's table goes with its socket, its signs of
 //! life in the table expire by themselves, and the [guard](crate::guard) removes the queues. A queue into
 //! which nothing is sent delays nothing.
+//!
+//! A root queue is the agent's own only if it has the agent's mark. Somebody else's may have its kind and its
+//! number.
 
 mod alive;
 mod attributes;
@@ -33,6 +36,9 @@ use family::Family;
 use interfaces::Interfaces;
 use queues::{Place, Queue};
 
+/// The kinds of queues that the agent uses, each with its module.
+const KINDS: [(&str, &str); 2] = [("htb", "sch_htb"), ("netem", "sch_netem")];
+
 /// How long connections stay in their leaves unless that is renewed.
 pub const LASTS: Span = Span::from_secs(3);
 
@@ -54,6 +60,10 @@ pub struct Actuator {
     packets: Packets,
     /// Whether the table is there, and therefore ours.
     has_table: bool,
+    /// The interfaces whose root queue was removed the last time.
+    removed: BTreeSet<String>,
+    /// Whether it may have made a queue or a table that is not removed.
+    has_left: bool,
     /// How many packets a leaf of each interface can hold.
     limits: BTreeMap<String, u32>,
     /// The connections of which the maps have an element. Nobody else can change the maps.
@@ -83,9 +93,10 @@ impl Actuator {
             needs: None,
         })?;
         let (limits, members) = (BTreeMap::new(), BTreeMap::new());
-        let (ceiling, has_table, sign) = (Span::ZERO, false, Sign::Even);
-        let packets = Packets::All;
-        Ok(Self { wire, interfaces, ceiling, packets, has_table, limits, members, sign })
+        let (ceiling, packets, sign) = (Span::ZERO, Packets::All, Sign::Even);
+        let (has_table, has_left) = (false, false);
+        let removed = BTreeSet::new();
+        Ok(Self { wire, interfaces, ceiling, packets, has_table, removed, has_left, limits, members, sign })
     }
 
     /// The same, but only these packets to members are delayed.
@@ -93,6 +104,25 @@ impl Actuator {
     pub fn delaying(mut self, packets: Packets) -> Self {
         self.packets = packets;
         self
+    }
+
+    /// All reasons for which the kernel would refuse to delay packets on these interfaces: somebody's root
+    /// queue, a module that is missing, somebody's table, another agent. It changes nothing, but the kernel
+    /// may load its modules.
+    pub fn refusals(&mut self, interfaces: &BTreeSet<String>) -> Vec<ActuatorError> {
+        let mut refusals: Vec<_> =
+            KINDS.iter().filter_map(|(kind, module)| self.try_kind(kind, module).err()).collect();
+        refusals.extend(self.try_table().err());
+        // Without the right to do anything, nothing else is known.
+        let is_forbidden = |refusal: &ActuatorError| matches!(refusal, ActuatorError::NotPermitted { .. });
+        if let Some(at) = refusals.iter().position(is_forbidden) {
+            return vec![refusals.swap_remove(at)];
+        }
+        match self.queues() {
+            Ok(queues) => refusals.extend(interfaces.iter().filter_map(|name| self.foreign(name, &queues))),
+            Err(error) => refusals.push(error),
+        }
+        refusals
     }
 
     /// Makes the agent's table, and gives each of the interfaces the agent's root queue, with room for delays
@@ -108,15 +138,22 @@ impl Actuator {
         ceiling: Span,
     ) -> Result<BTreeSet<String>, ActuatorError> {
         self.ceiling = ceiling;
-        self.refuse_foreign(interfaces)?;
+        if let Some(refusal) = self.refusals(interfaces).into_iter().next() {
+            return Err(refusal);
+        }
         self.take_table()?;
         let installed = self.install_roots(interfaces);
         if installed.is_err() {
             // The first error is the one to tell. What cannot be undone now, the guard removes.
-            let _ = self.remove_roots();
-            let _ = self.drop_table();
+            let removed = self.remove_roots();
+            self.has_left = removed.and(self.drop_table()).is_err();
         }
         installed
+    }
+
+    /// Whether something may be there that it has made, and has not removed.
+    pub fn has_left(&self) -> bool {
+        self.has_left
     }
 
     fn install_roots(&mut self, interfaces: &BTreeSet<String>) -> Result<BTreeSet<String>, ActuatorError> {
@@ -196,14 +233,24 @@ impl Actuator {
         self.wait_for_leaves();
         let roots = self.remove_roots();
         let table = self.drop_table();
-        classifies.and(roots).and(table)
+        let removed = classifies.and(roots).and(table);
+        self.has_left = removed.is_err();
+        removed
+    }
+
+    /// The interfaces that had the agent's root queue before the last [removal](Self::remove).
+    pub fn removed(&self) -> &BTreeSet<String> {
+        &self.removed
     }
 
     /// Waits until no leaf holds a packet, and not longer than a delay may last.
     fn wait_for_leaves(&mut self) {
         let longest = |queues: &[Queue]| {
+            let roots = queues.iter().filter(|queue| queue.is_our_root());
+            let ours: BTreeSet<_> = roots.map(|queue| queue.interface).collect();
             let waiting = queues.iter().filter(|queue| queue.is_waiting && queue.kind == "netem");
-            waiting.filter(|queue| matches!(queue.place, Place::Leaf(_))).map(|queue| queue.delay).max()
+            let leaves = waiting.filter(|queue| matches!(queue.place, Place::Leaf(_)));
+            leaves.filter(|queue| ours.contains(&queue.interface)).map(|queue| queue.delay).max()
         };
         let mut waited = Duration::ZERO;
         // What entered before a delay shrank may wait for the ceiling.
@@ -215,37 +262,46 @@ impl Actuator {
         }
     }
 
-    fn refuse_foreign(&mut self, interfaces: &BTreeSet<String>) -> Result<(), ActuatorError> {
-        let queues = self.queues()?;
-        for name in interfaces {
-            let number = self.interfaces.number(name);
-            let mut foreign = queues.iter().filter(|queue| queue.is_foreign());
-            if let Some(queue) = foreign.find(|queue| Some(queue.interface) == number) {
-                return Err(foreign_root(name, queue));
-            }
+    /// Somebody's queue for what this interface sends.
+    fn foreign(&self, name: &str, queues: &[Queue]) -> Option<ActuatorError> {
+        let number = self.interfaces.number(name)?;
+        let mut own = queues.iter().filter(|queue| queue.interface == number);
+        own.find(|queue| queue.is_foreign()).map(|queue| foreign_root(name, queue))
+    }
+
+    /// Whether the kernel has a kind of queue.
+    fn try_kind(&mut self, kind: &str, module: &'static str) -> Result<(), ActuatorError> {
+        match self.wire.ask(&Request::Queues(queues::try_kind(kind, module))) {
+            Err(refusal) if refusal.errno == Errno::INVAL => Ok(()),
+            result => Ok(result.map(|_| ())?),
         }
-        Ok(())
+    }
+
+    /// Whether the kernel would make the table with all that is ever in it.
+    fn try_table(&mut self) -> Result<(), ActuatorError> {
+        let all = [table::create(LASTS), table::classify(self.packets)].concat();
+        self.ask_for_table(&Request::Trial(all))
     }
 
     /// Makes the table, which keeps other agents out until this process ends.
     fn take_table(&mut self) -> Result<(), ActuatorError> {
-        match self.wire.ask(&Request::Transaction(table::create(LASTS))) {
-            Ok(_) => {
-                self.has_table = true;
-                Ok(())
-            }
+        self.ask_for_table(&Request::Transaction(table::create(LASTS)))?;
+        (self.has_table, self.has_left) = (true, true);
+        Ok(())
+    }
+
+    /// Asks for something that needs the table's name to be free.
+    fn ask_for_table(&mut self, request: &Request) -> Result<(), ActuatorError> {
+        match self.wire.ask(request) {
             // Which of the two the kernel says depends on whether the table has an owner.
             Err(refusal) if [Errno::EXIST, Errno::PERM].contains(&refusal.errno) => {
-                match self.wire.ask(&Request::Look(table::look())) {
-                    Ok(answer) => {
-                        let owner = answer.iter().find_map(|(_, body)| table::owner(body));
-                        Err(owner
-                            .map_or(ActuatorError::ForeignTable, |port| ActuatorError::OtherAgent { port }))
-                    }
-                    Err(_) => Err(refusal.into()),
-                }
+                let Ok(answer) = self.wire.ask(&Request::Look(table::look())) else {
+                    return Err(refusal.into());
+                };
+                let owner = answer.iter().find_map(|(_, body)| table::owner(body));
+                Err(owner.map_or(ActuatorError::ForeignTable, |port| ActuatorError::OtherAgent { port }))
             }
-            Err(refusal) => Err(refusal.into()),
+            result => Ok(result.map(|_| ())?),
         }
     }
 
@@ -343,13 +399,16 @@ impl Actuator {
 
     /// Removes the agent's root queue from all interfaces that have it.
     fn remove_roots(&mut self) -> Result<(), ActuatorError> {
+        self.removed.clear();
         let mut result = Ok(());
         for root in self.queues()?.iter().filter(|queue| queue.is_our_root()) {
             let Some(name) = self.interfaces.name(root.interface) else { continue };
-            let removal = Request::Queues(queues::remove_root(&name, root.interface));
-            match self.wire.ask(&removal) {
-                Err(refusal) if !is_absence(refusal.errno) => result = result.and(Err(refusal.into())),
-                _ => {}
+            match self.wire.ask(&Request::Queues(queues::remove_root(&name, root.interface))) {
+                Ok(_) => {
+                    self.removed.insert(name);
+                }
+                Err(refusal) if is_absence(refusal.errno) => {}
+                Err(refusal) => result = result.and(Err(refusal.into())),
             }
         }
         result

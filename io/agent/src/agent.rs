@@ -14,7 +14,7 @@ use thiserror::Error;
 use weir_model::{Instant, Span};
 use weir_status::ThrottleStatus;
 use weir_throttle::{
-    CannotTune, Packets, Present, Settings, SettingsError, Throttle, Tuning, TuningProgress, Wanted, plan,
+    CannotTune, Present, Settings, SettingsError, Throttle, Tuning, TuningProgress, Wanted, plan,
 };
 
 use crate::actuator::{Actuator, ActuatorError};
@@ -103,11 +103,19 @@ impl Agent {
         let mut surveyor = Surveyor::new(roots).map_err(AgentError::Sensors)?;
         surveyor.look(now);
         let interfaces = surveyor.survey().interfaces.values().cloned().collect();
-        let hands = program.map(|program| Hands::new(program, &interfaces, ceiling, packets)).transpose()?;
+        let lookout = Lookout::start(surveyor).map_err(AgentError::Thread)?;
+        let actuator = Actuator::open().map_err(AgentError::Actuator)?.delaying(packets);
+        let hands = match program {
+            Some(program) => Some(Hands::new(actuator, program, &interfaces, ceiling)?),
+            None => {
+                say_refusals(actuator, &interfaces);
+                None
+            }
+        };
         Ok(Self {
             throttle,
             ceiling,
-            lookout: Lookout::start(surveyor).map_err(AgentError::Thread)?,
+            lookout,
             surveyed: now,
             vanished: false,
             blocks,
@@ -206,11 +214,14 @@ impl Agent {
     /// Removes everything that the agent changed, and ends the guard.
     ///
     /// # Errors
-    /// If the kernel refuses. Then the guard tries once more.
-    pub fn stop(self) -> Result<(), AgentError> {
-        let Some(Hands { mut actuator, guard, .. }) = self.hands else { return Ok(()) };
-        actuator.remove().map_err(AgentError::Actuator)?;
-        guard.release().map_err(AgentError::Guard)
+    /// If the kernel refuses. Then the guard has tried once more.
+    pub fn stop(mut self) -> Result<(), AgentError> {
+        self.let_go()
+    }
+
+    fn let_go(&mut self) -> Result<(), AgentError> {
+        let Some(Hands { actuator, guard, .. }) = self.hands.take() else { return Ok(()) };
+        let_go(actuator, guard)
     }
 
     /// Takes over what the surveyor has found, if it is back. Says whether it is.
@@ -250,19 +261,51 @@ impl Agent {
     }
 }
 
+/// An agent that cannot go on may be dropped anywhere. Its guard would end the process before that has said
+/// why.
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.let_go(); // the reason to stop is the one to tell
+    }
+}
+
+/// Says why a start that is no dry run would fail.
+fn say_refusals(mut actuator: Actuator, interfaces: &BTreeSet<String>) {
+    for refusal in actuator.refusals(interfaces) {
+        // No peer: once, at the start.
+        tracing::warn!("without --dry-run, the start would fail: {refusal}");
+    }
+}
+
+/// Removes everything of the agent's, and ends the guard, which removes what the agent cannot.
+fn let_go(mut actuator: Actuator, guard: Guard) -> Result<(), AgentError> {
+    let removed = if actuator.has_left() { actuator.remove() } else { Ok(()) };
+    let has_left = actuator.has_left();
+    drop(actuator); // it would keep the guard's out
+    let ended = if has_left { guard.hand_over() } else { guard.release() };
+    removed.map_err(AgentError::Actuator)?;
+    ended.map_err(AgentError::Guard)
+}
+
 impl Hands {
     fn new(
+        mut actuator: Actuator,
         program: fn() -> io::Result<process::Command>,
         interfaces: &BTreeSet<String>,
         ceiling: Span,
-        packets: Packets,
     ) -> Result<Self, AgentError> {
-        let mut actuator = Actuator::open().map_err(AgentError::Actuator)?.delaying(packets);
         // The guard comes first: from the first change on, somebody undoes it.
         let guard = program().and_then(Guard::start).map_err(AgentError::Guard)?;
-        let absent = actuator.install(interfaces, ceiling).map_err(AgentError::Actuator)?;
-        let present = Present::default();
-        Ok(Self { actuator, guard, program, present, reached: None, absent, failed: None })
+        match actuator.install(interfaces, ceiling) {
+            Ok(absent) => {
+                let present = Present::default();
+                Ok(Self { actuator, guard, program, present, reached: None, absent, failed: None })
+            }
+            Err(error) => {
+                let _ = let_go(actuator, guard); // the first error is the one to tell
+                Err(AgentError::Actuator(error))
+            }
+        }
     }
 
     /// Tells the guard that the agent is alive; if the guard has ended, starts another.

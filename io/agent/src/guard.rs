@@ -34,15 +34,19 @@ const LONGEST_DEATH: Duration = Duration::from_secs(1);
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What the agent writes: that it is alive, and that it has cleaned up by itself.
+/// What the agent writes: that it is alive, and that nothing is left to clean up.
 const BEAT: u8 = b'.';
 const RELEASE: u8 = b'q';
+/// What the agent writes if it cannot clean up, and still has something to say.
+const HAND_OVER: u8 = b'r';
 
 /// Why a guard has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// The agent had cleaned up, and released it.
     Released,
+    /// The agent could not clean up, and asked for it. All delays are removed.
+    HandedOver,
     /// The agent ended without a word. All delays are removed.
     AgentEnded,
     /// The agent was silent, and was killed. All delays are removed.
@@ -78,12 +82,26 @@ impl Guard {
         self.pipe.write_all(&[BEAT])
     }
 
-    /// Ends the guard. To be called when everything is removed.
+    /// Ends the guard. To be called when everything is removed. If a guard is dropped instead, it takes that
+    /// for the death of the agent, and kills this process.
     ///
     /// # Errors
     /// If the guard had ended before.
-    pub fn release(mut self) -> io::Result<()> {
-        self.pipe.write_all(&[RELEASE])?;
+    pub fn release(self) -> io::Result<()> {
+        self.end(RELEASE)
+    }
+
+    /// Has the guard remove what is left, and waits for that. To be called when the agent's own actuator is
+    /// closed, which would keep the guard's out.
+    ///
+    /// # Errors
+    /// If the guard had ended before.
+    pub fn hand_over(self) -> io::Result<()> {
+        self.end(HAND_OVER)
+    }
+
+    fn end(mut self, word: u8) -> io::Result<()> {
+        self.pipe.write_all(&[word])?;
         self.process.wait().map(|_| ())
     }
 }
@@ -100,7 +118,7 @@ pub fn run(heartbeat: BorrowedFd<'_>, agent: u32) -> Result<Ending, ActuatorErro
     if ending == Ending::Released {
         return Ok(ending);
     }
-    if let Some(agent) = agent {
+    if let Some(agent) = agent.filter(|_| ending != Ending::HandedOver) {
         let _ = pidfd_send_signal(&agent, Signal::KILL); // it may have ended
         is_ready(agent.as_fd(), LONGEST_DEATH);
     }
@@ -129,6 +147,7 @@ fn watch(heartbeat: BorrowedFd<'_>) -> Ending {
         match rustix::io::read(heartbeat, &mut beats) {
             Ok(0) => return Ending::AgentEnded,
             Ok(_) if beats.contains(&RELEASE) => return Ending::Released,
+            Ok(_) if beats.contains(&HAND_OVER) => return Ending::HandedOver,
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return Ending::AgentEnded,
         }

@@ -9,6 +9,8 @@
 //! the code that reads such files uses all parts of weir. A test in `weir/src/verbs/demo.rs` compares what
 //! this crate serves with such a file.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)] // both panic if nobody reads them
+
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -69,7 +71,7 @@ async fn demo(parent: Option<&Path>, seconds: u64) -> anyhow::Result<()> {
         .tempdir_in(parent)
         .with_context(|| format!("{}: cannot make a directory", parent.display()))?;
     let dir = dir.path();
-    println!("Two volumes of {VOLUME_MIB} MiB in {}: writing them ...", dir.display());
+    writeln!(std::io::stdout(), "Two volumes of {VOLUME_MIB} MiB in {}: writing them ...", dir.display())?;
     write_volume(&dir.join(DATABASE_FILE))?;
     write_volume(&dir.join(BACKUP_FILE))?;
 
@@ -78,10 +80,10 @@ async fn demo(parent: Option<&Path>, seconds: u64) -> anyhow::Result<()> {
     let mut gateway =
         Gateway::start(gateway_spec(dir, Control::None, None)?, vec![listener], 1, None).await?;
     let probe = gateway.probe();
-    println!("The database alone: {DATABASE_IOPS:.0} random reads of 4 KiB a second ...");
+    writeln!(std::io::stdout(), "The database alone: {DATABASE_IOPS:.0} random reads of 4 KiB a second ...")?;
     let promise_us = SLO_FACTOR * alone(&clients, &probe).await?;
     let slo = weir_table::latency(promise_us);
-    println!("It is promised {SLO_FACTOR:.0} times its mean latency: {slo}.");
+    writeln!(std::io::stdout(), "It is promised {SLO_FACTOR:.0} times its mean latency: {slo}.")?;
 
     let promise = Some(Span::from_secs_f64(promise_us / 1e6));
     let judged = Duration::from_secs(seconds);
@@ -92,9 +94,9 @@ async fn demo(parent: Option<&Path>, seconds: u64) -> anyhow::Result<()> {
     let with = part(&clients, &probe, judged, "With control").await?;
     gateway.shutdown().await;
 
-    println!("without control: {}", verdict(&without, &slo));
+    writeln!(std::io::stdout(), "without control: {}", verdict(&without, &slo))?;
     let kept = 100.0 * with.backup_iops / without.backup_iops.max(1.0);
-    println!("with control:    {}, {kept:.0} % of without", verdict(&with, &slo));
+    writeln!(std::io::stdout(), "with control:    {}, {kept:.0} % of without", verdict(&with, &slo))?;
     Ok(())
 }
 

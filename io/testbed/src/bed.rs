@@ -5,6 +5,8 @@
 //! a timer. With its single place, it makes the thread that submits a second request wait. LIO submits the
 //! requests of a connection from one thread, so an initiator with four requests would have one of them at the
 //! disk. A loop device on the null_blk takes all requests at once, and submits them one after the other.
+//! Linux's own throttling of writes (WBT) is off there: it lets fewer writes through while reads wait, as the
+//! agent does, and the paper's kernel had no such thing.
 //!
 //! **An initiator** is a network namespace with a link to the target's host. The link has a queue for each
 //! processor, and two of them would reorder what the target sends in order. The wire of a network card does
@@ -194,15 +196,24 @@ fn disk(steps: &mut Steps, group: &str, service: Span) -> anyhow::Result<()> {
     let make = format!(
         "modprobe null_blk nr_devices=0; mkdir {disk}; cd {disk}
          echo {DISK_MIB} >size; echo 1 >memory_backed; echo 2 >irqmode; echo {nanos} >completion_nsec
-         echo 1 >submit_queues; echo 1 >hw_queue_depth; echo 1 >power"
+         echo 1 >submit_queues; echo 1 >hw_queue_depth; echo 1 >power; {}",
+        without_wbt(&name)
     );
     steps.take(&make, &format!("[ ! -d {disk} ] || {{ echo 0 >{disk}/power; rmdir {disk}; }}"))?;
-    let queue = format!("modprobe loop; losetup --find --direct-io=on /dev/{name}");
+    let queue = format!(
+        "modprobe loop; d=$(losetup --find --show --direct-io=on /dev/{name}); {}",
+        without_wbt("${d#/dev/}")
+    );
     steps.take(
         &queue,
         &format!("losetup --associated /dev/{name} | cut -d: -f1 | xargs -r losetup --detach"),
     )?;
     Ok(())
+}
+
+fn without_wbt(device: &str) -> String {
+    let file = format!("/sys/block/{device}/queue/wbt_lat_usec");
+    format!("[ ! -e {file} ] || echo 0 >{file}")
 }
 
 /// Makes a volume group with a volume for each host. One lvm does all of it, because its start takes longest.

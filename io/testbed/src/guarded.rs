@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -145,7 +145,7 @@ impl Guarded {
 impl Drop for Guarded {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
-            eprintln!("weir: {error:#}");
+            let _ = writeln!(io::stderr(), "weir: {error:#}"); // which may be gone, too
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Commands of a shell, and what undoes them.
 
+use std::io::{self, Write};
 use std::process::{Command, Output};
 
 use anyhow::{Context, ensure};
@@ -56,7 +57,8 @@ impl Steps {
 impl Drop for Steps {
     fn drop(&mut self) {
         if let Err(error) = self.undo() {
-            eprintln!("weir: something of the test bed is left: {error:#}");
+            // Standard error may be gone, too.
+            let _ = writeln!(io::stderr(), "weir: something of the test bed is left: {error:#}");
         }
     }
 }

@@ -9,7 +9,6 @@
 //! bounds. They are there because a parser's behaviour with deeply nested brackets must not depend on the
 //! text around them.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
@@ -85,8 +84,12 @@ impl Source {
         if self.is_file {
             return Self::read(&self.path);
         }
-        let error = io::Error::other("there is no file to read again; accepted: a start with a file");
-        Err(ConfigError::unreadable(&self.path, error))
+        Err(ConfigError::without_file())
+    }
+
+    /// Whether it was read from a file.
+    pub(crate) fn is_file(&self) -> bool {
+        self.is_file
     }
 
     /// The path of the file.

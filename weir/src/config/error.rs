@@ -16,6 +16,7 @@ const MOST_SHOWN: usize = 100;
 /// Why a file is no configuration.
 #[derive(Debug)]
 pub(crate) struct ConfigError {
+    /// Empty if there is no file.
     path: PathBuf,
     cause: Cause,
 }
@@ -23,6 +24,8 @@ pub(crate) struct ConfigError {
 #[derive(Debug)]
 enum Cause {
     Unreadable(io::Error),
+    /// Nothing to read again: the arguments of the command said everything.
+    NoFile,
     /// At least one, in the order of their lines.
     Invalid(Vec<Problem>),
 }
@@ -45,6 +48,10 @@ impl ConfigError {
         Self { path: path.to_owned(), cause: Cause::Unreadable(cause) }
     }
 
+    pub(super) fn without_file() -> Self {
+        Self { path: PathBuf::new(), cause: Cause::NoFile }
+    }
+
     pub(super) fn invalid(path: &Path, mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.line);
         Self { path: path.to_owned(), cause: Cause::Invalid(problems) }
@@ -59,6 +66,10 @@ impl fmt::Display for ConfigError {
         let path = self.path.display();
         match &self.cause {
             Cause::Unreadable(error) => write!(f, "{path}: found {error}; accepted: a readable TOML file"),
+            Cause::NoFile => f.write_str(
+                "there is no file to read again, as it was started without one; to change settings while it \
+                 runs, start it with a file",
+            ),
             Cause::Invalid(problems) => {
                 for (i, problem) in problems.iter().take(MOST_SHOWN).enumerate() {
                     let line_end = if i == 0 { "" } else { "\n" };

@@ -3,6 +3,7 @@
 use super::Daemon;
 use crate::config::Source;
 use crate::failure::Failure;
+use crate::say;
 
 /// A reload whose new parts are being opened.
 pub(super) struct Reloading<D: Daemon> {
@@ -51,10 +52,10 @@ pub(super) async fn finish<D: Daemon>(
     }
     daemon.finish_reload(reloading.begun).await;
     *source = reloading.source;
-    println!("weir: reloaded {}", file.display());
+    say::on_stdout(format_args!("weir: reloaded {}", file.display()));
 }
 
 fn not_reloaded(failure: &Failure) {
-    eprintln!("weir: not reloaded, nothing has changed:");
+    say::on_stderr("weir: not reloaded, nothing has changed:");
     failure.report();
 }

@@ -14,6 +14,7 @@ use weir_model::Span;
 
 use crate::compose::{controller_config, socket_address, tls_files, volume_configs};
 use crate::config::{ConfigError, ControllerConfig, Source};
+use crate::daemon::fixed::{Fixed, fixed, refuse_changes};
 use crate::daemon::{self, Daemon};
 use crate::failure::Failure;
 
@@ -83,6 +84,20 @@ impl Running {
     }
 }
 
+/// What cannot change while the controller runs: its addresses, what it shows to gateways, and its pool.
+fn fixed_values(config: &ControllerConfig) -> Vec<Fixed> {
+    let ControllerConfig { listen, status, control, tls, pool, .. } = config;
+    vec![
+        fixed("controller.listen", Some(&listen.value)),
+        fixed("controller.status", status.value.as_ref()),
+        fixed("controller.control", control.value.as_ref().map(|path| path.display())),
+        fixed("controller.ca", Some(tls.ca.value.display())),
+        fixed("controller.certificate", Some(tls.certificate.value.display())),
+        fixed("controller.key", Some(tls.key.value.display())),
+        fixed("pool", Some(pool)),
+    ]
+}
+
 impl Daemon for Running {
     type Config = ControllerConfig;
     type Begun = ControllerConfig;
@@ -101,16 +116,7 @@ impl Daemon for Running {
         config: ControllerConfig,
         _superseded: Option<ControllerConfig>,
     ) -> Result<ControllerConfig, Failure> {
-        let fixed = |config: &ControllerConfig| {
-            let ControllerConfig { listen, status, control, tls, pool, .. } = config;
-            (listen.clone(), status.clone(), control.clone(), tls.clone(), pool.clone())
-        };
-        if fixed(&config) != fixed(&self.config) {
-            return Err(Failure::usage(
-                "controller, pool: the addresses, the certificates and the pool's name cannot change while serving; \
-                 accepted: the same, or a restart",
-            ));
-        }
+        refuse_changes(fixed_values(&self.config), &fixed_values(&config))?;
         Ok(config)
     }
 

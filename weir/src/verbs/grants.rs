@@ -17,6 +17,7 @@ use weir_model::{Instant, Iops, VolumeId};
 use weir_recording::{ReadError, Reader};
 
 use crate::failure::Failure;
+use crate::say;
 use crate::verbs::replay::decisions::recordings;
 
 /// Volumes of all recordings at a time: a file that says more was made up, and is not to take all memory.
@@ -182,7 +183,7 @@ impl Recorded {
 
 /// As CSV, a line for each change.
 fn list(files: &[PathBuf], changes: Merged) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
+    let mut out = say::out();
     writeln!(out, "at_s,recording,volume,concurrency,max_iops,max_bandwidth_bytes_per_s,by")?;
     for change in changes {
         let Change { at, recording, what: What::Granted(volume, grant, by) } = change? else { continue };
@@ -216,7 +217,7 @@ fn check(changes: impl Iterator<Item = Result<Change, ReadError>>, total: NonZer
     }
     highest = highest.max(bounds.sum_within(now, total)?);
     writeln!(
-        std::io::stdout(),
+        say::out(),
         "the bounds of all volumes never add up to more than {highest} requests, of {total} ({number} changes)"
     )?;
     Ok(())

@@ -18,6 +18,7 @@ use weir_lab::run::{Plan, Progress, Simulated, Store, run};
 use weir_testbed::{Framework, RealBench, Stop};
 
 use crate::failure::Failure;
+use crate::say;
 
 /// The experiments, and what to do with them.
 #[derive(Args, Debug)]
@@ -97,7 +98,7 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
         }
         LabVerb::Report { out } => {
             let path = report(library.all(), &Store::new(out))?;
-            Ok(writeln!(io::stdout(), "{}", path.display())?)
+            Ok(writeln!(say::out(), "{}", path.display())?)
         }
     }
 }
@@ -110,7 +111,7 @@ fn list(library: &Library) -> Result<(), Failure> {
         let place = format!("{} §{}, {}", paper.name, paper.section, paper.figure);
         table.add_row([experiment.id.clone(), place, experiment.claim.clone()]);
     }
-    Ok(writeln!(io::stdout(), "{table}")?)
+    Ok(writeln!(say::out(), "{table}")?)
 }
 
 fn matching<'l>(library: &'l Library, id: &str) -> Result<Vec<&'l Experiment>, Failure> {
@@ -142,7 +143,7 @@ fn run_for_real(
     let bench = RealBench::new(framework, std::env::current_exe()?, stop_at_signals()?)
         .map_err(|error| Failure::usage(format!("lab run --real: {error:#}")))?;
     let seeds = seeds.map_or_else(|| vec![1], |Seeds(seeds)| seeds);
-    writeln!(io::stdout(), "on {}\n", bench.name())?;
+    writeln!(say::out(), "on {}\n", bench.name())?;
     let mut plan = Plan { experiments: Vec::new(), seeds, jobs: 1, bench: &bench };
     let mut tally = Tally { is_real: true, ..Tally::default() };
     for experiment in experiments {
@@ -196,7 +197,7 @@ struct Tally {
 impl Tally {
     /// Prints what an experiment found.
     fn tell(&mut self, experiment: &Experiment, seeds: &[u64], store: &Store) -> Result<(), Failure> {
-        let mut stdout = io::stdout().lock();
+        let mut stdout = say::out();
         self.all += 1;
         match evaluate(experiment, seeds, store)? {
             Outcome::Done { checked, .. } => {
@@ -231,7 +232,7 @@ impl Tally {
         let Self { all, failed, not_shown, not_reproduced, skipped, .. } = self;
         let hold = all - failed - not_shown - not_reproduced - skipped;
         writeln!(
-            io::stdout(),
+            say::out(),
             "{hold} of {all} hold, {failed} do not, {not_shown} are not shown, {not_reproduced} are not reproduced, \
              {skipped} were skipped; {}",
             shown_path(store)

@@ -10,6 +10,7 @@ use weir_model::{Iops, Span};
 
 use crate::config::units;
 use crate::failure::Failure;
+use crate::say;
 
 /// The load.
 #[derive(Args, Debug)]
@@ -98,19 +99,19 @@ pub(crate) async fn load(arguments: LoadArguments) -> Result<(), Failure> {
     };
     let progress = |interval: &weir_load::Interval| {
         if !json {
-            eprintln!(
+            say::on_stderr(format_args!(
                 "{:>5.0} s  offered {:>8}  completed {:>8}  errors {}  mean {}",
                 interval.t_s,
                 interval.offered,
                 interval.completed,
                 interval.errors,
                 interval.mean_us.map_or("-".to_owned(), weir_table::latency),
-            );
+            ));
         }
     };
     let report = weir_load::run(&spec, interrupted, progress).await?;
     let text = if json { serde_json::to_string_pretty(&report)? } else { report.to_string() };
-    Ok(writeln!(std::io::stdout(), "{text}")?) // not println!, which panics when its reader has gone
+    Ok(writeln!(say::out(), "{text}")?)
 }
 
 impl LoadArguments {

@@ -17,6 +17,7 @@ use weir_gateway::Recorders;
 use weir_recording::{Ending, Writing, create};
 
 use crate::failure::Failure;
+use crate::say;
 use crate::verbs::serve::serve;
 
 /// The ending of a recording's name.
@@ -106,7 +107,7 @@ impl Recordings {
                 if first_failure.is_ok() {
                     first_failure = Err(Failure::Runtime(error));
                 } else {
-                    eprintln!("weir: {error:#}");
+                    say::on_stderr(format_args!("weir: {error:#}"));
                 }
             }
         }
@@ -132,7 +133,10 @@ fn finish(pool: &str, writing: Writing) -> anyhow::Result<()> {
     let path = writing.path().to_owned();
     let written = writing.finish().with_context(|| format!("{}: the recording broke off", path.display()))?;
     let (entries, size) = (written.entries, ByteSize::b(written.bytes));
-    println!("weir: recorded pool {pool}: {entries} entries, {size}, in {}", path.display());
+    say::on_stdout(format_args!(
+        "weir: recorded pool {pool}: {entries} entries, {size}, in {}",
+        path.display()
+    ));
     match written.ending {
         Ending::Complete => Ok(()),
         Ending::Overrun | Ending::CutOff => Err(anyhow!(

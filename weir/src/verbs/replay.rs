@@ -17,6 +17,7 @@ use weir_model::Span;
 
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::say;
 use crate::simulated_pool::{SimulatedPool, simulated_pool};
 use crate::traces::{self, print_remarks, replay_bar};
 
@@ -93,10 +94,10 @@ pub(crate) async fn replay(arguments: ReplayArguments) -> Result<(), Failure> {
         None if arguments.against == Against::Real => ("real", real::against_own_gateway(&plan).await?),
         None => ("sim", simulated(&plan)?),
     };
-    print_remarks(&plan.recording.path, &plan.survey.remarks)?;
+    print_remarks(&plan.recording.path, &plan.survey.remarks);
     let report = Report::new(&plan, against, &outcome);
     let text = if arguments.json { serde_json::to_string_pretty(&report)? } else { report.to_string() };
-    Ok(writeln!(std::io::stdout(), "{text}")?)
+    Ok(writeln!(say::out(), "{text}")?)
 }
 
 fn plan(arguments: &ReplayArguments) -> Result<Plan, Failure> {

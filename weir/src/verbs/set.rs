@@ -11,6 +11,7 @@ use weir_api::{CHANGES_PATH, Change};
 
 use crate::ask;
 use crate::failure::Failure;
+use crate::say;
 
 /// The change, and the server.
 #[derive(Args, Debug)]
@@ -49,7 +50,7 @@ pub(crate) async fn set(arguments: SetArguments) -> Result<(), Failure> {
     };
     let change = Change { table: table.to_owned(), name: arguments.name, set: arguments.set };
     let in_force = server.post(CHANGES_PATH, &change).await.map_err(ask::failure)?;
-    Ok(writeln!(std::io::stdout(), "{in_force}")?)
+    Ok(writeln!(say::out(), "{in_force}")?)
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {

@@ -16,6 +16,7 @@ use clap::{Args, Subcommand};
 use weir_sim::{Fingerprint, Outcome, Violation, swarm};
 
 use crate::failure::Failure;
+use crate::say;
 
 /// The arguments of a simulation.
 #[derive(Args, Debug)]
@@ -47,7 +48,7 @@ pub(crate) fn sim(arguments: &SimArguments) -> Result<(), Failure> {
     for run in 0..runs.get() {
         let seed = seed.0.wrapping_add(run);
         panic::set_hook(Box::new(move |what| {
-            println!("{}", failure_line(seed, what));
+            say::on_stdout(failure_line(seed, what));
             process::exit(1);
         }));
         let mut fingerprint = Fingerprint::new();
@@ -58,7 +59,7 @@ pub(crate) fn sim(arguments: &SimArguments) -> Result<(), Failure> {
                 failure_line(seed, violated(&violation))
             }
         };
-        writeln!(std::io::stdout(), "{line}")?;
+        writeln!(say::out(), "{line}")?;
     }
     let _ = panic::take_hook();
     if failed == 0 { Ok(()) } else { Err(anyhow!("{failed} of {runs} runs failed").into()) }

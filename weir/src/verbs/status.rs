@@ -1,6 +1,6 @@
 //! `weir status` and `weir top`: what a running server reports about itself.
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -10,6 +10,7 @@ use weir_status::{ArrayStatus, GatewayStatus, ThrottleStatus};
 
 use crate::ask;
 use crate::failure::Failure;
+use crate::say;
 
 /// Prints the table once.
 ///
@@ -17,7 +18,7 @@ use crate::failure::Failure;
 /// If `source` is no server that answers.
 pub(crate) async fn status(source: &str) -> Result<(), Failure> {
     let answer = Answer::of(&ask::to_ask(source)?).await?;
-    Ok(writeln!(std::io::stdout(), "{}", answer.render())?)
+    Ok(writeln!(say::out(), "{}", answer.render())?)
 }
 
 /// What a server reports about itself.
@@ -74,8 +75,8 @@ pub(crate) async fn top(source: &str, times: Option<u64>) -> Result<(), Failure>
     for _ in 0..times.unwrap_or(u64::MAX) {
         every_second.tick().await;
         let table = Answer::of(&server).await?.render();
-        let mut out = std::io::stdout().lock();
-        if out.is_terminal() {
+        let mut out = say::out();
+        if io::stdout().is_terminal() {
             write!(out, "{}", weir_table::CLEAR)?;
         }
         writeln!(out, "{table}\n{server}, every second; ends with Ctrl-C")?;

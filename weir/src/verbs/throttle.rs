@@ -1,5 +1,6 @@
 //! `weir throttle`: guards the readers of this host's iSCSI targets by delaying the packets of heavy writers.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use weir_status::ThrottleStatus;
 use crate::ask;
 use crate::config::{Source, threshold_argument, units};
 use crate::failure::Failure;
+use crate::say;
 
 mod run;
 mod tune;
@@ -25,10 +27,10 @@ use tune::TuneArguments;
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ThrottleArguments {
     /// The configuration file of the agent; SIGHUP reloads it
-    #[arg(required_unless_present = "target_latency", conflicts_with = "target_latency")]
+    #[arg(conflicts_with = "target_latency")]
     file: Option<PathBuf>,
     /// How long the reads of a resource may wait, such as 15ms; everything else is found
-    #[arg(long, value_name = "TIME", value_parser = threshold_argument)]
+    #[arg(long, value_name = "TIME", value_parser = threshold_argument, allow_hyphen_values = true)]
     target_latency: Option<Span>,
     /// Say what would be delayed, and change nothing
     #[arg(long)]
@@ -36,6 +38,10 @@ pub(crate) struct ThrottleArguments {
     #[command(subcommand)]
     ask: Option<Ask>,
 }
+
+/// The refusal of a start that has no threshold.
+const NOTHING_TO_GUARD: &str = "throttle: found neither a file nor a threshold; accepted: --target-latency TIME, such as 15ms, or the \
+     configuration file of the agent (weir throttle --help)";
 
 #[derive(Subcommand, Debug)]
 enum Ask {
@@ -81,16 +87,14 @@ pub(crate) async fn throttle(arguments: ThrottleArguments) -> Result<(), Failure
             let text = format!("[throttle]\nthreshold = \"{}\"\n", units::show_span(threshold));
             run::run(|| Ok(Source::of_arguments(text)), dry_run).await
         }
-        (None, file, None) => {
-            let file = file.unwrap_or_default(); // required without a target latency
-            run::run(|| Source::read(&file), dry_run).await
-        }
+        (None, Some(file), None) => run::run(|| Source::read(&file), dry_run).await,
+        (None, None, None) => Err(Failure::usage(NOTHING_TO_GUARD)),
     }
 }
 
 async fn status(source: &str) -> Result<(), Failure> {
     let status: ThrottleStatus = ask::get(&ask::to_ask(source)?, STATUS_PATH).await?;
-    Ok(writeln!(io::stdout(), "{}", weir_table::throttle(&status))?)
+    Ok(writeln!(say::out(), "{}", weir_table::throttle(&status))?)
 }
 
 async fn explain(resource: &str, source: &str) -> Result<(), Failure> {
@@ -103,23 +107,49 @@ async fn explain(resource: &str, source: &str) -> Result<(), Failure> {
     let found = found.ok_or_else(|| {
         Failure::usage(format!("resource {resource}: not guarded here; accepted: {}", names()))
     })?;
-    Ok(writeln!(io::stdout(), "{}", weir_table::explained_resource(&status, found))?)
+    Ok(writeln!(say::out(), "{}", weir_table::explained_resource(&status, found))?)
 }
 
 fn remove() -> Result<(), Failure> {
-    let removed = Actuator::open().and_then(|mut actuator| actuator.remove());
-    removed.map_err(|error| Failure::usage(format!("throttle remove: {error}")))?;
-    Ok(writeln!(io::stdout(), "weir: no delay and no queue of an agent is left on this host")?)
+    let refused = |error| Failure::usage(format!("throttle remove: {error}"));
+    let mut actuator = Actuator::open().map_err(refused)?;
+    actuator.remove().map_err(refused)?;
+    Ok(writeln!(say::out(), "weir: {}", said_of_removed(actuator.removed()))?)
+}
+
+/// What to tell of the interfaces that had an agent's root queue. A table never outlives its agent.
+fn said_of_removed(interfaces: &BTreeSet<String>) -> String {
+    if interfaces.is_empty() {
+        return "nothing to remove: no interface of this host has an agent's root queue".to_owned();
+    }
+    let names: Vec<_> = interfaces.iter().map(String::as_str).collect();
+    format!("removed an agent's root queue, with all delays, from: {}", names.join(", "))
 }
 
 fn watch(agent: u32) -> Result<(), Failure> {
     let ending = guard::run(io::stdin().as_fd(), agent)
         .map_err(|error| Failure::usage(format!("the agent's guard: {error}")))?;
     if ending == guard::Ending::AgentSilent {
-        eprintln!(
+        say::on_stderr(format_args!(
             "weir: the agent said nothing for {} s: it was killed, and all delays are removed",
             guard::SILENCE.as_secs()
-        );
+        ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removal_says_what_it_has_removed_or_that_there_was_nothing() {
+        let removed =
+            |names: &[&str]| said_of_removed(&names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(
+            removed(&["eth1", "eth0"]),
+            "removed an agent's root queue, with all delays, from: eth0, eth1"
+        );
+        assert_eq!(removed(&[]), "nothing to remove: no interface of this host has an agent's root queue");
+    }
 }

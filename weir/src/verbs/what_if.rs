@@ -18,6 +18,7 @@ use weir_model::Span;
 
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::say;
 use crate::simulated_pool::{SimulatedPool, simulated_pool};
 use crate::traces::{self, print_remarks, replay_bar};
 
@@ -96,7 +97,7 @@ pub(crate) fn what_if(arguments: &WhatIfArguments) -> Result<(), Failure> {
         .keys()
         .map(|volume| Row::new(volume, without.get(volume), with.get(volume)))
         .collect();
-    let mut out = std::io::stdout().lock();
+    let mut out = say::out();
     if arguments.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&rows)?)?;
     } else {
@@ -141,7 +142,7 @@ impl Loads {
                 duration: arguments.duration,
             };
             let survey = traces::survey(&recording)?;
-            print_remarks(path, &survey.remarks)?;
+            print_remarks(path, &survey.remarks);
             duration = duration.max(survey.duration);
             recordings.insert(volume.clone(), recording);
         }

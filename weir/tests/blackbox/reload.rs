@@ -286,7 +286,8 @@ fn addresses_cannot_change_while_serving() {
     let text = fs::read_to_string(scene.file("weir.toml")).unwrap();
     scene.write("weir.toml", text.replace("nbd.sock", "other.sock"));
     let refusal = server.reload(&good).unwrap_err();
-    assert!(refusal.contains("listen: cannot change while serving"), "{refusal}");
+    assert!(refusal.contains("listen.nbd: cannot change while it runs: found "), "{refusal}");
+    assert!(!refusal.contains("listen.metrics"), "{refusal}");
     assert!(!scene.file("other.sock").exists());
     RawClient::connect(&server, "steady").disconnect();
 }

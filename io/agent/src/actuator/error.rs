@@ -47,8 +47,9 @@ impl fmt::Display for ActuatorError {
             Self::ForeignRoot { interface, kind, handle } => write!(
                 f,
                 "{interface}: somebody has set its root queue, `{kind} {handle:x}:`; accepted is one that the \
-                 kernel has made (`{kind} 0:`, such as mq, fq, fq_codel, pfifo_fast or noqueue); remove yours \
-                 with `tc qdisc del dev {interface} root`, or leave the interface out"
+                 kernel has made (mq, fq, fq_codel, pfifo_fast or noqueue, with the handle `0:`); remove yours \
+                 with `tc qdisc del dev {interface} root`, or let the initiators log in through another \
+                 interface"
             ),
             Self::OtherAgent { port } => write!(
                 f,
@@ -115,7 +116,9 @@ mod tests {
             handle: 0x8001,
         };
         let said = foreign.to_string();
-        for part in ["eth0", "`tbf 8001:`", "mq, fq,", "tc qdisc del dev eth0 root"] {
+        for part in
+            ["eth0", "`tbf 8001:`", "mq, fq,", "tc qdisc del dev eth0 root", "through another interface"]
+        {
             assert!(said.contains(part), "{said}");
         }
     }

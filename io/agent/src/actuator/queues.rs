@@ -15,6 +15,10 @@ use super::wire::Message;
 
 /// The number of the agent's root queue: `7e17:`.
 pub(super) const ROOT: u16 = 0x7e17;
+/// By this the agent knows its root queue again, as somebody else may have taken that number too. It is the
+/// divisor that makes a quantum of a rate, `r2q` in tc-htb(8). HTB keeps any, and uses it only for a class
+/// without a quantum of its own. In ASCII it is "weir".
+const MARK: u32 = 0x7765_6972;
 
 /// linux/rtnetlink.h: the types of messages.
 const RTM_NEWQDISC: u16 = 36;
@@ -45,8 +49,13 @@ const TCA_NETEM_LATENCY64: u16 = 10;
 const TC_HTB_PROTOVER: u32 = 3;
 const TC_LINKLAYER_ETHERNET: u8 = 1;
 
-/// The length of `struct tcmsg` and of `struct tc_netem_qopt`.
+/// The number of the loopback interface.
+const LOOPBACK: u32 = 1;
+
+/// The length of `struct tcmsg`, where the mark stands in `struct tc_htb_glob`, and the length of `struct
+/// tc_netem_qopt`.
 const TCMSG: usize = 20;
+const HTB_MARK: usize = 4;
 const NETEM_QOPT: usize = 24;
 
 /// No link is as fast, 1 Tbit/s in bytes per second, so that no class and no leaf ever holds a packet back.
@@ -74,6 +83,8 @@ pub(super) struct Queue {
     pub(super) place: Place,
     /// What it is, such as `fq_codel`.
     pub(super) kind: String,
+    /// Whether it has the mark of the agent's root queue.
+    pub(super) is_marked: bool,
     /// Its delay, if it is a netem queue.
     pub(super) delay: Span,
     /// Whether packets are in it.
@@ -96,7 +107,7 @@ pub(super) enum Place {
 impl Queue {
     /// Whether it is the agent's root queue.
     pub(super) fn is_our_root(&self) -> bool {
-        self.place == Place::Root && self.handle == ROOT && self.kind == "htb"
+        self.place == Place::Root && self.handle == ROOT && self.is_marked
     }
 
     /// Whether somebody else has set it, for packets that the interface sends.
@@ -114,6 +125,7 @@ impl Queue {
             handle: u16::try_from(handle >> 16).ok()?,
             place: place(parent),
             kind: String::new(),
+            is_marked: false,
             delay: Span::ZERO,
             is_waiting: false,
         };
@@ -121,6 +133,7 @@ impl Queue {
             match kind {
                 TCA_KIND => queue.kind = text(value),
                 TCA_OPTIONS if queue.kind == "netem" => queue.delay = delay(value)?,
+                TCA_OPTIONS if queue.kind == "htb" => queue.is_marked = mark(value) == Some(MARK),
                 TCA_STATS2 => {
                     let length = attribute(value, TCA_STATS_QUEUE).and_then(host32);
                     queue.is_waiting = length.is_some_and(|length| length > 0);
@@ -142,6 +155,11 @@ fn place(parent: u32) -> Place {
     }
 }
 
+/// HTB's divisor.
+fn mark(options: &[u8]) -> Option<u32> {
+    attribute(options, TCA_HTB_INIT)?.get(HTB_MARK..).and_then(host32)
+}
+
 /// netem's delay: in nanoseconds where the kernel tells, else in ticks.
 fn delay(options: &[u8]) -> Option<Span> {
     let nanos = options.get(NETEM_QOPT..).and_then(|more| attribute(more, TCA_NETEM_LATENCY64));
@@ -155,9 +173,22 @@ pub(super) fn look() -> Message {
     message(what, RTM_GETQDISC, NLM_F_DUMP, [0, 0, 0], &Attributes::new())
 }
 
+/// Asks for a queue of this kind without options, which no kernel makes: one that knows the kind refuses it
+/// as invalid, after it has loaded the module. The loopback interface has the same number in each namespace.
+pub(super) fn try_kind(kind: &str, module: &'static str) -> Message {
+    let what = format!("make a queue of the kind {kind}");
+    // With all three flags the kernel looks at the kind even where somebody has set the root.
+    let flags = NLM_F_CREATE | NLM_F_EXCL | NLM_F_REPLACE;
+    let attributes = Attributes::new().text(TCA_KIND, kind);
+    Message {
+        needs: Some(module),
+        ..message(what, RTM_NEWQDISC, flags, [LOOPBACK, 0, TC_H_ROOT], &attributes)
+    }
+}
+
 /// Adds the agent's root queue, unless somebody has set the root.
 pub(super) fn add_root(name: &str, interface: u32) -> Message {
-    let globals = [TC_HTB_PROTOVER, 10, 0, 0, 0].map(u32::to_ne_bytes).concat(); // default class 0
+    let globals = [TC_HTB_PROTOVER, MARK, 0, 0, 0].map(u32::to_ne_bytes).concat(); // default class 0
     let options = Attributes::new().bytes(TCA_HTB_INIT, &globals);
     let attributes = Attributes::new().text(TCA_KIND, "htb").bytes(TCA_OPTIONS, options.as_bytes());
     let (what, place) = (format!("{name}: add the root queue"), [interface, number(LeafId(0)), TC_H_ROOT]);

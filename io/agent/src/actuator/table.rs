@@ -93,8 +93,7 @@ pub(super) fn create(lasts: Span) -> Vec<Message> {
             .net64(NFTA_SET_TIMEOUT, lasts.as_nanos() / 1_000_000);
         message("add a sign of life", NFT_MSG_NEWSET, NLM_F_CREATE, &attributes)
     });
-    let table = Message { needs: Some("nf_tables"), ..table };
-    [table].into_iter().chain(maps).chain(signs).collect()
+    [table].into_iter().chain(maps).chain(signs).map(needing_nf_tables).collect()
 }
 
 fn set(name: &str, number: u32, flags: u32, key_type: u32, key_length: u32) -> Attributes {
@@ -140,7 +139,7 @@ pub(super) fn classify(packets: Packets) -> Vec<Message> {
     };
     let look_up = Family::ALL.map(|family| rule(LOOK_UP, &rule::into_leaf(family, packets)));
     let output = Sign::ALL.map(|sign| rule(OUTPUT, &rule::while_alive(sign)));
-    chains.into_iter().chain(look_up).chain(output).collect()
+    chains.into_iter().chain(look_up).chain(output).map(needing_nf_tables).collect()
 }
 
 /// Removes the rules and the chains. The kernel refuses if there are none.
@@ -154,6 +153,11 @@ pub(super) fn stop_classifying() -> Vec<Message> {
 /// Asks for the chain of what the host sends.
 pub(super) fn look_for_chain() -> Message {
     message("look for the chain", NFT_MSG_GETCHAIN, 0, &chain(OUTPUT))
+}
+
+/// Without nf_tables, the kernel refuses a transaction as a whole, whichever message is asked about.
+fn needing_nf_tables(message: Message) -> Message {
+    Message { needs: Some("nf_tables"), ..message }
 }
 
 fn chain(name: &str) -> Attributes {

@@ -53,6 +53,8 @@ pub enum Request {
     Look(Message),
     /// Changes of nf_tables, of which the kernel does all or none.
     Transaction(Vec<Message>),
+    /// The same, but the kernel only says whether it would do them, as for `nft --check`.
+    Trial(Vec<Message>),
 }
 
 /// The kernel's answer to a question: the type and the body of each message.
@@ -128,7 +130,7 @@ impl Sockets {
         let (socket, messages) = match request {
             Request::Queues(message) => (&self.queues, std::slice::from_ref(message)),
             Request::Look(message) => (&self.tables, std::slice::from_ref(message)),
-            Request::Transaction(messages) => (&self.tables, messages.as_slice()),
+            Request::Transaction(messages) | Request::Trial(messages) => (&self.tables, messages.as_slice()),
         };
         let Some(last) = messages.last() else { return Ok(Heard::default()) };
         let first = self.sequence.wrapping_add(1);
@@ -229,7 +231,7 @@ fn errno(error: &io::Error) -> Errno {
 
 /// The bytes of a request, whose first message gets the number `first`.
 fn serialize(request: &Request, messages: &[Message], first: u32) -> Vec<u8> {
-    let is_transaction = matches!(request, Request::Transaction(_));
+    let is_transaction = matches!(request, Request::Transaction(_) | Request::Trial(_));
     let frame = [0, 0, NFNL_SUBSYS_NFTABLES.to_be_bytes()[0], NFNL_SUBSYS_NFTABLES.to_be_bytes()[1]];
     let mut bytes = Vec::new();
     if is_transaction {
@@ -243,7 +245,8 @@ fn serialize(request: &Request, messages: &[Message], first: u32) -> Vec<u8> {
         put(&mut bytes, message.kind, NLM_F_REQUEST | ack | message.flags, number, &message.body);
         number = number.wrapping_add(1);
     }
-    if is_transaction {
+    // Without its end, the kernel takes a transaction back.
+    if matches!(request, Request::Transaction(_)) {
         put(&mut bytes, NFNL_MSG_BATCH_END, NLM_F_REQUEST, number, &frame);
     }
     bytes

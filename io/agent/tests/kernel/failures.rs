@@ -1,5 +1,7 @@
 //! Each step fails once, and nothing half-done is left; what the kernel lacks is named.
 
+use std::collections::BTreeSet;
+
 use weir_agent::actuator::{Actuator, ActuatorError, Answer, Refusal, Request, Sockets, Wire};
 use weir_model::Span;
 use weir_throttle::{Command, Connection, LeafId};
@@ -10,8 +12,9 @@ use super::in_guest;
 use super::scene::{LEAF, LINK, Scene, add_leaf, apply, enter, link, set_delay, shell};
 
 const DELAY: Span = Span::from_millis(10);
-/// Looks at the queues, makes the table, looks for what a dead agent left, adds a root.
-const REQUESTS_TO_INSTALL: usize = 4;
+/// Tries two kinds of queues and the table, looks at the queues, makes the table, looks for what a dead agent
+/// left, adds a root.
+const REQUESTS_TO_INSTALL: usize = 7;
 /// Adds the class and its queue.
 const REQUESTS_OF_A_LEAF: usize = 2;
 
@@ -61,9 +64,10 @@ fn each_step_of_the_installation_may_fail_and_leaves_nothing() {
                 Err(error) => assert!(is_on_purpose(&error), "step {steps}: {error}"),
             }
             assert_eq!(scene.state(), before, "step {steps}");
+            assert!(!actuator.has_left(), "step {steps}");
             steps += 1;
         }
-        assert!(steps >= 5, "look, table, look, two roots: {steps}");
+        assert_eq!(steps, REQUESTS_TO_INSTALL + 1, "two roots");
     });
 }
 
@@ -160,5 +164,29 @@ fn a_module_that_is_missing_is_named_and_nothing_is_left() {
         assert!(error.to_string().contains("modprobe sch_netem"), "{error}");
         assert_eq!(scene.uncounted_state(), before, "its class is removed again");
         apply(&mut actuator, &[add_leaf(LEAF, DELAY)]);
+    });
+}
+
+#[test]
+fn an_installation_without_a_module_is_refused_before_anything_changes() {
+    in_guest("an_installation_without_a_module_is_refused_before_anything_changes", || {
+        for module in ["sch_netem", "sch_htb", "nf_tables"] {
+            let scene = Scene::new();
+            let before = scene.state();
+            let mut actuator = scene.actuator();
+            // Also where no interface is known yet, as nobody is logged in.
+            for interfaces in [link(), BTreeSet::new()] {
+                shell(&format!("modprobe -r {module}"));
+                let _none = NoModules::new();
+                let error = actuator.install(&interfaces, DELAY).expect_err("a module is missing");
+                let named =
+                    matches!(&error, ActuatorError::Missing { module: missing, .. } if *missing == module);
+                assert!(named && error.to_string().contains(&format!("modprobe {module}")), "{error}");
+                assert_eq!(actuator.refusals(&interfaces), [error]);
+            }
+            shell(&format!("modprobe {module}"));
+            assert_eq!(scene.state(), before, "{module}");
+            actuator.install(&link(), DELAY).expect("all is there");
+        }
     });
 }

@@ -199,3 +199,36 @@ fn a_guard_whose_agent_has_ended_kills_nobody_and_cleans_up() {
         bystander.wait().expect("it is a child");
     });
 }
+
+#[test]
+fn an_agent_whose_start_fails_says_why_and_is_not_killed_by_its_guard() {
+    in_guest("an_agent_whose_start_fails_says_why_and_is_not_killed_by_its_guard", || {
+        let scene = Scene::new();
+        scene.shell("nft add table inet weir_throttle");
+        let before = scene.state();
+        let start = || scene.in_target(|| Program::new(PROGRAM).arg("start").output());
+        let refused = start().expect("cargo has built it");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(said.contains("ForeignTable"), "{}: {said}", refused.status);
+        assert_eq!(refused.status.code(), Some(1), "{}: {said}", refused.status);
+        assert_eq!(scene.state(), before);
+
+        scene.shell("nft delete table inet weir_throttle");
+        let started = start().expect("cargo has built it");
+        assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+    });
+}
+
+#[test]
+fn a_guard_removes_what_it_is_handed_over_and_spares_the_agent() {
+    in_guest("a_guard_removes_what_it_is_handed_over_and_spares_the_agent", || {
+        let scene = Scene::new();
+        let before = scene.state();
+        let agent = scene.in_target(|| Program::new(PROGRAM).args(["hand-over", LINK]).output());
+        let agent = agent.expect("cargo has built it");
+        let said = String::from_utf8_lossy(&agent.stderr);
+        assert_eq!(agent.status.code(), Some(0), "{}: {said}", agent.status);
+        assert!(said.contains("HandedOver"), "{said}");
+        assert_eq!(scene.state(), before);
+    });
+}

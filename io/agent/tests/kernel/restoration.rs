@@ -82,20 +82,20 @@ fn what_waits_in_a_leaf_is_sent_before_the_leaf_is_removed() {
 #[test]
 fn a_root_that_somebody_has_set_is_refused_untouched() {
     in_guest("a_root_that_somebody_has_set_is_refused_untouched", || {
-        for root in ["handle 1: prio", "handle 7e17: prio", "fq_codel", "handle 1: mq"] {
+        for root in ["handle 1: prio", "handle 7e17: prio", "handle 7e17: htb", "fq_codel", "handle 1: mq"] {
             let scene = Scene::new();
             scene.shell(&format!(
                 "ip link add several numtxqueues 4 numrxqueues 4 type ifb; ip link set several up
                  tc qdisc replace dev several root {root}"
             ));
-            let before = scene.state();
+            let before = scene.uncounted_state();
             let mut actuator = scene.actuator();
             let both = [LINK, "several"].map(str::to_owned).into();
             let refused = actuator.install(&both, CEILING).expect_err("it is somebody's");
             let is_named = |error: &ActuatorError| matches!(error, ActuatorError::ForeignRoot { interface, .. } if interface == "several");
             assert!(is_named(&refused), "{refused}");
             assert!(refused.to_string().contains("tc qdisc del dev several root"), "{refused}");
-            assert_eq!(scene.state(), before);
+            assert_eq!(scene.uncounted_state(), before);
 
             // It may be set after the agent has looked.
             actuator.install(&link(), CEILING).expect("nobody has set that");
@@ -103,8 +103,58 @@ fn a_root_that_somebody_has_set_is_refused_untouched() {
             let refused = actuator.apply(&[add]).expect_err("it is somebody's");
             assert!(is_named(&refused), "{refused}");
             actuator.remove().expect("it is ours");
-            assert_eq!(scene.state(), before);
+            assert_eq!(scene.uncounted_state(), before);
         }
+    });
+}
+
+#[test]
+fn a_removal_tells_what_it_removed_and_leaves_an_htb_of_the_same_number_alone() {
+    in_guest("a_removal_tells_what_it_removed_and_leaves_an_htb_of_the_same_number_alone", || {
+        let scene = Scene::new();
+        scene.shell(
+            "ip link add theirs type ifb; ip link set theirs up
+             tc qdisc replace dev theirs root handle 7e17: htb default 1
+             tc class add dev theirs parent 7e17: classid 7e17:1 htb rate 1gbit
+             tc qdisc add dev theirs parent 7e17:1 netem delay 10ms",
+        );
+        let before = scene.uncounted_state();
+        let mut actuator = scene.actuator();
+        actuator.remove().expect("no agent is at work");
+        assert_eq!(actuator.removed(), &BTreeSet::new());
+        assert_eq!(scene.uncounted_state(), before);
+
+        scene.with_leaf(CEILING); // and its socket closes, as after a kill
+        actuator.remove().expect("no agent is at work");
+        assert_eq!(actuator.removed(), &link());
+        assert_eq!(scene.uncounted_state(), before);
+    });
+}
+
+#[test]
+fn all_that_a_start_would_be_refused_for_is_told_and_nothing_changes() {
+    in_guest("all_that_a_start_would_be_refused_for_is_told_and_nothing_changes", || {
+        let scene = Scene::new();
+        let mut actuator = scene.actuator();
+        assert_eq!(actuator.refusals(&link()), []);
+        scene.shell(
+            "ip link add one type ifb; tc qdisc replace dev one root handle 7e17: htb
+             ip link add two type ifb; tc qdisc replace dev two root handle 1: prio
+             tc qdisc replace dev lo root handle 1: prio; nft add table inet weir_throttle",
+        );
+        let before = scene.uncounted_state();
+        let all = [LINK, "one", "two", "missing0"].map(str::to_owned).into();
+        let foreign = |interface: &str, kind: &str, handle| ActuatorError::ForeignRoot {
+            interface: interface.to_owned(),
+            kind: kind.to_owned(),
+            handle,
+        };
+        let expected =
+            [ActuatorError::ForeignTable, foreign("one", "htb", 0x7e17), foreign("two", "prio", 1)];
+        assert_eq!(actuator.refusals(&all), expected);
+        assert_eq!(actuator.install(&all, CEILING), Err(ActuatorError::ForeignTable));
+        assert!(!actuator.has_left());
+        assert_eq!(scene.uncounted_state(), before);
     });
 }
 

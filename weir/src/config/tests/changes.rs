@@ -189,3 +189,11 @@ fn names_with_strange_characters_are_refused_in_one_line() {
     let error = source().with("volume", "v", &key).map(drop).unwrap_err().to_string();
     assert!(!error.contains(char::is_control) && error.len() < 300, "{error:?}");
 }
+
+#[test]
+fn without_a_file_there_is_nothing_to_read_again_and_one_sentence_says_so() {
+    let source = Source::of_arguments("[throttle]\nthreshold = \"15ms\"\n".to_owned());
+    let refused = source.read_again().unwrap_err().to_string();
+    assert!(refused.starts_with("there is no file to read again"), "{refused}");
+    assert!(!refused.contains("arguments") && !refused.contains("accepted"), "{refused}");
+}

@@ -2,6 +2,7 @@
 //! compares every decision.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -10,6 +11,7 @@ use weir_model::{Instant, Span};
 use weir_recording::{Ending, ReadError, Reader};
 
 use crate::failure::Failure;
+use crate::say;
 use crate::verbs::record::SUFFIX;
 
 /// The most volumes, and the most requests that an engine has at a time. A file with more is forged, and must
@@ -90,8 +92,7 @@ fn replay(path: &Path) -> Result<(), Failure> {
             }
         }
     }
-    println!("{line}");
-    Ok(())
+    Ok(writeln!(say::out(), "{line}")?)
 }
 
 fn summary(path: &Path, reader: &Reader, entries: u64, lasted: Span) -> String {

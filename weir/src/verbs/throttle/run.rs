@@ -18,7 +18,8 @@ use weir_status::ThrottleStatus;
 use weir_throttle::Settings;
 
 use crate::compose::socket_address;
-use crate::config::{ConfigError, Source, ThrottleConfig};
+use crate::config::{ConfigError, Source, ThrottleConfig, units};
+use crate::daemon::fixed::{Fixed, fixed, refuse_changes};
 use crate::daemon::{self, Daemon};
 use crate::failure::Failure;
 
@@ -56,8 +57,13 @@ impl Running {
         let address = socket_address(&config.metrics.value).map_err(|error| wrong(&error))?;
         let clock = Clock::new();
         let program: Option<fn() -> io::Result<process::Command>> = (!dry_run).then_some(guard);
-        let agent = Agent::start(clock.now(), config.settings(), Roots::default(), program)
-            .map_err(|error| Failure::usage(format!("throttle: {error}")))?;
+        let agent =
+            Agent::start(clock.now(), config.settings(), Roots::default(), program).map_err(|error| {
+                match error {
+                    AgentError::Settings(error) => Failure::usage(format!("throttle: {error}")),
+                    error => Failure::Host(format!("throttle: {error}")),
+                }
+            })?;
         // The address comes second, so that a second agent hears of the first and not of its address.
         let listener = match ApiListener::bind(address).await {
             Ok(listener) => listener,
@@ -111,6 +117,15 @@ fn take_turns(
     }
 }
 
+/// What cannot change while the agent runs: its queues, its rules and its address follow from it.
+fn fixed_values(config: &ThrottleConfig) -> Vec<Fixed> {
+    vec![
+        fixed("throttle.metrics", Some(&config.metrics.value)),
+        fixed("throttle.ceiling", Some(units::show_span(config.ceiling.value))),
+        fixed("throttle.packets", Some(config.packets.value.name())),
+    ]
+}
+
 impl Daemon for Running {
     type Config = ThrottleConfig;
     type Begun = ThrottleConfig;
@@ -130,15 +145,7 @@ impl Daemon for Running {
         config: ThrottleConfig,
         _superseded: Option<ThrottleConfig>,
     ) -> Result<ThrottleConfig, Failure> {
-        let fixed = |config: &ThrottleConfig| {
-            (config.metrics.clone(), config.ceiling.clone(), config.packets.clone())
-        };
-        if fixed(&config) != fixed(&self.config) {
-            return Err(Failure::usage(
-                "throttle.metrics, throttle.ceiling, throttle.packets: these cannot change while the agent \
-                 runs; accepted: the same, or a restart",
-            ));
-        }
+        refuse_changes(fixed_values(&self.config), &fixed_values(&config))?;
         Ok(config)
     }
 
@@ -171,5 +178,34 @@ impl Daemon for Running {
         if let Ok(Ok(Err(error))) = ended {
             tracing::error!(%error, "the delays may not be removed yet; the guard goes on");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_value_that_cannot_change_is_named_alone_with_both_values() {
+        let config = |rest: &str| {
+            let text = format!("[throttle]\nthreshold = \"15ms\"\n{rest}");
+            fixed_values(&Source::of(Path::new("throttle.toml"), text).throttle().expect("it is valid"))
+        };
+        let refused = |rest: &str| {
+            let refused = refuse_changes(config(""), &config(rest));
+            refused.map_err(|failure| failure.to_string())
+        };
+        let cannot = "cannot change while it runs";
+        assert_eq!(refused("write_limit = \"2MiB/s\"\nceiling = \"20ms\"\n"), Ok(()));
+        let ceiling = format!("throttle.ceiling: {cannot}: found \"30ms\"; accepted: \"20ms\", or a restart");
+        assert_eq!(refused("ceiling = \"30ms\"\n"), Err(ceiling));
+        let metrics = format!(
+            "throttle.metrics: {cannot}: found \"127.0.0.1:1\"; accepted: \"127.0.0.1:9811\", or a restart"
+        );
+        let packets = format!("throttle.packets: {cannot}: found \"acks\"; accepted: \"all\", or a restart");
+        let both = refused("packets = \"acks\"\nmetrics = \"127.0.0.1:1\"\n");
+        assert_eq!(both, Err(format!("{metrics}\n{packets}")));
     }
 }

@@ -1,6 +1,6 @@
 //! `weir throttle tune`: records how the reads of a resource answer a step of the delay, and proposes gains.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -18,6 +18,7 @@ use weir_throttle::{Settings, Tuning, TuningProgress};
 
 use crate::config::{threshold_argument, units};
 use crate::failure::Failure;
+use crate::say;
 
 /// How many periods of the law are predicted: 10 s.
 const PREDICTED: u32 = 100;
@@ -28,10 +29,10 @@ pub(super) struct TuneArguments {
     /// The name of the resource, as in `weir throttle status`; its readers and writers must be at work
     resource: String,
     /// How long the reads of the resource may wait, for the prediction
-    #[arg(long, value_name = "TIME", value_parser = threshold_argument)]
+    #[arg(long, value_name = "TIME", value_parser = threshold_argument, allow_hyphen_values = true)]
     target_latency: Span,
     /// The delay of the writers' packets for 15 s, a multiple of 0.5ms
-    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = step)]
+    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = step, allow_hyphen_values = true)]
     step: Span,
     /// The file of the figure
     #[arg(long, value_name = "FILE", default_value = "tune.svg")]
@@ -48,6 +49,8 @@ pub(super) fn tune(arguments: &TuneArguments) -> Result<(), Failure> {
     // No other resource is to be delayed meanwhile, and no read waits for so long.
     let settings = Settings { law, ..Settings::new(Span::from_secs(60)) };
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("throttle tune: {error}"));
+    // Opened first, so that nobody measures for a file that cannot be written.
+    let file = FigureFile::open(figure).map_err(|error| wrong(&error))?;
     let recorded = record(resource, *step, settings).map_err(|error| wrong(&error))?;
     let plant = Plant::fit(&recorded).map_err(|error| wrong(&format!("{resource}: {error}")))?;
     let gains = plant
@@ -55,8 +58,9 @@ pub(super) fn tune(arguments: &TuneArguments) -> Result<(), Failure> {
         .map_err(|error| wrong(&format!("{resource}: the plant hardly answers a delay: {error}")))?;
     let predicted = plant.predict(gains, *target_latency, PREDICTED).map_err(|error| wrong(&error))?;
     let drawn = drawing(resource, &recorded, &plant, *target_latency, &predicted);
-    write_figure(figure, &tuning(&drawn)?)?;
-    let mut stdout = io::stdout();
+    file.write(&tuning(&drawn)?)
+        .with_context(|| format!("the figure {} cannot be written", figure.display()))?;
+    let mut stdout = say::out();
     writeln!(stdout, "{resource}: how its reads answered {} of delay", units::show_span(*step))?;
     writeln!(stdout, "  wait without a delay: {:.2} ms", millis(plant.before))?;
     writeln!(stdout, "  wait that a delay of 1 ms takes away: {:.2} ms", plant.gain)?;
@@ -135,8 +139,45 @@ fn drawing(
     }
 }
 
-fn write_figure(path: &Path, svg: &str) -> anyhow::Result<()> {
-    fs::write(path, svg).with_context(|| format!("the figure {} cannot be written", path.display()))
+/// The file of the figure. One that is new goes with this unless the figure is written.
+struct FigureFile {
+    file: File,
+    /// The path of a file that is new and has no figure yet.
+    empty: Option<PathBuf>,
+}
+
+impl FigureFile {
+    /// Opens the file, and leaves what is in it alone.
+    ///
+    /// # Errors
+    /// If it cannot be written, in words for the operator.
+    fn open(path: &Path) -> Result<Self, String> {
+        let new = File::create_new(path);
+        let is_new = new.is_ok();
+        // A file that is there, or a reason that says more than that something is there.
+        let file = new.or_else(|_| File::options().write(true).open(path));
+        let file = file.map_err(|error| {
+            format!("--figure: found {}: {error}; accepted: a file that can be written", path.display())
+        })?;
+        Ok(Self { file, empty: is_new.then(|| path.to_owned()) })
+    }
+
+    fn write(mut self, svg: &str) -> io::Result<()> {
+        if self.file.metadata()?.is_file() {
+            self.file.set_len(0)?; // a pipe has no length
+        }
+        self.file.write_all(svg.as_bytes())?;
+        self.empty = None;
+        Ok(())
+    }
+}
+
+impl Drop for FigureFile {
+    fn drop(&mut self) {
+        if let Some(empty) = &self.empty {
+            let _ = fs::remove_file(empty); // it may be gone
+        }
+    }
 }
 
 fn millis(span: Span) -> f64 {
@@ -152,4 +193,27 @@ fn step(text: &str) -> Result<Span, String> {
     units::read_span(text)
         .filter(is_step)
         .ok_or_else(|| format!("accepted: a multiple of 0.5ms such as 5ms, from 0.5ms to {most}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_that_cannot_be_written_is_refused_and_an_unwritten_one_leaves_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let in_it = |name: &str| directory.path().join(name);
+        for wrong in [in_it("missing/tune.svg"), directory.path().to_owned()] {
+            let refused = FigureFile::open(&wrong).err().expect("it is no file");
+            assert!(refused.contains(&format!("{}: ", wrong.display())), "{refused}");
+        }
+        let new = in_it("new.svg");
+        drop(FigureFile::open(&new).unwrap());
+        assert!(!new.exists());
+        FigureFile::open(&new).unwrap().write("a longer figure").unwrap();
+        drop(FigureFile::open(&new).unwrap());
+        assert_eq!(fs::read_to_string(&new).unwrap(), "a longer figure", "left alone");
+        FigureFile::open(&new).unwrap().write("another").unwrap();
+        assert_eq!(fs::read_to_string(&new).unwrap(), "another");
+    }
 }

@@ -11,8 +11,8 @@ use super::super::kernel_client::shell;
 fn beds() -> String {
     shell(
         "ip netns list; ls /sys/class/net /dev/mapper; ls /run | grep weirbed || true
-         ls /sys/kernel/config/nullb 2>/dev/null | grep weirbed || true; losetup --list
-         find /sys/kernel/config/target -name '*weirbed*' 2>/dev/null; pgrep qemu || true
+         losetup --list
+         find /sys/kernel/config -name '*weirbed*'; pgrep qemu || true
          tc -j qdisc show; nft -j list ruleset",
     )
 }

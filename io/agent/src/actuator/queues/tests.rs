@@ -2,9 +2,9 @@
 
 use super::*;
 
-/// What `tc qdisc replace dev v0 root handle 7e17: htb default 0` sends behind its head.
+/// What `tc qdisc replace dev v0 root handle 7e17: htb default 0 r2q 2003134834` sends behind its head.
 const TC_ROOT: &str = "00000000 02000000 0000177e ffffffff 00000000 08000100 68746200 1c000200 18000200 03000000 \
-                       0a000000 00000000 00000000 00000000";
+                       72696577 00000000 00000000 00000000";
 
 /// The options in `tc qdisc replace … netem delay 10ms rate 1tbit limit 5000`.
 const TC_NETEM: &str = "5a620200 88130000 00000000 00000000 00000000 00000000 0c000800 00a2941a 1d000000 14000600 \
@@ -62,11 +62,13 @@ fn what_was_written_is_read_again() {
         handle: 0,
         place: Place::Leaf(LeafId(3)),
         kind: "netem".to_owned(),
+        is_marked: false,
         delay: half,
         is_waiting: false,
     };
     assert_eq!(read, expected);
-    assert!(Queue::read(&add_root("v0", 2).body).expect("it is whole").is_our_root());
+    let root = Queue::read(&add_root("v0", 2).body).expect("it is whole");
+    assert!(root.is_our_root() && !root.is_foreign());
     for length in 0..written.body.len() {
         let cut = Queue::read(&written.body[..length]); // may miss something, and must not panic
         assert!(cut.is_none_or(|queue| queue.interface == 2));
@@ -80,6 +82,7 @@ fn a_root_that_somebody_has_set_is_told_from_the_kernels_own() {
         handle,
         place,
         kind: kind.to_owned(),
+        is_marked: false,
         delay: Span::ZERO,
         is_waiting: false,
     };
@@ -87,10 +90,20 @@ fn a_root_that_somebody_has_set_is_told_from_the_kernels_own() {
         assert!(!queue(0, Place::Root, kind).is_foreign(), "{kind}");
         assert!(queue(0x8001, Place::Root, kind).is_foreign(), "{kind}");
     }
-    assert!(queue(ROOT, Place::Root, "prio").is_foreign(), "somebody else took our number");
+    for kind in ["prio", "htb"] {
+        assert!(queue(ROOT, Place::Root, kind).is_foreign(), "{kind}: somebody else took our number");
+    }
     assert!(queue(0x8001, Place::Elsewhere, "fq").is_foreign(), "a queue of mq");
     assert!(!queue(0xffff, Place::Ingress, "clsact").is_foreign());
     assert!(!queue(0x8001, Place::Leaf(LeafId(1)), "netem").is_foreign());
+}
+
+#[test]
+fn an_htb_with_our_number_and_the_usual_divisor_is_somebody_elses() {
+    // What `tc qdisc replace dev v0 root handle 7e17: htb default 0` sends.
+    let theirs = bytes(&TC_ROOT.replace("72696577", "0a000000"));
+    let theirs = Queue::read(&theirs).expect("it is whole");
+    assert!(theirs.is_foreign() && !theirs.is_our_root(), "{theirs:?}");
 }
 
 #[test]
