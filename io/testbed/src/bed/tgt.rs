@@ -6,6 +6,9 @@ use crate::shell::{Steps, shell};
 const ASK: &str = "tgtadm --lld iscsi --op";
 
 /// Serves the volume of each host as LUN 1 of its target.
+///
+/// It does without the page cache. Otherwise tgtd would answer writes from memory, and the kernel would write
+/// them to the disk in bursts, half a minute later.
 pub(super) fn serve(steps: &mut Steps, hosts: &[Host]) -> anyhow::Result<()> {
     let portals: Vec<_> = hosts.iter().map(|host| format!("portal={}", host.portal())).collect();
     let start = format!(
@@ -28,7 +31,7 @@ pub(super) fn serve(steps: &mut Steps, hosts: &[Host]) -> anyhow::Result<()> {
         shell(&format!(
             "{ASK} new --mode target --tid {number} -T {target}
              {ASK} update --mode target --tid {number} --name ImmediateData --value {immediate}
-             {ASK} new --mode logicalunit --tid {number} --lun 1 -b {volume}
+             {ASK} new --mode logicalunit --tid {number} --lun 1 -b {volume} --bsoflags direct
              {ASK} bind --mode target --tid {number} -Q {}",
             host.initiator()
         ))?;
