@@ -142,7 +142,7 @@ impl Surveyor {
         let everything = ask_tgt || is_late(self.read_at, LATEST);
         if everything {
             if ask_tgt {
-                self.ask_tgt();
+                self.ask_tgt(&connections);
                 self.tgt_asked = Some(now);
             }
             self.read_everything();
@@ -180,9 +180,18 @@ impl Surveyor {
         })
     }
 
-    fn ask_tgt(&mut self) {
+    /// Asks the daemons. `before`: the connections before that.
+    fn ask_tgt(&mut self, before: &Connections) {
         let Roots { sys, proc, run, tgtadm } = &self.roots;
-        self.of_tgt = tgt::found(tgt::Places { sys, proc, run, tgtadm }, &mut self.reader);
+        let places = tgt::Places { sys, proc, run, tgtadm };
+        let mut told = tgt::found(places, &mut self.reader);
+        let portals = told.targets.iter().flat_map(|target| &target.portals).copied().collect();
+        // Somebody may have come or gone meanwhile. If the kernel does not tell, what tgtd tells has to do.
+        if let Ok(mut connections) = self.sensor.read(&portals) {
+            connections.extend(before.iter().map(|(connection, interface)| (*connection, *interface)));
+            tgt::leave_out_surplus(&mut told, &connections, &mut self.reader);
+        }
+        self.of_tgt = told.targets;
     }
 
     fn read_everything(&mut self) {
