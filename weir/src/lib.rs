@@ -16,6 +16,7 @@ mod lease_link;
 mod log;
 mod server;
 mod simulated_pool;
+mod terminal;
 mod traces;
 mod verbs;
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::config::{Source, check_report, controller_report, throttle_report};
 use crate::failure::Failure;
+use crate::terminal::printable;
 
 /// Prints the values in force by the file of a gateway, a controller or a packet-delay agent.
 ///
@@ -19,5 +20,5 @@ pub(crate) fn check(file: &Path) -> Result<(), Failure> {
     } else {
         source.config().map(|config| check_report(&config))
     };
-    Ok(write!(std::io::stdout(), "{}", report.map_err(Failure::usage)?)?)
+    Ok(write!(std::io::stdout(), "{}", printable(&report.map_err(Failure::usage)?))?)
 }

@@ -8,6 +8,7 @@ use weir_status::Explanation;
 
 use crate::ask;
 use crate::failure::Failure;
+use crate::terminal::printable;
 
 /// What to explain.
 #[derive(Args, Debug)]
@@ -34,5 +35,5 @@ enum Kind {
 pub(crate) async fn explain(arguments: ExplainArguments) -> Result<(), Failure> {
     let ExplainArguments { kind: Kind::Volume, name, source } = arguments;
     let explained: Explanation = ask::get(&ask::to_ask(&source)?, &intervals_path(&name)).await?;
-    Ok(writeln!(std::io::stdout(), "{}", weir_table::explanation(&explained))?)
+    Ok(writeln!(std::io::stdout(), "{}", printable(&weir_table::explanation(&explained)))?)
 }
