@@ -43,7 +43,10 @@ pub enum AgentError {
     #[error("{0}")]
     Actuator(ActuatorError),
     /// Nobody would remove the delays if the agent hung.
-    #[error("the guard, a second process of this program: {0}")]
+    #[error(
+        "the guard cannot be started, a second process of this program that removes the delays if the agent \
+         hangs: {0}; is the program still where it was when the agent started?"
+    )]
     Guard(io::Error),
     /// No step of the delay can be recorded.
     #[error(transparent)]
