@@ -53,7 +53,10 @@ pub(crate) fn listen_address(address: &config::Address) -> io::Result<Address> {
 /// # Errors
 /// If the host has none.
 pub(crate) fn socket_address(address: &config::TcpAddress) -> io::Result<SocketAddr> {
-    let mut found = (address.host.as_str(), address.port).to_socket_addrs()?;
+    let host = address.host.as_str();
+    let not_found =
+        |error: io::Error| io::Error::new(error.kind(), format!("no address of the host {host}: {error}"));
+    let mut found = (host, address.port).to_socket_addrs().map_err(not_found)?;
     found.next().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
 }
 

@@ -19,6 +19,7 @@ mod log;
 mod say;
 mod server;
 mod simulated_pool;
+mod terminal;
 mod traces;
 mod verbs;
 

@@ -27,6 +27,9 @@ pub(super) const TARGET: Target = Target {
         b"        I_T nexus: 1\n",
         b"            Initiator: ",
         b" alias: ",
+        b"Session: 1\n",
+        b"        Initiator: i\n",
+        b"        IP Address: ",
         b"    LUN information:\n",
         b"        LUN: 1\n",
         b"Portal: ",
@@ -74,6 +77,7 @@ fn seeds() -> Vec<Script> {
          information:\n        I_T nexus: 2\n            Initiator: iqn.i:1 alias: none\n            Connection: 0\n\
          \u{20}               IP Address: 10.9.0.11\n    LUN information:\n        LUN: 1\n            Backing store \
          path: /dev/vg/a\n    ACL information:\n        ALL\n",
+        "Session: 2\n    Connection: 0\n        Initiator: iqn.i:1\n        IP Address: 10.9.0.11\n",
         "Portal: 0.0.0.0:3260,1\nPortal: [::]:3260,1\n",
         "10.9.0.1:3260",
         "253:3\n",
@@ -135,14 +139,19 @@ fn of_tgt(text: &str, seen: &mut Seen) {
     if told(tgt::portals(text)).is_some_and(|portals| !portals.is_empty()) {
         seen.reach("portals");
     }
-    let Some(targets) = told(tgt::targets(text)) else { return seen.reach("no tgt") };
-    for target in &targets {
+    let connections = tgt::connections(text);
+    connections.read.iter().for_each(|of| assert_eq!(name(&of.initiator).as_ref(), Ok(&of.initiator)));
+    if !connections.read.is_empty() {
+        seen.reach("tgt session");
+    }
+    let targets = tgt::targets(text);
+    targets.unfit.iter().chain(&connections.unfit).for_each(bounded);
+    if targets.read.is_empty() {
+        seen.reach("no tgt");
+    }
+    for target in &targets.read {
         seen.reach("tgt");
         assert!((1..=MOST_NAME_BYTES).contains(&target.name.len()));
-        if target.sessions.iter().any(|(initiator, addresses)| !initiator.is_empty() && !addresses.is_empty())
-        {
-            seen.reach("tgt session");
-        }
         if !target.luns.is_empty() {
             seen.reach("tgt lun");
         }
@@ -152,7 +161,11 @@ fn of_tgt(text: &str, seen: &mut Seen) {
 /// The result. What an error repeats is bounded.
 fn told<T>(result: Result<T, Unfit>) -> Option<T> {
     if let Err(unfit) = &result {
-        assert!(unfit.found.chars().count() <= MOST_TOLD, "{unfit}");
+        bounded(unfit);
     }
     result.ok()
+}
+
+fn bounded(unfit: &Unfit) {
+    assert!(unfit.found.chars().count() <= MOST_TOLD, "{unfit}");
 }

@@ -4,22 +4,27 @@
 //! 1,000 connections on the loopback interface, in a network namespace of its own. The CPU time includes the
 //! kernel's part. Times on the wall would say how busy the machine is.
 //!
-//! The agent runs in real time, and is measured as a whole. Its hand on the kernel is measured by itself: all
-//! 1,000 connections are members that are looked at and renewed once a second. Few hosts of a benchmark have
-//! netem, so no leaf is behind the members; a leaf costs the agent one message when its delay changes.
+//! The agent runs in real time, and is measured as a whole: first while no resource is written, and then
+//! while all of them are read and written. In the second case another process changes the counters of all 51
+//! devices ten times a second, and those of all 1,000 sessions once a second. The second case is the one to
+//! judge. The agent's hand on the kernel is measured by itself: all 1,000 connections are members that are
+//! looked at and renewed once a second. Few hosts of a benchmark have netem, so no leaf is behind the
+//! members; a leaf costs the agent one message when its delay changes.
 //!
-//! The last line is for programs.
+//! The last line is for programs, with all resources written.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::getppid;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use rustix::time::{ClockId, clock_gettime};
 use weir_agent::actuator::{Actuator, ActuatorError};
@@ -34,8 +39,16 @@ const SESSIONS_OF_EACH: u32 = 20;
 /// How long the agent as a whole is measured.
 const SECONDS: u32 = 20;
 const TURNS_A_SECOND: u32 = 10;
+/// The word that makes of this program the one that changes the counters.
+const WRITES: &str = "writes";
 
 fn main() {
+    let arguments: Vec<_> = std::env::args().collect();
+    if let [_, word, root] = &*arguments
+        && word == WRITES
+    {
+        return write_everywhere(Path::new(root));
+    }
     let network = Network::enter();
     shell("ip link set lo up");
     let memory = Path::new("/dev/shm");
@@ -55,16 +68,22 @@ fn main() {
     let places = Roots { sys: at("sys"), proc: at("proc"), run: at("run"), tgtadm: at("tgtadm") };
 
     let connections = sensors(places.clone(), ends.len());
+    let quiet = whole_agent(places.clone());
+    let this = std::env::current_exe().expect("a program knows where it is");
+    let mut writes = Program::new(this).arg(WRITES).arg(root).spawn().expect("it can be started once more");
     let agent = whole_agent(places);
+    writes.kill().expect("it runs until now");
+    writes.wait().expect("it was killed");
     let hands = hands(&connections);
     roots();
     let status = fs::read_to_string("/proc/self/status").expect("a process can read its status");
     let resident = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default().trim();
     let resident = resident.trim_end_matches(" kB");
-    println!("a second of the agent, nobody delayed:   {agent:.2} ms of CPU");
+    println!("a second of the agent, none of {TARGETS} resources written: {quiet:.2} ms of CPU");
+    println!("a second of the agent, all {TARGETS} resources written:     {agent:.2} ms of CPU");
     match hands {
         Ok(hands) => {
-            println!("a second of 1,000 members in the kernel: {hands:.2} ms of CPU");
+            println!("a second of 1,000 members in the kernel:            {hands:.2} ms of CPU");
             println!("cpu_ms_per_s={:.3} resident_kib={resident}", agent + hands);
         }
         Err(error) => println!("the kernel of this machine does not let packets be delayed: {error}"),
@@ -138,6 +157,45 @@ fn whole_agent(roots: Roots) -> f64 {
     let before = cpu_seconds();
     turns(SECONDS * TURNS_A_SECOND);
     (cpu_seconds() - before) * 1e3 / f64::from(SECONDS)
+}
+
+/// Makes all counters grow, until the program that started this one has ended. A counter is written in its
+/// place and has the same length each time, so that the agent never reads a part of it.
+fn write_everywhere(root: &Path) {
+    let sys = root.join("sys");
+    let open =
+        |path: String| fs::OpenOptions::new().write(true).open(sys.join(path)).expect("the tree is there");
+    let devices = (0..TARGETS).map(|number| format!("dm-{number}")).chain(["sda".to_owned()]);
+    let devices: Vec<_> = devices.map(|name| open(format!("devices/block/{name}/stat"))).collect();
+    let counters = (0..TARGETS).flat_map(|target| (0..SESSIONS_OF_EACH).map(move |of| (target, of)));
+    let counters: Vec<_> = counters.map(|(target, initiator)| open(counter(target, initiator))).collect();
+    let started_by = getppid();
+    for turn in 1_u64.. {
+        // 10 reads of 2 ms, and 20 MiB for each session in a second.
+        let (reads, sectors) = (turn * 10, turn * 20 * 2048 * u64::from(SESSIONS_OF_EACH) / 10);
+        let stat = format!("{reads:12} 0 0 {:12} 0 0 {sectors:12} 0 3 0 0\n", reads * 2);
+        devices.iter().for_each(|file| write_in_place(file, &stat));
+        if turn % u64::from(TURNS_A_SECOND) == 0 {
+            let written = format!("{:12}\n", turn * 2);
+            counters.iter().for_each(|file| write_in_place(file, &written));
+        }
+        thread::sleep(Duration::from_millis(100));
+        if getppid() != started_by {
+            return;
+        }
+    }
+}
+
+fn write_in_place(file: &fs::File, text: &str) {
+    file.write_all_at(text.as_bytes(), 0).expect("the tree can be written");
+}
+
+/// The counter of what a session has written.
+fn counter(target: u32, initiator: u32) -> String {
+    format!(
+        "kernel/config/target/iscsi/iqn.2026-01.example:target{target}/tpgt_1/acls/\
+         iqn.2026-01.example:initiator{initiator}/lun_0/statistics/scsi_auth_intr/write_mbytes"
+    )
 }
 
 /// The milliseconds of CPU for one look at all connections as members, and one renewal.
@@ -227,8 +285,9 @@ fn make_target(root: &Path, number: u32, portal: &str) {
     for (name, minor, below) in [(format!("dm-{number}"), number, Some("sda")), ("sda".to_owned(), 999, None)]
     {
         let folder = format!("devices/block/{name}");
+        let stat = format!("{0:12} 0 0 {0:12} 0 0 {0:12} 0 3 0 0\n", 0);
         write(&sys, &format!("{folder}/dev"), &format!("253:{minor}\n"));
-        write(&sys, &format!("{folder}/stat"), "  446  0  21952  252  71  50  968  26  3  256  279\n");
+        write(&sys, &format!("{folder}/stat"), &stat);
         write(&sys, &format!("{folder}/inflight"), "       2        1\n");
         link(&sys, &format!("dev/block/253:{minor}"), format!("../../devices/block/{name}").into());
         if let Some(below) = below {
@@ -253,7 +312,7 @@ fn make_target(root: &Path, number: u32, portal: &str) {
         let info = "InitiatorName: iqn\nInitiatorAlias: \nLIO Session ID: 3   ISID: 0x80\n--[iSCSI Connections]--\n\
                     CID: 0  Connection State: TARG_CONN_STATE_LOGGED_IN\n   Address 127.0.0.1 TCP  StatSN: 0x1\n";
         write(&target, &format!("{entry}/info"), info);
-        write(&target, &format!("{entry}/lun_0/statistics/scsi_auth_intr/write_mbytes"), "12345\n");
+        write(&sys, &counter(number, initiator), &format!("{:12}\n", 0));
         link(&target, &format!("{entry}/lun_0/default"), "../../../lun/lun_0".into());
     }
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::process;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use weir_model::{Instant, Span};
 use weir_status::ThrottleStatus;
@@ -42,7 +43,10 @@ pub enum AgentError {
     #[error("{0}")]
     Actuator(ActuatorError),
     /// Nobody would remove the delays if the agent hung.
-    #[error("the guard, a second process of this program: {0}")]
+    #[error(
+        "the guard cannot be started, a second process of this program that removes the delays if the agent \
+         hangs: {0}; is the program still where it was when the agent started?"
+    )]
     Guard(io::Error),
     /// No step of the delay can be recorded.
     #[error(transparent)]
@@ -97,6 +101,9 @@ impl Agent {
         roots: Roots,
         program: Option<fn() -> io::Result<process::Command>>,
     ) -> Result<Self, AgentError> {
+        // The sensors keep two descriptors for each device, and one for each session.
+        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }); // fewer cost time only
         let (ceiling, packets) = (settings.law.ceiling, settings.packets);
         let throttle = Throttle::new(settings)?;
         let blocks = BlockSensor::new(roots.sys.clone());

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::handshake;
 use hyper::header::{CONTENT_TYPE, HOST};
@@ -22,9 +22,9 @@ use tokio::time::timeout;
 /// How long a server may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest answer that is read, in bytes: the state of some 100,000 volumes. Another program at the
-/// address may send more.
-const LONGEST_ANSWER: usize = 256 << 20;
+/// The longest answer that is read, in bytes: the state of some 25,000 volumes. Another program at the
+/// address may send more, and it must not fill the memory.
+const LONGEST_ANSWER: usize = 64 << 20;
 
 /// A server that can be asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -139,7 +139,11 @@ async fn ask(
         let answer = sender.send_request(request).await.map_err(|error| text(&error))?;
         let done = answer.status().is_success();
         let body = Limited::new(answer.into_body(), LONGEST_ANSWER);
-        let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
+        let body = body.collect().await.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+            Some(_) => format!("it is longer than {} MiB", LONGEST_ANSWER >> 20),
+            None => error.to_string(),
+        })?;
+        let body = body.to_bytes();
         Ok((done, String::from_utf8_lossy(&body).into_owned()))
     };
     // The connection makes progress only while it is polled. Its own errors show in the answer.
@@ -175,5 +179,25 @@ mod tests {
         assert_eq!(Server::read("http://gateway/weir"), http("gateway:80", "/weir"));
         assert_eq!(Server::read("unix:/run/weir.sock"), Some(Server::Unix("/run/weir.sock".into())));
         assert_eq!(Server::read("weir.toml"), None);
+    }
+
+    #[tokio::test]
+    async fn of_an_answer_without_end_no_more_is_read_than_the_bound() {
+        use std::io::{Read, Write};
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Server::read(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let endless = std::thread::spawn(move || {
+            let (mut peer, _) = listener.accept().unwrap();
+            let _ = peer.read(&mut [0; 4096]).unwrap();
+            peer.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+            let chunk = vec![b'x'; 1 << 20];
+            (0..512).take_while(|_| peer.write_all(&chunk).is_ok()).count()
+        });
+        let refused = server.get("/v1/status").await.unwrap_err().to_string();
+        assert!(refused.contains("64 MiB"), "{refused}");
+        // What is under way in the sockets is a few MiB.
+        let mebibytes = endless.join().unwrap();
+        assert!(mebibytes < 96, "{mebibytes}");
     }
 }

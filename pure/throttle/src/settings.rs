@@ -96,9 +96,14 @@ pub enum SettingsError {
     /// The law cannot work so.
     #[error(transparent)]
     Law(#[from] PidProblem),
-    /// The same initiator is never and always delayed.
-    #[error("{0} is exempt and forced; accepted: one of them")]
-    ExemptAndForced(Who),
+    /// An initiator is always delayed, and never.
+    #[error("{forced} is forced, and {exempt} exempts it; accepted: one of the two")]
+    ForcedAndExempt {
+        /// Who is forced.
+        forced: Who,
+        /// What covers it.
+        exempt: Who,
+    },
 }
 
 fn of(resource: Option<&str>) -> String {
@@ -152,8 +157,9 @@ impl Settings {
         if self.law.ceiling > HIGHEST_CEILING {
             return Err(SettingsError::Ceiling(self.law.ceiling));
         }
-        match self.exempt.intersection(&self.forced).next() {
-            Some(who) => Err(SettingsError::ExemptAndForced(who.clone())),
+        let covering = |forced: &Who| self.exempt.iter().find(|exempt| exempt.covers(forced)).cloned();
+        match self.forced.iter().find_map(|forced| Some((forced.clone(), covering(forced)?))) {
+            Some((forced, exempt)) => Err(SettingsError::ForcedAndExempt { forced, exempt }),
             None => Ok(()),
         }
     }
@@ -262,10 +268,10 @@ mod tests {
             "a ceiling of 3s; accepted: at most 2.5s, half of the time after which open-iscsi drops a \
              connection without an answer (noop_out_timeout, 5s)"
         );
-        let who: Who = "10.0.0.5".parse().unwrap();
+        let [who, network]: [Who; 2] = ["10.0.0.5", "10.0.0.0/28"].map(|who| who.parse().unwrap());
         assert_eq!(
-            mistake(|settings| (settings.exempt, settings.forced) = ([who.clone()].into(), [who].into())),
-            "10.0.0.5 is exempt and forced; accepted: one of them"
+            mistake(|settings| (settings.exempt, settings.forced) = ([network].into(), [who].into())),
+            "10.0.0.5 is forced, and 10.0.0.0/28 exempts it; accepted: one of the two"
         );
         let gain = mistake(|settings| settings.law.proportional_gain = -1.0);
         assert!(gain.contains("a proportional gain of -1"), "{gain}");

@@ -95,6 +95,16 @@ impl Who {
         matches!(self, Self::Initiator(name) if name.eq_ignore_ascii_case(initiator))
     }
 
+    /// Whether all whom `other` means are meant, by their names or by their addresses.
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Network(ours), Self::Network(theirs)) => {
+                ours.prefix <= theirs.prefix && ours.contains(theirs.address)
+            }
+            _ => self == other,
+        }
+    }
+
     /// Whether the initiators of an address are meant.
     pub(crate) fn is_at(&self, address: IpAddr) -> bool {
         matches!(self, Self::Network(network) if network.contains(address))

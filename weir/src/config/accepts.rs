@@ -77,7 +77,10 @@ pub(super) fn iops() -> Accepts<Iops> {
 
 /// Bytes a second.
 pub(super) fn bandwidth() -> Accepts<Bandwidth> {
-    Accepts::text("a bandwidth above zero such as \"100MiB/s\"", units::read_bandwidth)
+    Accepts::text(
+        "a bandwidth such as \"100MiB/s\", above zero and below 16777216TiB/s",
+        units::read_bandwidth,
+    )
 }
 
 /// A whole number from one to `most`.

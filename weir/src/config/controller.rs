@@ -136,7 +136,7 @@ fn resolve_controller(root: &Section<'_>) -> Own {
             TlsConfig::placeholder(),
         );
     };
-    let address = || Accepts::text("an address such as \"10.0.0.1:7700\"", listen::read_tcp);
+    let address = || listen::tcp("10.0.0.1:7700");
     let nowhere = Resolved::placeholder(TcpAddress { host: String::new(), port: 0 });
     (
         section.required("listen", &address()).unwrap_or(nowhere),

@@ -71,7 +71,7 @@ pub(super) fn resolve(root: &Section<'_>) -> Listen {
     if !section.has("nbd") {
         section.refuse_found("nbd", "nothing", "at least one address, such as [\"127.0.0.1:10809\"]");
     }
-    let metrics_address = Accepts::text("an address such as \"127.0.0.1:9810\"", read_tcp);
+    let metrics_address = tcp("127.0.0.1:9810");
     let metrics = section.optional("metrics", &metrics_address, "no metrics are served");
     let taken = |metrics: &TcpAddress| {
         let same = Address::Tcp(metrics.clone());
@@ -107,6 +107,11 @@ fn read_address(text: &str) -> Option<Address> {
 fn read_socket(path: &str) -> Option<PathBuf> {
     let fits = path.starts_with('/') && path.len() <= MOST_SOCKET_PATH && !path.contains('\0');
     fits.then(|| PathBuf::from(path))
+}
+
+/// An address of TCP; `such_as` is one.
+pub(super) fn tcp(such_as: &str) -> Accepts<TcpAddress> {
+    Accepts::text(format!("an address or a host name, with a port, such as {such_as:?}"), read_tcp)
 }
 
 pub(super) fn read_tcp(text: &str) -> Option<TcpAddress> {

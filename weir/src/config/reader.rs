@@ -447,7 +447,9 @@ fn innermost(path: String, value: &Spanned<DeValue<'_>>, span: &Range<usize>) ->
 /// The full path of `key` in the table `path`, quoted if TOML requires that.
 pub(super) fn join(path: &str, key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let key = if !key.is_empty() && key.chars().all(bare) { key.to_owned() } else { format!("{key:?}") };
+    // A shortened key is in quotation marks too: it has an ellipsis.
+    let key = shorten(key);
+    let key = if !key.is_empty() && key.chars().all(bare) { key } else { format!("{key:?}") };
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 

@@ -130,7 +130,7 @@ pub(super) fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTab
         metrics: or_default(
             section,
             "metrics",
-            &Accepts::text("an address such as \"127.0.0.1:9811\"", listen::read_tcp),
+            &listen::tcp("127.0.0.1:9811"),
             TcpAddress { host: "127.0.0.1".to_owned(), port: USUAL_METRICS },
             "beside a gateway's 9810",
         ),
@@ -239,7 +239,7 @@ fn or_default<T: 'static>(
     }
 }
 
-/// The initiators under `key`, none of which may be among `others`, those that are exempt.
+/// The initiators under `key`, none of which `others`, those that are exempt, may cover.
 fn whom(section: Option<&Section<'_>>, key: &str, others: &[Resolved<Who>]) -> Vec<Resolved<Who>> {
     let words = "an initiator: an iSCSI name (iqn., eui., naa.), an address, or ADDRESS/BITS";
     let accepts = Accepts::text(words, |text| text.parse().ok());
@@ -247,8 +247,12 @@ fn whom(section: Option<&Section<'_>>, key: &str, others: &[Resolved<Who>]) -> V
         section.map(|section| section.elements(key, "an array of initiators, such as [\"10.0.0.5\"]"));
     let read = |element: &Element<'_>| {
         let found = element.read(&accepts);
-        if found.as_ref().is_some_and(|found| others.contains(found)) {
-            element.refuse("an initiator that is not exempt");
+        let covers = |found: &Resolved<Who>| others.iter().find(|other| other.value.covers(&found.value));
+        if let Some(exempt) = found.as_ref().and_then(covers) {
+            element.refuse(&format!(
+                "an initiator that throttle.exempt does not cover, as {} does",
+                exempt.value
+            ));
         }
         found
     };

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::config::{Source, check_report, controller_report, throttle_report};
 use crate::failure::Failure;
 use crate::say;
+use crate::terminal::printable;
 
 /// Prints the values in force by the file of a gateway, a controller or a packet-delay agent.
 ///
@@ -20,5 +21,5 @@ pub(crate) fn check(file: &Path) -> Result<(), Failure> {
     } else {
         source.config().map(|config| check_report(&config))
     };
-    Ok(write!(say::out(), "{}", report.map_err(Failure::usage)?)?)
+    Ok(write!(say::out(), "{}", printable(&report.map_err(Failure::usage)?))?)
 }

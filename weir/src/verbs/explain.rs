@@ -9,6 +9,7 @@ use weir_status::Explanation;
 use crate::ask;
 use crate::failure::Failure;
 use crate::say;
+use crate::terminal::printable;
 
 /// What to explain.
 #[derive(Args, Debug)]
@@ -35,5 +36,5 @@ enum Kind {
 pub(crate) async fn explain(arguments: ExplainArguments) -> Result<(), Failure> {
     let ExplainArguments { kind: Kind::Volume, name, source } = arguments;
     let explained: Explanation = ask::get(&ask::to_ask(&source)?, &intervals_path(&name)).await?;
-    Ok(writeln!(say::out(), "{}", weir_table::explanation(&explained))?)
+    Ok(writeln!(say::out(), "{}", printable(&weir_table::explanation(&explained)))?)
 }

@@ -11,6 +11,7 @@ use weir_status::{ArrayStatus, GatewayStatus, ThrottleStatus};
 use crate::ask;
 use crate::failure::Failure;
 use crate::say;
+use crate::terminal::printable;
 
 /// Prints the table once.
 ///
@@ -48,11 +49,11 @@ impl Answer {
     }
 
     fn render(&self) -> String {
-        match self {
+        printable(&match self {
             Self::Gateway(status) => weir_table::render(status),
             Self::Controller(status) => weir_table::array(status),
             Self::Throttle(status) => weir_table::throttle(status),
-        }
+        })
     }
 }
 

@@ -16,6 +16,7 @@ use crate::ask;
 use crate::config::{Source, threshold_argument, units};
 use crate::failure::Failure;
 use crate::say;
+use crate::terminal::printable;
 
 mod run;
 mod tune;
@@ -94,7 +95,7 @@ pub(crate) async fn throttle(arguments: ThrottleArguments) -> Result<(), Failure
 
 async fn status(source: &str) -> Result<(), Failure> {
     let status: ThrottleStatus = ask::get(&ask::to_ask(source)?, STATUS_PATH).await?;
-    Ok(writeln!(say::out(), "{}", weir_table::throttle(&status))?)
+    Ok(writeln!(say::out(), "{}", printable(&weir_table::throttle(&status)))?)
 }
 
 async fn explain(resource: &str, source: &str) -> Result<(), Failure> {
@@ -105,9 +106,9 @@ async fn explain(resource: &str, source: &str) -> Result<(), Failure> {
     };
     let found = status.resources.iter().find(|found| found.name == resource);
     let found = found.ok_or_else(|| {
-        Failure::usage(format!("resource {resource}: not guarded here; accepted: {}", names()))
+        Failure::usage(printable(&format!("resource {resource}: not guarded here; accepted: {}", names())))
     })?;
-    Ok(writeln!(say::out(), "{}", weir_table::explained_resource(&status, found))?)
+    Ok(writeln!(say::out(), "{}", printable(&weir_table::explained_resource(&status, found)))?)
 }
 
 fn remove() -> Result<(), Failure> {

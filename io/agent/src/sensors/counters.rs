@@ -7,7 +7,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, pread};
@@ -53,9 +53,8 @@ impl BlockSensor {
         self.open.retain(|number, _| devices.contains(number));
         let mut reading = Reading::default();
         for number in devices {
-            let folder = self.sys.join(format!("dev/block/{}:{}", number.major, number.minor));
             let was_open = self.open.contains_key(number);
-            if let Err(remark) = self.read_one(*number, &folder, &mut reading) {
+            if let Err(remark) = self.read_one(*number, &mut reading) {
                 self.open.remove(number);
                 if was_open {
                     reading.vanished.insert(*number);
@@ -67,18 +66,14 @@ impl BlockSensor {
     }
 
     /// Reads one device. The error says what was odd; none if it is just not there.
-    fn read_one(
-        &mut self,
-        number: DeviceNumber,
-        folder: &Path,
-        reading: &mut Reading,
-    ) -> Result<(), Option<Remark>> {
-        let unreadable = |file: &str, error| {
-            (!is_gone(error)).then(|| Remark::Unreadable { path: folder.join(file), error })
-        };
-        let unfit = |file: &str, unfit| Some(Remark::Unfit { path: folder.join(file), unfit });
+    fn read_one(&mut self, number: DeviceNumber, reading: &mut Reading) -> Result<(), Option<Remark>> {
+        let sys = &self.sys;
+        let path = |file: &str| sys.join(format!("dev/block/{}:{}/{file}", number.major, number.minor));
+        let unreadable =
+            |file: &str, error| (!is_gone(error)).then(|| Remark::Unreadable { path: path(file), error });
+        let unfit = |file: &str, unfit| Some(Remark::Unfit { path: path(file), unfit });
         let opened = |file: &str| {
-            open(folder.join(file), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            open(path(file), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|error| unreadable(file, error))
         };
         let files = match self.open.entry(number) {

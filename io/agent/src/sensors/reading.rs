@@ -25,7 +25,7 @@ pub(super) const MOST_REMARKS: usize = 100;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Remark {
     /// The kernel does not let the agent read it.
-    #[error("{}: {error}", .path.display())]
+    #[error("{}: {error}", shown(path))]
     Unreadable {
         /// The file or folder.
         path: PathBuf,
@@ -33,7 +33,7 @@ pub enum Remark {
         error: Errno,
     },
     /// It has a form or a size that is not accepted.
-    #[error("{}: {unfit}", .path.display())]
+    #[error("{}: {unfit}", shown(path))]
     Unfit {
         /// The file or folder, or the program that said it.
         path: PathBuf,
@@ -48,6 +48,11 @@ pub enum Remark {
         /// The answer.
         answer: String,
     },
+}
+
+/// A path in a line of the log. The paths of LUNs come from `tgtadm`, with any character.
+fn shown(path: &Path) -> String {
+    path.display().to_string().replace(char::is_control, "?")
 }
 
 /// Reads, and keeps the remarks.
@@ -222,6 +227,12 @@ mod tests {
         assert_eq!(reader.text(&at("long")).map(|text| text.len()), Some(MOST_FILE_BYTES));
         assert_eq!(reader.text(folder.path()), None);
         assert_eq!(reader.take_remarks().len(), 1, "a folder is no file");
+    }
+
+    #[test]
+    fn a_path_in_a_remark_is_no_command_to_a_terminal() {
+        let remark = Remark::Unreadable { path: "/dev/\u{1b}[2J\n".into(), error: Errno::ACCESS };
+        assert!(remark.to_string().starts_with("/dev/?[2J?: "), "{remark}");
     }
 
     #[test]

@@ -18,12 +18,12 @@ use super::interfaces::Interfaces;
 use super::netlink::InquiryError;
 use super::reading::{MOST_REMARKS, Reader, Remark};
 use super::text::Unfit;
-use super::written::{Counter, MOST_SESSIONS, read_counters};
+use super::written::{Counters, MOST_SESSIONS};
 use super::{devices, lio, scst, tgt};
 
 /// Everything is read again after this time at the latest. It bounds how long a change stays unseen that
 /// leaves the outline as it was, such as a LUN that was replaced within a second.
-const LATEST: Span = Span::from_secs(30);
+const LATEST: Span = Span::from_secs(60);
 
 /// The names of portals and LUNs are read again after this time: an administrator's change is not urgent, as
 /// long as nobody logs in.
@@ -73,7 +73,7 @@ pub struct Surveyor {
     read_at: Option<Instant>,
     /// Whether the next look reads everything in any case.
     again: bool,
-    counters: Vec<Counter>,
+    counters: Counters,
     survey: Survey,
     remarks: Vec<Remark>,
 }
@@ -99,7 +99,7 @@ impl Surveyor {
             tgt_asked: None,
             read_at: None,
             again: true,
-            counters: Vec::new(),
+            counters: Counters::default(),
             survey: Survey::default(),
             remarks: Vec::new(),
         })
@@ -142,7 +142,7 @@ impl Surveyor {
         let everything = ask_tgt || is_late(self.read_at, LATEST);
         if everything {
             if ask_tgt {
-                self.ask_tgt();
+                self.ask_tgt(&connections);
                 self.tgt_asked = Some(now);
             }
             self.read_everything();
@@ -165,7 +165,7 @@ impl Surveyor {
             self.bound = connections;
         }
         // A counter that was there a second ago is of a session or a LUN that is no more.
-        let vanished = read_counters(&mut self.counters, &mut self.survey.targets);
+        let vanished = self.counters.read(&mut self.survey.targets);
         self.again |= vanished && !everything;
         self.keep_remarks(everything);
         everything || rerouted
@@ -180,9 +180,18 @@ impl Surveyor {
         })
     }
 
-    fn ask_tgt(&mut self) {
+    /// Asks the daemons. `before`: the connections before that.
+    fn ask_tgt(&mut self, before: &Connections) {
         let Roots { sys, proc, run, tgtadm } = &self.roots;
-        self.of_tgt = tgt::found(tgt::Places { sys, proc, run, tgtadm }, &mut self.reader);
+        let places = tgt::Places { sys, proc, run, tgtadm };
+        let mut told = tgt::found(places, &mut self.reader);
+        let portals = told.targets.iter().flat_map(|target| &target.portals).copied().collect();
+        // Somebody may have come or gone meanwhile. If the kernel does not tell, what tgtd tells has to do.
+        if let Ok(mut connections) = self.sensor.read(&portals) {
+            connections.extend(before.iter().map(|(connection, interface)| (*connection, *interface)));
+            tgt::leave_out_surplus(&mut told, &connections, &mut self.reader);
+        }
+        self.of_tgt = told.targets;
     }
 
     fn read_everything(&mut self) {
@@ -202,7 +211,7 @@ impl Surveyor {
         let uppermost = found.targets.iter().flat_map(|target| target.luns.values().copied());
         self.survey.devices = devices::below(sys, uppermost, &mut self.reader);
         self.survey.targets = found.targets;
-        self.counters = found.counters;
+        self.counters = Counters::new(found.counters);
     }
 
     /// Keeps the remarks of this look; those of the looks before too, unless everything was read anew.

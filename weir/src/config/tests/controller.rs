@@ -200,7 +200,7 @@ fn a_wrong_value_is_refused_as_at_a_gateway() {
         (
             "\"10.0.0.1:7700\"",
             "\"10.0.0.1\"",
-            "2: controller.listen: found \"10.0.0.1\"; accepted: an address such as \"10.0.0.1:7700\"",
+            "2: controller.listen: found \"10.0.0.1\"; accepted: an address or a host name, with a port, such as \"10.0.0.1:7700\"",
         ),
         (
             "total_concurrency = 8",

@@ -72,7 +72,7 @@ fn a_target_of_zero_of_two_metrics_or_of_none_is_refused() {
         ("iops = \"0iops\"", &format!("target.iops: found \"0iops\"; {rate}")),
         (
             "throughput = \"0B/s\"",
-            "target.throughput: found \"0B/s\"; accepted: a bandwidth above zero such as \"100MiB/s\"",
+            "target.throughput: found \"0B/s\"; accepted: a bandwidth such as \"100MiB/s\", above zero and below 16777216TiB/s",
         ),
         ("iops = 900, latency = \"5ms\"", "target: found iops and latency; accepted: exactly one metric"),
         ("", "target: found no metric; accepted: exactly one metric"),

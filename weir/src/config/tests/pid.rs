@@ -65,7 +65,7 @@ fn what_the_law_cannot_work_with_is_refused_with_its_line() {
         ),
         (
             "threshold = \"1ms\"\nwrite_limit = \"0B/s\"",
-            "6: pool.p.write_limit: found \"0B/s\"; accepted: a bandwidth above zero such as \"100MiB/s\""
+            "6: pool.p.write_limit: found \"0B/s\"; accepted: a bandwidth such as \"100MiB/s\", above zero and below 16777216TiB/s"
                 .into(),
         ),
         (

@@ -162,7 +162,7 @@ fn a_quantity_needs_a_unit_that_means_one_thing() {
         ),
         (
             "max_bandwidth = \"100MiB\"\n",
-            r#"14: volume.v.max_bandwidth: found "100MiB"; accepted: a bandwidth above zero such as "100MiB/s""#,
+            r#"14: volume.v.max_bandwidth: found "100MiB"; accepted: a bandwidth such as "100MiB/s", above zero and below 16777216TiB/s"#,
         ),
         (
             "max_iops = 1200\n",
@@ -449,7 +449,7 @@ fn a_gateway_listens_somewhere_and_nowhere_twice() {
         ),
         (
             "[listen]\nnbd = [\"[::1]:1\"]\nmetrics = \"unix:/run/m.sock\"",
-            r#"3: listen.metrics: found "unix:/run/m.sock"; accepted: an address such as "127.0.0.1:9810""#,
+            r#"3: listen.metrics: found "unix:/run/m.sock"; accepted: an address or a host name, with a port, such as "127.0.0.1:9810""#,
         ),
     ];
     for (listen, expected) in cases {

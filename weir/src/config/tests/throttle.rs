@@ -22,7 +22,7 @@ fn a_threshold_is_enough_and_whatever_is_accepted_can_be_decided_by() {
     assert_eq!(config.settings(), Settings::new(Span::from_millis(15)));
 
     let text = "[throttle]\nthreshold = \"1us\"\nceiling = \"2.5s\"\npackets = \"acks\"\nintegral_time = \"1us\"\n\
-                proportional_gain = 100\nsetpoint_share = 1\nexempt = [\"10.0.0.0/28\"]\nforced = [\"10.0.0.5\"]\n\
+                proportional_gain = 100\nsetpoint_share = 1\nexempt = [\"10.0.0.0/28\"]\nforced = [\"10.0.0.16\"]\n\
                 [resource.vg0]\nthreshold = \"60s\"\n";
     let config = source(text).throttle().unwrap();
     assert_eq!(config.settings().check(), Ok(()));
@@ -49,13 +49,35 @@ fn what_cannot_be_is_refused_with_its_line() {
         ),
         (
             "exempt = [\"10.0.0.5\"]\nforced = [\"10.0.0.4\", \"10.0.0.5\"]",
-            "throttle.forced[1]: found \"10.0.0.5\"; accepted: an initiator that is not exempt".into(),
+            "throttle.forced[1]: found \"10.0.0.5\"; accepted: an initiator that throttle.exempt does not \
+             cover, as 10.0.0.5 does"
+                .into(),
+        ),
+        (
+            "exempt = [\"10.0.0.0/28\"]\nforced = [\"10.0.0.5\"]",
+            "throttle.forced[0]: found \"10.0.0.5\"; accepted: an initiator that throttle.exempt does not \
+             cover, as 10.0.0.0/28 does"
+                .into(),
+        ),
+        (
+            "metrics = \"10.0.0.300:9811\"",
+            "throttle.metrics: found \"10.0.0.300:9811\"; accepted: an address or a host name, with \
+             a port, such as \"127.0.0.1:9811\""
+                .into(),
+        ),
+        (
+            "write_limit = \"20000000TiB/s\"",
+            "throttle.write_limit: found \"20000000TiB/s\"; accepted: a bandwidth such as \
+             \"100MiB/s\", above zero and below 16777216TiB/s"
+                .into(),
         ),
     ] {
         let text = format!("[throttle]\nthreshold = \"15ms\"\n{line}\n");
         let found = problems(&text);
         assert!(found.iter().any(|problem| problem.contains(&expected)), "{line}: {found:?}");
     }
+    let long = problems(&format!("[throttle]\nthreshold = \"15ms\"\n{} = 1\n", "k".repeat(5000)));
+    assert!(long[0].contains("kkk…") && long[0].chars().count() < 1000, "{long:?}");
     let zero = problems("[throttle]\nthreshold = \"0s\"\n");
     assert!(zero[0].ends_with(&format!("2: throttle.threshold: found \"0s\"; {duration}")), "{zero:?}");
     assert!(problems("")[0].contains("a table [throttle] with the key threshold"));

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::super::reading::Remark;
 use super::super::tree::{Tree, group};
-use super::super::written::read_counters;
+use super::super::written::Counters;
 use super::*;
 
 const IQN: &str = "iqn.2026-01.example:a";
@@ -26,7 +26,7 @@ fn whole_tree() -> Tree {
 fn read(tree: &Tree) -> (Vec<Target>, Vec<Remark>) {
     let mut reader = tree.reader();
     let mut found = found(&tree.sys(), &tree.proc(), &mut reader);
-    read_counters(&mut found.counters, &mut found.targets);
+    Counters::new(found.counters).read(&mut found.targets);
     (found.targets, reader.take_remarks())
 }
 

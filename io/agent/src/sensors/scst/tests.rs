@@ -2,7 +2,7 @@
 
 use super::super::reading::Remark;
 use super::super::tree::Tree;
-use super::super::written::read_counters;
+use super::super::written::Counters;
 use super::*;
 
 const IQN: &str = "iqn.2006-10.net.vlnb:tgt1";
@@ -60,7 +60,7 @@ fn whole_tree() -> Tree {
 fn read(tree: &Tree) -> (Vec<Target>, Vec<Remark>) {
     let mut reader = tree.reader();
     let mut found = found(&tree.sys(), &tree.proc(), &mut reader);
-    read_counters(&mut found.counters, &mut found.targets);
+    Counters::new(found.counters).read(&mut found.targets);
     (found.targets, reader.take_remarks())
 }
 

@@ -1,5 +1,6 @@
 //! No text makes a parser panic or give more than the text has; what is written is what is read.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
@@ -26,6 +27,11 @@ fn odd_text() -> impl Strategy<Value = String> {
         "File: /",
         "  Size: ",
         "Target 1: a",
+        "\nTarget 2: b\n",
+        "\nSession: 1\n",
+        "    Connection: 0\n",
+        "        Initiator: ",
+        "        IP Address: ",
         "    System information:",
         "        Driver: ",
         "    I_T nexus information:",
@@ -61,10 +67,14 @@ proptest! {
         prop_assert!(names.iter().all(|text| name(text).is_ok()));
         let _ = lio::iblock(&text);
         prop_assert!(lio::fileio(&text).is_none_or(|path| path.starts_with('/')));
-        if let Ok(targets) = tgt::targets(&text) {
-            prop_assert!(targets.len() <= text.lines().count());
-            prop_assert!(targets.iter().all(|target| (1..=MOST_NAME_BYTES).contains(&target.name.len())));
-        }
+        let targets = tgt::targets(&text).read;
+        prop_assert!(targets.len() <= text.matches("Target ").count());
+        prop_assert!(targets.iter().all(|target| (1..=MOST_NAME_BYTES).contains(&target.name.len())));
+        let numbers: BTreeSet<_> = targets.iter().map(|target| target.number).collect();
+        prop_assert_eq!(numbers.len(), targets.len());
+        let connections = tgt::connections(&text).read;
+        prop_assert!(connections.len() <= text.matches("Session: ").count());
+        prop_assert!(connections.iter().all(|connection| name(&connection.initiator).is_ok()));
         let _ = tgt::portals(&text);
         let _ = (block::number(&text), block::stat(&text), block::reads_in_flight(&text));
         let _ = mounts::source_of(Path::new("/srv/a"), &text);

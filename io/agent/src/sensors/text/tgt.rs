@@ -1,26 +1,74 @@
-//! What `tgtadm` says about the targets of tgtd. Source: `tgt_target_show_all` in usr/target.c and
-//! `iscsi_target_show_portals` in usr/iscsi/target.c of tgt 1.0.85 to 1.0.97.
+//! What `tgtadm` says about the targets of tgtd. Source: `tgt_target_show_all` in usr/target.c,
+//! `iscsi_target_show_connections` and `iscsi_target_show_portals` in usr/iscsi/target.c, and
+//! `session_create` in usr/iscsi/session.c of tgt 1.0.85 to 1.0.97.
 //!
-//! tgtd writes what an initiator calls itself into the same text, unchanged. So an initiator that has logged
-//! in can make up further sessions in it, and there is nothing in the text by which to tell them.
+//! tgtd writes the name and the alias of an initiator into these texts as they came: any bytes but NUL, of
+//! any length. So an initiator can write lines of its own. The list of targets has both, and tgtd cuts each
+//! session's lines off after 1,023 bytes, also the line feed at their end. The list of a target's connections
+//! has no alias and is not cut off. So the sessions are read from there. Of the list of targets, only the
+//! last list of LUNs before the next target counts: an initiator can write above it, and not below.
+//!
+//! A line that does not fit is left out. The others count, because one initiator must not hide all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use super::address::{address, portal};
-use super::{Unfit, name};
+use super::{MOST_NAME_BYTES, Unfit, name};
+
+/// The most unfit lines of an answer that are told.
+const MOST_UNFIT: usize = 16;
 
 /// A target.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct TgtTarget {
+    /// Its number.
+    pub number: u32,
     /// Its name.
     pub name: String,
     /// How it is reached: `iscsi`, `iser`, …
     pub driver: String,
-    /// Its sessions: initiator and addresses.
-    pub sessions: Vec<(String, BTreeSet<IpAddr>)>,
+    /// Whether an initiator is logged in.
+    pub has_sessions: bool,
     /// The path behind each LUN that has one.
     pub luns: BTreeMap<u64, String>,
+}
+
+/// A connection of a session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TgtConnection {
+    /// The session's number.
+    pub session: u64,
+    /// What the initiator calls itself. Characters that no name may have are escaped, as `\\n`.
+    pub initiator: String,
+    /// The initiator's address.
+    pub address: IpAddr,
+}
+
+/// What was read of an answer, and the first lines that do not fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer<T> {
+    /// What was read.
+    pub read: Vec<T>,
+    /// Lines that do not fit: at most 16.
+    pub unfit: Vec<Unfit>,
+}
+
+impl<T> Answer<T> {
+    const fn new() -> Self {
+        Self { read: Vec::new(), unfit: Vec::new() }
+    }
+
+    /// The value, unless it is unfit.
+    fn fit<V>(&mut self, parsed: Result<V, Unfit>) -> Option<V> {
+        parsed.map_err(|unfit| self.tell(unfit)).ok()
+    }
+
+    fn tell(&mut self, unfit: Unfit) {
+        if self.unfit.len() < MOST_UNFIT {
+            self.unfit.push(unfit);
+        }
+    }
 }
 
 /// Where the lines of a target belong.
@@ -32,62 +80,129 @@ enum Section {
     Other,
 }
 
-/// The targets in the answer to `--mode target --op show`.
-///
-/// # Errors
-/// If the text does not begin with a target, or has an address, a name or a number that is none.
-pub fn targets(text: &str) -> Result<Vec<TgtTarget>, Unfit> {
-    let mut targets: Vec<TgtTarget> = Vec::new();
-    let (mut section, mut lun) = (Section::Other, None);
+/// The title of a target's list of LUNs.
+const LUNS: &str = "    LUN information:";
+
+/// The targets in the answer to `--mode target --op show`, each number once. An alias may have lines that
+/// pass for a target; tgtd knows which numbers are targets.
+pub fn targets(text: &str) -> Answer<TgtTarget> {
+    let mut answer = Answer::<TgtTarget>::new();
+    let (mut section, mut lun, mut known) = (Section::Other, None, BTreeSet::new());
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         if let Some(rest) = line.strip_prefix("Target ") {
-            let unfit = || Unfit::new(line, "Target NUMBER: NAME");
-            let (number, title) = rest.split_once(": ").ok_or_else(unfit)?;
-            number.parse::<u32>().map_err(|_| unfit())?;
-            targets.push(TgtTarget { name: name(title.trim_end())?, ..TgtTarget::default() });
-            section = Section::Other;
+            if let Some(target) = answer.fit(heading(line, rest)) {
+                if known.insert(target.number) {
+                    answer.read.push(target);
+                    section = Section::Other;
+                } else {
+                    answer.tell(Unfit::new(line, "each target once"));
+                }
+            }
             continue;
         }
-        let target = targets.last_mut().ok_or_else(|| Unfit::new(line, "Target NUMBER: NAME"))?;
+        let Some(target) = answer.read.last_mut() else {
+            answer.tell(Unfit::new(line, HEADING));
+            return answer;
+        };
         let (key, value) = line.trim().split_once(':').unwrap_or((line.trim(), ""));
         let value = value.trim();
-        // Four spaces stand before the title of a section, and more before what it says.
-        if line.starts_with("    ") && !line.starts_with("     ") {
+        // Four spaces stand before the title of a section, and more before what it says. After a session that
+        // was cut off, the title stands in the same line.
+        let is_cut_off = section == Section::Sessions && line.ends_with(LUNS);
+        if is_cut_off || line.starts_with("    ") && !line.starts_with("     ") {
             section = match key {
+                _ if is_cut_off => Section::Luns,
                 "System information" => Section::System,
                 "I_T nexus information" => Section::Sessions,
                 "LUN information" => Section::Luns,
                 _ => Section::Other,
             };
+            if section == Section::Luns {
+                target.luns.clear(); // an initiator may have written a list above, but none below the last
+            }
             lun = None;
             continue;
         }
         match (section, key) {
-            (Section::System, "Driver") => target.driver = name(value)?,
-            (Section::Sessions, "I_T nexus") => target.sessions.push(Default::default()),
-            (Section::Sessions, "Initiator") => {
-                let initiator = value.rsplit_once(" alias: ").map_or(value, |(initiator, _alias)| initiator);
-                session(target, line)?.0 = name(initiator)?;
+            // The first one: an initiator may have written another one below.
+            (Section::System, "Driver") if target.driver.is_empty() => {
+                let driver = name(value);
+                target.driver = driver.clone().unwrap_or_default();
+                let _: Option<String> = answer.fit(driver);
             }
-            (Section::Sessions, "IP Address" | "RDMA IP Address") => {
-                session(target, line)?.1.insert(address(value)?);
-            }
+            (Section::Sessions, "I_T nexus") => target.has_sessions = true,
             (Section::Luns, "LUN") => {
-                lun = Some(value.parse::<u64>().map_err(|_| Unfit::new(value, "the number of a LUN"))?);
+                let number = value.parse::<u64>().map_err(|_| Unfit::new(value, "the number of a LUN"));
+                lun = answer.fit(number);
             }
             (Section::Luns, "Backing store path") if value.starts_with('/') => {
-                let lun = lun.ok_or_else(|| Unfit::new(line, "LUN: NUMBER"))?;
-                target.luns.insert(lun, value.to_owned());
+                target.luns.extend(lun.map(|lun| (lun, value.to_owned())));
             }
             _ => {}
         }
     }
-    Ok(targets)
+    answer
 }
 
-/// The session that the lines are about.
-fn session<'t>(target: &'t mut TgtTarget, line: &str) -> Result<&'t mut (String, BTreeSet<IpAddr>), Unfit> {
-    target.sessions.last_mut().ok_or_else(|| Unfit::new(line, "I_T nexus: NUMBER"))
+/// The first line of a target.
+const HEADING: &str = "Target NUMBER: NAME";
+
+fn heading(line: &str, rest: &str) -> Result<TgtTarget, Unfit> {
+    let unfit = || Unfit::new(line, HEADING);
+    let (number, title) = rest.split_once(": ").ok_or_else(unfit)?;
+    let number = number.parse::<u32>().map_err(|_| unfit())?;
+    Ok(TgtTarget { number, name: name(title.trim_end())?, ..TgtTarget::default() })
+}
+
+/// The connections in the answer to `--mode conn --op show --tid NUMBER`.
+///
+/// A name that has line feeds can pass for several connections. All that stands in them is that initiator's
+/// but the last address.
+pub fn connections(text: &str) -> Answer<TgtConnection> {
+    let mut answer = Answer::new();
+    // The session, its initiator and its address, as far as they were read.
+    let mut under_way: (Option<u64>, Option<String>, Option<IpAddr>) = (None, None, None);
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        if let Some(number) = line.strip_prefix("Session: ") {
+            answer.read.extend(connection(std::mem::take(&mut under_way)));
+            let number = number.parse().map_err(|_| Unfit::new(line, "Session: NUMBER"));
+            under_way.0 = answer.fit(number);
+            continue;
+        }
+        let (session, initiator, at) = &mut under_way;
+        let value = |key| line.strip_prefix("        ").and_then(|line| line.strip_prefix(key));
+        if session.is_none() {
+            answer.tell(Unfit::new(line, "Session: NUMBER"));
+        } else if let Some(called) = value("Initiator: ").filter(|_| initiator.is_none()) {
+            if let Err(unfit) = name(called) {
+                answer.tell(unfit);
+            }
+            *initiator = Some(name(called).unwrap_or_else(|_| shown(called)));
+        } else if let Some(text) = value("IP Address: ").or_else(|| value("RDMA IP Address: ")) {
+            *at = answer.fit(address(text));
+        } else if !line.starts_with("    Connection: ") {
+            answer.tell(Unfit::new(line, "Connection, Initiator or IP Address"));
+        }
+    }
+    answer.read.extend(connection(under_way));
+    answer
+}
+
+fn connection(read: (Option<u64>, Option<String>, Option<IpAddr>)) -> Option<TgtConnection> {
+    Some(TgtConnection { session: read.0?, initiator: read.1?, address: read.2? })
+}
+
+/// A name that none may have, as one that fits.
+fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    for character in text.chars() {
+        let escaped = character.escape_debug();
+        if shown.len() + escaped.len() * 4 > MOST_NAME_BYTES {
+            break;
+        }
+        shown.extend(escaped);
+    }
+    if shown.is_empty() { "(no name)".to_owned() } else { shown }
 }
 
 /// The portals in the answer to `--mode portal --op show`: of all targets.
@@ -108,78 +223,4 @@ pub fn portals(text: &str) -> Result<BTreeSet<SocketAddr>, Unfit> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SHOWN: &str = "Target 1: iqn.2026-01.example:a
-    System information:
-        Driver: iscsi
-        State: ready
-    I_T nexus information:
-        I_T nexus: 2
-            Initiator: iqn.2026-01.example:i1 alias: host one
-            Connection: 0
-                IP Address: 10.9.0.11
-        I_T nexus: 4
-            Initiator: iqn.2026-01.example:i2 alias: none
-            Connection: 1
-                IP Address: fd00::2
-    LUN information:
-        LUN: 0
-            Type: controller
-            SCSI ID: IET     00010000
-            Size: 0 MB, Block size: 1
-            Backing store type: null
-            Backing store path: None
-            Backing store flags: 
-        LUN: 1
-            Type: disk
-            Backing store type: rdwr
-            Backing store path: /dev/vg/a
-            Backing store flags: 
-    Account information:
-    ACL information:
-        ALL
-Target 2: iqn.2026-01.example:b
-    System information:
-        Driver: iser
-        State: ready
-    I_T nexus information:
-    LUN information:
-    Account information:
-    ACL information:
-";
-
-    #[test]
-    fn targets_sessions_and_paths_are_read() {
-        let targets = targets(SHOWN).unwrap();
-        let [a, b] = &targets[..] else { panic!("{targets:?}") };
-        assert_eq!((&*a.name, &*a.driver), ("iqn.2026-01.example:a", "iscsi"));
-        let sessions: Vec<_> = a.sessions.iter().map(|(name, at)| (&**name, format!("{at:?}"))).collect();
-        let expected = [("iqn.2026-01.example:i1", "{10.9.0.11}"), ("iqn.2026-01.example:i2", "{fd00::2}")];
-        assert_eq!(sessions, expected.map(|(name, at)| (name, at.to_owned())));
-        assert_eq!(a.luns, BTreeMap::from([(1, "/dev/vg/a".to_owned())]));
-        assert_eq!((&*b.driver, b.sessions.len(), b.luns.len()), ("iser", 0, 0));
-        assert_eq!(super::targets(""), Ok(vec![]));
-    }
-
-    #[test]
-    fn portals_are_read() {
-        let shown = portals("Portal: 0.0.0.0:3260,1\nPortal: [::]:3260,1\n").unwrap();
-        assert_eq!(shown, ["0.0.0.0:3260", "[::]:3260"].map(|at| at.parse().unwrap()).into());
-        assert_eq!(portals(""), Ok(BTreeSet::new()));
-        for text in ["hello", "Portal: ", "Portal: 1.2.3.4,1", "Portal: x:3260,1"] {
-            assert!(portals(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn odd_answers_are_refused() {
-        for text in ["hello", "    System information:", "Target x: y", "Target 1", "Target 1: "] {
-            assert!(targets(text).is_err(), "{text}");
-        }
-        assert!(targets(&SHOWN.replace("10.9.0.11", "everywhere")).is_err());
-        assert!(targets(&SHOWN.replace("LUN: 1", "LUN: one")).is_err());
-        assert!(targets(&SHOWN.replace("        I_T nexus: 2\n", "")).is_err());
-    }
-}
+mod tests;
