@@ -25,17 +25,26 @@ impl Lookout {
     /// # Errors
     /// If the system has no thread left.
     pub(crate) fn start(surveyor: Surveyor) -> io::Result<Self> {
+        Self::looking(surveyor, |surveyor, now| {
+            surveyor.look(now);
+        })
+    }
+
+    fn looking(
+        surveyor: Surveyor,
+        mut look: impl FnMut(&mut Surveyor, Instant) + Send + 'static,
+    ) -> io::Result<Self> {
         let (sends, sent) = channel::<(Surveyor, Instant)>();
         let (give_back, returns) = channel();
-        let look = move || {
+        let looks = move || {
             while let Ok((mut surveyor, now)) = sent.recv() {
-                surveyor.look(now);
+                look(&mut surveyor, now);
                 if give_back.send(surveyor).is_err() {
                     return; // the agent has ended in the meantime
                 }
             }
         };
-        thread::Builder::new().name("weir-lookout".to_owned()).spawn(look)?;
+        thread::Builder::new().name("weir-lookout".to_owned()).spawn(looks)?;
         Ok(Self { here: Some(surveyor), sends, returns })
     }
 
@@ -53,5 +62,28 @@ impl Lookout {
     pub(crate) fn poll(&mut self) -> Option<&Surveyor> {
         self.here = Some(self.returns.try_recv().ok()?);
         self.here.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sensors::Roots;
+
+    #[test]
+    fn a_target_that_does_not_answer_holds_up_only_the_thread_that_looks() {
+        let (answer, answers) = channel::<()>();
+        let surveyor = Surveyor::new(Roots::default()).expect("a socket for questions to the kernel");
+        let look = move |_: &mut Surveyor, _| answers.recv().expect("the target answers in the end");
+        let mut lookout = Lookout::looking(surveyor, look).expect("a thread");
+        assert!(lookout.send(Instant::ORIGIN, false));
+        assert!(lookout.poll().is_none());
+        assert!(!lookout.send(Instant::ORIGIN, false), "it is under way");
+        answer.send(()).expect("the thread waits for it");
+        while lookout.poll().is_none() {
+            thread::yield_now();
+        }
+        assert!(lookout.send(Instant::ORIGIN, false));
+        answer.send(()).expect("the thread waits for it");
     }
 }

@@ -1,14 +1,11 @@
 //! Whole surveys: a tree of files for the targets, and real connections at a portal on the loopback
 //! interface.
 
-use std::fs::OpenOptions;
 use std::net::{TcpListener, TcpStream};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use weir_throttle::DeviceNumber;
 
 use super::super::tree::{NO_SESSION, Tree, group};
-use crate::lookout::Lookout;
 use weir_throttle::Connection;
 
 use super::*;
@@ -151,26 +148,4 @@ fn however_many_sessions_targets_list_no_more_are_kept_than_the_bound() {
     let sessions: Vec<_> = surveyor.survey().targets.iter().map(|target| target.sessions.len()).collect();
     assert_eq!(sessions, [3001, 4096 - 3001]);
     assert_eq!(surveyor.remarks().len(), 1);
-}
-
-#[test]
-fn a_target_that_does_not_answer_holds_up_only_the_thread_that_looks() {
-    let (tree, _listener) = tree();
-    let counter =
-        "sys/kernel/config/target/iscsi/iqn.2026-01.example:a/fabric_statistics/iscsi_instance/sessions";
-    tree.remove(counter);
-    let fifo = tree.at(counter); // who opens it waits for who writes
-    mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    let mut lookout = Lookout::start(Surveyor::new(roots(&tree)).unwrap()).unwrap();
-    assert!(lookout.send(at(0), false));
-    assert!(lookout.poll().is_none());
-    assert!(!lookout.send(at(1), false), "it is under way");
-    let answers = OpenOptions::new().write(true).open(&fifo).unwrap();
-    tree.remove(counter);
-    tree.sessions(IQN, 0);
-    drop(answers);
-    while lookout.poll().is_none() {
-        std::thread::yield_now();
-    }
-    assert!(lookout.send(at(2), false));
 }
