@@ -283,7 +283,8 @@ fn figures(experiment: &Experiment, checked: &Checked) -> Table {
 fn verdict(figure: &CheckedFigure) -> String {
     match figure {
         figure if !figure.is_bounded() => "reported".to_owned(),
-        figure if figure.fails.is_empty() => "holds".to_owned(),
+        figure if figure.fails.is_empty() && figure.unshown.is_empty() => "holds".to_owned(),
+        figure if figure.fails.is_empty() => format!("not shown with seed {}", shown_seeds(&figure.unshown)),
         figure => format!("not with seed {}", shown_seeds(&figure.fails)),
     }
 }
