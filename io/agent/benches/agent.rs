@@ -205,9 +205,10 @@ fn hands(connections: &BTreeSet<Connection>) -> Result<f64, ActuatorError> {
     actuator.install(&["link0".to_owned()].into(), Span::from_millis(20))?;
     let enter = Command::Enter { leaf: LeafId(1), connections: connections.clone() };
     actuator.apply(&[Command::Classify(true), enter.clone()])?;
-    // The kernel makes the map larger in the background, and meanwhile a list may lack some members.
+    // Right after members were added, a list may lack a sixth of them: the kernel makes its map larger in the
+    // background. In 300 trials, no third list did. The agent adds them once more, which changes nothing.
     while actuator.look()?.members.len() < connections.len() {
-        thread::sleep(Duration::from_millis(10));
+        thread::yield_now();
     }
     let cost = cpu_of(50, || {
         let present = actuator.look().expect("it did before");

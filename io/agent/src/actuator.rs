@@ -127,7 +127,8 @@ impl Actuator {
 
     /// Makes the agent's table, and gives each of the interfaces the agent's root queue, with room for delays
     /// up to `ceiling`. Removes what an agent left that was killed. Returns the interfaces that are not
-    /// there; the plan adds their roots when they come.
+    /// there; the plan adds their roots when they come. A leaf comes later, so nothing here needs netem: ask
+    /// for the [refusals](Self::refusals) first.
     ///
     /// # Errors
     /// If somebody has set the root of one of the interfaces, another agent is at work, or the kernel
@@ -138,7 +139,8 @@ impl Actuator {
         ceiling: Span,
     ) -> Result<BTreeSet<String>, ActuatorError> {
         self.ceiling = ceiling;
-        if let Some(refusal) = self.refusals(interfaces).into_iter().next() {
+        let queues = self.queues()?;
+        if let Some(refusal) = interfaces.iter().find_map(|name| self.foreign(name, &queues)) {
             return Err(refusal);
         }
         self.take_table()?;

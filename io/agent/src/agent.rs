@@ -303,7 +303,8 @@ impl Hands {
     ) -> Result<Self, AgentError> {
         // The guard comes first: from the first change on, somebody undoes it.
         let guard = program().and_then(Guard::start).map_err(AgentError::Guard)?;
-        match actuator.install(interfaces, ceiling) {
+        let refusal = actuator.refusals(interfaces).into_iter().next();
+        match refusal.map_or_else(|| actuator.install(interfaces, ceiling), Err) {
             Ok(absent) => {
                 let present = Present::default();
                 Ok(Self { actuator, guard, program, present, reached: None, absent, failed: None })

@@ -9,8 +9,8 @@
 //! reproduced**. That is said as loudly as a failure, but it is no news.
 //!
 //! A figure may have a noise, which is another figure of the same unit. If its bound lies within the noise,
-//! the claim is **not shown**: it may hold or not. Example: a cost of 0.3 % with a noise of 0.5 % does not
-//! show that the cost is at most 0.4 %, and a cost of 1 % with that noise does not hold.
+//! the claim is **not shown**: it may hold or not. Example: the cost must be at most 0.4 %, and the noise is
+//! 0.5 %. Then a cost of 0.3 % shows nothing, and a cost of 1 % does not hold.
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
@@ -87,14 +87,15 @@ fn checked(id: &str, expectation: &Expectation, all: &[Figures]) -> anyhow::Resu
     let (at_least, at_most) = expectation.bounds();
     let (mut values, mut fails, mut unshown) = (Vec::new(), Vec::new(), Vec::new());
     for Figures { seed, figures } in all {
-        let value_of = |name: &str| {
+        let value_of = |key: &str, name: &str| {
             let figure = figures.iter().find(|figure| figure.name == name);
             let names = || figures.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", ");
-            ensure!(figure.is_some(), "{id}: expect.figure: found \"{name}\"; accepted: one of {}", names());
+            ensure!(figure.is_some(), "{id}: expect.{key}: found \"{name}\"; accepted: one of {}", names());
             Ok(figure.and_then(|figure| figure.value))
         };
-        let value = value_of(name)?;
-        let noise = expectation.noise.as_deref().map_or(Ok(Some(0.0)), value_of)?;
+        let value = value_of("figure", name)?;
+        let noise = expectation.noise.as_deref();
+        let noise = noise.map_or(Ok(Some(0.0)), |name| value_of("noise", name))?;
         values.push(value);
         if at_least.is_none() && at_most.is_none() {
             continue;

@@ -13,6 +13,8 @@ mod gauges;
 mod guarded;
 mod needs;
 mod scale;
+#[cfg(test)]
+mod scenarios;
 mod shell;
 mod slow_motion;
 mod stop;

@@ -11,7 +11,7 @@ use weir_lab::quantities::{Bytes, Size, Text};
 use weir_model::Span;
 
 /// What is smaller, for people.
-pub(crate) const SCALE: &str = "three times slower; requests of at most 16 KiB, and 32 KiB before a law; two bursts of 10 s; other runs \
+pub(crate) const SCALE: &str = "three times slower (delay-overhead is not); requests of at most 16 KiB, and 32 KiB before a law; two bursts of 10 s; other runs \
                                 squeezed to 45 s; curves with 6 delays, 3 repeats and jobs of 100 requests";
 
 const REQUEST: u32 = 16 << 10;
@@ -93,12 +93,7 @@ mod tests {
     use weir_lab::library::Library;
 
     use super::*;
-
-    fn scenario(id: &str) -> Scenario {
-        let library = Library::embedded().expect("the experiments are good");
-        let experiment = library.matching(id).first().map(|experiment| experiment.delay.clone());
-        experiment.flatten().expect("it is an experiment before a target")
-    }
+    use crate::scenarios::scenario;
 
     #[test]
     fn every_scenario_of_the_paper_becomes_one_that_a_slow_machine_can_do() {

@@ -84,15 +84,9 @@ impl SlowMotion {
 #[cfg(test)]
 mod tests {
     use weir_lab::delay::{Burst, Job, Sample};
-    use weir_lab::library::Library;
 
     use super::*;
-
-    fn scenario(id: &str) -> Scenario {
-        let library = Library::embedded().expect("the experiments are good");
-        let experiment = library.matching(id).first().map(|experiment| experiment.delay.clone());
-        experiment.flatten().expect("it is an experiment before a target")
-    }
+    use crate::scenarios::scenario;
 
     #[test]
     fn in_slow_motion_each_time_and_each_pace_is_slower_and_no_size_differs() {

@@ -1,6 +1,7 @@
 //! Each step fails once, and nothing half-done is left; what the kernel lacks is named.
 
 use std::collections::BTreeSet;
+use std::process::Command as Program;
 
 use weir_agent::actuator::{Actuator, ActuatorError, Answer, Refusal, Request, Sockets, Wire};
 use weir_model::Span;
@@ -9,12 +10,11 @@ use weir_throttle::{Command, Connection, LeafId};
 use rustix::io::Errno;
 
 use super::in_guest;
-use super::scene::{LEAF, LINK, Scene, add_leaf, apply, enter, link, set_delay, shell};
+use super::scene::{LEAF, LINK, PROGRAM, Scene, add_leaf, apply, enter, link, set_delay, shell};
 
 const DELAY: Span = Span::from_millis(10);
-/// Tries two kinds of queues and the table, looks at the queues, makes the table, looks for what a dead agent
-/// left, adds a root.
-const REQUESTS_TO_INSTALL: usize = 7;
+/// Looks at the queues, makes the table, looks for what a dead agent left, adds a root.
+const REQUESTS_TO_INSTALL: usize = 4;
 /// Adds the class and its queue.
 const REQUESTS_OF_A_LEAF: usize = 2;
 
@@ -168,21 +168,29 @@ fn a_module_that_is_missing_is_named_and_nothing_is_left() {
 }
 
 #[test]
-fn an_installation_without_a_module_is_refused_before_anything_changes() {
-    in_guest("an_installation_without_a_module_is_refused_before_anything_changes", || {
+fn an_agent_without_a_module_does_not_start_and_changes_nothing() {
+    in_guest("an_agent_without_a_module_does_not_start_and_changes_nothing", || {
         for module in ["sch_netem", "sch_htb", "nf_tables"] {
             let scene = Scene::new();
             let before = scene.state();
             let mut actuator = scene.actuator();
-            // Also where no interface is known yet, as nobody is logged in.
-            for interfaces in [link(), BTreeSet::new()] {
-                shell(&format!("modprobe -r {module}"));
+            shell(&format!("modprobe -r {module}"));
+            {
                 let _none = NoModules::new();
-                let error = actuator.install(&interfaces, DELAY).expect_err("a module is missing");
-                let named =
-                    matches!(&error, ActuatorError::Missing { module: missing, .. } if *missing == module);
-                assert!(named && error.to_string().contains(&format!("modprobe {module}")), "{error}");
-                assert_eq!(actuator.refusals(&interfaces), [error]);
+                // Also where no interface is known yet, as nobody is logged in.
+                for interfaces in [link(), BTreeSet::new()] {
+                    let refusals = actuator.refusals(&interfaces);
+                    let [ActuatorError::Missing { module: missing, .. }] = &*refusals else {
+                        panic!("{refusals:?}")
+                    };
+                    assert_eq!(*missing, module);
+                    assert!(refusals[0].to_string().contains(&format!("modprobe {module}")), "{refusals:?}");
+                }
+                let refused = scene.in_target(|| Program::new(PROGRAM).arg("start").output());
+                let refused = refused.expect("cargo has built it");
+                let said = String::from_utf8_lossy(&refused.stderr);
+                assert_eq!(refused.status.code(), Some(1), "{said}");
+                assert!(said.contains(&format!("module: \"{module}\"")), "{said}");
             }
             shell(&format!("modprobe {module}"));
             assert_eq!(scene.state(), before, "{module}");

@@ -10,9 +10,8 @@ use weir_model::Span;
 use weir_throttle::Present;
 
 use super::in_guest;
-use super::scene::{LINK, Scene, Session, TARGET_V4, link, wait_until};
+use super::scene::{LINK, PROGRAM, Scene, Session, TARGET_V4, link, wait_until};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_hold-delay");
 const DELAY: Span = Span::from_millis(80);
 const UNDELAYED: Span = Span::from_millis(40);
 

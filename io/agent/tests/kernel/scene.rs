@@ -20,6 +20,8 @@ pub(crate) const TARGET_V4: &str = "10.9.0.1";
 pub(crate) const TARGET_V6: &str = "fd09::1";
 /// The target's interface.
 pub(crate) const LINK: &str = "link0";
+/// A program that is an agent or a guard.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_hold-delay");
 /// The leaf of most tests.
 pub(crate) const LEAF: LeafId = LeafId(1);
 /// Longer than anything takes that does happen.

@@ -99,5 +99,9 @@ fn a_figure_without_an_expectation_and_an_expectation_without_a_figure_are_refus
     experiment = self::experiment();
     experiment.expect.push(Expectation { figure: "forgotten".to_owned(), ..experiment.expect[0].clone() });
     let error = check(&experiment, &figures(&[Some(1.3)]), &store).unwrap_err();
-    assert!(error.to_string().contains("found \"forgotten\"; accepted: one of gain, reported"), "{error}");
+    assert!(error.to_string().contains("figure: found \"forgotten\"; accepted: one of gain, "), "{error}");
+    experiment = self::experiment();
+    experiment.expect[0].noise = Some("forgotten".to_owned());
+    let error = check(&experiment, &figures(&[Some(1.3)]), &store).unwrap_err();
+    assert!(error.to_string().contains("noise: found \"forgotten\"; accepted: one of gain, "), "{error}");
 }
