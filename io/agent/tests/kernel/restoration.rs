@@ -152,7 +152,7 @@ fn all_that_a_start_would_be_refused_for_is_told_and_nothing_changes() {
         let expected =
             [ActuatorError::ForeignTable, foreign("one", "htb", 0x7e17), foreign("two", "prio", 1)];
         assert_eq!(actuator.refusals(&all), expected);
-        assert_eq!(actuator.install(&all, CEILING), Err(ActuatorError::ForeignTable));
+        assert_eq!(actuator.install(&all, CEILING), Err(foreign("one", "htb", 0x7e17)));
         assert!(!actuator.has_left());
         assert_eq!(scene.uncounted_state(), before);
     });
