@@ -26,6 +26,6 @@ pub use maestro::{
     ApplicationObservation, ApplicationSetting, ArrayObservation, ArraySetting, BoundBy, Case, Fit, Grant,
     Limits, Maestro, PortObservation, Reasoning, program,
 };
-pub use pid::{OneSidedPid, OneSidedPidConfig, PidProblem, ThrottleDelay, WaitObservation};
+pub use pid::{OneSidedPid, OneSidedPidConfig, PidProblem, ReadWait, ThrottleDelay, WaitObservation};
 pub use pid_tuning::{NoPlant, Plant, Predicted, StepResponse};
 pub use total::TotalConcurrency;

@@ -29,8 +29,12 @@
 //!
 //! # On real devices
 //!
-//! - **No reads** count as a wait of zero, so the EWMA decays. Nobody is left to be guarded, and the next
-//!   reader is measured at once.
+//! - **A period without a finished read** says little, so the EWMA stays as it is. If the period counted as
+//!   one without a wait, a reader that reads seldom would be guarded less: with 5 reads a second, half of the
+//!   periods are empty. Reads that are outstanding count by their age as soon as that is above the EWMA: a
+//!   device that hangs finishes none just when they wait longest.
+//! - **No reads for 300 ms** count as a wait of zero from then on, so the EWMA decays. Nobody is left to be
+//!   guarded.
 //! - **An error that lasts.** The equation alone goes from the ceiling to zero within half a second if an
 //!   error of `-E` lasts and `E >= u_max Ti / (Kp 0.5 s)`. With a long ceiling and a short threshold, no wait
 //!   is so far below the setpoint. Example: with a ceiling of 20 ms and the default gains, `E` is 32 ms; with
@@ -115,11 +119,32 @@ pub enum PidProblem {
     Ceiling(Span),
 }
 
+/// How long the reads of a period waited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReadWait {
+    /// Reads finished, after this time on average.
+    Finished(Span),
+    /// None finished. Those that are outstanding have waited for this time so far, on average.
+    Outstanding(Span),
+    /// There were none.
+    NoReads,
+}
+
+impl ReadWait {
+    /// The mean wait of the reads that finished; `None` if none did.
+    pub const fn finished(self) -> Option<Span> {
+        match self {
+            Self::Finished(wait) => Some(wait),
+            Self::Outstanding(_) | Self::NoReads => None,
+        }
+    }
+}
+
 /// The observation of the readers in the last period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WaitObservation {
-    /// The mean wait of the reads; `None` if there were none.
-    pub wait: Option<Span>,
+    /// How long their reads waited.
+    pub wait: ReadWait,
     /// The wait that must not be exceeded. It may change from one step to the next.
     pub threshold: Span,
     /// Whether a delay would reach anybody.
@@ -195,7 +220,8 @@ impl OneSidedPidConfig {
 /// The rule for an error that lasts needs 300 ms, and up to a period more. With the time in which the EWMA
 /// follows the wait, that is within 1 s.
 const LONGEST_PERIOD: Span = Span::from_millis(250);
-/// How long the EWMA must have been at most half the setpoint before the delay is cut to zero.
+/// How long the EWMA must have been at most half the setpoint before the delay is cut to zero, and for how
+/// long there must have been no reads before that counts as a wait of zero.
 const LASTING: Span = Span::from_millis(300);
 /// A gain that no plant allows: a delay of 100 ms for each millisecond of wait.
 const HIGHEST_GAIN: f64 = 100.0;
@@ -212,6 +238,8 @@ pub struct OneSidedPid {
     ewma_before: f64,
     /// Since when the EWMA has been at most half the setpoint.
     far_below: Option<Instant>,
+    /// The last step with reads.
+    last_reads: Instant,
 }
 
 impl OneSidedPid {
@@ -221,7 +249,8 @@ impl OneSidedPid {
     /// If the law cannot work with that configuration.
     pub fn new(config: OneSidedPidConfig) -> Result<Self, PidProblem> {
         config.check()?;
-        Ok(Self { config, delay: 0.0, ewma: 0.0, ewma_before: 0.0, far_below: None })
+        let (far_below, last_reads) = (None, Instant::ORIGIN);
+        Ok(Self { config, delay: 0.0, ewma: 0.0, ewma_before: 0.0, far_below, last_reads })
     }
 
     /// Another tuning, from the delay and the EWMA as they are.
@@ -250,6 +279,20 @@ impl OneSidedPid {
     pub fn is_at_ceiling(&self) -> bool {
         self.delay >= in_steps(self.config.ceiling)
     }
+
+    /// The wait of the period that the EWMA takes in, in steps.
+    fn wait(&mut self, now: Instant, seen: ReadWait) -> f64 {
+        if seen != ReadWait::NoReads {
+            self.last_reads = now;
+        }
+        match seen {
+            ReadWait::Finished(wait) => in_steps(wait),
+            // They will wait for at least so long.
+            ReadWait::Outstanding(age) => in_steps(age).max(self.ewma),
+            ReadWait::NoReads if now.saturating_since(self.last_reads) < LASTING => self.ewma,
+            ReadWait::NoReads => 0.0,
+        }
+    }
 }
 
 impl Law for OneSidedPid {
@@ -261,7 +304,7 @@ impl Law for OneSidedPid {
         let period = period.as_secs_f64();
         let setpoint = in_steps(seen.threshold) * self.config.setpoint_share;
         let (before, earlier) = (self.ewma, self.ewma_before);
-        let wait = seen.wait.map_or(0.0, in_steps);
+        let wait = self.wait(now, seen.wait);
         let ewma = before + self.config.weight() * (wait - before);
         (self.ewma, self.ewma_before) = (ewma, before);
 

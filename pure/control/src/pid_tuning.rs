@@ -34,7 +34,7 @@ use thiserror::Error;
 use weir_model::{Instant, Span};
 
 use crate::law::Law;
-use crate::pid::{OneSidedPid, OneSidedPidConfig, PidProblem, ThrottleDelay, WaitObservation};
+use crate::pid::{OneSidedPid, OneSidedPidConfig, PidProblem, ReadWait, ThrottleDelay, WaitObservation};
 
 /// What was recorded: the mean wait in each period, around one step of the delay.
 #[derive(Clone, PartialEq, Debug)]
@@ -216,7 +216,8 @@ impl Plant {
             }
             now = now + config.period;
             let wait = Span::from_secs_f64(sum / f64::from(PARTS));
-            let delay = law.step(now, &WaitObservation { wait: Some(wait), threshold, reaches: true });
+            let seen = WaitObservation { wait: ReadWait::Finished(wait), threshold, reaches: true };
+            let delay = law.step(now, &seen);
             predicted.push(Predicted { wait, smoothed: law.smoothed_wait(), delay });
         }
         Ok(predicted)

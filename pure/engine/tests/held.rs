@@ -146,7 +146,7 @@ fn a_shorter_delay_lets_no_reply_overtake_one_that_was_held_before() {
     let mut scene = Scene::new();
     let (first, until) = scene.complete(START + 99_000, scene.writer, IoKind::Write);
     let until = until.expect("it is held");
-    // A period without reads.
+    assert_eq!(scene.complete(START + 99_000, scene.reader, IoKind::Read).1, None);
     scene.engine.handle_timeout(at(START + 100_000));
     let delay = scene.throttle().delay;
     assert!(!delay.is_zero() && at(START + 101_000) + delay < until, "{delay}");

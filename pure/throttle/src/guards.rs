@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_control::{Law, OneSidedPid, PidProblem, WaitObservation};
+use weir_control::{Law, OneSidedPid, PidProblem, ReadWait, WaitObservation};
 use weir_model::{Instant, Span};
 
 use crate::kernel::LeafId;
@@ -38,8 +38,8 @@ pub(crate) struct Guard {
     law: OneSidedPid,
     /// Whether a delay would reach anybody.
     pub(crate) reaches: bool,
-    /// The mean of the last interval.
-    pub(crate) last_wait: Option<Span>,
+    /// In the last interval.
+    pub(crate) last_wait: ReadWait,
     /// The delay in place of the law's.
     held: Option<Span>,
     ceiling_reached: bool,
@@ -83,7 +83,7 @@ impl Guards {
             name: resource.name,
             law: self.new_law.clone(),
             reaches: false,
-            last_wait: None,
+            last_wait: ReadWait::NoReads,
             held: None,
             ceiling_reached: false,
             otherwise_since: None,
@@ -140,7 +140,7 @@ impl Guard {
     }
 
     /// The delay of the next interval.
-    pub(crate) fn step(&mut self, now: Instant, wait: Option<Span>) -> Span {
+    pub(crate) fn step(&mut self, now: Instant, wait: ReadWait) -> Span {
         self.last_wait = wait;
         let seen = WaitObservation { wait, threshold: self.threshold, reaches: self.reaches };
         let delay = self.law.step(now, &seen).span();
@@ -215,7 +215,7 @@ mod tests {
         for tick in 0..80 {
             let now = Instant::ORIGIN + Span::from_millis(100 * tick);
             let wait = Span::from_millis(if (10..40).contains(&tick) { 500 } else { 1 });
-            guard.step(now, Some(wait));
+            guard.step(now, ReadWait::Finished(wait));
             news.extend(guard.ceiling_news(now, tick >= 20).map(|is_at| (tick, is_at)));
         }
         let [(reached, true), (left, false)] = news[..] else { panic!("{news:?}") };
@@ -227,9 +227,10 @@ mod tests {
         let (mut guards, settings) = guards();
         guards.admit(resource(1), &settings);
         let (_, guard) = guards.iter_mut().next().unwrap();
+        let wait = ReadWait::Finished(Span::from_millis(49));
         let mut delays = (0..40).map(|tick| {
             guard.reaches = tick >= 30;
-            guard.step(Instant::ORIGIN + Span::from_millis(100 * tick), Some(Span::from_millis(49)))
+            guard.step(Instant::ORIGIN + Span::from_millis(100 * tick), wait)
         });
         // A quarter of what the wait is above 9 ms, in whole steps of 0.5 ms.
         let first_term = Span::from_millis(10);

@@ -67,8 +67,9 @@ impl LeafState {
 /// Where each connection is.
 #[derive(Default, Debug)]
 pub(crate) struct Placement {
-    /// Those that are to be delayed, in order.
-    eligible: Vec<Eligible>,
+    /// Those that are to be delayed, by the leaves that they may enter: these are a few sets, and to go
+    /// through them ten times a second for each of a thousand connections would cost the most of all.
+    eligible: BTreeMap<BTreeSet<LeafId>, Vec<Eligible>>,
     /// Those that are no longer to be delayed, and have not left yet.
     leaving: Vec<Change>,
 }
@@ -77,8 +78,6 @@ pub(crate) struct Placement {
 #[derive(Debug)]
 struct Eligible {
     connection: Connection,
-    /// The leaves that it may enter.
-    candidates: BTreeSet<LeafId>,
     /// The leaf that it is in.
     is_in: Option<LeafId>,
 }
@@ -94,14 +93,13 @@ pub(crate) struct Change {
 impl Placement {
     /// From now on these are to be delayed, each in one of its leaves.
     pub(crate) fn set_eligible(&mut self, eligible: BTreeMap<Connection, BTreeSet<LeafId>>) {
-        let before = std::mem::take(&mut self.eligible).into_iter();
+        let before = std::mem::take(&mut self.eligible).into_values().flatten();
         let mut entered: BTreeMap<_, _> =
             before.filter_map(|before| Some((before.connection, before.is_in?))).collect();
-        let stays = |(connection, candidates)| {
+        for (connection, candidates) in eligible {
             let is_in = entered.remove(&connection);
-            Eligible { connection, candidates, is_in }
-        };
-        self.eligible = eligible.into_iter().map(stays).collect();
+            self.eligible.entry(candidates).or_default().push(Eligible { connection, is_in });
+        }
         let leaves = |(connection, from)| Change { connection, from: Some(from), to: None };
         self.leaving.extend(entered.into_iter().map(leaves));
     }
@@ -110,15 +108,17 @@ impl Placement {
     pub(crate) fn update(&mut self, now: Instant, leaves: &BTreeMap<LeafId, LeafState>) -> Vec<Change> {
         let state = |leaf: &LeafId| leaves.get(leaf).copied().unwrap_or(LeafState::IDLE);
         let mut changes = std::mem::take(&mut self.leaving);
-        for Eligible { connection, candidates, is_in } in &mut self.eligible {
+        for (candidates, connections) in &mut self.eligible {
             let longest =
                 candidates.iter().map(|leaf| (state(leaf).delay, *leaf)).max_by_key(|longest| longest.0);
             let longest = longest.filter(|longest| !longest.0.is_zero());
-            let from = is_in.filter(|leaf| candidates.contains(leaf));
-            let to = next_leaf(now, from, longest, state);
-            if *is_in != to {
-                changes.push(Change { connection: *connection, from: *is_in, to });
-                *is_in = to;
+            for Eligible { connection, is_in } in connections {
+                let from = is_in.filter(|leaf| candidates.contains(leaf));
+                let to = next_leaf(now, from, longest, state);
+                if *is_in != to {
+                    changes.push(Change { connection: *connection, from: *is_in, to });
+                    *is_in = to;
+                }
             }
         }
         changes

@@ -48,7 +48,7 @@ pub struct ResourceReport {
     pub name: String,
     /// How long its reads wait: the EWMA that the law works with.
     pub wait: Span,
-    /// How long they waited in the last interval, on average; `None` if there were none.
+    /// How long those waited that finished in the last interval, on average; `None` if none did.
     pub last_wait: Option<Span>,
     /// How long they should wait at most.
     pub threshold: Span,

@@ -135,6 +135,7 @@ pub struct BlockCounters {
     pub read_millis: u32,
     /// Sectors of 512 bytes that it has written.
     pub sectors_written: u64,
-    /// Reads that it is working on.
+    /// Reads that it is working on. They matter only where no read has finished since the reading before;
+    /// otherwise the sensor does not look, and it is zero.
     pub reads_in_flight: u32,
 }

@@ -102,7 +102,7 @@ impl Throttle {
     pub fn handle_counters(&mut self, now: Instant, counters: &BTreeMap<DeviceNumber, BlockCounters>) {
         let reads = self.meters.handle_counters(now, counters);
         for (leaf, guard) in self.guards.iter_mut() {
-            let wait = reads.get(&leaf).and_then(|reads| reads.mean());
+            let wait = reads.get(&leaf).copied().unwrap_or_default().wait();
             let delay = guard.step(now, wait);
             self.leaves.entry(leaf).or_insert(LeafState::IDLE).set_delay(now, delay);
         }
@@ -181,7 +181,7 @@ impl Throttle {
                     id: guard.id.clone(),
                     name: guard.name.clone(),
                     wait: guard.wait(),
-                    last_wait: guard.last_wait,
+                    last_wait: guard.last_wait.finished(),
                     threshold: guard.threshold,
                     delay: self.wanted.leaves.get(&leaf).map_or(Span::ZERO, |leaf| leaf.delay),
                     ceiling_reached: guard.is_at_ceiling(),

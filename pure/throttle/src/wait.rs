@@ -10,13 +10,15 @@
 //!   at 2^32; that costs one interval too. A time that grows by 2^31 ms or more within an interval means
 //!   another device as well.
 //! - **Reads without a completion** have no time yet. If a device hangs, its wait would fall silent just when
-//!   it is worst. So if a device has finished no read, its outstanding reads count by their age. The age is
-//!   known only since a reading showed them, so it is never too long: a read that began just before a reading
-//!   has an age of zero and does not count yet.
-//! - **Without reads** there is no wait.
+//!   it is worst. So if a device has finished no read, its outstanding reads have their age. The age is known
+//!   only since a reading showed them, so it is never too long: a read that began just before a reading has
+//!   an age of zero.
+//! - **An age is less than the wait that it becomes.** So beside reads that another device of the resource
+//!   has finished, it counts only where it makes the mean longer.
 
 use std::ops::AddAssign;
 
+use weir_control::ReadWait;
 use weir_model::{Instant, Span};
 
 use crate::survey::BlockCounters;
@@ -25,24 +27,56 @@ use crate::survey::BlockCounters;
 const WENT_BACK: u32 = 1 << 31;
 const SECTOR: u64 = 512;
 
-/// Reads that were waited for, and the time that they took in sum.
+/// Some reads, and the time that they took in sum.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Reads {
+struct Waits {
     count: u64,
     took: Span,
 }
 
-impl Reads {
+impl Waits {
     /// How long one took on average; `None` if there were none.
-    pub(crate) fn mean(self) -> Option<Span> {
+    fn mean(self) -> Option<Span> {
         Some(Span::from_nanos(self.took.as_nanos().checked_div(self.count)?))
+    }
+}
+
+impl AddAssign for Waits {
+    fn add_assign(&mut self, other: Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.took += other.took;
+    }
+}
+
+/// The reads of an interval.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Reads {
+    /// Those that the devices finished.
+    finished: Waits,
+    /// Those that are outstanding at devices which finished none, with their age.
+    outstanding: Waits,
+}
+
+impl Reads {
+    /// How long they waited.
+    pub(crate) fn wait(self) -> ReadWait {
+        let (mean, age) = (self.finished.mean(), self.outstanding.mean());
+        let mut reads = self.finished;
+        if mean.is_some() && age > mean {
+            reads += self.outstanding;
+        }
+        match (reads.mean(), age) {
+            (Some(mean), _) => ReadWait::Finished(mean),
+            (None, Some(age)) => ReadWait::Outstanding(age),
+            (None, None) => ReadWait::NoReads,
+        }
     }
 }
 
 impl AddAssign for Reads {
     fn add_assign(&mut self, other: Self) {
-        self.count = self.count.saturating_add(other.count);
-        self.took += other.took;
+        self.finished += other.finished;
+        self.outstanding += other.outstanding;
     }
 }
 
@@ -87,9 +121,10 @@ impl DeviceMeter {
         }
         let reads = if reads > 0 {
             self.stuck = stuck_from(now, seen);
-            Reads { count: reads, took: Span::from_millis(took.into()) }
+            let finished = Waits { count: reads, took: Span::from_millis(took.into()) };
+            Reads { finished, ..Reads::default() }
         } else {
-            self.outstanding(now, seen)
+            Reads { outstanding: self.outstanding(now, seen), ..Reads::default() }
         };
         Done { reads, written: sectors.saturating_mul(SECTOR) }
     }
@@ -104,18 +139,16 @@ impl DeviceMeter {
         Done::default()
     }
 
-    /// The outstanding reads of a device that has finished none, by their age.
-    fn outstanding(&mut self, now: Instant, seen: BlockCounters) -> Reads {
-        let Some(stuck) = &mut self.stuck else {
-            self.stuck = stuck_from(now, seen);
-            return Reads::default();
-        };
-        stuck.reads = stuck.reads.min(seen.reads_in_flight);
-        let (age, count) = (now.saturating_since(stuck.since), u64::from(stuck.reads));
-        if count == 0 {
-            self.stuck = None;
-        }
-        Reads { count, took: age.saturating_mul(count) }
+    /// The outstanding reads of a device that has finished none, with their age.
+    fn outstanding(&mut self, now: Instant, seen: BlockCounters) -> Waits {
+        let stuck = self.stuck.or_else(|| stuck_from(now, seen));
+        let stuck =
+            stuck.map(|Stuck { since, reads }| Stuck { since, reads: reads.min(seen.reads_in_flight) });
+        self.stuck = stuck.filter(|stuck| stuck.reads > 0);
+        self.stuck.map_or(Waits::default(), |Stuck { since, reads }| {
+            let (age, count) = (now.saturating_since(since), u64::from(reads));
+            Waits { count, took: age.saturating_mul(count) }
+        })
     }
 }
 

@@ -28,6 +28,8 @@ pub struct BlockSensor {
 struct Files {
     stat: OwnedFd,
     in_flight: OwnedFd,
+    /// How many reads it had finished at the last reading.
+    reads: Option<u64>,
 }
 
 /// What a reading found.
@@ -79,13 +81,15 @@ impl BlockSensor {
         let files = match self.open.entry(number) {
             Entry::Occupied(open) => open.into_mut(),
             Entry::Vacant(place) => {
-                place.insert(Files { stat: opened("stat")?, in_flight: opened("inflight")? })
+                place.insert(Files { stat: opened("stat")?, in_flight: opened("inflight")?, reads: None })
             }
         };
         let mut buffer = [0; 512];
         let text = text_of(&files.stat, &mut buffer).map_err(|error| unreadable("stat", error))?;
         let (mut counters, in_flight) = block::stat(text).map_err(|error| unfit("stat", error))?;
-        if in_flight > 0 {
+        // Reads that finish tell how long they took. How many are outstanding says more only if none does.
+        let finished = files.reads.replace(counters.reads).is_some_and(|before| before != counters.reads);
+        if in_flight > 0 && !finished {
             let text =
                 text_of(&files.in_flight, &mut buffer).map_err(|error| unreadable("inflight", error))?;
             counters.reads_in_flight =
@@ -123,8 +127,10 @@ mod tests {
         sensor.read(&[A].into());
         tree.counters("sda", 7, 16, 3);
         let reading = sensor.read(&[A].into());
-        let counters = BlockCounters { reads: 7, read_millis: 7, sectors_written: 16, reads_in_flight: 3 };
+        let counters = BlockCounters { reads: 7, read_millis: 7, sectors_written: 16, reads_in_flight: 0 };
         assert_eq!(reading, Reading { counters: [(A, counters)].into(), ..Reading::default() });
+        let reads_in_flight = sensor.read(&[A].into()).counters[&A].reads_in_flight;
+        assert_eq!(reads_in_flight, 3, "none has finished meanwhile");
         assert_eq!(sensor.read(&BTreeSet::new()), Reading::default());
         assert!(sensor.open.is_empty());
     }

@@ -46,7 +46,7 @@ fn waits(range: std::ops::Range<f64>) -> impl Strategy<Value = Vec<f64>> {
 
 fn observed(threshold: Span, share: f64, config: &OneSidedPidConfig) -> WaitObservation {
     let wait = Span::from_secs_f64(threshold.as_secs_f64() * config.setpoint_share * share);
-    WaitObservation { wait: Some(wait), threshold, reaches: true }
+    WaitObservation { wait: ReadWait::Finished(wait), threshold, reaches: true }
 }
 
 proptest! {
@@ -102,7 +102,7 @@ proptest! {
             now = now + config.period;
             let seen = observed(threshold, share, &config);
             let delay = law.step(now, &seen);
-            let e = in_steps(seen.wait.expect("it was put there")) - setpoint;
+            let e = in_steps(seen.wait.finished().expect("it was put there")) - setpoint;
             u = (u + kp * (e - e1) + kp * period / ti * e + kp * td / period * (e - 2.0 * e1 + e2))
                 .clamp(0.0, most);
             (e2, e1) = (e1, e);

@@ -48,7 +48,7 @@ impl Loop {
     }
 
     /// A period later, in which reads waited for so long.
-    fn see(&mut self, wait: Option<Span>) -> ThrottleDelay {
+    fn see(&mut self, wait: ReadWait) -> ThrottleDelay {
         self.ticks += 1;
         let seen = WaitObservation { wait, threshold: self.threshold, reaches: self.reaches };
         self.delay = self.law.step(tick(self.ticks), &seen);
@@ -57,7 +57,7 @@ impl Loop {
 
     /// A period later, in which the delay in force acted on the plant.
     fn beside(&mut self, writers: Writers) -> ThrottleDelay {
-        self.see(Some(writers.wait(self.delay)))
+        self.see(ReadWait::Finished(writers.wait(self.delay)))
     }
 
     /// The delays of so many periods beside these writers.
@@ -114,7 +114,7 @@ fn nothing_winds_up_an_hour_at_the_ceiling_ends_as_a_minute_does() {
     let recovery = |periods| {
         let mut control = Loop::new(ceiling_of(20));
         (0..periods).for_each(|_| {
-            control.see(Some(Span::from_millis(40)));
+            control.see(ReadWait::Finished(Span::from_millis(40)));
         });
         control.periods(20, Writers::NONE)
     };
@@ -144,10 +144,10 @@ fn the_equation_alone_ends_the_longest_delay_in_half_a_second_at_the_error_that_
     let after = |wait: u64| {
         let mut control = Loop::new(OneSidedPidConfig { smoothing: Span::ZERO, ..ceiling_of(20) });
         control.threshold = Span::from_millis(80);
-        control.see(Some(Span::from_millis(wait)));
+        control.see(ReadWait::Finished(Span::from_millis(wait)));
         control.law.delay = in_steps(Span::from_millis(20));
         (0..5).for_each(|_| {
-            control.see(Some(Span::from_millis(wait)));
+            control.see(ReadWait::Finished(Span::from_millis(wait)));
         });
         control.millis()
     };
@@ -160,15 +160,49 @@ fn the_equation_alone_ends_the_longest_delay_in_half_a_second_at_the_error_that_
 fn without_reads_the_wait_is_forgotten_and_the_delay_ends_within_a_second() {
     let mut control = Loop::new(ceiling_of(20));
     control.periods(50, Writers::TWELVE);
+    let before = control.law.smoothed_wait().as_secs_f64();
+    let mut after = |periods: i32| {
+        (0..periods).for_each(|_| {
+            control.see(ReadWait::NoReads);
+        });
+        (control.law.smoothed_wait().as_secs_f64() / before, control.delay)
+    };
+    assert!((after(2).0 - 1.0).abs() < 1e-6, "200 ms may be a reader that reads seldom");
+    assert!((after(1).0 - 2.0 / 3.0).abs() < 1e-6, "300 ms are a pause");
+    assert!(after(7).1.is_zero());
+}
+
+#[test]
+fn a_reader_that_reads_seldom_is_guarded_like_one_that_reads_often() {
+    let smoothed = |reads: fn(u64) -> ReadWait| {
+        let mut control = Loop::new(ceiling_of(20));
+        (0..180).for_each(|number| {
+            control.see(reads(number));
+        });
+        control.law.smoothed_wait().as_micros()
+    };
+    const WAIT: ReadWait = ReadWait::Finished(Span::from_millis(60));
+    let often = smoothed(|_| WAIT);
+    assert_eq!(smoothed(|number| if number % 3 == 2 { WAIT } else { ReadWait::NoReads }), often);
+    let young = |number| match number % 3 {
+        2 => WAIT,
+        other => ReadWait::Outstanding(Span::from_millis(10 * other)),
+    };
+    assert_eq!(smoothed(young), often);
+}
+
+#[test]
+fn reads_that_hang_count_as_soon_as_they_are_older_than_the_ewma() {
+    let mut control = Loop::new(ceiling_of(20));
+    control.periods(50, Writers::NONE);
     let before = control.law.smoothed_wait();
-    control.see(None);
-    let weight = 1.0 / 3.0;
-    let expected = Span::from_secs_f64(before.as_secs_f64() * (1.0 - weight));
-    assert_eq!(control.law.smoothed_wait().as_micros(), expected.as_micros());
-    (0..9).for_each(|_| {
-        control.see(None);
-    });
-    assert!(control.delay.is_zero());
+    control.see(ReadWait::Outstanding(Span::ZERO));
+    assert_eq!(control.law.smoothed_wait(), before);
+    for age in 1..=20 {
+        control.see(ReadWait::Outstanding(Span::from_millis(100 * age)));
+    }
+    assert!(control.law.smoothed_wait() > Span::from_millis(1_500));
+    assert!(control.law.is_at_ceiling());
 }
 
 #[test]
@@ -177,7 +211,7 @@ fn a_threshold_that_changes_moves_the_delay_by_the_error_alone_until_the_wait_fo
     control.periods(100, Writers::TWELVE);
     let (delay, balance) = (control.law.delay, control.law.smoothed_wait());
     control.threshold = Span::from_millis(10);
-    control.see(Some(balance));
+    control.see(ReadWait::Finished(balance));
     let error = in_steps(balance) - in_steps(Span::from_millis(9));
     assert!((control.law.delay - delay - 0.25 * 0.5 * error).abs() < 0.05, "no jump by the first term");
     for delay in &control.periods(100, Writers::TWELVE)[40..] {
@@ -190,10 +224,10 @@ fn a_threshold_that_changes_moves_the_delay_by_the_error_alone_until_the_wait_fo
 fn a_delay_is_a_whole_number_of_steps_rounded_up() {
     let config = OneSidedPidConfig { smoothing: Span::ZERO, setpoint_share: 1.0, ..ceiling_of(20) };
     let mut control = Loop::new(config);
-    control.see(Some(THRESHOLD));
+    control.see(ReadWait::Finished(THRESHOLD));
     control.law.delay = 0.0;
     // A quarter of the change of 0.1 ms, and half of that for the error: 0.04 ms.
-    assert_eq!(control.see(Some(Span::from_micros(15_100))).span(), Span::from_micros(500));
+    assert_eq!(control.see(ReadWait::Finished(Span::from_micros(15_100))).span(), Span::from_micros(500));
     assert_eq!(control.delay.steps(), 1);
 }
 
@@ -204,10 +238,10 @@ fn the_third_term_brakes_where_the_wait_turns() {
         Loop::new(OneSidedPidConfig { derivative_time, smoothing: Span::ZERO, ..ceiling_of(40) });
     // Rising by 4 ms a period, and then no more: the difference of the differences is -4 ms.
     for wait in [14, 18, 22] {
-        control.see(Some(Span::from_millis(wait)));
+        control.see(ReadWait::Finished(Span::from_millis(wait)));
     }
     let before = control.law.delay;
-    control.see(Some(Span::from_millis(22)));
+    control.see(ReadWait::Finished(Span::from_millis(22)));
     let expected = 0.25 * (0.5 * (22.0 - 13.5) - 0.5 * 4.0) / 0.5;
     assert!((control.law.delay - before - expected).abs() < 1e-9);
 }
@@ -253,14 +287,14 @@ fn a_law_that_reaches_nobody_begins_with_the_first_term_of_its_equation() {
     let first_term = config.proportional_gain * (wait.as_secs_f64() - setpoint) * 1e3;
     seen.reaches = false;
     for _ in 0..100 {
-        seen.see(Some(wait));
+        seen.see(ReadWait::Finished(wait));
         assert!((0.0..0.5).contains(&(seen.millis() - first_term)), "{} ms: {first_term} ms", seen.millis());
     }
     seen.reaches = true;
     let before = seen.millis();
-    seen.see(Some(wait));
+    seen.see(ReadWait::Finished(wait));
     assert!(seen.millis() > before && !seen.law.is_at_ceiling(), "{} ms", seen.millis());
     seen.reaches = false;
-    seen.see(Some(Span::from_millis(1)));
+    seen.see(ReadWait::Finished(Span::from_millis(1)));
     assert!(seen.delay.is_zero(), "below the setpoint there is no delay");
 }

@@ -21,7 +21,7 @@
 
 use std::collections::VecDeque;
 
-use weir_control::{Latency, Law, OneSidedPid, WaitObservation};
+use weir_control::{Latency, Law, OneSidedPid, ReadWait, WaitObservation};
 use weir_model::{Instant, IoId, IoKind, Span};
 
 use super::Pool;
@@ -151,11 +151,14 @@ impl DelayLoop {
             pool.volumes.iter_mut().for_each(|(_, volume)| volume.writing.judge(most, is_delayed));
         }
         if self.tick.serve(now) {
-            let answered = self.waits.take_mean().map(|mean| mean.at_device);
-            let wait = answered.or_else(|| oldest_read(pool.requests).map(|issued| now.since(issued)));
+            let wait = match self.waits.take_mean() {
+                Some(mean) => ReadWait::Finished(mean.at_device),
+                None => oldest_read(pool.requests)
+                    .map_or(ReadWait::NoReads, |issued| ReadWait::Outstanding(now.since(issued))),
+            };
             let reaches = pool.volumes.iter().any(|(_, volume)| volume.writing.is_heavy());
-            let delay =
-                self.law.step(now, &WaitObservation { wait, threshold: self.config.threshold, reaches });
+            let seen = WaitObservation { wait, threshold: self.config.threshold, reaches };
+            let delay = self.law.step(now, &seen);
             let wait = self.law.smoothed_wait();
             pool.events.push_back(Event::Throttled { delay: delay.span(), wait });
         }

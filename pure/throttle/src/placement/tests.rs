@@ -36,7 +36,13 @@ impl Case {
         let eligible = (!leaves.is_empty()).then(|| (connection(), leaves)).into_iter().collect();
         self.placement.set_eligible(eligible);
         self.placement.update(at(millis), &self.leaves);
-        self.placement.eligible.first().and_then(|eligible| eligible.is_in).map(|leaf| leaf.0)
+        self.placement
+            .eligible
+            .values()
+            .flatten()
+            .next()
+            .and_then(|eligible| eligible.is_in)
+            .map(|leaf| leaf.0)
     }
 }
 
