@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use weir_agent::sensors::text::{MOST_NAME_BYTES, Unfit, address, block, lio, mounts, name, tgt};
+use weir_agent::sensors::text::{MOST_NAME_BYTES, Unfit, address, block, lio, mounts, name, tcp, tgt};
 
 use super::Target;
 use crate::script::Script;
@@ -39,6 +39,9 @@ pub(super) const TARGET: Target = Target {
         b"18446744073709551616",
         b" - ",
         b"\\040",
+        b"Tcp: ActiveOpens ",
+        b"PassiveOpens ",
+        b"CurrEstab",
     ],
     must_reach: &[
         "no session",
@@ -57,6 +60,7 @@ pub(super) const TARGET: Target = Target {
         "counters",
         "in flight",
         "mount",
+        "tcp",
     ],
 };
 
@@ -84,6 +88,7 @@ fn seeds() -> Vec<Script> {
         "  446  216  21952  252  71  50  968  26  3  256  279  0  0  0  0  0  0\n",
         "       7        9\n",
         "36 35 0:33 /@ /srv rw,noatime shared:1 - btrfs /dev/sda2 rw\n",
+        "Ip: Forwarding\nIp: 1\nTcp: ActiveOpens PassiveOpens CurrEstab\nTcp: 12 7 3\n",
     ]
     .into_iter()
     .map(Script::of_lines)
@@ -110,6 +115,9 @@ fn run(script: &Script, seen: &mut Seen) {
     }
     if mounts::source_of(Path::new("/srv/a.img"), &text).is_some() {
         seen.reach("mount");
+    }
+    if told(tcp::openings(&text)).is_some() {
+        seen.reach("tcp");
     }
 }
 

@@ -64,6 +64,7 @@ fn main() {
         })
         .collect();
     (0..TARGETS).for_each(|target| make_target(root, target, &portal.to_string()));
+    link(root, "proc/thread-self/net/snmp", "/proc/thread-self/net/snmp".into());
     let at = |name: &str| root.join(name);
     let places = Roots { sys: at("sys"), proc: at("proc"), run: at("run"), tgtadm: at("tgtadm") };
 

@@ -5,6 +5,9 @@
 //! sessions, and every few seconds the names of portals and LUNs. If these are as before, only the counters
 //! of written bytes are read. After a change everything is read, and once more a second later, because a
 //! login that has just begun is a connection before it is a session.
+//!
+//! To list some connections, the kernel goes through all that it has. So the surveyor asks for the list only
+//! if the kernel's counters of TCP say that a connection has come or gone.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -18,6 +21,7 @@ use super::interfaces::Interfaces;
 use super::netlink::InquiryError;
 use super::reading::{MOST_REMARKS, Reader, Remark};
 use super::text::Unfit;
+use super::text::tcp::{Openings, openings};
 use super::written::{Counters, MOST_SESSIONS};
 use super::{devices, lio, scst, tgt};
 
@@ -26,7 +30,7 @@ use super::{devices, lio, scst, tgt};
 const LATEST: Span = Span::from_secs(60);
 
 /// The names of portals and LUNs are read again after this time: an administrator's change is not urgent, as
-/// long as nobody logs in.
+/// long as nobody logs in. So is the list of connections, whatever the counters of TCP say.
 const LATEST_OF_OUTLINE: Span = Span::from_secs(5);
 
 /// tgtd is asked again after this time at the latest, because nothing but its answer tells of a new LUN.
@@ -67,6 +71,8 @@ pub struct Surveyor {
     outlined_at: Option<Instant>,
     portals: BTreeSet<SocketAddr>,
     bound: Connections,
+    /// The counters of TCP before the connections were listed; none if they are to be listed again.
+    openings: Option<Openings>,
     /// The targets of tgtd, and when it was asked.
     of_tgt: Vec<Target>,
     tgt_asked: Option<Instant>,
@@ -95,6 +101,7 @@ impl Surveyor {
             outlined_at: None,
             portals: BTreeSet::new(),
             bound: Connections::new(),
+            openings: None,
             of_tgt: Vec::new(),
             tgt_asked: None,
             read_at: None,
@@ -128,10 +135,14 @@ impl Surveyor {
         attendance.extend(scst::outline(sys, &mut self.reader));
         let daemons = tgt::daemons(&self.roots.run, &mut self.reader);
         attendance.extend(daemons.iter().map(|number| format!("tgtd {number}")));
+        let is_outline_late = is_late(self.outlined_at, LATEST_OF_OUTLINE);
+        if is_outline_late {
+            self.openings = None;
+        }
         let mut connections = self.connections();
         let mut differs = attendance != self.attendance || connections != self.bound;
         self.attendance = attendance;
-        if is_late(self.outlined_at, LATEST_OF_OUTLINE) {
+        if is_outline_late {
             let outline = lio::outline(&self.roots.sys, &mut self.reader);
             differs |= outline != self.outline;
             (self.outline, self.outlined_at) = (outline, Some(now));
@@ -151,7 +162,7 @@ impl Surveyor {
             let portals =
                 self.survey.targets.iter().flat_map(|target| target.portals.iter().copied()).collect();
             if portals != self.portals {
-                self.portals = portals;
+                (self.portals, self.openings) = (portals, None);
                 connections = self.connections();
             }
         }
@@ -173,11 +184,24 @@ impl Surveyor {
 
     /// The connections at the portals of the last look. If the kernel does not tell, those of the last look.
     fn connections(&mut self) -> Connections {
-        self.sensor.read(&self.portals).unwrap_or_else(|error| {
-            let what = "the kernel's list of sockets (NETLINK_SOCK_DIAG, module tcp_diag)";
-            self.reader.remark(no_answer(what, &error));
-            self.bound.clone()
-        })
+        // Counters of before the list: what comes while the kernel lists makes them differ the next time.
+        let counters = self.roots.proc.join("thread-self/net/snmp");
+        let text = self.reader.text(&counters);
+        let openings = text.and_then(|text| self.reader.fit(&counters, openings(&text)));
+        if openings.is_some() && openings == self.openings {
+            return self.bound.clone();
+        }
+        match self.sensor.read(&self.portals) {
+            Ok(connections) => {
+                self.openings = openings;
+                connections
+            }
+            Err(error) => {
+                let what = "the kernel's list of sockets (NETLINK_SOCK_DIAG, module tcp_diag)";
+                self.reader.remark(no_answer(what, &error));
+                self.bound.clone()
+            }
+        }
     }
 
     /// Asks the daemons. `before`: the connections before that.

@@ -7,6 +7,7 @@ pub mod address;
 pub mod block;
 pub mod lio;
 pub mod mounts;
+pub mod tcp;
 pub mod tgt;
 
 use std::fmt;

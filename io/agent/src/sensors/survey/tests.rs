@@ -58,6 +58,51 @@ fn a_survey_has_targets_connections_devices_and_interfaces() {
 }
 
 #[test]
+fn connections_are_listed_again_when_tcp_has_opened_or_ended_any_and_every_few_seconds() {
+    let (tree, listener) = tree();
+    let tcp = |passive| {
+        let text = format!("Tcp: ActiveOpens PassiveOpens CurrEstab\nTcp: 1 {passive} 1\n");
+        tree.write("proc/thread-self/net/snmp", text);
+    };
+    tcp(1);
+    let mut surveyor = Surveyor::new(roots(&tree)).unwrap();
+    let mut seen_at = |seconds| {
+        surveyor.look(at(seconds));
+        surveyor.survey().connections.len()
+    };
+    let connect =
+        || (TcpStream::connect(listener.local_addr().unwrap()).unwrap(), listener.accept().unwrap());
+    assert_eq!(seen_at(0), 0);
+    let _one = connect();
+    assert_eq!(seen_at(1), 0, "the counters of this test stand still");
+    tcp(2);
+    assert_eq!(seen_at(2), 1);
+    let _two = connect();
+    assert_eq!(seen_at(3), 1);
+    assert_eq!(seen_at(5), 2);
+}
+
+#[test]
+fn the_kernels_own_counters_tell_of_each_connection_that_comes_or_goes() {
+    let (tree, listener) = tree();
+    tree.link("proc/thread-self/net/snmp", "/proc/thread-self/net/snmp");
+    let mut surveyor = Surveyor::new(roots(&tree)).unwrap();
+    // The clock stands still, so nothing is late.
+    let mut seen = || {
+        surveyor.look(at(0));
+        surveyor.survey().connections.len()
+    };
+    assert_eq!(seen(), 0);
+    for _ in 0..20 {
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let accepted = listener.accept().unwrap();
+        assert_eq!(seen(), 1);
+        drop((client, accepted));
+        assert_eq!(seen(), 0);
+    }
+}
+
+#[test]
 fn only_the_counters_are_read_as_long_as_nobody_comes_or_goes() {
     let (tree, listener) = tree();
     let _ends = log_in(&tree, &listener);

@@ -7,7 +7,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use weir_throttle::DeviceNumber;
 
-use super::{MOST_NAME_BYTES, address, block, lio, mounts, name, tgt};
+use super::{MOST_NAME_BYTES, address, block, lio, mounts, name, tcp, tgt};
 
 /// Texts of the words that the parsers look for, and of anything else.
 fn odd_text() -> impl Strategy<Value = String> {
@@ -77,7 +77,7 @@ proptest! {
         prop_assert!(connections.iter().all(|connection| name(&connection.initiator).is_ok()));
         let _ = tgt::portals(&text);
         let _ = (block::number(&text), block::stat(&text), block::reads_in_flight(&text));
-        let _ = mounts::source_of(Path::new("/srv/a"), &text);
+        let _ = (mounts::source_of(Path::new("/srv/a"), &text), tcp::openings(&text));
         if let Err(unfit) = name(&text) {
             prop_assert!(unfit.found.chars().count() <= 60);
         }
