@@ -177,7 +177,7 @@ impl StatusCollector {
             ("pool_read_wait_seconds", "How long reads wait at the device, smoothed", |t| {
                 t.wait_us as f64 / 1e6
             }),
-            ("pool_read_wait_threshold_seconds", "The wait that reads must not exceed", |t| {
+            ("pool_read_wait_threshold_seconds", "The wait that reads must not exceed on average", |t| {
                 t.threshold_us as f64 / 1e6
             }),
             ("pool_reply_delay_seconds", "For how long replies to heavy writers are held", |t| {
@@ -195,7 +195,8 @@ impl StatusCollector {
                 }
             }
         }
-        let help = "1: the volume writes more than the limit, and replies to it are held";
+        let help =
+            "1: the volume writes more than the limit, and replies to it are held while there is a delay";
         let mut family = describe(encoder, "heavy_writer", help, MetricType::Gauge)?;
         for (pool, volume) in self.volumes().filter(|(pool, _)| pool.reply_delay.is_some()) {
             family

@@ -39,9 +39,17 @@
 //!   error of `-E` lasts and `E >= u_max Ti / (Kp 0.5 s)`. With a long ceiling and a short threshold, no wait
 //!   is so far below the setpoint. Example: with a ceiling of 20 ms and the default gains, `E` is 32 ms; with
 //!   a threshold of 15 ms there is no such error. Higher gains would help, but would make the loop hunt. So
-//!   the law adds a rule: while the EWMA is at most half the setpoint, and has been for 300 ms, the delay is
-//!   zero. A loop in balance does not get there, because its EWMA stays near the setpoint. With this rule, an
-//!   error of half the setpoint or more takes the delay to zero within 1 s, whatever the gains.
+//!   the law adds a rule. Once each wait has been at most half the setpoint for 300 ms, the delay falls in a
+//!   straight line, and is zero 300 ms later. A loop in balance does not get there, because its waits are
+//!   near the setpoint. With this rule, an error of half the setpoint or more takes the delay to zero within
+//!   1 s, whatever the gains.
+//! - **The wait may be low because of the delay.** Then it rises while the delay falls, and the fall ends
+//!   there. If the delay were cut to zero at once, the law would begin anew, and find the same delay again:
+//!   with 64 writes outstanding on a disk of 10 ms, each 5 s. A delay above 100 ms takes three times its
+//!   length to fall, because what it achieves is seen only after the delay itself.
+//! - **A long delay** is therefore a longer dead time. The loop hunts if it turns the delay as far as ever
+//!   before it sees what that achieves. So above 200 ms, the gain falls in proportion: at 400 ms it is half.
+//!   That is SIMC's rule with the law's own delay as the dead time; below 200 ms the equation is the paper's.
 //! - **The threshold changes.** The differences in the equation compare errors against the same setpoint, the
 //!   new one. So a new threshold moves the delay by the second term alone. If the old errors had the old
 //!   setpoint, the first and third term would see a jump of the wait that never happened.
@@ -217,12 +225,18 @@ impl OneSidedPidConfig {
     }
 }
 
-/// The rule for an error that lasts needs 300 ms, and up to a period more. With the time in which the EWMA
-/// follows the wait, that is within 1 s.
+/// The rule for an error that lasts needs 600 ms, and up to a period more. That is within 1 s.
 const LONGEST_PERIOD: Span = Span::from_millis(250);
-/// How long the EWMA must have been at most half the setpoint before the delay is cut to zero, and for how
-/// long there must have been no reads before that counts as a wait of zero.
+/// For how long each wait must have been at most half the setpoint before the delay falls, and for how long
+/// there must have been no reads before that counts as a wait of zero.
 const LASTING: Span = Span::from_millis(300);
+/// How long a delay takes to fall to zero then, if it is not a long one.
+const FALL: Span = Span::from_millis(300);
+/// How long a long delay takes to fall, as a multiple of itself.
+const FALL_OF_LONG: f64 = 3.0;
+/// From this delay on, the gain falls in proportion. Above it, the delay is the largest part of the loop's
+/// dead time. With 100 ms, a delay of 760 ms takes longer to be found; with no bound, the loop hunts.
+const LONG: Span = Span::from_millis(200);
 /// A gain that no plant allows: a delay of 100 ms for each millisecond of wait.
 const HIGHEST_GAIN: f64 = 100.0;
 
@@ -236,10 +250,30 @@ pub struct OneSidedPid {
     ewma: f64,
     /// The EWMA at the step before.
     ewma_before: f64,
-    /// Since when the EWMA has been at most half the setpoint.
+    /// Since when each wait has been at most half the setpoint.
     far_below: Option<Instant>,
+    /// The delay that falls to zero because of that, if one does.
+    fall: Option<Fall>,
     /// The last step with reads.
     last_reads: Instant,
+}
+
+/// A delay that falls to zero in a straight line.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Fall {
+    begun: Instant,
+    /// In steps.
+    from: f64,
+}
+
+impl Fall {
+    /// How much of the delay is left, in steps, if it is set for a period.
+    fn left(self, now: Instant, period: Span) -> f64 {
+        let from = ThrottleDelay::STEP.as_secs_f64() * self.from;
+        let takes = FALL.as_secs_f64().max(FALL_OF_LONG * from);
+        let passed = (now.saturating_since(self.begun) + period).as_secs_f64();
+        self.from * (1.0 - passed / takes).max(0.0)
+    }
 }
 
 impl OneSidedPid {
@@ -249,8 +283,9 @@ impl OneSidedPid {
     /// If the law cannot work with that configuration.
     pub fn new(config: OneSidedPidConfig) -> Result<Self, PidProblem> {
         config.check()?;
-        let (far_below, last_reads) = (None, Instant::ORIGIN);
-        Ok(Self { config, delay: 0.0, ewma: 0.0, ewma_before: 0.0, far_below, last_reads })
+        let (delay, ewma, ewma_before) = (0.0, 0.0, 0.0);
+        let (far_below, fall, last_reads) = (None, None, Instant::ORIGIN);
+        Ok(Self { config, delay, ewma, ewma_before, far_below, fall, last_reads })
     }
 
     /// Another tuning, from the delay and the EWMA as they are.
@@ -280,18 +315,27 @@ impl OneSidedPid {
         self.delay >= in_steps(self.config.ceiling)
     }
 
-    /// The wait of the period that the EWMA takes in, in steps.
-    fn wait(&mut self, now: Instant, seen: ReadWait) -> f64 {
+    /// The wait that a period tells, in steps; `None` if it tells nothing.
+    fn told(&mut self, now: Instant, seen: ReadWait) -> Option<f64> {
         if seen != ReadWait::NoReads {
             self.last_reads = now;
         }
         match seen {
-            ReadWait::Finished(wait) => in_steps(wait),
+            ReadWait::Finished(wait) => Some(in_steps(wait)),
             // They will wait for at least so long.
-            ReadWait::Outstanding(age) => in_steps(age).max(self.ewma),
-            ReadWait::NoReads if now.saturating_since(self.last_reads) < LASTING => self.ewma,
-            ReadWait::NoReads => 0.0,
+            ReadWait::Outstanding(age) => Some(in_steps(age)).filter(|age| *age > self.ewma),
+            ReadWait::NoReads => (now.saturating_since(self.last_reads) >= LASTING).then_some(0.0),
         }
+    }
+
+    /// The delay that falls at this step, if the last waits were far below the setpoint.
+    fn fall(&mut self, now: Instant, wait: Option<f64>, setpoint: f64) -> Option<Fall> {
+        if let Some(wait) = wait {
+            self.far_below = (wait <= setpoint / 2.0).then(|| self.far_below.unwrap_or(now));
+        }
+        let falls = self.far_below.is_some_and(|since| now.saturating_since(since) >= LASTING);
+        self.fall = falls.then(|| self.fall.unwrap_or(Fall { begun: now, from: self.delay }));
+        self.fall
     }
 }
 
@@ -300,27 +344,26 @@ impl Law for OneSidedPid {
     type Setting = ThrottleDelay;
 
     fn step(&mut self, now: Instant, seen: &WaitObservation) -> ThrottleDelay {
-        let OneSidedPidConfig { period, proportional_gain, integral_time, derivative_time, .. } = self.config;
+        let OneSidedPidConfig { period, integral_time, derivative_time, .. } = self.config;
         let period = period.as_secs_f64();
+        let gain = self.config.proportional_gain * in_steps(LONG) / self.delay.max(in_steps(LONG));
         let setpoint = in_steps(seen.threshold) * self.config.setpoint_share;
         let (before, earlier) = (self.ewma, self.ewma_before);
-        let wait = self.wait(now, seen.wait);
-        let ewma = before + self.config.weight() * (wait - before);
+        let wait = self.told(now, seen.wait);
+        let ewma = wait.map_or(before, |wait| before + self.config.weight() * (wait - before));
         (self.ewma, self.ewma_before) = (ewma, before);
 
         let proportional = ewma - before;
         let integral = period / integral_time.as_secs_f64() * (ewma - setpoint);
         let derivative = derivative_time.as_secs_f64() / period * (ewma - 2.0 * before + earlier);
         let delay = if seen.reaches {
-            self.delay + proportional_gain * (proportional + integral + derivative)
+            self.delay + gain * (proportional + integral + derivative)
         } else {
-            proportional_gain * (ewma - setpoint)
+            gain * (ewma - setpoint)
         };
         self.delay = delay.clamp(0.0, in_steps(self.config.ceiling));
-
-        self.far_below = (ewma <= setpoint / 2.0).then(|| self.far_below.unwrap_or(now));
-        if self.far_below.is_some_and(|since| now.saturating_since(since) >= LASTING) {
-            self.delay = 0.0;
+        if let Some(fall) = self.fall(now, wait, setpoint) {
+            self.delay = self.delay.min(fall.left(now, self.config.period));
         }
         self.delay()
     }

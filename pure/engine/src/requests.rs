@@ -62,6 +62,12 @@ impl RequestTable {
     }
 
     /// The request with this id; `None` if it is gone or never was.
+    pub(crate) fn get(&self, id: IoId) -> Option<&Stamped> {
+        let generation = self.generations.get(id.slot as usize)?;
+        if *generation == id.generation { self.requests.get(id.slot) } else { None }
+    }
+
+    /// The same, to change it.
     pub(crate) fn get_mut(&mut self, id: IoId) -> Option<&mut Stamped> {
         let generation = self.generations.get(id.slot as usize)?;
         if *generation == id.generation { self.requests.get_mut(id.slot) } else { None }

@@ -11,7 +11,7 @@ const POOL: &str = "[limits]\nshutdown_timeout = \"500ms\"\n\
     [pool.p]\ncontrol = \"pid\"\nthreshold = \"1ms\"\nwrite_limit = \"4KiB/s\"\nceiling = \"10s\"\n\
     [volume.reader]\npool = \"p\"\nbackend = \"memory\"\nsize = \"1MiB\"\n\
     faults = [{ on = \"read\", delay = \"300ms\" }]\n\
-    [volume.writer]\npool = \"p\"\nbackend = \"memory\"\nsize = \"1MiB\"\n";
+    [volume.writer]\npool = \"p\"\nbackend = \"memory\"\nsize = \"256MiB\"\n";
 
 /// A server under load, with a delay of a second and more in force. The loads go on until they are dropped.
 fn delayed(scene: &Scene) -> (Server, [Running; 2]) {
@@ -59,6 +59,24 @@ fn a_write_of_a_heavy_writer_is_answered_after_a_flush_that_came_later() {
     assert_eq!(pool(&server)["reply_delay"]["threshold_us"], 10_000_000);
     drop(loads);
     server.stop();
+}
+
+#[test]
+fn the_reply_to_a_long_range_of_zeroes_is_held_once() {
+    let scene = Scene::new();
+    let (server, loads) = delayed(&scene);
+    let mut client = RawClient::connect(&server, "writer");
+    // Eight pieces. If each of them were held, both writes would be answered first.
+    let zeroes = client.send(command::WRITE_ZEROES, Flags::NONE, 0, 256 << 20, &[]);
+    let mut answered = Vec::new();
+    for number in 0..2 {
+        let write = client.send(command::WRITE, Flags::NONE, 0, 4096, &block(number, 1));
+        while answered.last() != Some(&write) {
+            answered.push(client.receive().cookie);
+        }
+    }
+    assert!(answered.contains(&zeroes), "{answered:?}");
+    drop(loads);
 }
 
 #[test]

@@ -9,9 +9,10 @@
 //! however long it is.
 //!
 //! - To the scheduler, the rate gate, the sensors, recordings and counters each piece is a request.
-//! - The client gets one reply: after the last piece, or after the first error. The pieces before the error
-//!   stay done. The protocol leaves that open for any request that fails. Example: a later piece of a fast
-//!   zero cannot be fast; the zeroes of the earlier pieces stay.
+//! - The client gets one reply: after the last piece, or after the first error. Under `control = "pid"` that
+//!   one may be held; a piece before it is not. The pieces before the error stay done. The protocol leaves
+//!   that open for any request that fails. Example: a later piece of a fast zero cannot be fast; the zeroes
+//!   of the earlier pieces stay.
 //! - Every piece has the flags of its command: with FUA, all of the range is durable when the last piece has
 //!   finished.
 //! - If the client has left, the rest of its request is not begun. If the time of a shutdown is up, the rest

@@ -169,10 +169,7 @@ impl Pools {
         driver: &mut Driver,
     ) {
         for (_, pool) in &mut self.pools {
-            pool.release(now, clients, memory, driver, &mut self.unfinished);
-        }
-        if !self.unfinished.is_empty() {
-            driver.wake();
+            pool.release(now, clients, memory, driver);
         }
     }
 
@@ -191,10 +188,7 @@ impl Pools {
     ) {
         let Some(pool) = self.pools.get_mut(connection.pool) else { return };
         for held in pool.take_held(connection) {
-            if let Some((pending, next)) = pool.answer(now, Some(connection), held, memory, driver) {
-                self.unfinished.push_back(Unfinished { pool: connection.pool, pending, next });
-                driver.wake();
-            }
+            pool.answer(now, Some(connection), held, memory, driver);
         }
     }
 

@@ -1,5 +1,7 @@
 //! The law on observations made up by hand, and on a plant that is a formula.
 
+use std::collections::VecDeque;
+
 use super::*;
 
 const THRESHOLD: Span = Span::from_millis(15);
@@ -297,4 +299,69 @@ fn a_law_that_reaches_nobody_begins_with_the_first_term_of_its_equation() {
     seen.reaches = false;
     seen.see(ReadWait::Finished(Span::from_millis(1)));
     assert!(seen.delay.is_zero(), "below the setpoint there is no delay");
+}
+
+/// A disk that works on one request after the other, writers with a fixed number of requests outstanding that
+/// send the next one when a reply has reached them, and a reader that reads 20 times a second.
+struct Crowd {
+    /// In milliseconds.
+    service: u64,
+    /// When each request came to the disk, and whether it is a read.
+    queue: VecDeque<(u64, bool)>,
+    /// When the replies reach the writers.
+    held: VecDeque<u64>,
+    free_at: u64,
+    waits: Vec<u64>,
+}
+
+impl Crowd {
+    fn new(outstanding: usize, service: u64) -> Self {
+        let queue = vec![(0, false); outstanding].into();
+        Self { service, queue, held: VecDeque::new(), free_at: 0, waits: Vec::new() }
+    }
+
+    /// A millisecond.
+    fn pass(&mut self, now: u64, delay: Span) {
+        while self.held.pop_front_if(|until| *until <= now).is_some() {
+            self.queue.push_back((now, false));
+        }
+        if now.is_multiple_of(50) {
+            self.queue.push_back((now, true));
+        }
+        if now >= self.free_at
+            && let Some((came, is_read)) = self.queue.pop_front()
+        {
+            self.free_at = now + self.service;
+            if is_read {
+                self.waits.push(self.free_at - came);
+            } else {
+                let until = self.free_at + delay.as_micros() / 1_000;
+                self.held.push_back(until.max(self.held.back().copied().unwrap_or(0)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_delay_that_keeps_the_wait_low_is_not_given_up() {
+    for (outstanding, service, threshold, ceiling) in
+        [(16, 3, 15, 100), (24, 3, 15, 100), (64, 3, 15, 1_000), (128, 3, 15, 1_000), (64, 10, 50, 2_000)]
+    {
+        let mut control = Loop::new(ceiling_of(ceiling));
+        control.threshold = Span::from_millis(threshold);
+        let mut crowd = Crowd::new(outstanding, service);
+        for period in 1..=900_u64 {
+            for now in (period - 1) * 100..period * 100 {
+                crowd.pass(now, control.delay.span());
+            }
+            let count = crowd.waits.len() as u64;
+            let mean = crowd.waits.drain(..).sum::<u64>().checked_div(count).map(Span::from_millis);
+            control.see(mean.map_or(ReadWait::Outstanding(Span::ZERO), ReadWait::Finished));
+            let wait = control.law.smoothed_wait();
+            let keeps = wait <= control.threshold && !control.delay.is_zero();
+            // A delay of 760 ms needs some 12 s to be found.
+            let case = format!("{outstanding} x {service} ms in period {period}");
+            assert!(keeps || period < 200, "{case}: {wait} with {} ms of delay", control.millis());
+        }
+    }
 }

@@ -16,13 +16,14 @@
 //! delay that the law may set.
 //!
 //! **A heavy writer** is a volume that wrote more than the limit in the last second. While there is a delay,
-//! it stays one for as long as it writes at all. Otherwise the delay would bring its rate below the limit,
-//! the delay would end, and its rate would be above the limit again a second later.
+//! it stays one for as long as it writes at all, or waits for a reply that is held. Otherwise the delay would
+//! bring its rate below the limit, the delay would end, and its rate would be above the limit again a second
+//! later.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use weir_control::{Latency, Law, OneSidedPid, ReadWait, WaitObservation};
-use weir_model::{Instant, IoId, IoKind, Span};
+use weir_model::{Instant, IoId, IoKind, Span, VolumeId};
 
 use super::Pool;
 use crate::config::PidConfig;
@@ -148,7 +149,10 @@ impl DelayLoop {
             let over = now.since(std::mem::replace(&mut self.counted_since, now));
             let most = u128::from(self.config.write_limit.get()) * u128::from(over.as_nanos());
             let is_delayed = !self.law.delay().is_zero();
-            pool.volumes.iter_mut().for_each(|(_, volume)| volume.writing.judge(most, is_delayed));
+            let waiting = self.waiting(pool.requests);
+            for (id, volume) in pool.volumes.iter_mut() {
+                volume.writing.judge(most, is_delayed, waiting.contains(&id));
+            }
         }
         if self.tick.serve(now) {
             let wait = match self.waits.take_mean() {
@@ -162,6 +166,13 @@ impl DelayLoop {
             let wait = self.law.smoothed_wait();
             pool.events.push_back(Event::Throttled { delay: delay.span(), wait });
         }
+    }
+
+    /// The volumes with replies that are held. Forgets those that were handed over early: clients that come
+    /// and go could make the list as long as they like.
+    fn waiting(&mut self, requests: &RequestTable) -> BTreeSet<VolumeId> {
+        self.held.retain(|(_, id)| requests.get(*id).is_some());
+        self.held.iter().filter_map(|(_, id)| Some(requests.get(*id)?.volume)).collect()
     }
 }
 

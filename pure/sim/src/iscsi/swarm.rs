@@ -5,9 +5,8 @@
 //!
 //! 1. **Nobody is delayed who must not be**: no exempt initiator, and none that only reads and is not forced.
 //! 2. **No delay is above the ceiling.**
-//! 3. **A delay ends with its reason**: within 1 s after the last request, the delay is zero. The EWMA may be
-//!    far above the threshold by then. It takes the smoothing's time constant to fall by a factor of e, and
-//!    the second counts from when it would be at the threshold.
+//! 3. **A delay ends with its reason**: within 1 s after the last request, the delay is zero, however long
+//!    reads waited before.
 
 use std::collections::BTreeSet;
 
@@ -75,8 +74,8 @@ struct Watch {
     settings: Settings,
     /// The initiators that may be delayed.
     may_be: BTreeSet<usize>,
-    /// The last sample in which anything happened: its end, and how long the delay may last from then on.
-    busy: (Instant, Span),
+    /// The end of the last sample in which anything happened.
+    busy: Instant,
 }
 
 impl Watch {
@@ -87,7 +86,7 @@ impl Watch {
         };
         let initiators = options.initiators.iter().enumerate();
         let may_be = initiators.filter(may_be).map(|(number, _)| number).collect();
-        Self { settings, may_be, busy: (Instant::ORIGIN, SOON) }
+        Self { settings, may_be, busy: Instant::ORIGIN }
     }
 
     /// The rule that is broken, if one is.
@@ -105,13 +104,10 @@ impl Watch {
             }
         }
         if sample.reads + sample.answered + sample.begun > 0 {
-            let above = sample.ewma.as_secs_f64() / self.settings.threshold.as_secs_f64();
-            let falls = self.settings.law.smoothing.as_secs_f64() * above.max(1.0).ln();
-            self.busy = (now, SOON + Span::from_secs_f64(falls));
+            self.busy = now;
         }
-        let (since, lasts) = self.busy;
         let initiator = sample.members.first().copied().unwrap_or_default();
-        (!sample.delay.is_zero() && now.since(since) > lasts).then_some(Breach::WronglyDelayed {
+        (!sample.delay.is_zero() && now.since(self.busy) > SOON).then_some(Breach::WronglyDelayed {
             initiator,
             delay: sample.delay,
             why: "and there was no request for long",

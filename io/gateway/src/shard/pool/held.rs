@@ -4,8 +4,6 @@
 //! memory bound what is held. Its data goes at once. A connection that goes, and a server that stops, do not
 //! wait for replies that are held.
 
-use std::collections::VecDeque;
-
 use weir_model::Instant;
 
 use super::{Completed, Pool};
@@ -13,7 +11,6 @@ use crate::connection::Connection;
 use crate::shard::clients::Clients;
 use crate::shard::driver::Driver;
 use crate::shard::memory::Memory;
-use crate::shard::pieces::Unfinished;
 
 impl Pool {
     /// Keeps a completed request until the engine releases it.
@@ -23,15 +20,13 @@ impl Pool {
         self.held.push_back(&mut connection.held, held.pending.id.slot, held);
     }
 
-    /// Hands over the replies that are held no longer. Requests of which there is more to do go to
-    /// `unfinished`.
+    /// Hands over the replies that are held no longer.
     pub(in crate::shard) fn release(
         &mut self,
         now: Instant,
         clients: &mut Clients,
         memory: &mut Memory,
         driver: &mut Driver,
-        unfinished: &mut VecDeque<Unfinished>,
     ) {
         while let Some(id) = self.engine.poll_release() {
             // A reply that was handed over early may still be on its way to the client.
@@ -40,8 +35,7 @@ impl Pool {
                 continue;
             };
             let held = self.held.remove(&mut connection.held, id.slot);
-            let more = self.answer(now, Some(connection), held, memory, driver);
-            unfinished.extend(more.map(|(pending, next)| Unfinished { pool: self.key, pending, next }));
+            self.answer(now, Some(connection), held, memory, driver);
         }
     }
 

@@ -63,18 +63,24 @@ impl Pool {
         let tells = volume.weigh(now, witness, &pending, &mut done);
         let held_until = self.engine.handle_complete(now, pending.id, done.result.is_ok());
         self.dirty = true;
+        // Only a reply is held, and a piece with more behind it has none. If each piece were held, the reply
+        // to 4 GiB of zeroes would come after 128 times the delay.
+        if done.result.is_ok()
+            && let Some(next) = Piece::behind(&pending.command, pending.left)
+        {
+            return Some((pending, next));
+        }
         let completed = Completed { pending, done, tells };
         match connection {
             Some(connection) if held_until.is_some() && !self.hands_over_at_once => {
                 self.hold(connection, completed, memory);
-                None
             }
             connection => self.answer(now, connection, completed, memory, driver),
         }
+        None
     }
 
-    /// Gives the connection of a completed request its reply. If there is more of the request to do, returns
-    /// it, with the piece that comes next.
+    /// Gives the connection of a completed request its reply.
     #[inline(always)] // otherwise the completed request is copied, twice for each request
     pub(in crate::shard) fn answer(
         &mut self,
@@ -83,24 +89,20 @@ impl Pool {
         completed: Completed,
         memory: &mut Memory,
         driver: &mut Driver,
-    ) -> Option<(Pending, Piece)> {
+    ) {
         let Completed { pending, done, tells } = completed;
-        if let (true, Some(next)) = (done.result.is_ok(), Piece::behind(&pending.command, pending.left)) {
-            return Some((pending, next));
-        }
         let Some(connection) = connection else {
             // The client has gone. Its request was done or not, as it would be after a power cut.
             self.end_request(now, pending.id);
             memory.give_back(pending.charge);
             memory.recycle(done.buffer);
-            return None;
+            return;
         };
         memory.prepare(&mut connection.output);
         let ends = Reply { request: Some(pending.id), charge: Some(pending.charge), tells };
         let recycled = reply::push(&mut connection.output, &connection.session, &pending.command, done, ends);
         memory.recycle(recycled);
         driver.touch(connection);
-        None
     }
 
     /// Ends a request whose reply has been written to its end, or will not be written.
