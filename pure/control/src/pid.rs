@@ -45,7 +45,7 @@
 //!   1 s, whatever the gains.
 //! - **The wait may be low because of the delay.** Then it rises while the delay falls, and the fall ends
 //!   there. If the delay were cut to zero at once, the law would begin anew, and find the same delay again:
-//!   with 64 writes outstanding on a disk of 10 ms, each 5 s. A delay above 100 ms takes three times its
+//!   every 5 s with 64 writes outstanding on a disk of 10 ms. A delay above 100 ms takes three times its
 //!   length to fall, because what it achieves is seen only after the delay itself.
 //! - **A long delay** is therefore a longer dead time. The loop hunts if it turns the delay as far as ever
 //!   before it sees what that achieves. So above 200 ms, the gain falls in proportion: at 400 ms it is half.
