@@ -16,8 +16,8 @@
 //! the thread that has something to say. The next line that has room is preceded by one that says how many.
 //!
 //! Lines that the operator causes (a reload, a volume that ends), and lines about devices, are not limited.
-//! `cargo xtask tidy` looks at each place that writes lines in the crates that see peers: the place has such a
-//! field, or says why no peer reaches it.
+//! `cargo xtask tidy` looks at each place that writes lines in the crates that see peers: the place has
+//! such a field, or says why no peer reaches it.
 
 mod allowance;
 

@@ -48,6 +48,14 @@ pub enum AgentError {
          hangs: {0}; is the program still where it was when the agent started?"
     )]
     Guard(io::Error),
+    /// Something of the agent's may still be there.
+    #[error("{refused}; {guard}: something may be left, which `weir throttle remove` removes")]
+    Left {
+        /// Why the agent could not remove it.
+        refused: ActuatorError,
+        /// Why the guard could not.
+        guard: io::Error,
+    },
     /// No step of the delay can be recorded.
     #[error(transparent)]
     Tuning(#[from] CannotTune),
@@ -221,7 +229,7 @@ impl Agent {
     /// Removes everything that the agent changed, and ends the guard.
     ///
     /// # Errors
-    /// If the kernel refuses. Then the guard has tried once more.
+    /// If the kernel refuses, and the guard could not remove it either.
     pub fn stop(mut self) -> Result<(), AgentError> {
         self.let_go()
     }
@@ -289,9 +297,19 @@ fn let_go(mut actuator: Actuator, guard: Guard) -> Result<(), AgentError> {
     let removed = if actuator.has_left() { actuator.remove() } else { Ok(()) };
     let has_left = actuator.has_left();
     drop(actuator); // it would keep the guard's out
-    let ended = if has_left { guard.hand_over() } else { guard.release() };
-    removed.map_err(AgentError::Actuator)?;
-    ended.map_err(AgentError::Guard)
+    if !has_left {
+        guard.release();
+        return removed.map_err(AgentError::Actuator);
+    }
+    let handed_over = guard.hand_over();
+    match (removed, handed_over) {
+        (Err(refused), Err(guard)) => Err(AgentError::Left { refused, guard }),
+        (Err(refused), Ok(())) => {
+            tracing::warn!(listener = "iscsi", "{refused}: the guard has removed it instead");
+            Ok(())
+        }
+        (Ok(()), _) => Ok(()),
+    }
 }
 
 impl Hands {
@@ -323,7 +341,8 @@ impl Hands {
             return Ok(()); // it has enough beats to read
         }
         tracing::warn!(listener = "iscsi", "the guard has ended ({error}): another one is started");
-        self.guard = (self.program)().and_then(Guard::start).map_err(AgentError::Guard)?;
+        let next = (self.program)().and_then(Guard::start).map_err(AgentError::Guard)?;
+        std::mem::replace(&mut self.guard, next).reap();
         Ok(())
     }
 

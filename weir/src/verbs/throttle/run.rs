@@ -176,7 +176,7 @@ impl Daemon for Running {
         let _ = self.orders.send(Order::Stop);
         let ended = tokio::task::spawn_blocking(|| self.thread.join()).await;
         if let Ok(Ok(Err(error))) = ended {
-            tracing::error!(%error, "the delays may not be removed yet; the guard goes on");
+            tracing::error!(%error, "the agent could not end as it should");
         }
     }
 }
