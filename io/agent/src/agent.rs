@@ -6,16 +6,17 @@
 //! repaired. In between, the agent relies on what it has changed itself: to list a thousand elements ten
 //! times a second would cost more than everything else.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::process;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use weir_model::{Instant, Span};
-use weir_status::ThrottleStatus;
+use weir_status::{InterfaceOutOfReach, ThrottleStatus};
 use weir_throttle::{
-    CannotTune, Present, Settings, SettingsError, Throttle, Tuning, TuningProgress, Wanted, plan,
+    CannotTune, Command, Present, Settings, SettingsError, Throttle, Tuning, TuningProgress, Wanted, plan,
 };
 
 use crate::actuator::{Actuator, ActuatorError};
@@ -92,8 +93,9 @@ struct Hands {
     present: Present,
     /// The wanted state that the kernel had after the last plan.
     reached: Option<Wanted>,
-    /// The interfaces that lack a root queue of the agent's, and the last failure: each is said once.
-    absent: BTreeSet<String>,
+    /// The interfaces that cannot have a root queue of the agent's, and why. Each is said once.
+    lacking: BTreeMap<String, String>,
+    /// The last failure, which is said once, too.
     failed: Option<String>,
 }
 
@@ -206,6 +208,7 @@ impl Agent {
             }
             let nothing = Wanted::default();
             hands.converge(if is_stale { &nothing } else { self.throttle.wanted() }, looks);
+            self.throttle.set_lacking(hands.lacking.keys().cloned().collect());
         }
         while let Some(notice) = self.throttle.poll_notice() {
             tracing::info!(listener = "iscsi", "{notice}");
@@ -223,7 +226,13 @@ impl Agent {
 
     /// The state of everything.
     pub fn status(&self, now: Instant) -> ThrottleStatus {
-        report::status(now, self.is_dry_run(), self.ceiling, &self.throttle.report(), &self.history)
+        let mut status =
+            report::status(now, self.is_dry_run(), self.ceiling, &self.throttle.report(), &self.history);
+        let lacking = self.hands.iter().flat_map(|hands| &hands.lacking);
+        let lacking = lacking
+            .map(|(interface, why)| InterfaceOutOfReach { interface: interface.clone(), why: why.clone() });
+        status.interfaces_out_of_reach = lacking.collect();
+        status
     }
 
     /// Removes everything that the agent changed, and ends the guard.
@@ -323,9 +332,9 @@ impl Hands {
         let guard = program().and_then(Guard::start).map_err(AgentError::Guard)?;
         let refusal = actuator.refusals(interfaces).into_iter().next();
         match refusal.map_or_else(|| actuator.install(interfaces, ceiling), Err) {
-            Ok(absent) => {
-                let present = Present::default();
-                Ok(Self { actuator, guard, program, present, reached: None, absent, failed: None })
+            Ok(_) => {
+                let (present, lacking) = (Present::default(), BTreeMap::new());
+                Ok(Self { actuator, guard, program, present, reached: None, lacking, failed: None })
             }
             Err(error) => {
                 let _ = let_go(actuator, guard); // the first error is the one to tell
@@ -349,6 +358,16 @@ impl Hands {
     fn look(&mut self, throttle: &mut Throttle) {
         match self.actuator.look() {
             Ok(present) => {
+                for interface in self.present.interfaces.keys() {
+                    if !present.interfaces.contains_key(interface) {
+                        let what = if self.actuator.has_interface(interface) {
+                            "somebody has taken the agent's root queue away"
+                        } else {
+                            "the interface is gone"
+                        };
+                        tracing::warn!(listener = "iscsi", "{interface}: {what}");
+                    }
+                }
                 self.present = present;
                 throttle.handle_present(&self.present);
             }
@@ -361,25 +380,53 @@ impl Hands {
         if !anew && self.reached.as_ref() == Some(wanted) {
             return;
         }
-        let commands = plan(&self.present, wanted);
+        self.add_roots(&wanted.interfaces, anew);
+        let mut possible = Cow::Borrowed(wanted);
+        if !self.lacking.is_empty() {
+            possible.to_mut().interfaces.retain(|interface| !self.lacking.contains_key(interface));
+        }
+        let commands = plan(&self.present, &possible);
         match self.actuator.apply(&commands) {
-            Ok(absent) => {
+            // What has lost its root queue since the last look is said at the next one.
+            Ok(_) => {
                 commands.iter().for_each(|command| self.present.assume(command));
                 self.reached = Some(wanted.clone());
                 self.failed = None;
-                for interface in absent.difference(&self.absent) {
-                    tracing::warn!(
-                        listener = "iscsi",
-                        "{interface}: it is not there; nothing is delayed on it"
-                    );
-                }
-                self.absent = absent;
             }
             Err(error) => {
                 // The next survey looks at what the kernel holds, and the plan goes on from there.
                 self.reached = None;
                 self.say(&error);
             }
+        }
+    }
+
+    /// Gives interfaces their root queues, each by itself: one that cannot have its own must not keep the
+    /// delays from the others. A refused one is tried again after each look at the kernel.
+    fn add_roots(&mut self, wanted: &BTreeSet<String>, anew: bool) {
+        let before = std::mem::take(&mut self.lacking);
+        for interface in wanted {
+            if self.present.interfaces.contains_key(interface) {
+                continue;
+            }
+            if let Some(why) = before.get(interface).filter(|_| !anew) {
+                self.lacking.insert(interface.clone(), why.clone());
+                continue;
+            }
+            let command = Command::AddRoot { interface: interface.clone() };
+            let why = match self.actuator.apply(std::slice::from_ref(&command)) {
+                Ok(absent) if absent.is_empty() => {
+                    tracing::info!(listener = "iscsi", "{interface}: it has the agent's root queue now");
+                    self.present.assume(&command);
+                    continue;
+                }
+                Ok(_) => format!("{interface}: there is no such interface"),
+                Err(error) => error.to_string(),
+            };
+            if before.get(interface) != Some(&why) {
+                tracing::warn!(listener = "iscsi", "{why}; until then nothing is delayed on it");
+            }
+            self.lacking.insert(interface.clone(), why);
         }
     }
 
