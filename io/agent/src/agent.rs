@@ -72,6 +72,10 @@ pub struct Agent {
     lookout: Lookout,
     /// When the last survey came.
     surveyed: Instant,
+    /// When the last turn was.
+    turned: Instant,
+    /// Whether the last survey is too old.
+    stale: bool,
     /// Whether a device has vanished since the surveyor was sent.
     vanished: bool,
     blocks: BlockSensor,
@@ -134,6 +138,8 @@ impl Agent {
             ceiling,
             lookout,
             surveyed: now,
+            turned: now,
+            stale: false,
             vanished: false,
             blocks,
             hands,
@@ -201,13 +207,14 @@ impl Agent {
 
     /// Does what leads to the wanted state, after a look at the kernel if that is due.
     fn act(&mut self, now: Instant, looks: bool) {
-        let is_stale = self.is_stale(now);
+        self.judge_survey(now);
+        self.turned = now;
         if let Some(hands) = &mut self.hands {
             if looks {
                 hands.look(&mut self.throttle);
             }
             let nothing = Wanted::default();
-            hands.converge(if is_stale { &nothing } else { self.throttle.wanted() }, looks);
+            hands.converge(if self.stale { &nothing } else { self.throttle.wanted() }, looks);
             self.throttle.set_lacking(hands.lacking.keys().cloned().collect());
         }
         while let Some(notice) = self.throttle.poll_notice() {
@@ -232,6 +239,11 @@ impl Agent {
         let lacking = lacking
             .map(|(interface, why)| InterfaceOutOfReach { interface: interface.clone(), why: why.clone() });
         status.interfaces_out_of_reach = lacking.collect();
+        if self.stale {
+            for resource in &mut status.resources {
+                (resource.delay_us, resource.at_ceiling) = (0, false); // whatever its law would want
+            }
+        }
         status
     }
 
@@ -261,15 +273,19 @@ impl Agent {
         true
     }
 
-    /// Whether the surveyor has been under way for too long. Each time is said once.
-    fn is_stale(&mut self, now: Instant) -> bool {
+    /// Finds out whether the last survey is too old. It is said once why, and once that it no longer is.
+    fn judge_survey(&mut self, now: Instant) {
         let is_stale = now.saturating_since(self.surveyed) >= STALE;
-        let remark =
-            format!("the host's targets have not answered for {STALE}: nothing is delayed until they do");
-        if is_stale && self.remarked.insert(remark.clone()) {
-            tracing::warn!(listener = "iscsi", "{remark}");
+        if is_stale && !self.stale {
+            let why = why_stale(now.saturating_since(self.turned));
+            tracing::warn!(listener = "iscsi", "{why}: nothing is delayed until the targets were looked at");
+        } else if self.stale && !is_stale {
+            tracing::info!(
+                listener = "iscsi",
+                "the host's targets were looked at: delays are in force again"
+            );
         }
-        is_stale
+        self.stale = is_stale;
     }
 
     fn read_counters(&mut self, now: Instant) {
@@ -290,6 +306,15 @@ impl Agent {
 impl Drop for Agent {
     fn drop(&mut self) {
         let _ = self.let_go(); // the reason to stop is the one to tell
+    }
+}
+
+/// Why there is no survey, by the time since the last turn: an agent that was stopped has asked nobody.
+fn why_stale(without_turn: Span) -> String {
+    if without_turn >= SURVEY {
+        format!("the agent stood still for {without_turn}")
+    } else {
+        format!("the host's targets have not answered for {STALE}")
     }
 }
 
@@ -436,5 +461,16 @@ impl Hands {
             tracing::error!(listener = "iscsi", "{said}");
             self.failed = Some(said);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_stood_still_does_not_blame_the_targets() {
+        assert_eq!(why_stale(Span::from_secs(7)), "the agent stood still for 7s");
+        assert_eq!(why_stale(Span::from_millis(120)), "the host's targets have not answered for 5s");
     }
 }

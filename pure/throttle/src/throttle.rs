@@ -20,7 +20,7 @@ use crate::meters::Meters;
 use crate::notice::{Notice, Notices};
 use crate::placement::{LeafState, Placement};
 use crate::report::{Guarded, InitiatorReport, OutOfReach, Report, ResourceReport};
-use crate::roster::Roster;
+use crate::roster::{Roster, shown};
 use crate::settings::{Settings, SettingsError, Unknown};
 use crate::survey::{BlockCounters, DeviceNumber, Survey};
 use crate::writers::{Writer, Writers};
@@ -204,7 +204,7 @@ impl Throttle {
             .collect();
         for (writer, &standing) in &self.decision.standings {
             let initiator = InitiatorReport {
-                name: writer.1.to_string(),
+                name: shown(&writer.1),
                 rate: self.writers.rate(writer),
                 standing,
                 connections: self.decision.reached.get(writer).copied().unwrap_or_default(),
@@ -305,7 +305,7 @@ impl Throttle {
             if let Some(guard) = self.guards.get(writer.0) {
                 self.notices.push(Notice::MemberJoined {
                     resource: guard.name.clone(),
-                    initiator: writer.1.to_string(),
+                    initiator: shown(&writer.1),
                     rate: self.writers.rate(writer),
                     forced: standing == Standing::Forced,
                 });
@@ -315,7 +315,7 @@ impl Throttle {
             let is_member = self.decision.standings.get(writer).is_some_and(|standing| standing.is_member());
             // With a resource that has vanished, all of its members left. That was said already.
             if let Some(guard) = self.guards.get(writer.0).filter(|_| !is_member) {
-                let (resource, initiator) = (guard.name.clone(), writer.1.to_string());
+                let (resource, initiator) = (guard.name.clone(), shown(&writer.1));
                 self.notices.push(Notice::MemberLeft { resource, initiator });
             }
         }
@@ -324,7 +324,7 @@ impl Throttle {
         let unreached: BTreeSet<_> = unreached.cloned().collect();
         for writer in unreached.difference(&self.unreached) {
             if let Some(guard) = self.guards.get(writer.0) {
-                let (resource, initiator) = (guard.name.clone(), writer.1.to_string());
+                let (resource, initiator) = (guard.name.clone(), shown(&writer.1));
                 self.notices.push(Notice::MemberOutOfReach { resource, initiator });
             }
         }

@@ -571,3 +571,15 @@ fn who_is_behind_an_interface_without_our_root_queue_is_out_of_reach_and_nothing
     let again = report(&host);
     assert_eq!((again.delay, host.kernel.members.len()), (delayed.delay, 1));
 }
+
+#[test]
+fn an_initiator_without_a_name_is_called_so() {
+    let mut host = Host::busy(|_| {});
+    host.session(1).initiator = String::new();
+    host.run(3);
+    let report = host.throttle.report();
+    let names: Vec<_> = report.resources[0].members().map(|member| &*member.name).collect();
+    assert_eq!(names, ["an initiator without a usable name"]);
+    let said = "vga: an initiator without a usable name writes";
+    assert!(host.notices.iter().any(|notice| notice.starts_with(said)), "{:?}", host.notices);
+}
