@@ -449,7 +449,7 @@ impl Hands {
                 Err(error) => error.to_string(),
             };
             if before.get(interface) != Some(&why) {
-                tracing::warn!(listener = "iscsi", "{why}; until then nothing is delayed on it");
+                tracing::warn!(listener = "iscsi", "{why}; nothing is delayed on {interface}");
             }
             self.lacking.insert(interface.clone(), why);
         }

@@ -38,7 +38,7 @@ pub fn throttle(status: &ThrottleStatus) -> String {
             .map(|target| format!("{}: its initiators cannot be delayed: {}", target.target, target.why)),
     );
     let interfaces = status.interfaces_out_of_reach.iter();
-    parts.extend(interfaces.map(|found| format!("nothing is delayed on {}: {}", found.interface, found.why)));
+    parts.extend(interfaces.map(|found| format!("{}; nothing is delayed on {}", found.why, found.interface)));
     if status.left_out > 0 {
         parts.push(format!(
             "{} sessions, connections or devices are too many, and left alone",
@@ -179,7 +179,7 @@ mod tests {
         status.interfaces_out_of_reach = vec![InterfaceOutOfReach { interface: "br0".to_owned(), why }];
         let text = explained_resource(&status, &status.resources[0]);
         assert!(text.contains("100 ms ago") && text.contains("16.00 ms"), "{text}");
-        assert!(text.contains("nothing is delayed on br0: br0: somebody has set"), "{text}");
+        assert!(text.contains("br0: somebody has set its root queue; nothing is delayed on br0"), "{text}");
     }
 
     #[test]
