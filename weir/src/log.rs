@@ -12,14 +12,18 @@
 //! A line of its own says how many lines were left out. It comes ten seconds after the first of them at the
 //! latest, and at the end of the program.
 //!
-//! Lines that the operator causes (a reload, a volume that ends), and lines about devices, are never left
-//! out. `cargo xtask tidy` looks at each place that writes lines in the crates that see peers: the place has
+//! A line that has no room, because nobody reads standard error, is left out too: to wait there would stop
+//! the thread that has something to say. The next line that has room is preceded by one that says how many.
+//!
+//! Lines that the operator causes (a reload, a volume that ends), and lines about devices, are not limited.
+//! `cargo xtask tidy` looks at each place that writes lines in the crates that see peers: the place has
 //! such a field, or says why no peer reaches it.
 
 mod allowance;
 
 use std::fmt;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -32,6 +36,8 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use weir_clock::Clock;
 use weir_model::Span;
+
+use crate::say;
 
 use allowance::{Allowance, LeftOut};
 
@@ -57,16 +63,16 @@ struct Limited {
 ///
 /// # Errors
 /// If the system gives no thread.
-pub(crate) fn start(level: LevelFilter) -> std::io::Result<Log> {
+pub(crate) fn start(level: LevelFilter) -> io::Result<Log> {
     let limited = Arc::new(Limited {
         clock: Clock::new(),
         lines: Mutex::new(Allowance::new(BURST, EVERY)),
         left_out: Condvar::new(),
     });
     let text = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(|| Unread)
         .log_internal_errors(false) // it would panic if standard error cannot be written
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_ansi(io::stderr().is_terminal());
     tracing_subscriber::registry().with(level).with(Limit(Arc::clone(&limited))).with(text).init();
     let telling = Arc::clone(&limited);
     thread::Builder::new().name("weir-log".to_owned()).spawn(move || telling.tell_now_and_then())?;
@@ -76,6 +82,28 @@ pub(crate) fn start(level: LevelFilter) -> std::io::Result<Log> {
 impl Drop for Log {
     fn drop(&mut self) {
         tell(self.0.lines().take_left_out());
+    }
+}
+
+/// Standard error, on which no line waits for its reader.
+struct Unread;
+
+/// How many lines had no room.
+static UNREAD: AtomicU64 = AtomicU64::new(0);
+
+impl Write for Unread {
+    /// Takes a whole line.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let unread = UNREAD.swap(0, Ordering::Relaxed);
+        let remark = format!("weir: nobody read {unread} lines of the log, and they were left out\n");
+        let has_room = unread == 0 || say::at_once(remark.as_bytes());
+        let left_out = if !has_room { unread + 1 } else { u64::from(!say::at_once(line)) };
+        UNREAD.fetch_add(left_out, Ordering::Relaxed);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -143,7 +171,7 @@ fn tell(left_out: Vec<LeftOut>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 

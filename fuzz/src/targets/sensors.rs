@@ -99,7 +99,7 @@ fn run(script: &Script, seen: &mut Seen) {
     let joined = script.joined();
     let text = String::from_utf8_lossy(&joined);
     script.pieces.iter().for_each(|_| seen.message());
-    of_lio(&text, seen);
+    of_lio(&joined, &text, seen);
     of_tgt(&text, seen);
     if told(address::portal(&text)).is_some_and(|portal| portal.port() > 0) {
         seen.reach("portal");
@@ -121,7 +121,7 @@ fn run(script: &Script, seen: &mut Seen) {
     }
 }
 
-fn of_lio(text: &str, seen: &mut Seen) {
+fn of_lio(bytes: &[u8], text: &str, seen: &mut Seen) {
     match told(lio::session(text)) {
         Some(None) => seen.reach("no session"),
         Some(Some(addresses)) => {
@@ -130,7 +130,7 @@ fn of_lio(text: &str, seen: &mut Seen) {
         }
         None => seen.reach("no info"),
     }
-    let (names, unfit) = lio::dynamic_sessions(text);
+    let (names, unfit) = lio::dynamic_sessions(bytes);
     names.iter().for_each(|text| assert_eq!(name(text).as_ref(), Ok(text)));
     if names.len() > 1 && unfit.is_none() {
         seen.reach("dynamic");

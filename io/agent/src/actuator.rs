@@ -153,6 +153,11 @@ impl Actuator {
         installed
     }
 
+    /// Whether there is an interface of that name.
+    pub fn has_interface(&self, name: &str) -> bool {
+        self.interfaces.number(name).is_some()
+    }
+
     /// Whether something may be there that it has made, and has not removed.
     pub fn has_left(&self) -> bool {
         self.has_left

@@ -6,16 +6,17 @@
 //! repaired. In between, the agent relies on what it has changed itself: to list a thousand elements ten
 //! times a second would cost more than everything else.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::process;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use weir_model::{Instant, Span};
-use weir_status::ThrottleStatus;
+use weir_status::{InterfaceOutOfReach, ThrottleStatus};
 use weir_throttle::{
-    CannotTune, Present, Settings, SettingsError, Throttle, Tuning, TuningProgress, Wanted, plan,
+    CannotTune, Command, Present, Settings, SettingsError, Throttle, Tuning, TuningProgress, Wanted, plan,
 };
 
 use crate::actuator::{Actuator, ActuatorError};
@@ -48,6 +49,14 @@ pub enum AgentError {
          hangs: {0}; is the program still where it was when the agent started?"
     )]
     Guard(io::Error),
+    /// Something of the agent's may still be there.
+    #[error("{refused}; {guard}: something may be left, which `weir throttle remove` removes")]
+    Left {
+        /// Why the agent could not remove it.
+        refused: ActuatorError,
+        /// Why the guard could not.
+        guard: io::Error,
+    },
     /// No step of the delay can be recorded.
     #[error(transparent)]
     Tuning(#[from] CannotTune),
@@ -63,6 +72,10 @@ pub struct Agent {
     lookout: Lookout,
     /// When the last survey came.
     surveyed: Instant,
+    /// When the last turn was.
+    turned: Instant,
+    /// Whether the last survey is too old.
+    stale: bool,
     /// Whether a device has vanished since the surveyor was sent.
     vanished: bool,
     blocks: BlockSensor,
@@ -84,8 +97,9 @@ struct Hands {
     present: Present,
     /// The wanted state that the kernel had after the last plan.
     reached: Option<Wanted>,
-    /// The interfaces that lack a root queue of the agent's, and the last failure: each is said once.
-    absent: BTreeSet<String>,
+    /// The interfaces that cannot have a root queue of the agent's, and why. Each is said once.
+    lacking: BTreeMap<String, String>,
+    /// The last failure, which is said once, too.
     failed: Option<String>,
 }
 
@@ -124,6 +138,8 @@ impl Agent {
             ceiling,
             lookout,
             surveyed: now,
+            turned: now,
+            stale: false,
             vanished: false,
             blocks,
             hands,
@@ -191,13 +207,15 @@ impl Agent {
 
     /// Does what leads to the wanted state, after a look at the kernel if that is due.
     fn act(&mut self, now: Instant, looks: bool) {
-        let is_stale = self.is_stale(now);
+        self.judge_survey(now);
+        self.turned = now;
         if let Some(hands) = &mut self.hands {
             if looks {
                 hands.look(&mut self.throttle);
             }
             let nothing = Wanted::default();
-            hands.converge(if is_stale { &nothing } else { self.throttle.wanted() }, looks);
+            hands.converge(if self.stale { &nothing } else { self.throttle.wanted() }, looks);
+            self.throttle.set_lacking(hands.lacking.keys().cloned().collect());
         }
         while let Some(notice) = self.throttle.poll_notice() {
             tracing::info!(listener = "iscsi", "{notice}");
@@ -215,13 +233,24 @@ impl Agent {
 
     /// The state of everything.
     pub fn status(&self, now: Instant) -> ThrottleStatus {
-        report::status(now, self.is_dry_run(), self.ceiling, &self.throttle.report(), &self.history)
+        let mut status =
+            report::status(now, self.is_dry_run(), self.ceiling, &self.throttle.report(), &self.history);
+        let lacking = self.hands.iter().flat_map(|hands| &hands.lacking);
+        let lacking = lacking
+            .map(|(interface, why)| InterfaceOutOfReach { interface: interface.clone(), why: why.clone() });
+        status.interfaces_out_of_reach = lacking.collect();
+        if self.stale {
+            for resource in &mut status.resources {
+                (resource.delay_us, resource.at_ceiling) = (0, false); // whatever its law would want
+            }
+        }
+        status
     }
 
     /// Removes everything that the agent changed, and ends the guard.
     ///
     /// # Errors
-    /// If the kernel refuses. Then the guard has tried once more.
+    /// If the kernel refuses, and the guard could not remove it either.
     pub fn stop(mut self) -> Result<(), AgentError> {
         self.let_go()
     }
@@ -244,15 +273,19 @@ impl Agent {
         true
     }
 
-    /// Whether the surveyor has been under way for too long. Each time is said once.
-    fn is_stale(&mut self, now: Instant) -> bool {
+    /// Finds out whether the last survey is too old. It is said once why, and once that it no longer is.
+    fn judge_survey(&mut self, now: Instant) {
         let is_stale = now.saturating_since(self.surveyed) >= STALE;
-        let remark =
-            format!("the host's targets have not answered for {STALE}: nothing is delayed until they do");
-        if is_stale && self.remarked.insert(remark.clone()) {
-            tracing::warn!(listener = "iscsi", "{remark}");
+        if is_stale && !self.stale {
+            let why = why_stale(now.saturating_since(self.turned));
+            tracing::warn!(listener = "iscsi", "{why}: nothing is delayed until the targets were looked at");
+        } else if self.stale && !is_stale {
+            tracing::info!(
+                listener = "iscsi",
+                "the host's targets were looked at: delays are in force again"
+            );
         }
-        is_stale
+        self.stale = is_stale;
     }
 
     fn read_counters(&mut self, now: Instant) {
@@ -276,6 +309,15 @@ impl Drop for Agent {
     }
 }
 
+/// Why there is no survey, by the time since the last turn: an agent that was stopped has asked nobody.
+fn why_stale(without_turn: Span) -> String {
+    if without_turn >= SURVEY {
+        format!("the agent stood still for {without_turn}")
+    } else {
+        format!("the host's targets have not answered for {STALE}")
+    }
+}
+
 /// Says why a start that is no dry run would fail.
 fn say_refusals(mut actuator: Actuator, interfaces: &BTreeSet<String>) {
     for refusal in actuator.refusals(interfaces) {
@@ -289,9 +331,19 @@ fn let_go(mut actuator: Actuator, guard: Guard) -> Result<(), AgentError> {
     let removed = if actuator.has_left() { actuator.remove() } else { Ok(()) };
     let has_left = actuator.has_left();
     drop(actuator); // it would keep the guard's out
-    let ended = if has_left { guard.hand_over() } else { guard.release() };
-    removed.map_err(AgentError::Actuator)?;
-    ended.map_err(AgentError::Guard)
+    if !has_left {
+        guard.release();
+        return removed.map_err(AgentError::Actuator);
+    }
+    let handed_over = guard.hand_over();
+    match (removed, handed_over) {
+        (Err(refused), Err(guard)) => Err(AgentError::Left { refused, guard }),
+        (Err(refused), Ok(())) => {
+            tracing::warn!(listener = "iscsi", "{refused}: the guard has removed it instead");
+            Ok(())
+        }
+        (Ok(()), _) => Ok(()),
+    }
 }
 
 impl Hands {
@@ -305,9 +357,9 @@ impl Hands {
         let guard = program().and_then(Guard::start).map_err(AgentError::Guard)?;
         let refusal = actuator.refusals(interfaces).into_iter().next();
         match refusal.map_or_else(|| actuator.install(interfaces, ceiling), Err) {
-            Ok(absent) => {
-                let present = Present::default();
-                Ok(Self { actuator, guard, program, present, reached: None, absent, failed: None })
+            Ok(_) => {
+                let (present, lacking) = (Present::default(), BTreeMap::new());
+                Ok(Self { actuator, guard, program, present, reached: None, lacking, failed: None })
             }
             Err(error) => {
                 let _ = let_go(actuator, guard); // the first error is the one to tell
@@ -323,13 +375,24 @@ impl Hands {
             return Ok(()); // it has enough beats to read
         }
         tracing::warn!(listener = "iscsi", "the guard has ended ({error}): another one is started");
-        self.guard = (self.program)().and_then(Guard::start).map_err(AgentError::Guard)?;
+        let next = (self.program)().and_then(Guard::start).map_err(AgentError::Guard)?;
+        std::mem::replace(&mut self.guard, next).reap();
         Ok(())
     }
 
     fn look(&mut self, throttle: &mut Throttle) {
         match self.actuator.look() {
             Ok(present) => {
+                for interface in self.present.interfaces.keys() {
+                    if !present.interfaces.contains_key(interface) {
+                        let what = if self.actuator.has_interface(interface) {
+                            "somebody has taken the agent's root queue away"
+                        } else {
+                            "the interface is gone"
+                        };
+                        tracing::warn!(listener = "iscsi", "{interface}: {what}");
+                    }
+                }
                 self.present = present;
                 throttle.handle_present(&self.present);
             }
@@ -342,19 +405,18 @@ impl Hands {
         if !anew && self.reached.as_ref() == Some(wanted) {
             return;
         }
-        let commands = plan(&self.present, wanted);
+        self.add_roots(&wanted.interfaces, anew);
+        let mut possible = Cow::Borrowed(wanted);
+        if !self.lacking.is_empty() {
+            possible.to_mut().interfaces.retain(|interface| !self.lacking.contains_key(interface));
+        }
+        let commands = plan(&self.present, &possible);
         match self.actuator.apply(&commands) {
-            Ok(absent) => {
+            // What has lost its root queue since the last look is said at the next one.
+            Ok(_) => {
                 commands.iter().for_each(|command| self.present.assume(command));
                 self.reached = Some(wanted.clone());
                 self.failed = None;
-                for interface in absent.difference(&self.absent) {
-                    tracing::warn!(
-                        listener = "iscsi",
-                        "{interface}: it is not there; nothing is delayed on it"
-                    );
-                }
-                self.absent = absent;
             }
             Err(error) => {
                 // The next survey looks at what the kernel holds, and the plan goes on from there.
@@ -364,11 +426,51 @@ impl Hands {
         }
     }
 
+    /// Gives interfaces their root queues, each by itself: one that cannot have its own must not keep the
+    /// delays from the others. A refused one is tried again after each look at the kernel.
+    fn add_roots(&mut self, wanted: &BTreeSet<String>, anew: bool) {
+        let before = std::mem::take(&mut self.lacking);
+        for interface in wanted {
+            if self.present.interfaces.contains_key(interface) {
+                continue;
+            }
+            if let Some(why) = before.get(interface).filter(|_| !anew) {
+                self.lacking.insert(interface.clone(), why.clone());
+                continue;
+            }
+            let command = Command::AddRoot { interface: interface.clone() };
+            let why = match self.actuator.apply(std::slice::from_ref(&command)) {
+                Ok(absent) if absent.is_empty() => {
+                    tracing::info!(listener = "iscsi", "{interface}: it has the agent's root queue now");
+                    self.present.assume(&command);
+                    continue;
+                }
+                Ok(_) => format!("{interface}: there is no such interface"),
+                Err(error) => error.to_string(),
+            };
+            if before.get(interface) != Some(&why) {
+                tracing::warn!(listener = "iscsi", "{why}; nothing is delayed on {interface}");
+            }
+            self.lacking.insert(interface.clone(), why);
+        }
+    }
+
     fn say(&mut self, error: &ActuatorError) {
         let said = error.to_string();
         if self.failed.as_ref() != Some(&said) {
             tracing::error!(listener = "iscsi", "{said}");
             self.failed = Some(said);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_stood_still_does_not_blame_the_targets() {
+        assert_eq!(why_stale(Span::from_secs(7)), "the agent stood still for 7s");
+        assert_eq!(why_stale(Span::from_millis(120)), "the host's targets have not answered for 5s");
     }
 }

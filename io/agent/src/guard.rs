@@ -12,7 +12,7 @@
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal};
+use weir_clock::Clock;
+use weir_model::Span;
 
 use crate::actuator::{Actuator, ActuatorError};
 
@@ -30,6 +32,10 @@ pub const SILENCE: Duration = Duration::from_secs(3);
 const PARTS: u32 = 6;
 /// How long the kernel may take to end the agent.
 const LONGEST_DEATH: Duration = Duration::from_secs(1);
+/// How long a guard may take to end when it is released, and to remove what it is handed over: packets wait
+/// in leaves for at most 2.5 s.
+const RELEASED_WITHIN: Span = Span::from_secs(2);
+const CLEANED_UP_WITHIN: Span = Span::from_secs(5);
 /// How often the removal is tried, and the time in between.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
@@ -83,26 +89,54 @@ impl Guard {
     }
 
     /// Ends the guard. To be called when everything is removed. If a guard is dropped instead, it takes that
-    /// for the death of the agent, and kills this process.
-    ///
-    /// # Errors
-    /// If the guard had ended before.
-    pub fn release(self) -> io::Result<()> {
-        self.end(RELEASE)
+    /// for the death of the agent, and kills this process. A guard that does not end by itself within 2 s,
+    /// for instance because somebody has stopped it, is killed: it has nothing left to do.
+    pub fn release(mut self) {
+        if self.pipe.write_all(&[RELEASE]).is_err() || self.wait(RELEASED_WITHIN).is_none() {
+            self.reap();
+        }
     }
 
     /// Has the guard remove what is left, and waits for that. To be called when the agent's own actuator is
     /// closed, which would keep the guard's out.
     ///
     /// # Errors
-    /// If the guard had ended before.
-    pub fn hand_over(self) -> io::Result<()> {
-        self.end(HAND_OVER)
+    /// If the guard had ended before, or has failed, or is not ready within 5 s. Then it is killed, and what
+    /// was left may still be there.
+    pub fn hand_over(mut self) -> io::Result<()> {
+        let ended = self.pipe.write_all(&[HAND_OVER]).map(|()| self.wait(CLEANED_UP_WITHIN));
+        match ended {
+            Ok(Some(status)) if status.success() => Ok(()),
+            Ok(Some(status)) => Err(io::Error::other(format!("the guard has failed: {status}"))),
+            Ok(None) => {
+                self.reap();
+                let said = format!("the guard has not answered for {CLEANED_UP_WITHIN}, and was killed");
+                Err(io::Error::new(io::ErrorKind::TimedOut, said))
+            }
+            Err(error) => {
+                self.reap();
+                Err(io::Error::new(error.kind(), format!("the guard had ended: {error}")))
+            }
+        }
     }
 
-    fn end(mut self, word: u8) -> io::Result<()> {
-        self.pipe.write_all(&[word])?;
-        self.process.wait().map(|_| ())
+    /// Ends the process, if it has not ended yet, so that nothing of it stays. A process that is stopped
+    /// can be killed, too.
+    pub(crate) fn reap(mut self) {
+        let _ = self.process.kill(); // it may have ended
+        let _ = self.wait(Span::from_secs(1)); // the kernel may be slow
+    }
+
+    /// How the process has ended, if it does within this time.
+    fn wait(&mut self, within: Span) -> Option<ExitStatus> {
+        let clock = Clock::new();
+        let until = clock.now() + within;
+        loop {
+            match self.process.try_wait() {
+                Ok(None) if clock.now() < until => thread::sleep(PAUSE),
+                ended => return ended.ok().flatten(),
+            }
+        }
     }
 }
 
@@ -181,27 +215,69 @@ fn clean_up(actuator: &mut Actuator) -> Result<(), ActuatorError> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use rustix::process::kill_process;
+
     use super::*;
+
+    /// A guard that does nothing. It adds the number of our process to its seconds.
+    fn sleeping() -> Guard {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("1000");
+        Guard::start(sleep).expect("every system has it")
+    }
+
+    fn process_of(guard: &Guard) -> PathBuf {
+        format!("/proc/{}", guard.process.id()).into()
+    }
 
     #[test]
     fn an_agent_notices_that_its_guard_has_ended() {
         let mut guard = Guard::start(Command::new("true")).expect("every system has it");
-        guard.process.wait().expect("it is a child");
         // A child that another thread starts has the pipe, too, until it becomes another program.
         while !guard.beat().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
             thread::yield_now();
         }
+        let process = process_of(&guard);
+        guard.reap();
+        assert!(!process.exists(), "no zombie is left");
     }
 
     #[test]
     fn a_guard_that_does_not_read_holds_no_agent_up() {
-        // It adds the number of our process to its seconds.
-        let mut sleep = Command::new("sleep");
-        sleep.arg("1");
-        let mut guard = Guard::start(sleep).expect("every system has it");
+        let mut guard = sleeping();
         let error = (0..10_000_000).find_map(|_| guard.beat().err()).expect("the pipe is full some time");
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-        guard.process.kill().expect("it is a child");
-        guard.process.wait().expect("it is a child");
+        guard.release();
+    }
+
+    #[test]
+    fn a_guard_that_is_stopped_is_killed_and_what_it_was_to_remove_is_told_of() {
+        for hands_over in [false, true] {
+            let guard = sleeping();
+            kill_process(Pid::from_child(&guard.process), Signal::STOP).expect("it is a child");
+            let (process, clock) = (process_of(&guard), Clock::new());
+            let begun = clock.now();
+            if hands_over {
+                let error = guard.hand_over().expect_err("it has removed nothing");
+                assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+            } else {
+                guard.release();
+            }
+            assert!(clock.now().since(begun) < Span::from_secs(9), "hands over: {hands_over}");
+            assert!(!process.exists(), "hands over: {hands_over}");
+        }
+    }
+
+    #[test]
+    fn a_guard_that_fails_has_not_removed_what_is_left() {
+        let mut script = Command::new("sh");
+        let guard = Guard::start({
+            script.args(["-c", "head -c1; exit 3"]);
+            script
+        });
+        let error = guard.expect("every system has it").hand_over().expect_err("it has failed");
+        assert!(error.to_string().contains("exit status: 3"), "{error}");
     }
 }

@@ -25,6 +25,7 @@ pub(crate) fn status(
         dry_run,
         resources,
         out_of_reach: out_of_reach.collect(),
+        interfaces_out_of_reach: Vec::new(),
         left_out: (sessions + connections + devices) as u64,
     }
 }

@@ -27,6 +27,7 @@ pub use gateway::{
 };
 pub use sharing::{AchievedStatus, DesiredStatus, GrantStatus, PoolSharing, TargetStatus, VolumeSharing};
 pub use throttle::{
-    DelayInterval, InitiatorStatus, ResourceStatus, Standing, TargetOutOfReach, ThrottleStatus,
+    DelayInterval, InitiatorStatus, InterfaceOutOfReach, ResourceStatus, Standing, TargetOutOfReach,
+    ThrottleStatus,
 };
 pub use words::{BoundBy, Case, ControlKind, Fit, Metric, Unit, UnknownMetric};

@@ -11,6 +11,8 @@ pub struct ThrottleStatus {
     pub resources: Vec<ResourceStatus>,
     /// The targets whose initiators no delay can reach.
     pub out_of_reach: Vec<TargetOutOfReach>,
+    /// The interfaces on which nothing can be delayed.
+    pub interfaces_out_of_reach: Vec<InterfaceOutOfReach>,
     /// Sessions, connections and devices beyond the agent's bounds, which it leaves alone.
     pub left_out: u64,
 }
@@ -83,6 +85,15 @@ pub struct DelayInterval {
 pub struct TargetOutOfReach {
     /// The target.
     pub target: String,
+    /// Why.
+    pub why: String,
+}
+
+/// An interface on which nothing can be delayed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct InterfaceOutOfReach {
+    /// The interface.
+    pub interface: String,
     /// Why.
     pub why: String,
 }

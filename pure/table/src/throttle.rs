@@ -37,6 +37,8 @@ pub fn throttle(status: &ThrottleStatus) -> String {
             .iter()
             .map(|target| format!("{}: its initiators cannot be delayed: {}", target.target, target.why)),
     );
+    let interfaces = status.interfaces_out_of_reach.iter();
+    parts.extend(interfaces.map(|found| format!("{}; nothing is delayed on {}", found.why, found.interface)));
     if status.left_out > 0 {
         parts.push(format!(
             "{} sessions, connections or devices are too many, and left alone",
@@ -51,6 +53,7 @@ pub fn explained_resource(status: &ThrottleStatus, resource: &ResourceStatus) ->
     let one = ThrottleStatus {
         dry_run: status.dry_run,
         resources: vec![resource.clone()],
+        interfaces_out_of_reach: status.interfaces_out_of_reach.clone(),
         ..ThrottleStatus::default()
     };
     if resource.intervals.is_empty() {
@@ -117,6 +120,8 @@ fn rate(bytes_per_s: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use weir_status::InterfaceOutOfReach;
+
     use super::*;
 
     fn status() -> ThrottleStatus {
@@ -169,9 +174,12 @@ mod tests {
 
     #[test]
     fn an_explanation_has_the_last_control_intervals() {
-        let status = status();
+        let mut status = status();
+        let why = "br0: somebody has set its root queue".to_owned();
+        status.interfaces_out_of_reach = vec![InterfaceOutOfReach { interface: "br0".to_owned(), why }];
         let text = explained_resource(&status, &status.resources[0]);
         assert!(text.contains("100 ms ago") && text.contains("16.00 ms"), "{text}");
+        assert!(text.contains("br0: somebody has set its root queue; nothing is delayed on br0"), "{text}");
     }
 
     #[test]

@@ -90,12 +90,14 @@ impl Lists {
     }
 }
 
-/// Decides, from the rates and from who was a member before.
+/// Decides, from the rates and from who was a member before. `lacking` are the interfaces on which nothing
+/// can be delayed.
 pub(crate) fn decide(
     lists: &Lists,
     roster: &Roster,
     writers: &Writers,
     limit_of: impl Fn(LeafId) -> u64,
+    lacking: &BTreeSet<String>,
     before: &Decision,
 ) -> Decision {
     let standing = |(writer, &rate): (&Writer, &u64)| {
@@ -109,7 +111,7 @@ pub(crate) fn decide(
     };
     let standings = writers.rates().iter().map(standing).collect();
     let mut decision = Decision { standings, ..Decision::default() };
-    decision.find_connections(lists, roster);
+    decision.find_connections(lists, roster, lacking);
     decision
 }
 
@@ -120,10 +122,10 @@ fn by_rate(rate: u64, limit: u64, was_above: bool) -> Standing {
 
 impl Decision {
     /// Finds the connections of all members, and those that are forced by their address alone.
-    fn find_connections(&mut self, lists: &Lists, roster: &Roster) {
+    fn find_connections(&mut self, lists: &Lists, roster: &Roster, lacking: &BTreeSet<String>) {
         let may_be_delayed = |connection: &&Connection| {
             !lists.protected.contains(connection)
-                && matches!(roster.connections.get(connection), Some(Some(_)))
+                && matches!(roster.connections.get(connection), Some(Some(to)) if !lacking.contains(to))
         };
         // Sessions that cannot be told apart share a set of connections, which is gone through once for each
         // leaf: a thousand such sessions have a thousand connections each.

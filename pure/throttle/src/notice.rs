@@ -118,7 +118,7 @@ impl fmt::Display for Notice {
             Self::MemberOutOfReach { resource, initiator } => write!(
                 f,
                 "{resource}: {initiator} is to be delayed, but none of its connections can be: none is known, or \
-                 it may be an exempt initiator's, or no route leads to it"
+                 it may be an exempt initiator's, or no route leads to it, or nothing can be delayed on its interface"
             ),
             Self::Unknown(unknown) => unknown.fmt(f),
             Self::LeftOut(left_out) if left_out.is_none() => {

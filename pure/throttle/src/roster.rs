@@ -16,6 +16,11 @@ use crate::survey::{Connection, Device, DeviceNumber, Framework, Session, Survey
 /// The name of an initiator.
 pub(crate) type Initiator = Arc<str>;
 
+/// The name for people. Of a session that a target counts and does not list, no name is known.
+pub(crate) fn shown(initiator: &Initiator) -> String {
+    if initiator.is_empty() { "an initiator without a usable name".to_owned() } else { initiator.to_string() }
+}
+
 /// An initiator at a target. If it has several sessions there, they are one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Login {

@@ -20,7 +20,7 @@ use crate::meters::Meters;
 use crate::notice::{Notice, Notices};
 use crate::placement::{LeafState, Placement};
 use crate::report::{Guarded, InitiatorReport, OutOfReach, Report, ResourceReport};
-use crate::roster::Roster;
+use crate::roster::{Roster, shown};
 use crate::settings::{Settings, SettingsError, Unknown};
 use crate::survey::{BlockCounters, DeviceNumber, Survey};
 use crate::writers::{Writer, Writers};
@@ -40,6 +40,8 @@ pub struct Throttle {
     decision: Decision,
     /// The members without a connection that can be delayed.
     unreached: BTreeSet<Writer>,
+    /// The interfaces on which nothing can be delayed.
+    lacking: BTreeSet<String>,
     /// The settings of resources that are not there.
     unknown: BTreeSet<Unknown>,
     placement: Placement,
@@ -66,6 +68,7 @@ impl Throttle {
             writers: Writers::default(),
             decision: Decision::default(),
             unreached: BTreeSet::new(),
+            lacking: BTreeSet::new(),
             unknown: BTreeSet::new(),
             placement: Placement::default(),
             wanted: Wanted::default(),
@@ -87,7 +90,8 @@ impl Throttle {
         }
         self.writers.handle_survey(now, &self.roster, self.settings.rate_smoothing);
         let limit_of = |leaf| self.guards.get(leaf).map_or(u64::MAX, |guard| guard.write_limit);
-        let decision = decide(&self.lists, &self.roster, &self.writers, limit_of, &self.decision);
+        let lacking = &self.lacking;
+        let decision = decide(&self.lists, &self.roster, &self.writers, limit_of, lacking, &self.decision);
         let decided_before = std::mem::replace(&mut self.decision, decision);
         let reached: BTreeSet<_> = self.decision.eligible.values().flatten().copied().collect();
         self.guards.iter_mut().for_each(|(leaf, guard)| guard.reaches = reached.contains(&leaf));
@@ -121,6 +125,13 @@ impl Throttle {
             }
         }
         self.guards.set_held(held);
+    }
+
+    /// The interfaces that lack the agent's root queue and cannot have it, for instance because somebody has
+    /// set another one. From the next survey on, a connection through one of them is a member's no more: its
+    /// packets would pass by, or enter a class of somebody's with the number of a leaf.
+    pub fn set_lacking(&mut self, interfaces: BTreeSet<String>) {
+        self.lacking = interfaces;
     }
 
     /// The devices whose counters are to be read in each interval.
@@ -193,7 +204,7 @@ impl Throttle {
             .collect();
         for (writer, &standing) in &self.decision.standings {
             let initiator = InitiatorReport {
-                name: writer.1.to_string(),
+                name: shown(&writer.1),
                 rate: self.writers.rate(writer),
                 standing,
                 connections: self.decision.reached.get(writer).copied().unwrap_or_default(),
@@ -294,7 +305,7 @@ impl Throttle {
             if let Some(guard) = self.guards.get(writer.0) {
                 self.notices.push(Notice::MemberJoined {
                     resource: guard.name.clone(),
-                    initiator: writer.1.to_string(),
+                    initiator: shown(&writer.1),
                     rate: self.writers.rate(writer),
                     forced: standing == Standing::Forced,
                 });
@@ -304,7 +315,7 @@ impl Throttle {
             let is_member = self.decision.standings.get(writer).is_some_and(|standing| standing.is_member());
             // With a resource that has vanished, all of its members left. That was said already.
             if let Some(guard) = self.guards.get(writer.0).filter(|_| !is_member) {
-                let (resource, initiator) = (guard.name.clone(), writer.1.to_string());
+                let (resource, initiator) = (guard.name.clone(), shown(&writer.1));
                 self.notices.push(Notice::MemberLeft { resource, initiator });
             }
         }
@@ -313,7 +324,7 @@ impl Throttle {
         let unreached: BTreeSet<_> = unreached.cloned().collect();
         for writer in unreached.difference(&self.unreached) {
             if let Some(guard) = self.guards.get(writer.0) {
-                let (resource, initiator) = (guard.name.clone(), writer.1.to_string());
+                let (resource, initiator) = (guard.name.clone(), shown(&writer.1));
                 self.notices.push(Notice::MemberOutOfReach { resource, initiator });
             }
         }

@@ -40,10 +40,24 @@ pub enum NoInitiator {
         /// The bits that such an address has.
         most: u8,
     },
+    /// A network of IPv6 addresses that stand for those of IPv4, and of others.
+    #[error(
+        "{address}/{prefix} is a network of IPv4 addresses and of others; accepted: 96 bits or more, or the \
+         IPv4 network itself"
+    )]
+    Mapped {
+        /// The address.
+        address: IpAddr,
+        /// Its bits, as given.
+        prefix: u8,
+    },
     /// The unspecified address, or one of a group.
     #[error("{0} is no initiator's address; accepted: an address of a host, or ADDRESS/BITS")]
     Nobodys(IpAddr),
 }
+
+/// The bits that all IPv6 addresses have that stand for IPv4 ones.
+const MAPPED: u8 = 96;
 
 /// What the names of iSCSI begin with (RFC 7143, 4.2.7.1).
 const NAMES_BEGIN: [&str; 3] = ["iqn.", "eui.", "naa."];
@@ -67,6 +81,13 @@ impl FromStr for Who {
 
 impl Network {
     fn new(address: IpAddr, prefix: Option<u8>) -> Result<Self, NoInitiator> {
+        // On the wire, an IPv4 address that is written as an IPv6 one (RFC 4291, 2.5.5.2) is one of IPv4.
+        let canonical = address.to_canonical();
+        if let Some(bits) = prefix.filter(|bits| *bits <= 128 && canonical != address) {
+            let prefix = bits.checked_sub(MAPPED).ok_or(NoInitiator::Mapped { address, prefix: bits })?;
+            return Self::new(canonical, Some(prefix));
+        }
+        let address = canonical;
         let most = if address.is_ipv4() { 32 } else { 128 };
         if prefix.is_none() && (address.is_unspecified() || address.is_multicast()) {
             return Err(NoInitiator::Nobodys(address));
@@ -148,6 +169,10 @@ mod tests {
             ("0.0.0.0/0", "fd00::1", false),
             ("fd00::/64", "fd00::1234", true),
             ("fd00::/64", "fd00:0:0:1::1", false),
+            ("::ffff:10.9.0.0/120", "10.9.0.7", true),
+            ("::ffff:10.9.0.0/120", "10.9.1.7", false),
+            ("::ffff:0.0.0.0/96", "10.9.1.7", true),
+            ("::ffff:10.9.0.7", "10.9.0.7", true),
         ];
         for (network, address, is_in) in cases {
             assert_eq!(who(network).is_at(address.parse().unwrap()), is_in, "{address} in {network}");
@@ -161,7 +186,13 @@ mod tests {
             assert!(message(text).contains("accepted: an iSCSI name"), "{text}: {}", message(text));
         }
         assert_eq!(message("10.0.0.0/33"), "10.0.0.0/33 is no network; accepted: at most 32 bits");
-        for text in ["0.0.0.0", "::", "224.0.0.1", "ff02::1"] {
+        assert_eq!(
+            message("::ffff:10.9.0.0/95"),
+            "::ffff:10.9.0.0/95 is a network of IPv4 addresses and of others; accepted: 96 bits or more, or the \
+             IPv4 network itself"
+        );
+        assert!(message("::ffff:10.9.0.0/129").contains("at most"));
+        for text in ["0.0.0.0", "::ffff:0.0.0.0", "::", "224.0.0.1", "ff02::1"] {
             assert!(message(text).contains("is no initiator's address"), "{text}");
         }
     }
@@ -171,5 +202,6 @@ mod tests {
         for text in ["iqn.2026-01.example:db", "10.0.0.5", "10.0.0.0/24", "fd00::1", "fd00::/64"] {
             assert_eq!(who(text).to_string(), text);
         }
+        assert_eq!(who("::ffff:10.9.0.0/120").to_string(), "10.9.0.0/24");
     }
 }

@@ -447,14 +447,18 @@ fn innermost(path: String, value: &Spanned<DeValue<'_>>, span: &Range<usize>) ->
 /// The full path of `key` in the table `path`, quoted if TOML requires that.
 pub(super) fn join(path: &str, key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    // A shortened key is in quotation marks too: it has an ellipsis.
-    let key = shorten(key);
+    // A shortened key is in quotation marks too: it has an ellipsis. Control characters are escaped in them.
+    let key = beginning(key);
     let key = if !key.is_empty() && key.chars().all(bare) { key } else { format!("{key:?}") };
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
 /// The beginning of a text, on one line.
 pub(super) fn shorten(text: &str) -> String {
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST_SHOWN).collect();
-    if text.chars().count() > MOST_SHOWN { format!("{line}…") } else { line }
+    beginning(text).replace(char::is_control, " ")
+}
+
+fn beginning(text: &str) -> String {
+    let first: String = text.chars().take(MOST_SHOWN).collect();
+    if first.len() < text.len() { format!("{first}…") } else { first }
 }

@@ -1,11 +1,13 @@
 //! Standard output and standard error that cannot be written, or that nobody reads.
 
 use std::fs::File;
+use std::io::{ErrorKind, PipeWriter, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::process::Signal;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{Outcome, Program, Scene, wait_until};
 
@@ -77,4 +79,37 @@ fn a_server_whose_messages_cannot_be_written_serves_on_and_stops() {
     server.signal(Signal::TERM);
     let Outcome { code, out, log } = server.wait();
     assert_eq!((code, out.as_str(), log.as_str()), (Some(0), "", ""));
+}
+
+/// Fills a pipe.
+fn fill(mut pipe: &PipeWriter) {
+    let flags = fcntl_getfl(pipe).expect("it is open");
+    fcntl_setfl(pipe, flags | OFlags::NONBLOCK).expect("it is open");
+    let full = std::iter::repeat_with(|| pipe.write_all(&[b'x'; 4096])).find_map(Result::err);
+    assert_eq!(full.map(|error| error.kind()), Some(ErrorKind::WouldBlock));
+    fcntl_setfl(pipe, flags).expect("it is open");
+}
+
+#[test]
+fn a_log_that_nobody_reads_ends_no_server_and_holds_up_neither_a_reload_nor_the_end() {
+    let scene = Scene::new();
+    let volume = "[pool.p]\n[volume.v]\npool = \"p\"\nbackend = \"memory\"\nsize = \"1MiB\"\n";
+    let config = scene.configure(volume);
+    let (_reader, writer) = std::io::pipe().expect("every system has pipes");
+    fill(&writer);
+    let log = writer.try_clone().expect("a descriptor is left");
+    let mut server = Command::new(WEIR);
+    let server = server.arg("serve").arg(&config).stdout(writer).stderr(log).stdin(Stdio::null());
+    let mut server = server.spawn().expect("it is built");
+    let signal = |signal| kill_process(Pid::from_child(&server), signal).expect("it is a child");
+    wait_until("it serves", || UnixStream::connect(scene.file("nbd.sock")).is_ok());
+    std::fs::write(&config, "wrong").expect("it is the test's own");
+    signal(Signal::HUP);
+    signal(Signal::TERM);
+    let mut ended = None;
+    wait_until("it has ended", || {
+        ended = server.try_wait().expect("it is a child");
+        ended.is_some()
+    });
+    assert_eq!(ended.and_then(|status| status.code()), Some(0));
 }

@@ -1,7 +1,9 @@
 //! `weir throttle` where it cannot start: what it says, and its exit code. No test here needs more rights
 //! than a user has; the tests in `vm` and those of `io/agent` change a kernel.
 
-use rustix::process::geteuid;
+use std::net::TcpListener;
+
+use rustix::process::{Signal, geteuid};
 
 use crate::harness::{Outcome, Program, Scene};
 
@@ -37,19 +39,38 @@ fn a_negative_time_is_refused_as_a_value_of_its_argument() {
     }
 }
 
+/// weir without the right to change queues.
+fn weir_without_net_admin() -> Program {
+    if geteuid().is_root() {
+        let less = "--bounding-set=-net_admin --inh-caps=-net_admin";
+        Program::new("setpriv").args(less).arg(env!("CARGO_BIN_EXE_weir"))
+    } else {
+        Program::weir()
+    }
+}
+
+#[test]
+fn a_dry_run_whose_address_is_in_use_says_so_and_goes_on() {
+    let scene = Scene::new();
+    let agent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = agent.local_addr().expect("it is bound");
+    scene.write("throttle.toml", format!("[throttle]\nthreshold = \"15ms\"\nmetrics = \"{address}\"\n"));
+    let arguments = format!("throttle --dry-run {}", scene.text("throttle.toml"));
+    let mut dry_run = weir_without_net_admin().args(&arguments).start();
+    dry_run.wait_for("state in the log alone");
+    dry_run.signal(Signal::TERM);
+    let Outcome { code, log, .. } = dry_run.wait();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains(&format!("{address}: cannot listen")) && log.contains("serves no metrics"), "{log}");
+}
+
 #[test]
 fn a_capability_that_is_missing_is_no_fault_of_the_arguments() {
     let scene = Scene::new();
     scene.write("throttle.toml", "[throttle]\nthreshold = \"15ms\"\n");
     let file = scene.text("throttle.toml");
     for arguments in ["--target-latency 15ms", &file] {
-        let program = if geteuid().is_root() {
-            let less = "--bounding-set=-net_admin --inh-caps=-net_admin";
-            Program::new("setpriv").args(less).arg(env!("CARGO_BIN_EXE_weir"))
-        } else {
-            Program::weir()
-        };
-        let log = refused(program.arg("throttle").args(arguments));
+        let log = refused(weir_without_net_admin().arg("throttle").args(arguments));
         assert!(log.starts_with("throttle: ") && log.contains("CAP_NET_ADMIN is missing"), "{log}");
         assert_eq!(log.lines().count(), 1, "{log}");
     }

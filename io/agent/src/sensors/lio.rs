@@ -200,7 +200,7 @@ fn sessions(
         }
     }
     let path = group.join("dynamic_sessions");
-    let (names, unfit) = text::dynamic_sessions(&reader.text(&path).unwrap_or_default());
+    let (names, unfit) = text::dynamic_sessions(reader.bytes(&path).unwrap_or_default());
     if let Some(unfit) = unfit {
         reader.unfit(&path, unfit);
     }

@@ -4,6 +4,7 @@
 //! else that is not as it should be is a [`Remark`], and the reading goes on with the next thing. If one odd
 //! file ended the whole survey, one broken target would leave all others without their guard.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -89,8 +90,14 @@ impl Reader {
         parsed.map_err(|unfit| self.unfit(path, unfit)).ok()
     }
 
-    /// The text of a file.
+    /// The text of a file. Bytes that are no UTF-8 are replaced, and hide nothing else: initiators and other
+    /// users of the host choose parts of such texts, and a parser takes only what fits.
     pub(super) fn text(&mut self, path: &Path) -> Option<String> {
+        self.bytes(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// The bytes of a file.
+    pub(super) fn bytes(&mut self, path: &Path) -> Option<&[u8]> {
         let length = match contents(path, &mut self.buffer) {
             Ok(length) => length,
             Err(error) => return self.absent(path, error),
@@ -99,15 +106,7 @@ impl Reader {
             self.unfit(path, Unfit::new("more than 64 KiB", "a file of at most 64 KiB"));
             return None;
         }
-        match std::str::from_utf8(self.buffer.get(..length).unwrap_or_default()) {
-            Ok(text) => Some(text.to_owned()),
-            Err(_) => {
-                let found =
-                    String::from_utf8_lossy(self.buffer.get(..length).unwrap_or_default()).into_owned();
-                self.unfit(path, Unfit::new(&found, "UTF-8"));
-                None
-            }
-        }
+        self.buffer.get(..length)
     }
 
     /// The number in a file, without white space around it.
@@ -124,6 +123,12 @@ impl Reader {
 
     /// The names of the entries of a folder, in order.
     pub(super) fn names(&mut self, folder: &Path) -> Vec<String> {
+        let entries = self.entries(folder).into_iter();
+        entries.filter_map(|entry| self.fit(folder, name(&entry.to_string_lossy()))).collect()
+    }
+
+    /// The names of the entries of a folder as they are, in order.
+    pub(super) fn entries(&mut self, folder: &Path) -> Vec<OsString> {
         let mut names = Vec::new();
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
@@ -138,8 +143,7 @@ impl Reader {
                 self.unfit(folder, Unfit::new("more than 4096 entries", "a folder of at most 4096 entries"));
                 break;
             }
-            let found = entry.file_name();
-            names.extend(self.fit(folder, name(&found.to_string_lossy())));
+            names.push(entry.file_name());
         }
         names.sort_unstable();
         names

@@ -12,14 +12,16 @@
 //! has written in sum. So its LUN has a counter only if it has a single LUN.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use weir_throttle::{DeviceNumber, Framework, Session, Target};
 
 use super::backing::device_of;
 use super::reading::Reader;
-use super::text::{address, name};
+use super::text::{address, called};
 use super::written::{Counter, Found, MOST_SESSIONS};
 
 /// Where SCST's iSCSI targets are, below `/sys`.
@@ -36,7 +38,7 @@ pub(super) fn outline(sys: &Path, reader: &mut Reader) -> Vec<String> {
     let mut outline = Vec::new();
     for (name, target) in targets(sys, reader) {
         outline.push(name);
-        outline.extend(reader.names(&target.join("sessions")));
+        outline.extend(shown(reader.entries(&target.join("sessions"))));
         for (name, luns) in lun_sets(&target, reader) {
             outline.push(name);
             outline.extend(reader.names(&luns));
@@ -85,6 +87,11 @@ pub(super) fn found(sys: &Path, proc: &Path, reader: &mut Reader) -> Found {
     found
 }
 
+/// Names of folders, to compare: a session's is what the initiator calls itself, so it may be no text.
+fn shown(entries: Vec<OsString>) -> impl Iterator<Item = String> {
+    entries.into_iter().map(|entry| called(entry.as_bytes()).0)
+}
+
 fn targets(sys: &Path, reader: &mut Reader) -> Vec<(String, PathBuf)> {
     let root = sys.join(TARGETS);
     let names = reader.names(&root);
@@ -130,11 +137,12 @@ struct Logged {
 /// The sessions of a target, by the name of the group whose LUNs they are served.
 fn sessions(target: &Path, reader: &mut Reader) -> BTreeMap<String, Vec<Logged>> {
     let mut sessions = BTreeMap::<String, Vec<_>>::new();
-    for entry in reader.names(&target.join("sessions")).into_iter().take(MOST_SESSIONS) {
+    for entry in reader.entries(&target.join("sessions")).into_iter().take(MOST_SESSIONS) {
         let folder = target.join("sessions").join(&entry);
         let path = folder.join("initiator_name");
-        let Some(text) = reader.text(&path) else { continue };
-        let Some(initiator) = reader.fit(&path, name(text.trim_end())) else { continue };
+        let Some(bytes) = reader.bytes(&path) else { continue };
+        let (initiator, unfit) = called(bytes.trim_ascii_end());
+        unfit.into_iter().for_each(|unfit| reader.unfit(&path, unfit));
         let (mut addresses, mut is_iser) = (BTreeSet::new(), false);
         for connection in reader.names(&folder) {
             let connection = folder.join(connection);

@@ -76,7 +76,7 @@ fn hold(interface: &str, delay: Span, connection: Connection) -> Result<(), Box<
         actuator.apply(&enter)
     });
     if let Err(error) = held {
-        guard.release()?;
+        guard.release();
         return Err(error.to_string().into());
     }
     println!("ready");
@@ -91,6 +91,6 @@ fn hold(interface: &str, delay: Span, connection: Connection) -> Result<(), Box<
         }
     }
     actuator.remove()?;
-    guard.release()?;
+    guard.release();
     Ok(())
 }

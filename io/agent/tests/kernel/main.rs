@@ -10,6 +10,7 @@ mod order;
 mod processes;
 mod restoration;
 mod scene;
+mod whole;
 
 /// In the guest, runs the check of the test `name`. Outside, reports how that test went in the guest.
 ///

@@ -1,6 +1,7 @@
 //! Agents as processes: killed, stopped, started twice, without the right to do anything.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command as Program, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -102,6 +103,30 @@ fn an_agent_that_ends_by_itself_leaves_nothing_and_its_guard_ends_with_it() {
         let status = holder.process.wait().expect("it is a child");
         assert!(status.success(), "{status}");
         assert_eq!(scene.state(), before);
+    });
+}
+
+#[test]
+fn an_agent_whose_guard_is_stopped_ends_all_the_same_and_leaves_neither_queues_nor_guard() {
+    let name = "an_agent_whose_guard_is_stopped_ends_all_the_same_and_leaves_neither_queues_nor_guard";
+    in_guest(name, || {
+        let scene = Scene::new();
+        let before = scene.state();
+        let session = scene.session(TARGET_V4);
+        let mut holder = Holder::start(&scene, &session);
+        let agent = holder.process.id();
+        let guard = scene.shell(&format!("cat /proc/{agent}/task/{agent}/children"));
+        let guard = guard.trim();
+        scene.shell(&format!("kill -STOP {guard}"));
+        drop(holder.input.take());
+        let mut ended = None;
+        wait_until("it has ended", || {
+            ended = holder.process.try_wait().expect("it is a child");
+            ended.is_some()
+        });
+        assert!(ended.is_some_and(|status| status.success()), "{ended:?}");
+        assert_eq!(scene.state(), before);
+        assert!(!Path::new("/proc").join(guard).exists());
     });
 }
 

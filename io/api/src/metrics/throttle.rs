@@ -20,6 +20,9 @@ impl Collector for ThrottleCollector {
         let help = "Targets whose initiators no delay can reach";
         describe(&mut encoder, "throttle_targets_out_of_reach", help, MetricType::Gauge)?
             .encode_gauge(&gauge(self.0.out_of_reach.len()))?;
+        let help = "Interfaces on which nothing can be delayed";
+        describe(&mut encoder, "throttle_interfaces_out_of_reach", help, MetricType::Gauge)?
+            .encode_gauge(&gauge(self.0.interfaces_out_of_reach.len()))?;
         let help = "Sessions, connections and devices that are too many, and left alone";
         describe(&mut encoder, "throttle_left_out", help, MetricType::Gauge)?
             .encode_gauge(&i64::try_from(self.0.left_out).unwrap_or(i64::MAX))

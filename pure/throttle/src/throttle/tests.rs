@@ -548,3 +548,38 @@ fn a_step_is_not_recorded_where_nobody_can_be_delayed() {
     assert_eq!(tune(&mut host, "vga"), Some(CannotTune::NobodyWrites("vga".into())));
     assert!(host.delayed().is_empty());
 }
+
+#[test]
+fn who_is_behind_an_interface_without_our_root_queue_is_out_of_reach_and_nothing_claims_a_delay() {
+    let mut host = Host::busy(|_| {});
+    host.run(5);
+    let report = |host: &Host| host.throttle.report().resources.remove(0);
+    let delayed = report(&host);
+    assert!(delayed.ceiling_reached && delayed.delay == Settings::new(Span::ZERO).law.ceiling, "{delayed:?}");
+
+    host.throttle.set_lacking(["eth0".to_owned()].into());
+    host.run(3);
+    let found = report(&host);
+    assert_eq!((found.delay, found.ceiling_reached), (Span::ZERO, false));
+    assert_eq!(found.members().map(|member| member.connections).collect::<Vec<_>>(), [0]);
+    assert_eq!(host.kernel.members.len(), 0, "a class of somebody's may have the number of the leaf");
+    assert!(host.throttle.wanted().interfaces.contains("eth0"), "it is still to have the queue");
+    assert!(host.notices.iter().any(|notice| notice.contains("on its interface")), "{:?}", host.notices);
+
+    host.throttle.set_lacking(BTreeSet::new());
+    host.run(3);
+    let again = report(&host);
+    assert_eq!((again.delay, host.kernel.members.len()), (delayed.delay, 1));
+}
+
+#[test]
+fn an_initiator_without_a_name_is_called_so() {
+    let mut host = Host::busy(|_| {});
+    host.session(1).initiator = String::new();
+    host.run(3);
+    let report = host.throttle.report();
+    let names: Vec<_> = report.resources[0].members().map(|member| &*member.name).collect();
+    assert_eq!(names, ["an initiator without a usable name"]);
+    let said = "vga: an initiator without a usable name writes";
+    assert!(host.notices.iter().any(|notice| notice.starts_with(said)), "{:?}", host.notices);
+}

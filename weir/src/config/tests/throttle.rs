@@ -91,3 +91,13 @@ fn an_argument_is_accepted_as_the_file_accepts_it() {
         assert_eq!(threshold_argument(text), Err(accepted.to_owned()), "{text}");
     }
 }
+
+#[test]
+fn a_control_character_in_the_name_of_a_resource_is_escaped_and_not_another_character() {
+    let text = "[throttle]\nthreshold = \"15ms\"\n[resource.\"a\\u001bb\"]\nthreshold = \"8ms\"\n";
+    let source = |text: &str| Source::of(Path::new("throttle.toml"), text.to_owned());
+    let report = throttle_report(&source(text).throttle().unwrap());
+    assert!(report.contains("resource.\"a\\u{1b}b\".threshold"), "{report}");
+    let refused = problems(&text.replace("8ms", "0s"));
+    assert!(refused[0].contains("resource.\"a\\u{1b}b\".threshold: found"), "{refused:?}");
+}

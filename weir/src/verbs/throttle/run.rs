@@ -32,7 +32,8 @@ enum Order {
 /// An agent that runs.
 struct Running {
     config: ThrottleConfig,
-    address: String,
+    /// Where the state is told; nowhere, in a dry run whose address is in use.
+    address: Option<String>,
     dry_run: bool,
     orders: mpsc::Sender<Order>,
     thread: JoinHandle<Result<(), AgentError>>,
@@ -66,18 +67,26 @@ impl Running {
             })?;
         // The address comes second, so that a second agent hears of the first and not of its address.
         let listener = match ApiListener::bind(address).await {
-            Ok(listener) => listener,
+            Ok(listener) => Some(listener),
+            Err(error) if dry_run => {
+                // No peer: once, at the start. As a rule, an agent is at work and has the address.
+                tracing::warn!("throttle.metrics: {error}; this dry run serves no metrics");
+                None
+            }
             Err(error) => {
                 agent.stop()?;
                 return Err(wrong(&error));
             }
         };
-        let address = listener.local_address()?.to_string();
+        let address = listener.as_ref().map(ApiListener::local_address).transpose()?;
+        let address = address.map(|address| address.to_string());
         let (told, status) = watch::channel(agent.status(clock.now()));
         let (orders, ordered) = mpsc::channel();
         let turns = move || take_turns(clock, agent, &ordered, &told);
         let thread = thread::Builder::new().name("weir-throttle".to_owned()).spawn(turns)?;
-        spawn_local(listener.serve_throttle(status.clone()));
+        if let Some(listener) = listener {
+            spawn_local(listener.serve_throttle(status.clone()));
+        }
         Ok(Self { config, address, dry_run, orders, thread, status })
     }
 }
@@ -137,7 +146,11 @@ impl Daemon for Running {
     fn announcement(&self) -> String {
         let what = if self.dry_run { "saying what would be delayed" } else { "guarding" };
         let threshold = self.config.threshold.value;
-        format!("{what}: reads are to wait {threshold} at most; state on http://{}/metrics", self.address)
+        let state = match &self.address {
+            Some(address) => format!("state on http://{address}/metrics"),
+            None => "state in the log alone".to_owned(),
+        };
+        format!("{what}: reads are to wait {threshold} at most; {state}")
     }
 
     fn begin_reload(
@@ -176,7 +189,7 @@ impl Daemon for Running {
         let _ = self.orders.send(Order::Stop);
         let ended = tokio::task::spawn_blocking(|| self.thread.join()).await;
         if let Ok(Ok(Err(error))) = ended {
-            tracing::error!(%error, "the delays may not be removed yet; the guard goes on");
+            tracing::error!(%error, "the agent could not end as it should");
         }
     }
 }

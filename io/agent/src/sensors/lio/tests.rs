@@ -85,6 +85,27 @@ fn sessions_without_an_entry_have_a_name_and_no_address() {
 }
 
 #[test]
+fn a_name_that_is_no_text_hides_no_other_session() {
+    let tree = whole_tree();
+    tree.write(&format!("{}/dynamic_sessions", group(IQN, 1)), b"iqn.i:3\0iqn.\xff\0iqn.i:4\0");
+    tree.sessions(IQN, 4);
+    let (targets, remarks) = read(&tree);
+    let names: Vec<_> = targets[0].sessions.iter().map(|session| &*session.initiator).collect();
+    assert_eq!(names, ["iqn.i:1", "iqn.i:3", "iqn.\\xff", "iqn.i:4"]);
+    assert_eq!(remarks.len(), 1, "{remarks:?}");
+}
+
+#[test]
+fn an_alias_that_is_no_text_hides_no_address() {
+    let tree = whole_tree();
+    let path = format!("{}/acls/iqn.i:1/info", group(IQN, 1));
+    let info = std::fs::read_to_string(tree.at(&path)).unwrap();
+    let (head, rest) = info.split_once('\n').unwrap();
+    tree.write(&path, [head.as_bytes(), b"\nInitiatorAlias: \xff\n", rest.as_bytes()].concat());
+    assert_eq!(targets(&tree), targets(&whole_tree()));
+}
+
+#[test]
 fn a_second_session_of_the_only_initiator_is_its_own() {
     let tree = whole_tree();
     tree.sessions(IQN, 2);
@@ -151,8 +172,8 @@ fn what_is_odd_is_left_out_and_told_and_the_rest_is_found() {
     let [target] = &targets[..] else { panic!("{targets:?}") };
     assert_eq!(target.portals.len(), 2);
     assert_eq!(target.luns, [(7, DM)].into());
-    let expected = [session("iqn.i:1", &["10.9.0.11"], &[(7, 3 << 20)]), session("iqn.i:3", &[], &[])];
-    assert_eq!(target.sessions, expected);
+    let known = session("iqn.i:1", &["10.9.0.11"], &[(7, 3 << 20)]);
+    assert_eq!(target.sessions, [known, session("iqn.i:3", &[], &[]), session("a\\nb", &[], &[])]);
     let told: Vec<_> = remarks.iter().map(ToString::to_string).collect();
     for path in ["np/anywhere", "iblock_0/nullb0/info", "iqn.i:2/info", "iqn.i:9/info", "dynamic_sessions"] {
         assert!(told.iter().any(|line| line.contains(path)), "{path}: {told:?}");

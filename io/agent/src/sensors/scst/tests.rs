@@ -1,5 +1,7 @@
 //! SCST's sysfs as a tree of files, by the example at the end of iscsi-scst/README.
 
+use std::ffi::OsStr;
+
 use super::super::reading::Remark;
 use super::super::tree::Tree;
 use super::super::written::Counters;
@@ -83,6 +85,21 @@ fn each_set_of_luns_is_a_target_with_the_sessions_that_are_served_it() {
 }
 
 #[test]
+fn an_initiator_with_a_name_that_is_no_text_is_known() {
+    let tree = whole_tree();
+    let before = outline(&tree.sys(), &mut tree.reader());
+    let odd = OsStr::from_bytes(b"iqn.\xff");
+    std::fs::rename(tree.at(&at("sessions/iqn.i:2")), tree.at(&at("sessions")).join(odd)).unwrap();
+    let name = tree.at(&at("sessions")).join(odd).join("initiator_name");
+    std::fs::write(name, b"iqn.\xff\n").unwrap();
+    let (targets, remarks) = read(&tree);
+    let session = &targets[0].sessions[0];
+    assert_eq!((&*session.initiator, session.addresses.len()), ("iqn.\\xff", 1));
+    assert_eq!(remarks.len(), 1, "{remarks:?}");
+    assert_ne!(outline(&tree.sys(), &mut tree.reader()), before);
+}
+
+#[test]
 fn what_is_off_or_of_iser_is_known() {
     let tree = whole_tree();
     tree.write(&at("sessions/iqn.i:1/10.170.75.2/transport"), "iSER\n");
@@ -98,7 +115,8 @@ fn odd_content_is_told_and_half_removed_targets_are_read() {
     tree.write(&at("sessions/iqn.i:1/10.170.75.2/ip"), "Unknown family 9");
     tree.write(&at("sessions/iqn.i:2/initiator_name"), "\n");
     let (targets, remarks) = read(&tree);
-    assert!(targets.iter().all(|target| target.sessions.is_empty()));
+    let [own, group] = &targets[..] else { panic!("{targets:?}") };
+    assert_eq!((&*own.sessions[0].initiator, group.sessions.len()), ("(no name)", 0));
     assert_eq!(remarks.len(), 2, "{remarks:?}");
     let parts = [
         "enabled",

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use weir_throttle::DeviceNumber;
 
 use super::address::address;
-use super::{Unfit, block, name};
+use super::{Unfit, block, called};
 
 /// Begins the list of a session's connections. Everything above may hold what the initiator calls itself.
 const CONNECTIONS: &str = "[iSCSI Connections]";
@@ -40,18 +40,14 @@ pub fn session(info: &str) -> Result<Option<BTreeSet<IpAddr>>, Unfit> {
     Ok(Some(addresses))
 }
 
-/// The names in `dynamic_sessions`, each of which ends in a NUL byte, and how many names are none.
+/// The names in `dynamic_sessions`, each of which ends in a NUL byte, and what the last one is that is none.
 ///
-/// The kernel leaves out the names that have no room in one page of memory.
-pub fn dynamic_sessions(text: &str) -> (Vec<String>, Option<Unfit>) {
-    let (mut names, mut unfit) = (Vec::new(), None);
-    for text in text.split('\0').map(str::trim).filter(|text| !text.is_empty()) {
-        match name(text) {
-            Ok(name) => names.push(name),
-            Err(error) => unfit = Some(error),
-        }
-    }
-    (names, unfit)
+/// The kernel leaves out the names that have no room in one page of memory. An initiator may give itself any
+/// bytes but NUL for a name, so each is read by itself: what is odd in one must not hide the others.
+pub fn dynamic_sessions(bytes: &[u8]) -> (Vec<String>, Option<Unfit>) {
+    let names = bytes.split(|byte| *byte == 0).map(<[u8]>::trim_ascii).filter(|name| !name.is_empty());
+    let (names, unfit): (_, Vec<_>) = names.map(called).unzip();
+    (names, unfit.into_iter().flatten().last())
 }
 
 /// The number of the block device in the `info` of an `iblock` backstore; `None` if it says none, as before
@@ -129,11 +125,15 @@ mod tests {
 
     #[test]
     fn names_of_dynamic_sessions_end_in_a_nul_byte() {
-        assert_eq!(dynamic_sessions(""), (vec![], None));
-        let (names, unfit) = dynamic_sessions("iqn.a:1\0iqn.a:2\0");
+        assert_eq!(dynamic_sessions(b""), (vec![], None));
+        let (names, unfit) = dynamic_sessions(b"iqn.a:1\0iqn.a:2\0");
         assert_eq!((names, unfit), (vec!["iqn.a:1".to_owned(), "iqn.a:2".to_owned()], None));
-        let (names, unfit) = dynamic_sessions("iqn.a:1\0x\ny\0");
-        assert_eq!(names, ["iqn.a:1"]);
+    }
+
+    #[test]
+    fn an_odd_name_among_the_dynamic_sessions_hides_no_other() {
+        let (names, unfit) = dynamic_sessions(b"iqn.a:1\0x\ny\0iqn.\xff\0iqn.\xfe\0iqn.a:2\0");
+        assert_eq!(names, ["iqn.a:1", "x\\ny", "iqn.\\xff", "iqn.\\xfe", "iqn.a:2"]);
         assert!(unfit.is_some());
     }
 

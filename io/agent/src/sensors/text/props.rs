@@ -63,7 +63,7 @@ proptest! {
         if let Ok(Some(addresses)) = lio::session(&text) {
             prop_assert!(addresses.len() <= text.matches("Address").count());
         }
-        let (names, _) = lio::dynamic_sessions(&text);
+        let (names, _) = lio::dynamic_sessions(text.as_bytes());
         prop_assert!(names.iter().all(|text| name(text).is_ok()));
         let _ = lio::iblock(&text);
         prop_assert!(lio::fileio(&text).is_none_or(|path| path.starts_with('/')));

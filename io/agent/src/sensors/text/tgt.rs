@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use super::address::{address, portal};
-use super::{MOST_NAME_BYTES, Unfit, name};
+use super::{Unfit, called, name};
 
 /// The most unfit lines of an answer that are told.
 const MOST_UNFIT: usize = 16;
@@ -173,11 +173,10 @@ pub fn connections(text: &str) -> Answer<TgtConnection> {
         let value = |key| line.strip_prefix("        ").and_then(|line| line.strip_prefix(key));
         if session.is_none() {
             answer.tell(Unfit::new(line, "Session: NUMBER"));
-        } else if let Some(called) = value("Initiator: ").filter(|_| initiator.is_none()) {
-            if let Err(unfit) = name(called) {
-                answer.tell(unfit);
-            }
-            *initiator = Some(name(called).unwrap_or_else(|_| shown(called)));
+        } else if let Some(text) = value("Initiator: ").filter(|_| initiator.is_none()) {
+            let (name, unfit) = called(text.as_bytes());
+            unfit.into_iter().for_each(|unfit| answer.tell(unfit));
+            *initiator = Some(name);
         } else if let Some(text) = value("IP Address: ").or_else(|| value("RDMA IP Address: ")) {
             *at = answer.fit(address(text));
         } else if !line.starts_with("    Connection: ") {
@@ -190,19 +189,6 @@ pub fn connections(text: &str) -> Answer<TgtConnection> {
 
 fn connection(read: (Option<u64>, Option<String>, Option<IpAddr>)) -> Option<TgtConnection> {
     Some(TgtConnection { session: read.0?, initiator: read.1?, address: read.2? })
-}
-
-/// A name that none may have, as one that fits.
-fn shown(text: &str) -> String {
-    let mut shown = String::new();
-    for character in text.chars() {
-        let escaped = character.escape_debug();
-        if shown.len() + escaped.len() * 4 > MOST_NAME_BYTES {
-            break;
-        }
-        shown.extend(escaped);
-    }
-    if shown.is_empty() { "(no name)".to_owned() } else { shown }
 }
 
 /// The portals in the answer to `--mode portal --op show`: of all targets.
