@@ -40,9 +40,9 @@
 //!   is so far below the setpoint. Example: with a ceiling of 20 ms and the default gains, `E` is 32 ms; with
 //!   a threshold of 15 ms there is no such error. Higher gains would help, but would make the loop hunt. So
 //!   the law adds a rule. Once each wait has been at most half the setpoint for 300 ms, the delay falls in a
-//!   straight line, and is zero 300 ms later. A loop in balance does not get there, because its waits are
-//!   near the setpoint. With this rule, an error of half the setpoint or more takes the delay to zero within
-//!   1 s, whatever the gains.
+//!   straight line, is zero 300 ms later, and stays so while the EWMA is at most half the setpoint. A loop in
+//!   balance does not get there, because its waits are near the setpoint. With this rule, an error of half
+//!   the setpoint or more takes the delay to zero within 1 s, whatever the gains.
 //! - **The wait may be low because of the delay.** Then it rises while the delay falls, and the fall ends
 //!   there. If the delay were cut to zero at once, the law would begin anew, and find the same delay again:
 //!   every 5 s with 64 writes outstanding on a disk of 10 ms. A delay above 100 ms takes three times its
@@ -331,6 +331,9 @@ impl OneSidedPid {
     /// The delay that falls at this step, if the last waits were far below the setpoint.
     fn fall(&mut self, now: Instant, wait: Option<f64>, setpoint: f64) -> Option<Fall> {
         if let Some(wait) = wait {
+            // After the fall, a single slow read of a device that is idle is no reason to begin anew.
+            let has_ended = self.fall.is_some_and(|fall| fall.left(now, self.config.period) <= 0.0);
+            let wait = if has_ended { wait.min(self.ewma) } else { wait };
             self.far_below = (wait <= setpoint / 2.0).then(|| self.far_below.unwrap_or(now));
         }
         let falls = self.far_below.is_some_and(|since| now.saturating_since(since) >= LASTING);

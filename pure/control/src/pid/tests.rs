@@ -194,6 +194,18 @@ fn a_reader_that_reads_seldom_is_guarded_like_one_that_reads_often() {
 }
 
 #[test]
+fn in_a_pause_a_slow_read_now_and_then_delays_nobody() {
+    let mut control = Loop::new(ceiling_of(40));
+    control.periods(50, Writers::TWELVE);
+    control.periods(10, Writers::NONE);
+    for number in 0..100 {
+        let millis = if number % 20 == 19 { 14 } else { 3 };
+        control.see(ReadWait::Finished(Span::from_millis(millis)));
+        assert!(control.delay.is_zero(), "{} ms after read {number}", control.millis());
+    }
+}
+
+#[test]
 fn reads_that_hang_count_as_soon_as_they_are_older_than_the_ewma() {
     let mut control = Loop::new(ceiling_of(20));
     control.periods(50, Writers::NONE);
