@@ -55,7 +55,8 @@ fn no_sequence_of_legal_calls_breaks_a_scheduler() {
 
 #[test]
 fn no_file_and_no_value_breaks_the_configuration() {
-    holds("configuration", 3_000);
+    // Of 30 mutated files one is accepted. With 3,000 messages, one seed in some thousands had none.
+    holds("configuration", 9_000);
 }
 
 #[test]
