@@ -20,8 +20,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal};
-use weir_clock::Clock;
-use weir_model::Span;
 
 use crate::actuator::{Actuator, ActuatorError};
 
@@ -30,12 +28,12 @@ pub const SILENCE: Duration = Duration::from_secs(3);
 /// The silence is counted in parts, each by a wait of the guard's own. On a machine that stood still or gives
 /// processes no turn for seconds, the guard waits as long as the agent does, and that counts as one part.
 const PARTS: u32 = 6;
-/// How long the kernel may take to end the agent.
+/// How long the kernel may take to end a process.
 const LONGEST_DEATH: Duration = Duration::from_secs(1);
 /// How long a guard may take to end when it is released, and to remove what it is handed over: packets wait
 /// in leaves for at most 2.5 s.
-const RELEASED_WITHIN: Span = Span::from_secs(2);
-const CLEANED_UP_WITHIN: Span = Span::from_secs(5);
+const RELEASED_WITHIN: Duration = Duration::from_secs(2);
+const CLEANED_UP_WITHIN: Duration = Duration::from_secs(5);
 /// How often the removal is tried, and the time in between.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
@@ -110,7 +108,7 @@ impl Guard {
             Ok(Some(status)) => Err(io::Error::other(format!("the guard has failed: {status}"))),
             Ok(None) => {
                 self.reap();
-                let said = format!("the guard has not answered for {CLEANED_UP_WITHIN}, and was killed");
+                let said = format!("the guard has not answered for {CLEANED_UP_WITHIN:?}, and was killed");
                 Err(io::Error::new(io::ErrorKind::TimedOut, said))
             }
             Err(error) => {
@@ -124,19 +122,15 @@ impl Guard {
     /// can be killed, too.
     pub(crate) fn reap(mut self) {
         let _ = self.process.kill(); // it may have ended
-        let _ = self.wait(Span::from_secs(1)); // the kernel may be slow
+        let _ = self.wait(LONGEST_DEATH);
     }
 
     /// How the process has ended, if it does within this time.
-    fn wait(&mut self, within: Span) -> Option<ExitStatus> {
-        let clock = Clock::new();
-        let until = clock.now() + within;
-        loop {
-            match self.process.try_wait() {
-                Ok(None) if clock.now() < until => thread::sleep(PAUSE),
-                ended => return ended.ok().flatten(),
-            }
+    fn wait(&mut self, within: Duration) -> Option<ExitStatus> {
+        if let Ok(process) = pidfd_open(Pid::from_child(&self.process), PidfdFlags::empty()) {
+            is_ready(process.as_fd(), within);
         }
+        self.process.try_wait().ok().flatten()
     }
 }
 
@@ -189,11 +183,16 @@ fn watch(heartbeat: BorrowedFd<'_>) -> Ending {
     Ending::AgentSilent
 }
 
-/// Whether a descriptor becomes readable in time.
+/// Whether a descriptor becomes readable in time. That of a process does when it ends.
 fn is_ready(descriptor: BorrowedFd<'_>, within: Duration) -> bool {
-    let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
     let within = Timespec::try_from(within).ok();
-    matches!(poll(&mut descriptors, within.as_ref()), Ok(ready) if ready > 0)
+    loop {
+        // A signal to this process says nothing about the descriptor.
+        match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], within.as_ref()) {
+            Err(Errno::INTR) => {}
+            ready => return matches!(ready, Ok(1..)),
+        }
+    }
 }
 
 /// Removes everything of the agent's. The kernel may still be about to close the sockets of the dead agent.
@@ -218,6 +217,8 @@ mod tests {
     use std::path::PathBuf;
 
     use rustix::process::kill_process;
+    use weir_clock::Clock;
+    use weir_model::Span;
 
     use super::*;
 

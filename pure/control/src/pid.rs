@@ -40,9 +40,9 @@
 //!   is so far below the setpoint. Example: with a ceiling of 20 ms and the default gains, `E` is 32 ms; with
 //!   a threshold of 15 ms there is no such error. Higher gains would help, but would make the loop hunt. So
 //!   the law adds a rule. Once each wait has been at most half the setpoint for 300 ms, the delay falls in a
-//!   straight line, is zero 300 ms later, and stays so while the EWMA is at most half the setpoint. A loop in
-//!   balance does not get there, because its waits are near the setpoint. With this rule, an error of half
-//!   the setpoint or more takes the delay to zero within 1 s, whatever the gains.
+//!   straight line. It is zero 300 ms later, and stays so while the EWMA is at most half the setpoint. A loop
+//!   in balance does not get there, because its waits are near the setpoint. With this rule, an error of half
+//!   the setpoint or more takes the delay to zero within 1 s, whatever the gains. An exception follows.
 //! - **The wait may be low because of the delay.** Then it rises while the delay falls, and the fall ends
 //!   there. If the delay were cut to zero at once, the law would begin anew, and find the same delay again:
 //!   every 5 s with 64 writes outstanding on a disk of 10 ms. A delay above 100 ms takes three times its
@@ -227,8 +227,8 @@ impl OneSidedPidConfig {
 
 /// The rule for an error that lasts needs 600 ms, and up to a period more. That is within 1 s.
 const LONGEST_PERIOD: Span = Span::from_millis(250);
-/// For how long each wait must have been at most half the setpoint before the delay falls, and for how long
-/// there must have been no reads before that counts as a wait of zero.
+/// The delay falls once each wait has been at most half the setpoint for so long. No reads count as a wait of
+/// zero once there have been none for so long.
 const LASTING: Span = Span::from_millis(300);
 /// How long a delay takes to fall to zero then, if it is not a long one.
 const FALL: Span = Span::from_millis(300);

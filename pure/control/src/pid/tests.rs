@@ -313,8 +313,8 @@ fn a_law_that_reaches_nobody_begins_with_the_first_term_of_its_equation() {
     assert!(seen.delay.is_zero(), "below the setpoint there is no delay");
 }
 
-/// A disk that works on one request after the other, writers with a fixed number of requests outstanding that
-/// send the next one when a reply has reached them, and a reader that reads 20 times a second.
+/// A disk that works on one request after the other. Each writer sends its next request when a reply has
+/// reached it. A reader reads 20 times a second.
 struct Crowd {
     /// In milliseconds.
     service: u64,
