@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use weir_model::Span;
-use weir_throttle::{Command, Connection, LeafId, Packets, Present};
+use weir_throttle::{Command, Connection, HIGHEST_CEILING, LeafId, Packets, Present};
 
 pub use error::ActuatorError;
 pub use wire::{Answer, Message, Refusal, Request, Sockets, Wire};
@@ -252,18 +252,17 @@ impl Actuator {
 
     /// Waits until no leaf holds a packet, and not longer than a delay may last.
     fn wait_for_leaves(&mut self) {
-        let longest = |queues: &[Queue]| {
+        let some_wait = |queues: Vec<Queue>| {
             let roots = queues.iter().filter(|queue| queue.is_our_root());
             let ours: BTreeSet<_> = roots.map(|queue| queue.interface).collect();
-            let waiting = queues.iter().filter(|queue| queue.is_waiting && queue.kind == "netem");
-            let leaves = waiting.filter(|queue| matches!(queue.place, Place::Leaf(_)));
-            leaves.filter(|queue| ours.contains(&queue.interface)).map(|queue| queue.delay).max()
+            let mut waiting = queues.iter().filter(|queue| queue.is_waiting && queue.kind == "netem");
+            waiting.any(|queue| matches!(queue.place, Place::Leaf(_)) && ours.contains(&queue.interface))
         };
+        // What entered before a delay shrank may wait for the ceiling, which only the agent itself knows.
+        let ceiling = if self.ceiling.is_zero() { HIGHEST_CEILING } else { self.ceiling };
+        let most = Duration::from_nanos(ceiling.as_nanos()) + PAUSE;
         let mut waited = Duration::ZERO;
-        // What entered before a delay shrank may wait for the ceiling.
-        while let Some(delay) = self.queues().ok().as_deref().and_then(longest)
-            && waited < Duration::from_nanos(delay.max(self.ceiling).as_nanos()) + PAUSE
-        {
+        while waited < most && self.queues().is_ok_and(some_wait) {
             thread::sleep(PAUSE);
             waited += PAUSE;
         }

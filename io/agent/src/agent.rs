@@ -209,12 +209,14 @@ impl Agent {
     fn act(&mut self, now: Instant, looks: bool) {
         self.judge_survey(now);
         self.turned = now;
+        if self.stale {
+            self.throttle.delay_nobody(now);
+        }
         if let Some(hands) = &mut self.hands {
             if looks {
                 hands.look(&mut self.throttle);
             }
-            let nothing = Wanted::default();
-            hands.converge(if self.stale { &nothing } else { self.throttle.wanted() }, looks);
+            hands.converge(self.throttle.wanted(), looks);
             self.throttle.set_lacking(hands.lacking.keys().cloned().collect());
         }
         while let Some(notice) = self.throttle.poll_notice() {
@@ -239,11 +241,6 @@ impl Agent {
         let lacking = lacking
             .map(|(interface, why)| InterfaceOutOfReach { interface: interface.clone(), why: why.clone() });
         status.interfaces_out_of_reach = lacking.collect();
-        if self.stale {
-            for resource in &mut status.resources {
-                (resource.delay_us, resource.at_ceiling) = (0, false); // whatever its law would want
-            }
-        }
         status
     }
 

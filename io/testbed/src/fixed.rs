@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, anyhow, ensure};
 use weir_agent::actuator::Actuator;
 use weir_model::Span;
-use weir_throttle::{Command, LeafId};
+use weir_throttle::{Command, LeafId, risen};
 
 use crate::bed::Host;
 
@@ -14,6 +14,8 @@ use crate::bed::Host;
 pub(crate) struct FixedDelays {
     actuator: Actuator,
     hosts: Vec<Host>,
+    /// The delay of each host, and the one that it is to have.
+    delays: Vec<(Span, Span)>,
 }
 
 impl FixedDelays {
@@ -24,7 +26,8 @@ impl FixedDelays {
         let links: BTreeSet<_> = hosts.iter().map(Host::link).collect();
         let absent = actuator.install(&links, ceiling).map_err(said)?;
         ensure!(absent.is_empty(), "there are no interfaces {absent:?}");
-        let mut fixed = Self { actuator, hosts: hosts.to_vec() };
+        let delays = vec![(Span::ZERO, Span::ZERO); hosts.len()];
+        let mut fixed = Self { actuator, hosts: hosts.to_vec(), delays };
         let delay = Span::ZERO;
         let leaf = |host: &Host| Command::AddLeaf { interface: host.link(), leaf: leaf(host), delay };
         let leaves = hosts.iter().map(leaf).chain([Command::Classify(true)]);
@@ -35,8 +38,27 @@ impl FixedDelays {
 
     /// Delays what is sent to an initiator from now on.
     pub(crate) fn set(&mut self, host: usize, delay: Span) -> anyhow::Result<()> {
+        self.delays[host] = (delay, delay);
         let (interface, leaf) = (self.hosts[host].link(), leaf(&self.hosts[host]));
         self.apply(&[Command::SetDelay { interface, leaf, delay }])
+    }
+
+    /// From now on, each [turn](Self::turn) brings the delay of an initiator closer to this one, as fast as
+    /// an agent would.
+    pub(crate) fn aim(&mut self, host: usize, delay: Span) {
+        self.delays[host].1 = delay;
+    }
+
+    /// Ten times a second.
+    pub(crate) fn turn(&mut self) -> anyhow::Result<()> {
+        for host in 0..self.hosts.len() {
+            let (present, wanted) = self.delays[host];
+            if present != wanted {
+                self.set(host, risen(present, wanted))?;
+                self.delays[host].1 = wanted;
+            }
+        }
+        Ok(())
     }
 
     /// The kernel stops delaying by itself if this is not called for three seconds.

@@ -11,14 +11,13 @@ use weir_lab::quantities::{Bytes, Size, Text};
 use weir_model::Span;
 
 /// What is smaller, for people.
-pub(crate) const SCALE: &str = "three times slower (delay-overhead is not); requests of at most 16 KiB, and 32 KiB before a law; two bursts of 10 s; other runs \
+pub(crate) const SCALE: &str = "three times slower (delay-overhead is not); requests of at most 16 KiB, and 32 KiB before a law; two bursts; other runs \
                                 squeezed to 45 s; curves with 6 delays, 3 repeats and jobs of 100 requests";
 
 const REQUEST: u32 = 16 << 10;
 /// With a law: a writer that is delayed must still write more than half of the law's limit of 1 MiB/s, or it
 /// would leave the members, which no writer of the paper's size does.
 const REQUEST_WITH_LAW: u32 = 32 << 10;
-const BURST: Span = Span::from_secs(10);
 const BURSTS: u64 = 2;
 const LONGEST: Span = Span::from_secs(45);
 const DELAYS: usize = 6;
@@ -53,9 +52,8 @@ pub(crate) fn scaled(scenario: &Scenario) -> Scenario {
 
 fn fewer_bursts(scenario: &mut Scenario) {
     let mut end = Span::ZERO;
-    for spec in scenario.initiator.values_mut() {
-        if let (Some(burst), Some(pause)) = (&mut spec.burst, spec.pause) {
-            burst.0 = burst.0.min(BURST);
+    for spec in scenario.initiator.values() {
+        if let (Some(burst), Some(pause)) = (spec.burst, spec.pause) {
             let start = spec.start.map_or(Span::ZERO, |start| start.0);
             end = end.max(start + (burst.0 + pause.0).saturating_mul(BURSTS));
         }
@@ -134,8 +132,8 @@ mod tests {
         let bursts = small.initiator["writer1"].bursts(duration);
         assert_eq!(
             bursts,
-            [(5, 15), (20, 30)].map(|(from, to)| (Span::from_secs(from), Span::from_secs(to)))
+            [(5, 20), (25, 40)].map(|(from, to)| (Span::from_secs(from), Span::from_secs(to)))
         );
-        assert_eq!(duration, Span::from_secs(35));
+        assert_eq!(duration, Span::from_secs(45));
     }
 }

@@ -305,6 +305,12 @@ impl OneSidedPid {
         ThrottleDelay { steps: self.delay.ceil() as u32 }
     }
 
+    /// The delay in force is no longer than this one, so the law goes on from there. An error that no longer
+    /// delay has met must not add up.
+    pub fn limit(&mut self, delay: Span) {
+        self.delay = self.delay.min(in_steps(delay));
+    }
+
     /// The EWMA of the wait.
     pub fn smoothed_wait(&self) -> Span {
         Span::from_secs_f64(self.ewma * ThrottleDelay::STEP.as_secs_f64())

@@ -8,6 +8,7 @@ use weir_model::{Instant, Span};
 use crate::kernel::LeafId;
 use crate::limits::MOST_RESOURCES;
 use crate::resource::{Resource, ResourceId};
+use crate::rise::risen;
 use crate::settings::Settings;
 
 /// How long the law has to be at the ceiling, or below it, before that is said: a delay that touches the
@@ -139,11 +140,14 @@ impl Guard {
         self.ceiling_reached
     }
 
-    /// The delay of the next interval.
-    pub(crate) fn step(&mut self, now: Instant, wait: ReadWait) -> Span {
+    /// The delay of the next interval. In the last one it was `present`.
+    pub(crate) fn step(&mut self, now: Instant, wait: ReadWait, present: Span) -> Span {
         self.last_wait = wait;
         let seen = WaitObservation { wait, threshold: self.threshold, reaches: self.reaches };
-        let delay = self.law.step(now, &seen).span();
+        let wanted = self.law.step(now, &seen).span();
+        // Before it reaches somebody, a delay does not begin to rise.
+        let delay = if self.reaches { risen(present, wanted) } else { Span::ZERO };
+        self.law.limit(delay);
         self.held.unwrap_or(delay)
     }
 
@@ -209,13 +213,13 @@ mod tests {
     fn the_ceiling_is_news_after_a_second_and_only_while_somebody_is_delayed() {
         let (mut guards, settings) = guards();
         guards.admit(resource(1), &settings);
-        let mut news = Vec::new();
+        let (mut news, mut present) = (Vec::new(), Span::ZERO);
         let (_, guard) = guards.iter_mut().next().unwrap();
         guard.reaches = true;
         for tick in 0..80 {
             let now = Instant::ORIGIN + Span::from_millis(100 * tick);
             let wait = Span::from_millis(if (10..40).contains(&tick) { 500 } else { 1 });
-            guard.step(now, ReadWait::Finished(wait));
+            present = guard.step(now, ReadWait::Finished(wait), present);
             news.extend(guard.ceiling_news(now, tick >= 20).map(|is_at| (tick, is_at)));
         }
         let [(reached, true), (left, false)] = news[..] else { panic!("{news:?}") };
@@ -223,19 +227,20 @@ mod tests {
     }
 
     #[test]
-    fn a_law_that_reaches_nobody_begins_with_the_first_term_of_its_equation() {
+    fn a_law_that_reaches_nobody_has_not_begun_to_rise() {
         let (mut guards, settings) = guards();
         guards.admit(resource(1), &settings);
         let (_, guard) = guards.iter_mut().next().unwrap();
         let wait = ReadWait::Finished(Span::from_millis(49));
-        let mut delays = (0..40).map(|tick| {
+        let mut present = Span::ZERO;
+        let delays = (0..40).map(|tick| {
             guard.reaches = tick >= 30;
-            guard.step(Instant::ORIGIN + Span::from_millis(100 * tick), wait)
+            present = guard.step(Instant::ORIGIN + Span::from_millis(100 * tick), wait, present);
+            present
         });
-        // A quarter of what the wait is above 9 ms, in whole steps of 0.5 ms.
-        let first_term = Span::from_millis(10);
-        assert!(delays.by_ref().take(30).all(|delay| delay <= first_term));
-        assert!(delays.next().unwrap() > first_term);
-        assert_eq!(delays.last(), Some(settings.law.ceiling));
+        let delays: Vec<_> = delays.collect();
+        let (before, after) = delays.split_at(30);
+        assert!(before.iter().all(|delay| delay.is_zero()), "{before:?}");
+        assert_eq!((after[0], after.last()), (Span::from_millis(2), Some(&settings.law.ceiling)));
     }
 }

@@ -11,12 +11,14 @@
 //! | `writers.rs` | how fast each initiator writes to each resource |
 //! | `reachable.rs` | which connections are a session's |
 //! | `members.rs` | who is delayed at each resource |
+//! | `rise.rs` | how fast a delay rises |
 //! | `placement.rs` | which leaf each connection's packets enter |
 //! | `plan.rs` | which commands lead there |
 //! | `throttle.rs` | the state machine of all these |
 //! | `tuning.rs` | how a step of the delay is recorded, for other gains |
 
 mod guards;
+mod initiators;
 mod kernel;
 mod limits;
 mod members;
@@ -29,6 +31,7 @@ mod pretend_kernel;
 mod reachable;
 mod report;
 mod resource;
+mod rise;
 mod roster;
 mod settings;
 mod survey;
@@ -45,6 +48,7 @@ pub use notice::Notice;
 pub use plan::{RENEW_BELOW, plan};
 pub use report::{Guarded, InitiatorReport, OutOfReach, Report, ResourceReport};
 pub use resource::ResourceId;
+pub use rise::risen;
 pub use settings::{
     HIGHEST_CEILING, Packets, ResourceSettings, SHORTEST_TIMER, Settings, SettingsError, Unknown,
 };

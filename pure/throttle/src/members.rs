@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::initiators::Initiator;
 use crate::kernel::LeafId;
-use crate::roster::{Initiator, Roster};
+use crate::roster::Roster;
 use crate::settings::{Listed, Settings};
 use crate::survey::Connection;
 use crate::writers::{Writer, Writers};
@@ -70,8 +71,8 @@ impl Lists {
         for (login, used) in &roster.logins {
             addresses.entry(&login.initiator).or_default().extend(&used.addresses);
         }
-        let listed = |(name, addresses): (&Initiator, Vec<IpAddr>)| {
-            (Arc::clone(name), settings.listed(name, &addresses))
+        let listed = |(initiator, addresses): (&Initiator, Vec<IpAddr>)| {
+            (initiator.clone(), settings.listed(initiator.name(), &addresses))
         };
         let listed: BTreeMap<_, _> = addresses.into_iter().map(listed).collect();
         let from = |list: Listed| {
@@ -133,7 +134,7 @@ impl Decision {
         for (login, used) in &roster.logins {
             let Some(reachable) = &used.reachable else { continue };
             for leaf in used.leaves(&roster.luns) {
-                let writer = (leaf, Arc::clone(&login.initiator));
+                let writer = (leaf, login.initiator.clone());
                 let standing = self.standings.get(&writer).copied().unwrap_or(Standing::Below);
                 let by_address = !reachable.certain && standing == Standing::Below;
                 if !standing.is_member() && !by_address {

@@ -7,19 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::initiators::{Initiator, Initiators};
 use crate::kernel::LeafId;
 use crate::limits::{LeftOut, MOST_CONNECTIONS, MOST_DEVICES, MOST_SESSIONS};
 use crate::reachable::{Connections, Reachable, canonical, on_the_wire};
 use crate::resource::{Resource, resource_of};
 use crate::survey::{Connection, Device, DeviceNumber, Framework, Session, Survey, Target};
-
-/// The name of an initiator.
-pub(crate) type Initiator = Arc<str>;
-
-/// The name for people. Of a session that a target counts and does not list, no name is known.
-pub(crate) fn shown(initiator: &Initiator) -> String {
-    if initiator.is_empty() { "an initiator without a usable name".to_owned() } else { initiator.to_string() }
-}
 
 /// An initiator at a target. If it has several sessions there, they are one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -53,7 +46,11 @@ pub(crate) struct Lun {
 /// A survey, arranged.
 #[derive(Default, Debug)]
 pub(crate) struct Roster {
-    pub(crate) logins: BTreeMap<Login, Use>,
+    /// In order.
+    pub(crate) logins: Vec<(Login, Use)>,
+    /// The place in `logins` of each session, in the survey's order.
+    seats: Vec<usize>,
+    initiators: Initiators,
     pub(crate) luns: BTreeMap<DeviceNumber, Lun>,
     /// All connections at portals, with the interface of each.
     pub(crate) connections: BTreeMap<Connection, Option<String>>,
@@ -63,29 +60,31 @@ pub(crate) struct Roster {
 }
 
 impl Roster {
-    /// Arranges a survey. `leaf_of` gives each resource the number of its leaf; the devices of a resource
-    /// that gets none are left out.
-    pub(crate) fn new(survey: &Survey, mut leaf_of: impl FnMut(Resource) -> Option<LeafId>) -> Self {
-        let mut roster = Self::default();
+    /// Arranges a survey, after the one before. `leaf_of` gives each resource the number of its leaf; the
+    /// devices of a resource that gets none are left out.
+    pub(crate) fn new(
+        survey: &Survey,
+        before: &Self,
+        mut leaf_of: impl FnMut(Resource) -> Option<LeafId>,
+    ) -> Self {
+        let mut roster = Self { initiators: Initiators::after(&before.initiators), ..Self::default() };
         roster.take_devices(survey, &mut leaf_of);
         roster.take_connections(survey);
-        roster.take_sessions(survey);
+        roster.take_sessions(survey, &before.initiators);
         roster
     }
 
     /// Takes the counters of a survey that is the same as before but for them.
     pub(crate) fn take_counters(&mut self, survey: &Survey) {
-        let counters = self.logins.values_mut().flat_map(|used| used.counted.values_mut());
-        counters.for_each(|(_, bytes)| *bytes = 0);
-        for target in &survey.targets {
-            let name: Arc<str> = target.name.as_str().into();
-            for session in target.sessions.iter().filter(|session| !session.written.is_empty()) {
-                let login = Login::new(target.framework, &name, session);
-                let Some(used) = self.logins.get_mut(&login) else { continue };
-                for (lun, &bytes) in &session.written {
-                    if let Some((_, most)) = used.counted.get_mut(lun) {
-                        *most = bytes.max(*most);
-                    }
+        for (_, used) in &mut self.logins {
+            used.counted.values_mut().for_each(|(_, bytes)| *bytes = 0);
+        }
+        let sessions = survey.targets.iter().flat_map(|target| &target.sessions);
+        for (session, &seat) in sessions.zip(&self.seats) {
+            let Some((_, used)) = self.logins.get_mut(seat) else { continue };
+            for (lun, &bytes) in &session.written {
+                if let Some((_, most)) = used.counted.get_mut(lun) {
+                    *most = bytes.max(*most);
                 }
             }
         }
@@ -114,49 +113,49 @@ impl Roster {
         self.connections = taken.map(with_interface).collect();
     }
 
-    fn take_sessions(&mut self, survey: &Survey) {
+    fn take_sessions(&mut self, survey: &Survey, before: &Initiators) {
         let mut connections = Connections::new(&self.connections.keys().copied().collect(), &survey.targets);
-        let mut places = MOST_SESSIONS;
+        let sessions: usize = survey.targets.iter().map(|target| target.sessions.len()).sum();
+        self.left_out.sessions = sessions.saturating_sub(MOST_SESSIONS);
+        let mut logins: BTreeMap<Login, Use> = BTreeMap::new();
+        let mut order = Vec::new();
         for target in &survey.targets {
             if let Some(why) = &target.out_of_reach {
                 self.out_of_reach.insert(target.name.clone(), why.clone());
             }
-            let taken = target.sessions.len().min(places);
-            places -= taken;
-            self.left_out.sessions += target.sessions.len() - taken;
-            self.take_target(target, taken, &mut connections);
-        }
-    }
-
-    fn take_target(&mut self, target: &Target, sessions: usize, connections: &mut Connections) {
-        let name: Arc<str> = target.name.as_str().into();
-        let device =
-            |lun: &u64| target.luns.get(lun).filter(|device| self.luns.contains_key(device)).copied();
-        for session in target.sessions.iter().take(sessions) {
-            let counters =
-                session.written.iter().filter_map(|(lun, &bytes)| Some((*lun, (device(lun)?, bytes))));
-            let counted: BTreeMap<_, _> = counters.collect();
-            let uncounted = match session.written.is_empty() {
-                true => target.luns.keys().filter_map(device).collect(),
-                false => BTreeSet::new(),
-            };
-            let addresses = canonical(&session.addresses).collect();
-            let reachable = target.out_of_reach.is_none().then(|| connections.of(target, session));
-            let login = Login::new(target.framework, &name, session);
-            let new = Use { counted, uncounted, addresses, reachable };
-            match self.logins.get_mut(&login) {
-                Some(first) => first.join(new),
-                None => {
-                    self.logins.insert(login, new);
+            let name: Arc<str> = target.name.as_str().into();
+            for session in target.sessions.iter().take(MOST_SESSIONS - order.len()) {
+                let initiator = self.initiators.named(&session.initiator, before);
+                let login = Login { framework: target.framework, target: Arc::clone(&name), initiator };
+                order.push(login.clone());
+                let used = self.use_of(target, session, &mut connections);
+                match logins.get_mut(&login) {
+                    Some(first) => first.join(used),
+                    None => {
+                        logins.insert(login, used);
+                    }
                 }
             }
         }
+        self.logins = logins.into_iter().collect();
+        let seat_of = |login| self.logins.partition_point(|(earlier, _)| earlier < login);
+        self.seats = order.iter().map(seat_of).collect();
     }
-}
 
-impl Login {
-    fn new(framework: Framework, target: &Arc<str>, session: &Session) -> Self {
-        Self { framework, target: Arc::clone(target), initiator: session.initiator.as_str().into() }
+    fn use_of(&self, target: &Target, session: &Session, connections: &mut Connections) -> Use {
+        let device =
+            |lun: &u64| target.luns.get(lun).filter(|device| self.luns.contains_key(device)).copied();
+        let counters = session.written.iter().filter_map(|(lun, &bytes)| Some((*lun, (device(lun)?, bytes))));
+        let uncounted = match session.written.is_empty() {
+            true => target.luns.keys().filter_map(device).collect(),
+            false => BTreeSet::new(),
+        };
+        Use {
+            counted: counters.collect(),
+            uncounted,
+            addresses: canonical(&session.addresses).collect(),
+            reachable: target.out_of_reach.is_none().then(|| connections.of(target, session)),
+        }
     }
 }
 

@@ -117,7 +117,7 @@ pub enum Unknown {
     #[error("there is no resource {0:?} behind a LUN of this host: its settings mean nothing")]
     Resource(String),
     /// No initiator of that name is logged in, and none has such an address.
-    #[error("no initiator {0} is logged in: that it is exempt or forced means nothing")]
+    #[error("no initiator {0} is logged in now: it is exempt or forced as soon as it is")]
     Initiator(Who),
 }
 

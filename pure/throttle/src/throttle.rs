@@ -20,7 +20,7 @@ use crate::meters::Meters;
 use crate::notice::{Notice, Notices};
 use crate::placement::{LeafState, Placement};
 use crate::report::{Guarded, InitiatorReport, OutOfReach, Report, ResourceReport};
-use crate::roster::{Roster, shown};
+use crate::roster::Roster;
 use crate::settings::{Settings, SettingsError, Unknown};
 use crate::survey::{BlockCounters, DeviceNumber, Survey};
 use crate::writers::{Writer, Writers};
@@ -42,7 +42,9 @@ pub struct Throttle {
     unreached: BTreeSet<Writer>,
     /// The interfaces on which nothing can be delayed.
     lacking: BTreeSet<String>,
-    /// The settings of resources that are not there.
+    /// Whether there was no survey since the settings were put in force.
+    has_new_settings: bool,
+    /// What was last said to be unknown.
     unknown: BTreeSet<Unknown>,
     placement: Placement,
     wanted: Wanted,
@@ -69,6 +71,7 @@ impl Throttle {
             decision: Decision::default(),
             unreached: BTreeSet::new(),
             lacking: BTreeSet::new(),
+            has_new_settings: true,
             unknown: BTreeSet::new(),
             placement: Placement::default(),
             wanted: Wanted::default(),
@@ -82,11 +85,15 @@ impl Throttle {
             self.writers.handle_written(device, bytes);
         }
         // Sessions come and go seldom, and to arrange a survey costs several times as much as all else.
-        if self.survey.as_ref().is_some_and(|before| survey.is_same_but_for_counters(before)) {
+        let is_same = self.survey.as_ref().is_some_and(|before| survey.is_same_but_for_counters(before));
+        if is_same {
             self.roster.take_counters(survey);
         } else {
             self.follow(survey);
             self.survey = Some(survey.clone());
+        }
+        if !is_same || self.has_new_settings {
+            self.tell_of_unknown(survey);
         }
         self.writers.handle_survey(now, &self.roster, self.settings.rate_smoothing);
         let limit_of = |leaf| self.guards.get(leaf).map_or(u64::MAX, |guard| guard.write_limit);
@@ -107,11 +114,18 @@ impl Throttle {
         let reads = self.meters.handle_counters(now, counters);
         for (leaf, guard) in self.guards.iter_mut() {
             let wait = reads.get(&leaf).copied().unwrap_or_default().wait();
-            let delay = guard.step(now, wait);
-            self.leaves.entry(leaf).or_insert(LeafState::IDLE).set_delay(now, delay);
+            let leaf = self.leaves.entry(leaf).or_insert(LeafState::IDLE);
+            leaf.set_delay(now, guard.step(now, wait, leaf.delay));
         }
         self.place(now);
         self.tell_of_ceilings(now);
+    }
+
+    /// Delays nobody until the next survey: who writes is not known.
+    pub fn delay_nobody(&mut self, now: Instant) {
+        self.guards.iter_mut().for_each(|(_, guard)| guard.reaches = false);
+        self.placement.set_eligible(BTreeMap::new());
+        self.place(now);
     }
 
     /// What the kernel holds.
@@ -154,6 +168,8 @@ impl Throttle {
         self.guards.set_settings(&settings)?;
         self.lists = Lists::new(&settings, &self.roster);
         self.settings = settings;
+        self.has_new_settings = true;
+        self.unknown.clear();
         Ok(())
     }
 
@@ -204,7 +220,7 @@ impl Throttle {
             .collect();
         for (writer, &standing) in &self.decision.standings {
             let initiator = InitiatorReport {
-                name: shown(&writer.1),
+                name: writer.1.to_string(),
                 rate: self.writers.rate(writer),
                 standing,
                 connections: self.decision.reached.get(writer).copied().unwrap_or_default(),
@@ -233,7 +249,8 @@ impl Throttle {
     /// Arranges a survey, and follows the resources that come and go; the roster before.
     fn take_roster(&mut self, survey: &Survey) -> Roster {
         let mut seen = BTreeSet::new();
-        let roster = Roster::new(survey, |resource| {
+        let before = std::mem::take(&mut self.roster);
+        self.roster = Roster::new(survey, &before, |resource| {
             let (leaf, is_new) = self.guards.admit(resource, &self.settings)?;
             seen.insert(leaf);
             if let Some(guard) = self.guards.get(leaf).filter(|_| is_new) {
@@ -246,7 +263,7 @@ impl Throttle {
             self.leaves.remove(&leaf);
             self.notices.push(Notice::ResourceVanished { resource: guard.name });
         }
-        std::mem::replace(&mut self.roster, roster)
+        before
     }
 
     /// A device that is another one than before, by its name or by its resource, is measured anew.
@@ -305,7 +322,7 @@ impl Throttle {
             if let Some(guard) = self.guards.get(writer.0) {
                 self.notices.push(Notice::MemberJoined {
                     resource: guard.name.clone(),
-                    initiator: shown(&writer.1),
+                    initiator: writer.1.to_string(),
                     rate: self.writers.rate(writer),
                     forced: standing == Standing::Forced,
                 });
@@ -315,7 +332,7 @@ impl Throttle {
             let is_member = self.decision.standings.get(writer).is_some_and(|standing| standing.is_member());
             // With a resource that has vanished, all of its members left. That was said already.
             if let Some(guard) = self.guards.get(writer.0).filter(|_| !is_member) {
-                let (resource, initiator) = (guard.name.clone(), shown(&writer.1));
+                let (resource, initiator) = (guard.name.clone(), writer.1.to_string());
                 self.notices.push(Notice::MemberLeft { resource, initiator });
             }
         }
@@ -324,7 +341,7 @@ impl Throttle {
         let unreached: BTreeSet<_> = unreached.cloned().collect();
         for writer in unreached.difference(&self.unreached) {
             if let Some(guard) = self.guards.get(writer.0) {
-                let (resource, initiator) = (guard.name.clone(), shown(&writer.1));
+                let (resource, initiator) = (guard.name.clone(), writer.1.to_string());
                 self.notices.push(Notice::MemberOutOfReach { resource, initiator });
             }
         }
@@ -345,9 +362,14 @@ impl Throttle {
         if self.roster.left_out != before.left_out {
             self.notices.push(Notice::LeftOut(self.roster.left_out));
         }
-        let is_there = |name: &String| self.guards.iter().any(|(_, guard)| guard.name == *name);
-        let unknown = self.settings.resources.keys().filter(|&name| !is_there(name));
-        let unknown: BTreeSet<_> = unknown.cloned().map(Unknown::Resource).collect();
+    }
+
+    /// Says once what the settings name and is not there. Initiators come and go, so they are looked for only
+    /// when the settings are new.
+    fn tell_of_unknown(&mut self, survey: &Survey) {
+        let is_new = std::mem::take(&mut self.has_new_settings);
+        let is_told = |unknown: &Unknown| is_new || matches!(unknown, Unknown::Resource(_));
+        let unknown: BTreeSet<_> = self.settings.unknown_in(survey).into_iter().filter(is_told).collect();
         for unknown in unknown.difference(&self.unknown) {
             self.notices.push(Notice::Unknown(unknown.clone()));
         }

@@ -16,12 +16,12 @@
 //! backward method. So the time between two surveys may vary.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use weir_model::{Instant, Span};
 
+use crate::initiators::Initiator;
 use crate::kernel::LeafId;
-use crate::roster::{Initiator, Login, Roster};
+use crate::roster::{Login, Roster};
 use crate::survey::DeviceNumber;
 
 /// An initiator at the resource of a leaf.
@@ -112,7 +112,7 @@ impl Writers {
                 self.counters.push((key, counter));
                 let writes = self.devices.entry(device).or_default();
                 writes.counted = writes.counted.saturating_add(bytes);
-                *written.entry((leaf, Arc::clone(&login.initiator))).or_default() += bytes;
+                *written.entry((leaf, login.initiator.clone())).or_default() += bytes;
             }
         }
     }
@@ -134,7 +134,7 @@ impl Writers {
             initiators.sort_unstable();
             initiators.dedup();
             for initiator in initiators {
-                *written.entry((lun.leaf, Arc::clone(initiator))).or_default() += bytes;
+                *written.entry((lun.leaf, initiator.clone())).or_default() += bytes;
             }
         }
     }

@@ -248,7 +248,7 @@ impl Run {
                     let Control::Fixed { delays, .. } = control else {
                         bail!("only fixed delays are set at times")
                     };
-                    delays.set(place, delay)?;
+                    delays.aim(place, delay);
                     let delay_us = delay.as_micros();
                     self.measured.changes.push(DelayChange { initiator: place, at_us, delay_us });
                 }
@@ -306,12 +306,16 @@ impl<'h> Control<'h> {
 
     fn turn(&mut self, now: Instant) -> anyhow::Result<()> {
         match self {
-            Self::Fixed { delays, renewed } if now.saturating_since(*renewed) >= RENEW => {
-                *renewed = now;
-                delays.renew()
+            Self::Fixed { delays, renewed } => {
+                delays.turn()?;
+                if now.saturating_since(*renewed) >= RENEW {
+                    *renewed = now;
+                    delays.renew()?;
+                }
+                Ok(())
             }
             Self::Agent { agent, watch, .. } => watch.turn(now, agent),
-            Self::Fixed { .. } | Self::Nobody => Ok(()),
+            Self::Nobody => Ok(()),
         }
     }
 

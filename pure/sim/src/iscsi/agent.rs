@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use weir_model::{Instant, Span};
 use weir_throttle::{
     Connection, Device, DeviceNumber, Framework, InterfaceLeaves, LeafId, MEMBER_LASTS, Mapper, Present,
-    Session, Settings, Survey, Target, Throttle, plan,
+    Session, Settings, Survey, Target, Throttle, plan, risen,
 };
 
 use super::disk::VolumeCounters;
@@ -33,6 +33,8 @@ pub(super) struct Known {
 #[derive(Debug)]
 pub(super) struct Agent {
     throttle: Option<Throttle>,
+    /// Where fixed delays are going.
+    aims: BTreeMap<LeafId, Span>,
     /// What the kernel holds.
     pub(super) kernel: Present,
 }
@@ -48,7 +50,7 @@ pub(super) struct Seen {
 impl Agent {
     /// Nobody is delayed.
     pub(super) fn none() -> Self {
-        Self { throttle: None, kernel: Present::default() }
+        Self { throttle: None, aims: BTreeMap::new(), kernel: Present::default() }
     }
 
     /// Each initiator has a leaf of its own, whose delay is zero.
@@ -60,19 +62,23 @@ impl Agent {
             kernel.members.insert(connection(initiator, known), (leaf(initiator), MEMBER_LASTS));
         }
         kernel.interfaces.insert(INTERFACE.to_owned(), leaves);
-        Self { throttle: None, kernel }
+        Self { throttle: None, aims: BTreeMap::new(), kernel }
     }
 
     /// The throttle of a real host.
     pub(super) fn throttle(settings: Settings) -> Self {
         let throttle = Throttle::new(settings).expect("settings that can be");
-        Self { throttle: Some(throttle), kernel: Present::default() }
+        Self { throttle: Some(throttle), aims: BTreeMap::new(), kernel: Present::default() }
     }
 
-    /// Sets a fixed delay.
-    pub(super) fn set_delay(&mut self, initiator: usize, delay: Span) {
-        let leaves = self.kernel.interfaces.entry(INTERFACE.to_owned()).or_default();
-        leaves.insert(leaf(initiator), (delay, false));
+    /// From now on each interval brings a fixed delay closer to this one, as fast as the throttle would. At
+    /// the start nothing was sent before, and it has this length at once.
+    pub(super) fn aim(&mut self, now: Instant, initiator: usize, delay: Span) {
+        self.aims.insert(leaf(initiator), delay);
+        if now == Instant::ORIGIN {
+            let leaves = self.kernel.interfaces.entry(INTERFACE.to_owned()).or_default();
+            leaves.insert(leaf(initiator), (delay, false));
+        }
     }
 
     /// An interval of the law ends.
@@ -84,6 +90,11 @@ impl Agent {
         known: &[Known],
         network: &Network,
     ) {
+        for (leaf, (delay, _)) in self.kernel.interfaces.values_mut().flatten() {
+            if let Some(&aim) = self.aims.get(leaf) {
+                *delay = risen(*delay, aim);
+            }
+        }
         let Some(throttle) = &mut self.throttle else { return };
         if now.as_nanos().is_multiple_of(1_000_000_000) {
             throttle.handle_survey(now, &survey(known));

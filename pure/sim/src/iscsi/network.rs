@@ -56,18 +56,20 @@ impl Network {
         link.to_target + self.half_way
     }
 
-    /// What an initiator sent at `sent` is at the target, and is acknowledged. The acknowledgement enters the
-    /// leaf as every other packet does.
+    /// So many bytes that an initiator sent at `sent` are at the target, and are acknowledged. The
+    /// acknowledgement enters the leaf as every other packet does.
     pub(super) fn acknowledge(
         &mut self,
         now: Instant,
         sent: Instant,
         initiator: usize,
+        bytes: u32,
         connection: Connection,
         kernel: &Present,
     ) {
-        let back = self.out_at(now, connection, kernel).0 + self.half_way;
-        self.links[initiator].initiator.handle_round_trip(back.since(sent), &mut self.counts);
+        let back = self.enter(now, connection, kernel) + self.half_way;
+        let sender = &mut self.links[initiator].initiator;
+        sender.handle_round_trip(sent, back, bytes.into(), &mut self.counts);
     }
 
     /// The target sends so many bytes; when all of them are at the initiator.
@@ -79,16 +81,14 @@ impl Network {
         connection: Connection,
         kernel: &Present,
     ) -> Instant {
-        let (out, leaf) = self.out_at(now, connection, kernel);
-        if let Some(leaf) = leaf {
-            self.drained.insert(leaf, out);
-        }
+        let out = self.enter(now, connection, kernel);
         let takes = self.takes(bytes);
         let link = &mut self.links[initiator];
         link.target.handle_packet(now, out, bytes.into(), &mut self.counts);
         link.to_initiator = link.to_initiator.max(out) + takes;
         let arrives = link.to_initiator + self.half_way;
-        link.target.handle_round_trip((arrives + self.half_way).since(now), &mut self.counts);
+        let acknowledged = arrives + self.half_way;
+        link.target.handle_round_trip(now, acknowledged, bytes.into(), &mut self.counts);
         arrives
     }
 
@@ -97,16 +97,15 @@ impl Network {
         self.drained.get(&leaf).is_some_and(|drained| *drained > now)
     }
 
-    /// When a packet is out of its leaf, and which leaf that is; at once without one.
-    fn out_at(&self, now: Instant, connection: Connection, kernel: &Present) -> (Instant, Option<LeafId>) {
+    /// A packet enters its leaf; when it is out. At once without one.
+    fn enter(&mut self, now: Instant, connection: Connection, kernel: &Present) -> Instant {
         let member = kernel.members.get(&connection);
         let leaf = member.filter(|(_, left)| kernel.classifies && !left.is_zero()).map(|(leaf, _)| *leaf);
-        let delayed = leaf.and_then(|leaf| {
-            let (delay, _) = kernel.interfaces.get(INTERFACE)?.get(&leaf)?;
-            let drained = self.drained.get(&leaf).copied().unwrap_or(now);
-            Some(((now + *delay).max(drained), Some(leaf)))
-        });
-        delayed.unwrap_or((now, None))
+        let delayed = leaf.and_then(|leaf| Some((leaf, kernel.interfaces.get(INTERFACE)?.get(&leaf)?.0)));
+        let Some((leaf, delay)) = delayed else { return now };
+        let drained = self.drained.entry(leaf).or_insert(now);
+        *drained = (*drained).max(now + delay);
+        *drained
     }
 
     fn takes(&self, bytes: u32) -> Span {

@@ -152,14 +152,14 @@ fn a_recorded_step_shows_two_delayed_packets_for_each_write() {
 }
 
 #[test]
-fn the_throttle_keeps_a_reader_near_its_setpoint_and_lets_go_in_a_pause() {
+fn the_throttle_keeps_a_reader_near_its_setpoint_and_lets_go_in_a_pause_and_tcp_sends_nothing_again() {
     let writers = (0..3).map(|_| initiator(true, true, 4, 20));
     let all = [reader(25)].into_iter().chain(writers).collect();
     let mut settings = Settings::new(Span::from_millis(15));
     settings.law.ceiling = Span::from_millis(40);
     let (mut reads, mut took, mut last) = (0, 0.0, Instant::ORIGIN);
     let delays = Delays::Throttle(Box::new(settings));
-    TargetWorld::new(options(1, 25, all, delays)).run(|now, sample| {
+    let (_, tcp) = TargetWorld::new(options(1, 25, all, delays)).run(|now, sample| {
         if (5..20).contains(&(now.as_nanos() / 1_000_000_000)) {
             reads += u32::try_from(sample.reads).unwrap();
             took += sample.read_time.as_secs_f64();
@@ -172,4 +172,5 @@ fn the_throttle_keeps_a_reader_near_its_setpoint_and_lets_go_in_a_pause() {
     assert!((0.013..0.014).contains(&wait), "{wait} s, and the setpoint is 13.5 ms");
     let lasts = last.since(Instant::ORIGIN + Span::from_secs(20));
     assert!(lasts < Span::from_secs(1), "delayed {lasts} after the pause began");
+    assert_eq!(tcp, TcpCounts::default());
 }

@@ -187,7 +187,8 @@ impl TargetWorld {
                 self.events.push(arrives, Event::Delivers(request, now));
             }
             Event::Delivers(request, sent) if self.is_current(request) => {
-                self.acknowledge(now, sent, request.initiator);
+                let bytes = self.initiators[request.initiator].options.request;
+                self.acknowledge(now, sent, request.initiator, bytes);
                 self.begin(now, request);
             }
             Event::IsFinished(request, came) => self.handle_finish(now, request, came),
@@ -201,7 +202,7 @@ impl TargetWorld {
                 of_kind[request.initiator] += bytes;
                 self.look(now, request.initiator);
             }
-            Event::SetDelay(change) => self.agent.set_delay(change.initiator, change.delay),
+            Event::SetDelay(change) => self.agent.aim(now, change.initiator, change.delay),
             Event::Mishap(initiator, what) => self.handle_mishap(now, initiator, what),
             // What a session left that has ended since.
             Event::IsAsked(_) | Event::Delivers(..) | Event::IsAnswered(_) | Event::Interval => {}
@@ -215,8 +216,7 @@ impl TargetWorld {
             match working.next(now) {
                 Next::Begin => {
                     self.interval.begun += 1;
-                    let carries_data = working.options.writes && !working.options.r2t;
-                    let bytes = HEADER + if carries_data { working.options.request } else { 0 };
+                    let bytes = command_bytes(&working.options);
                     let request = Request { initiator, session: working.session };
                     let arrives = self.network.send_to_target(now, initiator, bytes);
                     self.events.push(arrives, Event::Commands(request, now));
@@ -237,7 +237,8 @@ impl TargetWorld {
         if !self.is_current(request) {
             return;
         }
-        self.acknowledge(now, sent, request.initiator);
+        let bytes = command_bytes(&self.initiators[request.initiator].options);
+        self.acknowledge(now, sent, request.initiator, bytes);
         let Working { options, .. } = &self.initiators[request.initiator];
         if options.writes && options.r2t {
             let arrives = self.answer(now, request.initiator, HEADER);
@@ -326,14 +327,19 @@ impl TargetWorld {
         self.network.send_to_initiator(now, initiator, bytes, connection, &self.agent.kernel)
     }
 
-    fn acknowledge(&mut self, now: Instant, sent: Instant, initiator: usize) {
+    fn acknowledge(&mut self, now: Instant, sent: Instant, initiator: usize, bytes: u32) {
         let connection = self.connection(initiator);
-        self.network.acknowledge(now, sent, initiator, connection, &self.agent.kernel);
+        self.network.acknowledge(now, sent, initiator, bytes, connection, &self.agent.kernel);
     }
 
     fn connection(&self, initiator: usize) -> Connection {
         agent::connection(initiator, &self.known[initiator])
     }
+}
+
+/// Bytes of the packets of a command, with the data of a write that does not wait to be asked.
+fn command_bytes(options: &Initiator) -> u32 {
+    HEADER + if options.writes && !options.r2t { options.request } else { 0 }
 }
 
 impl TargetSample {

@@ -194,6 +194,50 @@ fn who_writes_above_the_limit_is_delayed_while_reads_wait_for_too_long_and_not_a
     assert_eq!(host.standing("vga", "writer"), Standing::Above);
 }
 
+/// The delays of the writer's packets in the next two seconds, in microseconds, from the first one on. The
+/// law wants less than the bound allows from the third on.
+const FIRST_DELAYS: [u64; 6] = [2_000, 5_000, 8_500, 12_000, 15_000, 18_500];
+
+fn first_delays(host: &mut Host) -> Vec<u64> {
+    let delay = |_| {
+        host.tick();
+        if host.delayed().is_empty() { 0 } else { host.resource("vga").delay.as_micros() }
+    };
+    (0..20).map(delay).filter(|delay| *delay > 0).take(FIRST_DELAYS.len()).collect()
+}
+
+#[test]
+fn the_first_members_of_a_resource_are_delayed_step_by_step() {
+    let mut host = Host::busy(|_| {});
+    host.load(2, 0, 0, 0);
+    host.run(5);
+    assert_eq!(host.delayed(), [0; 0], "reads wait, but nobody writes");
+    host.load(2, 0, 0, 8 * MIB);
+    assert_eq!(first_delays(&mut host), FIRST_DELAYS);
+}
+
+#[test]
+fn while_no_survey_comes_nobody_is_delayed_and_after_it_step_by_step() {
+    let mut host = Host::busy(|_| {});
+    host.run(5);
+    assert_eq!(host.delayed(), [12]);
+    for _ in 0..50 {
+        let now = host.now();
+        host.throttle.delay_nobody(now);
+        host.throttle.handle_counters(now, &host.counters);
+        host.throttle.handle_present(&host.kernel);
+        plan(&host.kernel, host.throttle.wanted())
+            .iter()
+            .for_each(|command| apply(&mut host.kernel, command));
+        host.ticks += 1;
+    }
+    assert_eq!((host.delayed(), host.resource("vga").delay), (vec![], Span::ZERO));
+    assert!(!host.kernel.interfaces.is_empty(), "the root queue stays");
+    host.fetch_notices();
+    assert_eq!(first_delays(&mut host), FIRST_DELAYS);
+    assert_eq!(host.fetch_notices(), ["vga: the delay is below its ceiling again"], "it stays a member");
+}
+
 #[test]
 fn while_nothing_is_delayed_the_kernel_gets_a_root_queue_and_no_further_command() {
     let mut host = Host::busy(|_| {});
@@ -470,6 +514,14 @@ fn settings_of_a_resource_that_is_not_there_are_said_once() {
         [line]
     );
     assert_eq!(host.resource("vga").threshold, Span::from_millis(5));
+    let mut settings = Settings::new(Span::from_millis(15));
+    settings.resources = [("vgy".into(), ResourceSettings::default())].into();
+    settings.exempt = ["iqn.nobody".parse().unwrap()].into();
+    host.throttle.set_settings(settings).unwrap();
+    host.run(2);
+    let unknown = host.fetch_notices();
+    assert!(unknown[0].contains("\"vgy\"") && unknown[1].contains("iqn.nobody"), "{unknown:?}");
+    assert_eq!(unknown.len(), 2);
     host.survey = Survey::default();
     host.run(2);
     assert!(host.throttle.report().resources.is_empty());

@@ -1,6 +1,7 @@
 //! Rates of two initiators at one device, with and without counters of their own.
 
 use super::*;
+use crate::initiators::Initiators;
 use crate::roster::{Lun, Use};
 use crate::survey::{Device, Framework};
 
@@ -12,15 +13,17 @@ const MIB: u64 = 1 << 20;
 fn roster(sessions: &[(&str, &str, Option<u64>)]) -> Roster {
     let mut roster = Roster::default();
     roster.luns.insert(DEVICE, Lun { leaf: LEAF, device: Device::default() });
+    let (nobody, mut initiators) = (Initiators::default(), Initiators::default());
     for &(target, initiator, counter) in sessions {
-        let login = Login { framework: Framework::Lio, target: target.into(), initiator: initiator.into() };
+        let initiator = initiators.named(initiator, &nobody);
+        let login = Login { framework: Framework::Lio, target: target.into(), initiator };
         let used = Use {
             counted: counter.map(|bytes| (0, (DEVICE, bytes))).into_iter().collect(),
             uncounted: counter.is_none().then_some(DEVICE).into_iter().collect(),
             addresses: std::collections::BTreeSet::new(),
             reachable: None,
         };
-        roster.logins.insert(login, used);
+        roster.logins.push((login, used));
     }
     roster
 }

@@ -116,8 +116,9 @@ fn take_turns(
             Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return agent.stop(),
             Err(RecvTimeoutError::Timeout) => {
                 let now = clock.now();
-                // A turn that took long is not made up for: the law counts in periods.
-                next = (next + period).max(now);
+                // A turn that came late is not made up for: the law counts in periods, and a delay that rose
+                // twice within a few milliseconds would make TCP send again.
+                next = (next + period).max(now + Span::from_nanos(period.as_nanos() / 2));
                 if agent.turn(now)? {
                     told.send_replace(agent.status(now));
                 }
