@@ -4,6 +4,7 @@
 //! In the control, nobody is delayed at these times.
 
 use crate::delay::{DelayChange, Measured};
+use crate::float::float;
 use crate::study::target::Time;
 use crate::study::{Figure, Records, greatest, least, mean};
 
@@ -26,9 +27,12 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     };
     let gained = |name: &str| least(each(delays(run(name)?).map(|change| gained(run(name)?, change)))?);
     let more = |of: fn(&Measured) -> u64| {
-        let of_pair = |with: &str, without: &str| Some(difference(of(run(with)?), of(run(without)?)));
-        Some(of_pair("read", "read-undelayed")?.max(of_pair("write", "write-undelayed")?))
+        let pair =
+            |with: &str, without: &str| Some(Counted { with: of(run(with)?), without: of(run(without)?) });
+        let [reading, writing] = [pair("read", "read-undelayed")?, pair("write", "write-undelayed")?];
+        Some(if reading.more() > writing.more() { reading } else { writing })
     };
+    let retransmitted = more(|run| run.tcp.retransmitted);
     vec![
         Figure::new("slowed-reading", worst_slowed("read", "read")),
         Figure::new("recovered-reading", recovered("read")),
@@ -38,8 +42,9 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
         Figure::new("gained-writing", gained("write")),
         Figure::new("slowed-reading-without", worst_slowed("read", "read-undelayed")),
         Figure::new("slowed-writing-without", worst_slowed("write", "write-undelayed")),
-        Figure::new("timeouts", more(|run| run.tcp.timeouts)),
-        Figure::new("retransmitted", more(|run| run.tcp.retransmitted)),
+        Figure::new("timeouts", more(|run| run.tcp.timeouts).map(Counted::more)),
+        Figure::new("retransmitted", retransmitted.map(Counted::more)),
+        Figure::new("retransmitted-noise", retransmitted.map(Counted::noise)),
     ]
 }
 
@@ -93,8 +98,21 @@ fn gained(measured: &Measured, change: &DelayChange) -> Option<f64> {
     (lost > 0.0).then(|| 100.0 * gained / lost)
 }
 
-/// By how much one count is above another; negative if it is below.
-#[allow(clippy::cast_precision_loss)] // counts of packets
-fn difference(with: u64, without: u64) -> f64 {
-    with as f64 - without as f64
+/// How often something was counted with delays, and how often without.
+#[derive(Clone, Copy)]
+struct Counted {
+    with: u64,
+    without: u64,
+}
+
+impl Counted {
+    /// How much more often it was with delays; negative if it was less often.
+    fn more(self) -> f64 {
+        float(self.with) - float(self.without)
+    }
+
+    /// Twice the standard error of that, if each count is one of independent events.
+    fn noise(self) -> f64 {
+        2.0 * float(self.with + self.without).sqrt()
+    }
 }
