@@ -1,10 +1,9 @@
 //! How fast a delay rises.
 //!
-//! A packet that suddenly takes much longer makes TCP send again, although nothing is lost. While segments
-//! are outstanding, TCP sends the last of them once more if nothing is sent or acknowledged for twice the
-//! smoothed round trip (the loss probe, RFC 8985 §7.2) and 2 ms (`TCP_TIMEOUT_MIN_US` of Linux). So in each
-//! interval of the law, a delay rises by half of itself and 2 ms at most. That is less, if TCP has seen some
-//! packets in between.
+//! A packet that suddenly takes much longer makes TCP send again, although nothing is lost. TCP sends its
+//! last segment once more if nothing is sent or acknowledged for a while: twice the smoothed round trip (the
+//! loss probe, RFC 8985 §7.2) and 2 ms (`TCP_TIMEOUT_MIN_US` of Linux). So in each interval of the law, a
+//! delay rises by half of itself and 2 ms at most. That is less, if TCP has seen some packets in between.
 //!
 //! Of an acknowledgement that is delayed for longer than an interval of 100 ms, TCP knows nothing in the next
 //! one. So a long delay rises by 52 ms at most.

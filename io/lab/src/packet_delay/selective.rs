@@ -116,3 +116,19 @@ impl Counted {
         2.0 * float(self.with + self.without).sqrt()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_more_segments_lie_within_the_noise_and_many_more_do_not() {
+        let is_within_noise = |with, without| {
+            let counted = Counted { with, without };
+            counted.more() <= counted.noise()
+        };
+        assert!(is_within_noise(5, 3));
+        assert!(!is_within_noise(11, 2));
+        assert!(Counted { with: 0, without: 0 }.noise() <= 0.0, "a model without any has no noise");
+    }
+}

@@ -194,10 +194,10 @@ fn who_writes_above_the_limit_is_delayed_while_reads_wait_for_too_long_and_not_a
     assert_eq!(host.standing("vga", "writer"), Standing::Above);
 }
 
-/// The delays of the writer's packets in the next two seconds, in microseconds, from the first one on. The
-/// law wants less than the bound allows from the third on.
+/// The first delays of a writer, in microseconds. From the third on, the law wants less than it may have.
 const FIRST_DELAYS: [u64; 6] = [2_000, 5_000, 8_500, 12_000, 15_000, 18_500];
 
+/// The delays of the writer's packets in the next two seconds, from the first one on.
 fn first_delays(host: &mut Host) -> Vec<u64> {
     let delay = |_| {
         host.tick();
