@@ -40,13 +40,15 @@
 //!   is so far below the setpoint. Example: with a ceiling of 20 ms and the default gains, `E` is 32 ms; with
 //!   a threshold of 15 ms there is no such error. Higher gains would help, but would make the loop hunt. So
 //!   the law adds a rule. Once each wait has been at most half the setpoint for 300 ms, the delay falls in a
-//!   straight line. It is zero 300 ms later, and stays so while the EWMA is at most half the setpoint. A loop
-//!   in balance does not get there, because its waits are near the setpoint. With this rule, an error of half
-//!   the setpoint or more takes the delay to zero within 1 s, whatever the gains. An exception follows.
+//!   straight line. It is zero 300 ms later, and stays so while the EWMA is at most three quarters of the
+//!   setpoint. A loop in balance does not get there, because its waits are near the setpoint. With this rule,
+//!   an error of half the setpoint or more takes the delay to zero within 1 s, whatever the gains. An
+//!   exception follows.
 //! - **The wait may be low because of the delay.** Then it rises while the delay falls, and the fall ends
-//!   there. If the delay were cut to zero at once, the law would begin anew, and find the same delay again:
-//!   every 5 s with 64 writes outstanding on a disk of 10 ms. A delay above 100 ms takes three times its
-//!   length to fall, because what it achieves is seen only after the delay itself.
+//!   where the wait is above three quarters of the setpoint. If the delay were cut to zero at once, the law
+//!   would begin anew, and find the same delay again: every 5 s with 64 writes outstanding on a 10 ms disk. A
+//!   delay above 100 ms takes three times its length to fall, because what it achieves is seen only after
+//!   the delay itself.
 //! - **A long delay** is therefore a longer dead time. The loop hunts if it turns the delay as far as ever
 //!   before it sees what that achieves. So above 200 ms, the gain falls in proportion: at 400 ms it is half.
 //!   That is SIMC's rule with the law's own delay as the dead time; below 200 ms the equation is the paper's.
@@ -227,7 +229,12 @@ impl OneSidedPidConfig {
 
 /// The rule for an error that lasts needs 600 ms, and up to a period more. That is within 1 s.
 const LONGEST_PERIOD: Span = Span::from_millis(250);
-/// The delay falls once each wait has been at most half the setpoint for so long. No reads count as a wait of
+/// A wait of at most this share of the setpoint is far below it.
+const FAR_BELOW: f64 = 0.5;
+/// While the delay falls, up to this share is still far below. An idle disk may need 0.4 of the setpoint for
+/// a read on average, so with two reads in a period the wait is above a half now and then.
+const STAYS_FAR_BELOW: f64 = 0.75;
+/// The delay falls once each wait has been far below the setpoint for so long. No reads count as a wait of
 /// zero once there have been none for so long.
 const LASTING: Span = Span::from_millis(300);
 /// How long a delay takes to fall to zero then, if it is not a long one.
@@ -250,7 +257,7 @@ pub struct OneSidedPid {
     ewma: f64,
     /// The EWMA at the step before.
     ewma_before: f64,
-    /// Since when each wait has been at most half the setpoint.
+    /// Since when each wait has been far below the setpoint.
     far_below: Option<Instant>,
     /// The delay that falls to zero because of that, if one does.
     fall: Option<Fall>,
@@ -340,7 +347,8 @@ impl OneSidedPid {
             // After the fall, a single slow read of a device that is idle is no reason to begin anew.
             let has_ended = self.fall.is_some_and(|fall| fall.left(now, self.config.period) <= 0.0);
             let wait = if has_ended { wait.min(self.ewma) } else { wait };
-            self.far_below = (wait <= setpoint / 2.0).then(|| self.far_below.unwrap_or(now));
+            let share = if self.fall.is_some() { STAYS_FAR_BELOW } else { FAR_BELOW };
+            self.far_below = (wait <= setpoint * share).then(|| self.far_below.unwrap_or(now));
         }
         let falls = self.far_below.is_some_and(|since| now.saturating_since(since) >= LASTING);
         self.fall = falls.then(|| self.fall.unwrap_or(Fall { begun: now, from: self.delay }));

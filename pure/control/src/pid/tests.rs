@@ -206,6 +206,23 @@ fn in_a_pause_a_slow_read_now_and_then_delays_nobody() {
 }
 
 #[test]
+fn a_delay_that_has_begun_to_fall_goes_on_while_a_wait_is_up_to_three_quarters_of_the_setpoint() {
+    // A setpoint of 13.5 ms: 3 ms are far below, 8 ms are so only while the delay falls, 11 ms never.
+    let fallen = |then: u64| {
+        let mut control = Loop::new(ceiling_of(40));
+        control.periods(50, Writers::TWELVE);
+        (0..4).for_each(|_| {
+            control.see(ReadWait::Finished(Span::from_millis(3)));
+        });
+        let begun = control.law.fall.is_some();
+        control.see(ReadWait::Finished(Span::from_millis(then)));
+        (begun, control.law.fall.is_some())
+    };
+    assert_eq!(fallen(8), (true, true));
+    assert_eq!(fallen(11), (true, false));
+}
+
+#[test]
 fn reads_that_hang_count_as_soon_as_they_are_older_than_the_ewma() {
     let mut control = Loop::new(ceiling_of(20));
     control.periods(50, Writers::NONE);
