@@ -13,6 +13,7 @@
 //!   give the run.
 //! - [`cluster`]: a controller and several gateways before one array, with faults of clocks, links and
 //!   processes.
+//! - [`transfers`]: bulk transfers to storage nodes.
 //! - [`swarm`]: random scenarios. Checkers watch these and every other run, and end it with a [`Violation`].
 //!
 //! # A run
@@ -84,6 +85,7 @@ mod scenario;
 mod ssd;
 mod station;
 pub mod swarm;
+pub mod transfers;
 mod unit;
 mod workload;
 mod world;

@@ -20,7 +20,15 @@ const PURE: &[(&str, &[&str])] = &[
     ("weir-table", &["weir-status"]),
     (
         "weir-sim",
-        &["weir-model", "weir-sched", "weir-control", "weir-engine", "weir-leases", "weir-throttle"],
+        &[
+            "weir-model",
+            "weir-sched",
+            "weir-control",
+            "weir-engine",
+            "weir-leases",
+            "weir-throttle",
+            "weir-transfer",
+        ],
     ),
     ("weir-newcomers", &[]),
     ("weir-nbd", &["weir-model"]),

@@ -1,0 +1,113 @@
+use weir_transfer::{Class, Direction, NodeSet, PolicyName};
+
+use super::*;
+
+const MB: u64 = 1_000_000;
+
+fn rate(megabytes: u64) -> Bandwidth {
+    Bandwidth::new(megabytes * MB).expect("above zero")
+}
+
+fn node(peak: u64) -> StorageNode {
+    StorageNode { peak: rate(peak), overhead: 0.0, external: None, is_down: false }
+}
+
+/// Nodes without any disturbance.
+fn plain(nodes: Vec<StorageNode>) -> TransferOptions {
+    let (stream, at_most) = (rate(1_000), Span::from_secs(10_000));
+    TransferOptions { nodes, stream, spread: 0.0, sway: 0.0, crowd: 100, at_most }
+}
+
+/// Writes of 1000 MB at 10 MB/s to any node.
+fn writes(count: u64, nodes: usize) -> Vec<Request> {
+    let write = |id| Request {
+        id: TransferId(id),
+        direction: Direction::Write,
+        bytes: Some(1_000 * MB),
+        rate: rate(10),
+        class: Class::default(),
+        deadline: None,
+        nodes: NodeSet::first(nodes),
+        object: None,
+    };
+    (1..=count).map(write).collect()
+}
+
+fn run(options: &TransferOptions, name: PolicyName, requests: Vec<Request>) -> Vec<TransferOutcome> {
+    run_transfers(options, name.policy(), requests, Span::from_secs(1), Seed(1))
+}
+
+fn took(outcome: &TransferOutcome) -> f64 {
+    let (started, _) = outcome.started.expect("it started");
+    outcome.ended.expect("it ended").saturating_since(started).as_secs_f64()
+}
+
+#[test]
+fn transfers_share_a_node_and_the_next_is_asked_for_a_second_after_a_start() {
+    let outcomes = run(&plain(vec![node(100)]), PolicyName::Rr, writes(2, 1));
+    // 1 s alone, then half each until the first has its 1000 MB after 19 s; the second has 900 MB then.
+    assert!((took(&outcomes[0]) - 19.0).abs() < 0.001, "{}", took(&outcomes[0]));
+    assert!((took(&outcomes[1]) - 19.0).abs() < 0.001, "{}", took(&outcomes[1]));
+    assert_eq!(outcomes[1].asked, Instant::ORIGIN + Span::from_secs(1));
+    assert!(outcomes.iter().all(|outcome| outcome.moved == 1_000 * MB));
+}
+
+#[test]
+fn a_stream_a_crowd_many_transfers_and_others_each_cost_what_the_model_says() {
+    let alone = |change: &dyn Fn(&mut TransferOptions)| {
+        let mut options = plain(vec![node(100)]);
+        change(&mut options);
+        took(&run(&options, PolicyName::Rr, writes(1, 1))[0]).round() as u64
+    };
+    assert_eq!(alone(&|_| {}), 10);
+    assert_eq!(alone(&|options| options.stream = rate(25)), 40);
+    let others = Some(External { from: Span::from_secs(5), share: 0.5 });
+    assert_eq!(alone(&|options| options.nodes[0].external = others), 15);
+    // Three at 100 / (1 + 0.5 x 2) = 50 MB/s in sum; and 4 where 2 are no crowd, at 1 / (1 + 1).
+    let last = |options: &TransferOptions, count| {
+        let outcomes = run_transfers(options, PolicyName::Rr.policy(), writes(count, 1), Span::ZERO, Seed(1));
+        outcomes.iter().map(took).fold(0.0, f64::max).round() as u64
+    };
+    let mut crowded = plain(vec![node(100)]);
+    crowded.nodes[0].overhead = 0.5;
+    assert_eq!(last(&crowded, 3), 60);
+    assert_eq!(last(&TransferOptions { crowd: 2, ..plain(vec![node(100)]) }, 4), 80);
+}
+
+#[test]
+fn a_read_whose_replicas_cannot_be_reached_is_refused_and_the_others_go_on() {
+    let down = StorageNode { is_down: true, ..node(100) };
+    let options = plain(vec![down, node(100)]);
+    let read = |request: Request, nodes: &[usize]| Request {
+        direction: Direction::Read,
+        nodes: nodes.iter().copied().map(NodeIndex).collect(),
+        ..request
+    };
+    let [first, second, third] = writes(3, 2).try_into().expect("three");
+    let requests = vec![read(first, &[0, 1]), read(second, &[0]), read(third, &[1])];
+    for name in PolicyName::ALL.into_iter().filter(|name| *name != PolicyName::SmR2) {
+        let outcomes = run(&options, name, requests.clone());
+        assert_eq!(outcomes[1].refused, Some(Refused::NoReplica(TransferId(2))), "{name}");
+        let nodes: Vec<_> =
+            outcomes.iter().filter_map(|outcome| outcome.started).map(|start| start.1).collect();
+        assert_eq!(nodes, [NodeIndex(1), NodeIndex(1)], "{name}");
+    }
+}
+
+#[test]
+fn the_seed_gives_the_run() {
+    let options = TransferOptions { spread: 0.2, sway: 0.2, ..plain(vec![node(60), node(100)]) };
+    let run = |seed| {
+        run_transfers(&options, PolicyName::SmR3.policy(), writes(20, 2), Span::from_secs(1), Seed(seed))
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+#[test]
+fn a_run_ends_although_a_transfer_can_never_start() {
+    let options = TransferOptions { at_most: Span::from_secs(50), ..plain(vec![node(20)]) };
+    let outcomes = run(&options, PolicyName::SmR2, writes(3, 1));
+    assert_eq!(outcomes.len(), 1, "the others are not asked for while it waits");
+    assert_eq!((outcomes[0].started, outcomes[0].ended), (None, None));
+}

@@ -1,0 +1,170 @@
+use super::*;
+use crate::request::testing::write;
+use crate::{Class, Domain, PROMOTED_AFTER, PolicyName};
+
+const MB: u64 = 1_000_000;
+
+fn rate(megabytes: u64) -> Bandwidth {
+    Bandwidth::new(megabytes * MB).expect("above zero")
+}
+
+/// Nodes of these peaks in MB/s, each in a domain of its own.
+fn scheduler(name: PolicyName, peaks: &[u64]) -> Scheduler {
+    let spec = |(domain, peak): (u32, &u64)| NodeSpec {
+        peak_read: rate(*peak),
+        peak_write: rate(*peak),
+        domain: Domain(domain),
+    };
+    Scheduler::new(name.policy(), (0..).zip(peaks).map(spec).collect())
+}
+
+fn at(second: u64) -> Instant {
+    Instant::ORIGIN + Span::from_secs(second)
+}
+
+fn on(nodes: &[usize], request: Request) -> Request {
+    Request { nodes: nodes.iter().copied().map(NodeIndex).collect(), ..request }
+}
+
+/// Everything that starts now, as (transfer, node).
+fn starts(scheduler: &mut Scheduler, now: Instant) -> Vec<(u64, usize)> {
+    std::iter::from_fn(|| scheduler.poll_start(now)).map(|start| (start.id.0, start.node.0)).collect()
+}
+
+#[test]
+fn a_transfer_waits_until_a_node_can_serve_it_and_those_after_it_wait_behind_it() {
+    let mut scheduler = scheduler(PolicyName::SmR1, &[60]);
+    for id in 1..=6 {
+        scheduler.submit(at(0), write(id, 10 * MB, 1)).unwrap();
+    }
+    assert_eq!(starts(&mut scheduler, at(0)), [(1, 0), (2, 0), (3, 0), (4, 0)], "60 - 30 x 1.5 > 10");
+    assert_eq!(scheduler.waiting(), 2);
+    scheduler.end(TransferId(3));
+    assert_eq!(starts(&mut scheduler, at(9)), [(5, 0)]);
+    scheduler.end(TransferId(6));
+    assert_eq!(scheduler.waiting(), 0, "it is given up while it waits");
+}
+
+#[test]
+fn the_papers_policies_start_nothing_before_the_first_that_waits() {
+    let two_nodes = |name| {
+        let mut scheduler = scheduler(name, &[20, 300]);
+        scheduler.submit(at(0), on(&[0], write(1, 30 * MB, 1))).unwrap();
+        scheduler.submit(at(0), on(&[1], write(2, 10 * MB, 1))).unwrap();
+        starts(&mut scheduler, at(0))
+    };
+    assert_eq!(two_nodes(PolicyName::SmR1), []);
+    assert_eq!(two_nodes(PolicyName::Deadline), [(2, 1)], "it takes nothing from the first");
+}
+
+#[test]
+fn nobody_overtakes_a_transfer_on_a_node_that_it_waits_for() {
+    let mut scheduler = scheduler(PolicyName::Deadline, &[20, 20]);
+    scheduler.submit(at(0), on(&[0, 1], write(1, 30 * MB, 1))).unwrap();
+    scheduler.submit(at(0), on(&[1], write(2, 10 * MB, 1))).unwrap();
+    assert_eq!(starts(&mut scheduler, at(0)), []);
+}
+
+#[test]
+fn a_higher_class_is_the_next_and_a_lower_one_does_not_starve() {
+    let mut scheduler = scheduler(PolicyName::SmR1, &[20]);
+    let of_class = |id, class| Request { class: Class(class), ..write(id, 10 * MB, 1) };
+    scheduler.submit(at(0), of_class(1, 0)).unwrap();
+    scheduler.submit(at(1), of_class(2, 1)).unwrap();
+    scheduler.submit(at(0) + PROMOTED_AFTER, of_class(3, 1)).unwrap();
+    scheduler.submit(at(2) + PROMOTED_AFTER, of_class(4, 1)).unwrap();
+    let mut order = Vec::new();
+    while let Some(start) = scheduler.poll_start(at(700)) {
+        order.push(start.id.0);
+        scheduler.end(start.id);
+    }
+    assert_eq!(order, [2, 1, 3, 4]);
+}
+
+#[test]
+fn replicas_of_an_object_go_to_different_failure_domains() {
+    let spec = |domain| NodeSpec { peak_read: rate(300), peak_write: rate(300), domain: Domain(domain) };
+    let mut scheduler = Scheduler::new(PolicyName::SmR1.policy(), vec![spec(7), spec(7), spec(8)]);
+    let replica = |id| Request { object: Some(ObjectId(1)), ..write(id, 10 * MB, 3) };
+    for id in 1..=3 {
+        scheduler.submit(at(0), replica(id)).unwrap();
+    }
+    assert_eq!(starts(&mut scheduler, at(0)), [(1, 0), (2, 2)], "there is no third domain");
+    scheduler.end(TransferId(1));
+    assert_eq!(starts(&mut scheduler, at(1)), [], "its replica is there now");
+    scheduler.submit(at(1), Request { object: Some(ObjectId(2)), ..write(4, 10 * MB, 3) }).unwrap();
+    assert_eq!(starts(&mut scheduler, at(1)), [(4, 0)], "another object; the one that cannot be waits alone");
+    [2, 3].into_iter().for_each(|id| scheduler.end(TransferId(id)));
+    assert_eq!(scheduler.objects.len(), 1, "the first is forgotten");
+}
+
+#[test]
+fn what_can_never_start_is_refused() {
+    let mut scheduler = scheduler(PolicyName::SmR3, &[20, 300]);
+    let read =
+        |id, nodes: &[usize]| Request { direction: Direction::Read, ..on(nodes, write(id, 10 * MB, 1)) };
+    scheduler.set_down(NodeIndex(0), true);
+    assert_eq!(scheduler.submit(at(0), read(1, &[0])), Err(Refused::NoReplica(TransferId(1))));
+    assert_eq!(scheduler.submit(at(0), read(1, &[])), Err(Refused::NoNode(TransferId(1))));
+    let unknown = Refused::UnknownNode { id: TransferId(1), node: NodeIndex(2) };
+    assert_eq!(scheduler.submit(at(0), read(1, &[1, 2])), Err(unknown));
+    assert_eq!(scheduler.submit(at(0), read(1, &[0, 1])), Ok(()));
+    assert_eq!(scheduler.submit(at(0), read(1, &[1])), Err(Refused::SameNumber(TransferId(1))));
+    assert_eq!(starts(&mut scheduler, at(0)), [(1, 1)], "the replica that can be reached");
+    assert_eq!(scheduler.submit(at(0), read(1, &[1])), Err(Refused::SameNumber(TransferId(1))));
+}
+
+#[test]
+fn a_write_waits_for_a_node_that_is_down_and_holds_up_nobody() {
+    for name in PolicyName::ALL {
+        let mut scheduler = scheduler(name, &[20, 300]);
+        scheduler.set_down(NodeIndex(0), true);
+        scheduler.submit(at(0), on(&[0], write(1, MB, 1))).unwrap();
+        scheduler.submit(at(0), on(&[1], write(2, MB, 1))).unwrap();
+        assert_eq!(starts(&mut scheduler, at(0)), [(2, 1)], "{name}");
+        scheduler.set_down(NodeIndex(0), false);
+        assert_eq!(starts(&mut scheduler, at(1)), [(1, 0)], "{name}");
+    }
+}
+
+#[test]
+fn a_late_sample_is_the_rate_of_the_time_that_has_passed() {
+    let mut scheduler = scheduler(PolicyName::SmR3, &[300]);
+    scheduler.submit(at(0), write(1, 10 * MB, 1)).unwrap();
+    starts(&mut scheduler, at(0));
+    scheduler.moved(TransferId(1), 80 * MB);
+    scheduler.sample(at(4));
+    scheduler.sample(at(4));
+    let view = scheduler.nodes[0].view(NodeIndex(0), Direction::Write);
+    assert_eq!(view.average, 2 * MB, "20 MB/s, and nine zeros");
+    assert_eq!(view.needed / MB, 920 / 96);
+}
+
+#[test]
+fn while_one_is_behind_the_others_on_its_node_get_what_they_need_under_deadline_only() {
+    let held = |name| {
+        let mut scheduler = scheduler(name, &[300, 300]);
+        let requests = [(1, &[0][..]), (2, &[0]), (3, &[1])];
+        let mut seconds = 0;
+        for (id, nodes) in requests {
+            scheduler.submit(at(seconds), on(nodes, write(id, 10 * MB, 1))).unwrap();
+            // Until the node is known, it takes no second transfer.
+            while starts(&mut scheduler, at(seconds)).is_empty() {
+                (1..=2).for_each(|id| scheduler.moved(TransferId(id), 30 * MB));
+                seconds += 1;
+                scheduler.sample(at(seconds));
+            }
+        }
+        for _ in 0..10 {
+            seconds += 1;
+            [(1, 30), (2, 5), (3, 30)].into_iter().for_each(|(id, moved)| {
+                scheduler.moved(TransferId(id), moved * MB);
+            });
+            scheduler.sample(at(seconds));
+        }
+        [1, 2, 3].map(|id| scheduler.held_to(TransferId(id)).map(|rate| rate.get() / MB))
+    };
+    let [ahead, behind, elsewhere] = held(PolicyName::Deadline);
+    assert!(ahead.is_some_and(|rate| rate < 10), "{ahead:?}");
+    assert_eq!((behind, elsewhere), (None, None));
+}
