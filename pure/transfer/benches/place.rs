@@ -3,10 +3,9 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use weir_model::{Bandwidth, Instant};
+use weir_model::{Bandwidth, Direction, Instant};
 use weir_transfer::{
-    Class, Direction, Domain, NodeIndex, NodeSet, NodeSpec, PolicyName, Request, SAMPLE, Scheduler,
-    TransferId,
+    Class, Domain, NodeIndex, NodeSet, NodeSpec, PolicyName, Request, SAMPLE, Scheduler, TransferId,
 };
 
 const NODES: usize = 100;

@@ -33,5 +33,5 @@ pub use policy::{
     Deadline, Policy, PolicyName, RoundRobin, SmR1, SmR2, SmR2Form, SmR3, StaticQos, UnknownPolicy,
 };
 pub use queue::PROMOTED_AFTER;
-pub use request::{Class, Direction, ObjectId, Request, TransferId};
+pub use request::{Class, ObjectId, Request, TransferId};
 pub use scheduler::{Refused, SAMPLE, Scheduler, Start};

@@ -13,6 +13,9 @@ use crate::request::bytes_f64;
 const BEGINS: Span = Span::from_secs(3);
 /// A transfer that is held back gets so many times what it needs, so that it does not itself fall behind.
 const SLACK: f64 = 1.05;
+/// How much more than it asked for a transfer is to get: what is not in time at a sample is made good only
+/// after it.
+const AIM: f64 = 1.05;
 /// A transfer that is behind does not count as needing more than so many times what it asked for. A hopeless
 /// one would else hold up all others.
 const MOST: f64 = 2.0;
@@ -28,17 +31,17 @@ impl Progress {
     /// Whether it got less than it asked for, on average since its start.
     pub(crate) fn is_behind(self, now: Instant, request: &Request) -> bool {
         let passed = now.saturating_since(self.started);
-        passed >= BEGINS && bytes_f64(self.moved) < request.wanted(self.started) * passed.as_secs_f64()
+        passed >= BEGINS && bytes_f64(self.moved) < AIM * request.wanted(self.started) * passed.as_secs_f64()
     }
 
     /// The rate that it needs from now on, in bytes a second.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a rate above zero; `as` saturates
     pub(crate) fn needs(self, now: Instant, request: &Request) -> u64 {
         let Some(bytes) = request.bytes else { return request.rate.get() };
-        let takes = Span::from_secs_f64(bytes_f64(bytes) / request.wanted(self.started));
+        let wanted = AIM * request.wanted(self.started);
+        let takes = Span::from_secs_f64(bytes_f64(bytes) / wanted);
         let left = (self.started + takes).saturating_since(now).as_secs_f64();
         let remains = bytes_f64(bytes.saturating_sub(self.moved));
-        let wanted = request.wanted(self.started);
         // Late already: it has its rate until its end.
         let needs = if left > 0.0 { remains / left } else { wanted };
         needs.min(MOST * wanted).round() as u64
@@ -68,16 +71,16 @@ mod tests {
 
     #[test]
     fn a_transfer_needs_what_is_left_in_the_time_that_is_left() {
-        // 1000 MB at 10 MB/s: 100 s.
+        // 1000 MB at 10 MB/s: 100 s, of which 95 s are to do. In tenths of MB/s:
         let request = write(1, 10 * MB, 3);
         let needs = |moved: u64, second: u64| {
-            Progress { started: at(0), moved: moved * MB }.needs(at(second), &request) / MB
+            Progress { started: at(0), moved: moved * MB }.needs(at(second), &request) * 10 / MB
         };
-        assert_eq!(needs(0, 0), 10);
-        assert_eq!(needs(750, 50), 5, "it was ahead");
-        assert_eq!(needs(250, 50), 15, "it was behind");
-        assert_eq!(needs(0, 90), 20, "not 100: at most twice what it asked for");
-        assert_eq!(needs(900, 101), 10, "it is late");
+        assert_eq!(needs(0, 0), 105, "5 % more than it asked for");
+        assert_eq!(needs(750, 50), 55, "it was ahead");
+        assert_eq!(needs(250, 50), 165, "it was behind");
+        assert_eq!(needs(0, 90), 210, "not 1909: at most twice what it asked for");
+        assert_eq!(needs(900, 101), 105, "it is late");
         let of_unknown_size = Request { bytes: None, ..request };
         assert_eq!(Progress { started: at(0), moved: 0 }.needs(at(50), &of_unknown_size), 10 * MB);
     }
@@ -86,8 +89,8 @@ mod tests {
     fn a_deadline_asks_for_more_than_the_rate_if_the_rate_comes_too_late() {
         let until = |deadline: u64| Request { deadline: Some(at(deadline)), ..write(1, 10 * MB, 3) };
         let progress = Progress { started: at(0), moved: 0 };
-        assert_eq!(progress.needs(at(0), &until(50)), 20 * MB);
-        assert_eq!(progress.needs(at(0), &until(200)), 10 * MB);
+        assert_eq!(progress.needs(at(0), &until(50)), 21 * MB);
+        assert_eq!(progress.needs(at(0), &until(200)), 10_500_000);
         assert_eq!(until(50).wanted(at(60)) as u64, 10 * MB, "it has passed: the rate is what is left");
     }
 
@@ -99,7 +102,7 @@ mod tests {
             progress.held_to(at(second), &request).map(Bandwidth::get)
         };
         assert_eq!(held(499, 50), None);
-        assert_eq!(held(750, 50), Some(5_250_000));
+        assert_eq!(held(750, 50), Some(5_802_631));
         assert!(held(0, 2).is_some(), "it has hardly begun");
     }
 }

@@ -15,10 +15,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
-use weir_model::Instant;
+use weir_model::{Direction, Instant};
 
 use crate::request::bytes_f64;
-use crate::{Direction, NodeIndex, NodeView, Request};
+use crate::{NodeIndex, NodeView, Request};
 
 pub use deadline::Deadline;
 pub use round_robin::RoundRobin;

@@ -1,6 +1,6 @@
 //! A transfer, as its client asks for it.
 
-use weir_model::{Bandwidth, Instant, Span};
+use weir_model::{Bandwidth, Direction, Instant, Span};
 
 use crate::NodeSet;
 
@@ -12,15 +12,6 @@ pub struct TransferId(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ObjectId(pub u64);
 
-/// Which way the bytes go. A node's reads and writes are measured and promised apart.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Direction {
-    /// From a node.
-    Read,
-    /// To a node.
-    Write,
-}
-
 /// How important a transfer is: a higher class waits for less long. 0 is the lowest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Class(pub u8);
@@ -30,7 +21,7 @@ pub struct Class(pub u8);
 pub struct Request {
     /// Its number.
     pub id: TransferId,
-    /// Which way the bytes go.
+    /// Whether bytes go from a node or to one. A node's reads and writes are measured and promised apart.
     pub direction: Direction,
     /// How many bytes; `None` if the client does not know it, as with a pipe.
     pub bytes: Option<u64>,

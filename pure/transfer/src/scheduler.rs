@@ -4,9 +4,9 @@
 //! second:
 //!
 //! ```
-//! use weir_model::{Bandwidth, Instant, Span};
+//! use weir_model::{Bandwidth, Direction, Instant, Span};
 //! use weir_transfer::{
-//!     Class, Direction, Domain, NodeIndex, NodeSet, NodeSpec, PolicyName, Request, SAMPLE, Scheduler, TransferId,
+//!     Class, Domain, NodeIndex, NodeSet, NodeSpec, PolicyName, Request, SAMPLE, Scheduler, TransferId,
 //! };
 //!
 //! let rate = |megabytes: u64| Bandwidth::new(megabytes * 1_000_000).expect("above zero");
@@ -35,13 +35,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
-use weir_model::{Bandwidth, Instant, Span};
+use weir_model::{Bandwidth, Direction, Instant, Span};
 
 use crate::pace::Progress;
 use crate::queue::Queue;
-use crate::{
-    Direction, MovingAverage, NodeIndex, NodeSet, NodeSpec, NodeView, ObjectId, Policy, Request, TransferId,
-};
+use crate::{MovingAverage, NodeIndex, NodeSet, NodeSpec, NodeView, ObjectId, Policy, Request, TransferId};
 
 /// How often the driver takes a sample.
 pub const SAMPLE: Span = Span::from_secs(1);
@@ -274,26 +272,20 @@ impl Scheduler {
 
     /// The transfer that starts next, and where.
     fn next(&mut self, now: Instant) -> Option<Start> {
-        let up: NodeSet =
-            (0..self.nodes.len()).map(NodeIndex).filter(|node| !self.nodes[node.0].is_down).collect();
-        // The nodes for which an earlier transfer waits.
-        let mut claimed = NodeSet::EMPTY;
-        for waiting in self.waiting.heads() {
+        let up = (0..self.nodes.len()).filter(|node| !self.nodes[*node].is_down).map(NodeIndex);
+        // The nodes for which no earlier transfer waits.
+        let mut free: NodeSet = up.collect();
+        while let Some(waiting) = self.waiting.first(&free) {
             let request = &waiting.request;
-            let may_serve = |node: &NodeIndex| up.contains(*node) && !claimed.contains(*node);
             let view = |node: NodeIndex| self.nodes[node.0].view(node, request.direction);
-            let views: Vec<_> = request.nodes.iter().filter(may_serve).map(view).collect();
+            let views: Vec<_> = request.nodes.iter().filter(|node| free.contains(*node)).map(view).collect();
             if let Some(node) = self.policy.place(now, request, waiting.since, &views) {
                 return Some(Start { id: request.id, node });
             }
-            // A transfer that no node can serve before one comes up holds up nobody.
-            if !self.policy.is_beyond_the_paper() && !views.is_empty() {
+            if !self.policy.is_beyond_the_paper() {
                 return None;
             }
-            claimed.add_all(&request.nodes);
-            if up.is_subset(&claimed) {
-                return None;
-            }
+            free.remove_all(&request.nodes);
         }
         None
     }

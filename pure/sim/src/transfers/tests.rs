@@ -1,4 +1,5 @@
-use weir_transfer::{Class, Direction, NodeSet, PolicyName};
+use weir_model::Direction;
+use weir_transfer::{Class, NodeSet, PolicyName};
 
 use super::*;
 

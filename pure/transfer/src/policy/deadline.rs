@@ -5,48 +5,55 @@
 //! 246 MB/s in sum, and 19 transfers 208 MB/s. SM-R3 with 10 MB/s each goes on to 19. All keep their rate, but
 //! everybody is done later.
 //!
-//! **Rule.** The policy remembers which rate a node reached in sum with each number of transfers, and predicts
-//! the rate with one more. The transfer starts if both hold:
+//! **Rule.** The policy remembers which rate a node reached in sum with each number of transfers. From that it
+//! predicts the rate with one more. The transfer starts if all of these hold:
 //!
 //! ```text
 //! predicted > MARGIN (needed + asked)      all of them keep their rate
-//! predicted > RAISES reached               the node does more than before
+//! predicted > RAISES reached               the node will do more
+//! share     > UNHURT largest share         the transfers do not hinder one another yet
 //! ```
 //!
 //! `needed` is what the transfers of the node still need, in sum. A transfer that was faster than it asked for
 //! needs less from then on, so what it reserved is free for others. A transfer with a deadline asks for its
 //! rate, or for more if only that takes it there in time.
 //!
-//! - **Patience.** The second condition makes a transfer wait although its rate could be had. It ends once the
-//!   transfer has waited for as long as it would take at its rate. Without that, one small transfer could wait
-//!   for hours behind large ones.
-//! - **The prediction.** If the node had that number of transfers within [`REMEMBERED`], it is the rate that
-//!   they reached then, but at most one share more than now. Otherwise the node gains as much as by the
-//!   transfer before; a number that was never tried is tried.
-//! - **After a change.** The rate of a node is known [`SETTLED`] samples after its number of transfers changed.
-//!   Until then it takes no other, unless it had both numbers before.
-//! - **The node changes.** If the same number of transfers reaches a rate that is off by more than a quarter,
-//!   something else uses the node, or has stopped to. All that was remembered is forgotten.
+//! - **Two conditions against crowding.** The second alone creeps: what a node reaches sways by some percent
+//!   from second to second, and now and then one transfer more seems to raise it. The third alone would give a
+//!   slow node a second transfer as soon as the first needs little. A share falls by 10 % where the rate stands
+//!   still with ten transfers, so it is the clearer sign.
+//! - **Patience.** Both make a transfer wait although its rate could be had. They end once the transfer has
+//!   waited for as long as it would take at its rate. Without that, one small transfer could wait for hours
+//!   behind large ones.
+//! - **The prediction** is the rate that the node had with that number of transfers, if it had it in the last
+//!   five minutes; but at most one share more than now. A number that was never tried is expected to add one
+//!   share, up to the node's peak.
+//! - **After a change** of its number of transfers, the rate of a node is known with the first whole sample.
+//!   Until then it takes no other, unless it had this number before.
+//! - **The node changes.** If two samples differ by more than a quarter from what the same number of transfers
+//!   had before, something else uses the node, or has stopped to. All that was remembered is forgotten.
 //! - **An idle node** takes a transfer if it reached the rate alone, or was not tried lately and has the peak.
+//!
+//! **Where it is not the best.** A node on which one transfer alone reaches the whole peak has one at a time.
+//! If the transfers last for a few seconds only, the node idles between one and the next.
 
 mod history;
 
 use std::collections::BTreeMap;
 
-use weir_model::{Instant, Span};
+use weir_model::{Direction, Instant, Span};
 
 use self::history::History;
 use crate::request::bytes_f64;
-use crate::{Direction, NodeIndex, NodeView, Request};
-
-#[cfg(doc)]
-use self::history::{REMEMBERED, SETTLED};
+use crate::{NodeIndex, NodeView, Request};
 
 /// How much more a node must be able to do than is needed. Shares are not equal, so a node that does exactly
-/// as much would give some less.
-const MARGIN: f64 = 1.1;
-/// By how much a transfer more must raise the rate of the node. Two samples of a rate differ by some percent.
-const RAISES: f64 = 1.02;
+/// as much would give some less. 1.2, as *k3* of SM-R3.
+const MARGIN: f64 = 1.2;
+/// By how much a transfer more must raise the rate of the node.
+const RAISES: f64 = 1.03;
+/// A share of more than this part of the largest is one of transfers that do not hinder one another.
+const UNHURT: f64 = 0.9;
 /// How long a transfer of unknown size waits for a node whose rate it raises.
 const PATIENCE: Span = Span::from_secs(10);
 
@@ -83,11 +90,14 @@ impl Deadline {
             let alone = history.and_then(|history| history.reached(now, 1));
             return super::more(alone.unwrap_or(peak), wanted);
         }
-        let reached = history?.reached(now, node.active)?;
-        let predicted = history?.predicted(now, node.active, peak)?;
+        let history = history?;
+        let reached = history.reached(now, node.active)?;
+        let predicted = history.predicted(now, node.active, peak)?;
         let patience = request.takes().unwrap_or(PATIENCE);
         let is_patient = now.saturating_since(waiting_since) < patience;
-        if is_patient && predicted <= RAISES * reached {
+        let share = reached / f64::from(node.active);
+        let raises = predicted > RAISES * reached && share > UNHURT * history.largest_share();
+        if is_patient && !raises {
             return None;
         }
         super::more(predicted, MARGIN * (bytes_f64(node.needed) + wanted))

@@ -4,36 +4,28 @@ use std::collections::BTreeMap;
 
 use weir_model::{Instant, Span};
 
-/// For how long a rate is remembered. A node that others use is another node a few minutes later; and once a
-/// minute, one transfer more is tried again.
-pub(super) const REMEMBERED: Span = Span::from_secs(60);
-/// So many samples after a change of the number, the rate is known.
-pub(super) const SETTLED: u32 = 2;
-/// By which part of it a rate may differ from the rate that the same number of transfers reached before.
+/// For how long a rate is remembered. A node that others use is another node some minutes later.
+pub(super) const REMEMBERED: Span = Span::from_secs(300);
+/// By which part of it a rate may differ from the mean of the same number of transfers. Two samples that
+/// differ by more are of another node.
 const SAME: f64 = 0.25;
-/// The weight of the newest sample, once there are some.
-const NEWEST: f64 = 0.3;
+/// The least weight of a sample in the mean.
+const NEWEST: f64 = 0.1;
 
 /// The rates of a node in one direction, in bytes a second.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(super) struct History {
-    /// By the number of transfers. At most one entry for each [`SETTLED`] samples of [`REMEMBERED`].
-    rates: BTreeMap<u32, Rate>,
-    visit: Option<Visit>,
+    /// By the number of transfers. There is at most one for each sample of [`REMEMBERED`].
+    rates: BTreeMap<u32, Mean>,
+    /// The sample before, if the number of transfers was the same.
+    before: Option<(u32, f64)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Rate {
+struct Mean {
     rate: f64,
-    at: Instant,
-}
-
-/// The samples since the number of transfers changed.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Visit {
-    active: u32,
     samples: u32,
-    rate: f64,
+    at: Instant,
 }
 
 impl History {
@@ -41,30 +33,26 @@ impl History {
     pub(super) fn sampled(&mut self, now: Instant, active: Option<u32>, rate: f64) {
         self.rates.retain(|_, known| now.saturating_since(known.at) <= REMEMBERED);
         let Some(active) = active.filter(|active| *active > 0) else {
-            self.visit = None;
+            self.before = None;
             return;
         };
-        let visit = match self.visit.filter(|visit| visit.active == active) {
-            None => Visit { active, samples: 1, rate },
-            Some(Visit { samples, rate: before, .. }) => {
-                let samples = samples.saturating_add(1);
-                let weight = NEWEST.max(1.0 / f64::from(samples));
-                Visit { active, samples, rate: before + weight * (rate - before) }
+        let before = self.before.filter(|(number, _)| *number == active).map(|(_, rate)| rate);
+        self.before = Some((active, rate));
+        if let (Some(before), Some(known)) = (before, self.rates.get(&active)) {
+            let last = f64::midpoint(before, rate);
+            if (last - known.rate).abs() > SAME * known.rate {
+                self.rates.clear();
+                self.rates.insert(active, Mean { rate: last, samples: 2, at: now });
+                return;
             }
-        };
-        self.visit = Some(visit);
-        if visit.samples < SETTLED {
-            return;
         }
-        let before = self.rates.get(&active);
-        let is_another = |before: &Rate| (visit.rate - before.rate).abs() > SAME * before.rate;
-        if visit.samples == SETTLED && before.is_some_and(is_another) {
-            self.rates.clear();
-        }
-        self.rates.insert(active, Rate { rate: visit.rate, at: now });
+        let mean = self.rates.entry(active).or_insert(Mean { rate, samples: 0, at: now });
+        mean.samples = mean.samples.saturating_add(1);
+        mean.rate += NEWEST.max(1.0 / f64::from(mean.samples)) * (rate - mean.rate);
+        mean.at = now;
     }
 
-    /// The rate with this number of transfers, if it is remembered.
+    /// The rate with this number of transfers, if it is known.
     pub(super) fn reached(&self, now: Instant, active: u32) -> Option<f64> {
         let known = self.rates.get(&active).filter(|known| now.saturating_since(known.at) <= REMEMBERED);
         known.map(|known| known.rate)
@@ -73,16 +61,16 @@ impl History {
     /// The rate with one transfer more. `None` while that with the present number is not known.
     pub(super) fn predicted(&self, now: Instant, active: u32, peak: f64) -> Option<f64> {
         let reached = self.reached(now, active)?;
-        let share = reached / f64::from(active);
-        let predicted = match self.reached(now, active + 1) {
-            Some(known) => known.min(reached + share),
-            None => {
-                let fewer = if active == 1 { Some(0.0) } else { self.reached(now, active - 1) };
-                let gain = fewer.map_or(share, |fewer| reached - fewer);
-                (reached + gain.clamp(0.0, share)).min(peak.max(reached))
-            }
-        };
-        Some(predicted)
+        let with_a_share = reached + reached / f64::from(active);
+        Some(match self.reached(now, active + 1) {
+            Some(known) => known.min(with_a_share),
+            None => with_a_share.min(peak.max(reached)),
+        })
+    }
+
+    /// The largest share of one transfer.
+    pub(super) fn largest_share(&self) -> f64 {
+        self.rates.iter().map(|(active, mean)| mean.rate / f64::from(*active)).fold(0.0, f64::max)
     }
 }
 
@@ -107,35 +95,38 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_tried_is_remembered_and_another_gains_as_the_one_before() {
+    fn a_number_that_was_tried_is_remembered_and_another_adds_a_share_up_to_the_peak() {
         let (history, now) = after(&[(1, 26.0), (2, 52.0), (3, 60.0), (2, 52.0)]);
         assert_eq!(history.predicted(now, 1, 300.0), Some(52.0));
         assert_eq!(history.predicted(now, 2, 300.0), Some(60.0));
-        assert_eq!(history.predicted(now, 3, 300.0), Some(68.0));
-        assert_eq!(history.predicted(now, 3, 61.0), Some(61.0), "no more than the peak");
+        assert_eq!(history.predicted(now, 3, 300.0), Some(80.0));
+        assert_eq!(history.predicted(now, 3, 61.0), Some(61.0));
         assert_eq!(history.predicted(now, 4, 300.0), None);
+        assert!((history.largest_share() - 26.0).abs() < 1e-9);
     }
 
     #[test]
-    fn a_rate_is_known_after_two_samples_and_for_a_minute() {
+    fn a_rate_is_known_with_the_first_whole_sample_and_for_five_minutes() {
         let mut history = History::default();
-        history.sampled(at(1), Some(2), 50.0);
-        assert_eq!(history.reached(at(1), 2), None);
-        history.sampled(at(2), None, 55.0);
-        history.sampled(at(3), Some(2), 50.0);
-        assert_eq!(history.reached(at(3), 2), None, "a transfer came or went in between");
-        history.sampled(at(4), Some(2), 54.0);
-        assert_eq!(history.reached(at(4), 2), Some(52.0));
-        assert_eq!(history.reached(at(64), 2), Some(52.0));
-        assert_eq!(history.reached(at(65), 2), None);
+        history.sampled(at(1), None, 50.0);
+        assert_eq!(history.reached(at(1), 2), None, "a transfer came or went");
+        history.sampled(at(2), Some(2), 50.0);
+        history.sampled(at(3), Some(2), 54.0);
+        assert_eq!(history.reached(at(3), 2), Some(52.0));
+        assert_eq!(history.reached(at(303), 2), Some(52.0));
+        assert_eq!(history.reached(at(304), 2), None);
+        history.sampled(at(400), Some(0), 0.0);
+        assert_eq!(history, History::default());
     }
 
     #[test]
-    fn a_node_that_has_changed_is_learned_anew() {
-        let (history, now) = after(&[(1, 26.0), (2, 52.0), (1, 25.0)]);
-        assert_eq!(history.reached(now, 2), Some(52.0), "4 % less is the same node");
-        let (history, now) = after(&[(1, 26.0), (2, 52.0), (1, 10.0)]);
-        assert_eq!(history.reached(now, 2), None);
-        assert_eq!(history.reached(now, 1), Some(10.0));
+    fn a_node_that_has_changed_is_learned_anew_and_one_odd_second_changes_nothing() {
+        let (history, now) = after(&[(1, 26.0), (2, 52.0), (1, 24.0)]);
+        assert_eq!(history.reached(now, 2), Some(52.0), "8 % less is the same node");
+        let (mut history, now) = after(&[(1, 26.0), (2, 52.0)]);
+        history.sampled(now, Some(1), 10.0);
+        assert_eq!(history.reached(now, 2), Some(52.0), "one second");
+        history.sampled(now, Some(1), 12.0);
+        assert_eq!((history.reached(now, 1), history.reached(now, 2)), (Some(11.0), None));
     }
 }
