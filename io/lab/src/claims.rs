@@ -1,7 +1,7 @@
 //! The figures that each claim needs: one function for each claim, found by the id of its experiment.
 
 use crate::study::Claim;
-use crate::{facade, maestro, packet_delay};
+use crate::{facade, maestro, packet_delay, transfers};
 
 /// The claim of this id.
 pub(crate) fn claim(id: &str) -> Option<Claim> {
@@ -14,7 +14,8 @@ pub(crate) fn ids() -> Vec<&'static str> {
 }
 
 fn all() -> impl Iterator<Item = (&'static str, Claim)> {
-    facade::CLAIMS.into_iter().chain(maestro::CLAIMS).chain(packet_delay::CLAIMS)
+    let of_volumes = facade::CLAIMS.into_iter().chain(maestro::CLAIMS);
+    of_volumes.chain(packet_delay::CLAIMS).chain(transfers::CLAIMS)
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use serde::Deserialize;
 use weir_model::{Iops, QueueDepth, Span};
 
 use crate::ArraySpec;
+use crate::bulk::BulkScenario;
 use crate::delay::Scenario;
 use crate::quantities::{Bytes, Text};
 
@@ -50,8 +51,11 @@ pub struct Experiment {
     /// The settings of the law in runs with control.
     #[serde(default)]
     pub engine: EngineSpec,
-    /// The set-up before an iSCSI target. An experiment has either this, or arrays, volumes and runs.
+    /// The set-up before an iSCSI target. An experiment has either this, or `bulk`, or arrays, volumes and
+    /// runs.
     pub delay: Option<Scenario>,
+    /// The storage nodes and the transfers.
+    pub bulk: Option<BulkScenario>,
     /// The arrays, by name.
     #[serde(default)]
     pub array: BTreeMap<String, ArraySpec>,
@@ -220,6 +224,8 @@ pub enum PlotKind {
     Delay,
     /// Throughput over the delay, a line for each run.
     Curve,
+    /// The rate of each transfer over its number, a panel for each run.
+    Bulk,
 }
 
 /// The paper's finding, and the bounds that a figure must keep here.
@@ -253,7 +259,9 @@ impl Experiment {
         let before_target = self.delay.iter().flat_map(|scenario| &scenario.run);
         let before_target = before_target.map(|(name, run)| (name.as_str(), run.says.as_str()));
         let others = self.run.iter().map(|(name, run)| (name.as_str(), run.says.as_str()));
-        others.chain(before_target).collect()
+        let bulk = self.bulk.iter().flat_map(|scenario| &scenario.run);
+        let bulk = bulk.map(|(name, run)| (name.as_str(), run.says.as_str()));
+        others.chain(before_target).chain(bulk).collect()
     }
 }
 

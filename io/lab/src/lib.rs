@@ -4,6 +4,7 @@
 //! from the files that the stage before it left. [`report`] puts all experiments on one page.
 
 mod array_file;
+pub mod bulk;
 pub mod check;
 mod claims;
 pub mod curve;
@@ -21,6 +22,7 @@ pub mod report;
 pub mod run;
 pub mod study;
 pub mod trace;
+mod transfers;
 pub mod what_if;
 
 pub use array_file::{ArraySpec, ArraySpecError, DiskSpec, LayoutSpec, OrderSpec, RaidSpec, StationSpec};

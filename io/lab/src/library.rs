@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
+use crate::bulk::BulkScenario;
 use crate::claims;
 use crate::delay::Scenario;
 use crate::experiment::{Experiment, ExperimentError, SloSpec};
@@ -52,6 +53,13 @@ const EMBEDDED: &[(&str, &str)] = &[
     embedded!("packet-delay/delay-pid.toml"),
     embedded!("packet-delay/delay-auto.toml"),
     embedded!("packet-delay/delay-overhead.toml"),
+    embedded!("transfers/transfer-rr.toml"),
+    embedded!("transfers/transfer-static.toml"),
+    embedded!("transfers/transfer-r1.toml"),
+    embedded!("transfers/transfer-r2.toml"),
+    embedded!("transfers/transfer-r3.toml"),
+    embedded!("transfers/transfer-load.toml"),
+    embedded!("transfers/transfer-read.toml"),
 ];
 
 /// Experiments, in the order of the papers' tables.
@@ -123,11 +131,14 @@ impl Experiment {
         if claims::claim(&self.id).is_none() {
             return wrong("id".into(), &self.id, format!("one of {}", claims::ids().join(", ")));
         }
-        if self.delay.is_some() != self.run.is_empty() {
-            let message = "accepted: either [delay], or [array], [volume] and [run]";
-            return Err(ExperimentError::at(file, "delay", message));
+        let kinds = [self.delay.is_some(), self.bulk.is_some(), !self.run.is_empty()];
+        if kinds.iter().filter(|is_there| **is_there).count() != 1 {
+            let message = "accepted: one of [delay], [bulk], and [array] with [volume] and [run]";
+            return Err(ExperimentError::at(file, "run", message));
         }
-        if let Some((key, problem)) = self.delay.as_ref().and_then(Scenario::problem) {
+        let problem = self.delay.as_ref().and_then(Scenario::problem);
+        let problem = problem.or_else(|| self.bulk.as_ref().and_then(BulkScenario::problem));
+        if let Some((key, problem)) = problem {
             return Err(ExperimentError::at(file, key, problem));
         }
         for (name, curve) in &self.curve {

@@ -4,6 +4,7 @@
 //! So the kinds of figures know nothing of pixels, and the painting knows nothing of experiments. Every
 //! figure includes the run without control.
 
+mod bulk;
 mod cdf;
 mod curve;
 mod delay;
@@ -86,6 +87,7 @@ pub fn plot(experiment: &Experiment, records: &Records, store: &Store) -> anyhow
         PlotKind::Cdf => cdf::drawing(experiment, records),
         PlotKind::Delay => delay::drawing(experiment, records),
         PlotKind::Curve => curve::drawing(experiment, records),
+        PlotKind::Bulk => bulk::drawing(experiment, records),
     };
     let svg = paint::svg(&drawing)?;
     let file = |extension: &str| store.of(&experiment.id, &format!("{}.{extension}", experiment.id));

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anyhow::Context;
 use weir_sim::World;
 
+use crate::bulk::{BulkScenario, simulate};
 use crate::curve::Curve;
 use crate::delay::{Bench, MeasuredHeader, Scenario};
 use crate::experiment::{Experiment, NamedRun, resolve_run};
@@ -67,6 +68,7 @@ enum What<'a> {
     Curve(&'a str),
     Run(&'a NamedRun),
     Measure(&'a Scenario, &'a str),
+    Transfer(&'a BulkScenario, &'a str),
 }
 
 /// Makes every record of the plan that is not there yet.
@@ -92,6 +94,10 @@ pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync))
             if let Some(scenario) = &experiment.delay {
                 let runs = scenario.run.keys();
                 rest.extend(runs.map(|run| Job { experiment, seed, what: What::Measure(scenario, run) }));
+            }
+            if let Some(scenario) = &experiment.bulk {
+                let runs = scenario.run.keys();
+                rest.extend(runs.map(|run| Job { experiment, seed, what: What::Transfer(scenario, run) }));
             }
         }
     }
@@ -148,6 +154,7 @@ impl Job<'_> {
             What::Curve(name) => meter::measure(self.experiment, name, self.seed, store),
             What::Run(run) => self.run(run, store),
             What::Measure(scenario, run) => self.measure(bench, scenario, run, store),
+            What::Transfer(scenario, run) => self.transfer(scenario, run, store),
         }
     }
 
@@ -158,23 +165,36 @@ impl Job<'_> {
         run: &str,
         store: &Store,
     ) -> anyhow::Result<()> {
-        let configuration = format!("{scenario:?}");
-        let header = MeasuredHeader {
-            experiment: self.experiment.id.clone(),
-            run: run.to_owned(),
-            seed: self.seed,
-            bench: bench.name(),
-            commit: commit().to_owned(),
-            program: build::fingerprint().to_owned(),
-            hash: format!("{:016x}", build::fnv1a(configuration.as_bytes())),
-            configuration,
-        };
+        let header = self.header(run, bench.name(), format!("{scenario:?}"));
         let path = store.record(&self.experiment.id, self.seed, run);
         if MeasuredHeader::read(&path).is_some_and(|there| there == header) {
             return Ok(());
         }
         let measured = bench.measure(scenario, run, self.seed).with_context(|| self.to_string())?;
         store.write(&path, measured.to_text(&header))
+    }
+
+    fn transfer(&self, scenario: &BulkScenario, run: &str, store: &Store) -> anyhow::Result<()> {
+        let header = self.header(run, "simulated".to_owned(), format!("{scenario:?}"));
+        let path = store.record(&self.experiment.id, self.seed, run);
+        if MeasuredHeader::read(&path).is_some_and(|there| there == header) {
+            return Ok(());
+        }
+        let record = simulate(scenario, run, self.seed).with_context(|| self.to_string())?;
+        store.write(&path, record.to_text(&header))
+    }
+
+    fn header(&self, run: &str, bench: String, configuration: String) -> MeasuredHeader {
+        MeasuredHeader {
+            experiment: self.experiment.id.clone(),
+            run: run.to_owned(),
+            seed: self.seed,
+            bench,
+            commit: commit().to_owned(),
+            program: build::fingerprint().to_owned(),
+            hash: format!("{:016x}", build::fnv1a(configuration.as_bytes())),
+            configuration,
+        }
     }
 
     fn run(&self, run: &NamedRun, store: &Store) -> anyhow::Result<()> {
@@ -202,7 +222,7 @@ impl std::fmt::Display for Job<'_> {
         let name = match self.what {
             What::Curve(name) => format!("curve {name}"),
             What::Run(run) => run.name.clone(),
-            What::Measure(_, run) => (*run).to_owned(),
+            What::Measure(_, run) | What::Transfer(_, run) => (*run).to_owned(),
         };
         write!(f, "{}, seed {}, {name}", self.experiment.id, self.seed)
     }

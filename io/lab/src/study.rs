@@ -1,5 +1,5 @@
 //! The second stage: computes figures from records. This page defines the words for all claims; each claim
-//! names the figures that it needs (`facade/`, `maestro/`, `packet_delay/`).
+//! names the figures that it needs (`facade/`, `maestro/`, `packet_delay/`, `transfers/`).
 //!
 //! - A window is **active** if at least [`ACTIVE`] requests were answered in it, or some wait at its end.
 //! - **Attainment** is the share of active windows whose mean latency was at most their target, among the
@@ -11,12 +11,13 @@
 //! - The **isolation** of a window is the number of answers as a share of the requests offered, at most 1.
 //!
 //! [`application`] defines the words for applications under Maestro's law, above all `y`. [`target`] defines
-//! those for initiators before an iSCSI target.
+//! those for initiators before an iSCSI target, and [`bulk`] those for transfers to storage nodes.
 //!
 //! A figure is a number with a name and a unit. A figure that cannot be computed has no value, and does not
 //! hold.
 
 pub mod application;
+pub mod bulk;
 pub mod target;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use std::fmt::Write;
 
 use weir_model::Verdict;
 
+use crate::bulk::BulkRecord;
 use crate::curve::Curve;
 use crate::delay::Measured;
 use crate::experiment::Experiment;
@@ -42,6 +44,8 @@ pub struct Records {
     pub runs: BTreeMap<String, Record>,
     /// The records of runs before an iSCSI target.
     pub measured: BTreeMap<String, Measured>,
+    /// The records of runs with bulk transfers.
+    pub bulk: BTreeMap<String, BulkRecord>,
     /// The curves by their names.
     pub curves: BTreeMap<String, Curve>,
     /// The commit that the program was built from.
@@ -116,7 +120,8 @@ impl Records {
     /// # Errors
     /// If one of them is missing.
     pub fn read(experiment: &Experiment, seed: u64, store: &Store) -> anyhow::Result<Self> {
-        let (mut runs, mut measured, mut commit) = (BTreeMap::new(), BTreeMap::new(), String::new());
+        let (mut runs, mut measured, mut bulk) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut commit = String::new();
         for run in experiment.runs()? {
             let record = Record::read(&store.record(&experiment.id, seed, &run.name))?;
             commit.clone_from(&record.header.commit);
@@ -127,7 +132,12 @@ impl Records {
             commit = header.commit;
             measured.insert(run.clone(), record);
         }
-        Ok(Self { seed, runs, measured, curves: read_curves(experiment, seed, store)?, commit })
+        for run in experiment.bulk.iter().flat_map(|scenario| scenario.run.keys()) {
+            let (header, record) = BulkRecord::read(&store.record(&experiment.id, seed, run))?;
+            commit = header.commit;
+            bulk.insert(run.clone(), record);
+        }
+        Ok(Self { seed, runs, measured, bulk, curves: read_curves(experiment, seed, store)?, commit })
     }
 
     /// A volume in a run; `None` if there is no such run, or no such volume in it.

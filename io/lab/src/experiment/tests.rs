@@ -21,7 +21,7 @@ fn message(from: &str, to: &str) -> String {
 #[test]
 fn every_experiment_of_the_program_can_be_read_and_its_runs_resolved() {
     let library = Library::embedded().unwrap();
-    assert_eq!(library.all().len(), 28);
+    assert_eq!(library.all().len(), 35);
     for experiment in library.all() {
         let curve = crate::curve::Curve {
             seed: 1,

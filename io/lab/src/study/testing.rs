@@ -62,5 +62,12 @@ pub(crate) fn record(volumes: &[(&str, Vec<Window>)]) -> Record {
 /// Records of runs with these names.
 pub(crate) fn records(runs: Vec<(&str, Record)>) -> Records {
     let runs = runs.into_iter().map(|(name, record)| (name.to_owned(), record)).collect();
-    Records { seed: 1, runs, measured: BTreeMap::new(), curves: BTreeMap::new(), commit: String::new() }
+    Records {
+        seed: 1,
+        runs,
+        measured: BTreeMap::new(),
+        bulk: BTreeMap::new(),
+        curves: BTreeMap::new(),
+        commit: String::new(),
+    }
 }
