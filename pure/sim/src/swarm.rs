@@ -1,10 +1,11 @@
 //! Random small scenarios: they find the cases that nobody would write a test for.
 //!
-//! One seed in four gives a whole cluster ([`crate::cluster`]), and one in eight an iSCSI target under the
-//! throttle ([`crate::iscsi::swarm`]). Each other seed gives a pool, an array, one to eight volumes, loads,
-//! promises, limits and faults. All are drawn so that bounds are met often: windows of a few control periods,
-//! deadlines shorter than a stall, depths of one. The swarm has no rules of its own: the checkers of every
-//! run know what must hold ([`crate::Violation`]).
+//! One seed in four gives a whole cluster ([`crate::cluster`]), one in eight an iSCSI target under the
+//! throttle ([`crate::iscsi::swarm`]), and one in eight storage nodes with transfers
+//! ([`crate::transfers::swarm`]). Each other seed gives a pool, an array, one to eight volumes, loads,
+//! promises, limits and faults. All are drawn so that bounds are met often: windows of a few control
+//! periods, deadlines shorter than a stall, depths of one. The swarm has no rules of its own: the checkers
+//! of every run know what must hold ([`crate::Violation`]).
 //!
 //! A scenario is small, so that many fit into a minute. Many seeds find rare combinations; long runs do not.
 
@@ -25,22 +26,27 @@ use crate::cluster;
 use crate::iscsi;
 use crate::random::{Prng, Seed};
 use crate::scenario::Scenario;
+use crate::transfers;
 use crate::world::{Observer, Outcome, World};
 
 /// One seed in this many is a whole cluster.
 const CLUSTERS: u64 = 4;
-/// One seed in this many is an iSCSI target, from the second on; the others are one pool.
-const TARGETS: u64 = 8;
+/// One seed in this many is an iSCSI target, from the second on, and one is storage nodes, from the sixth on.
+/// The others are one pool.
+const OTHERS: u64 = 8;
 
-/// Runs the scenario of a seed: a cluster ([`crate::cluster`]), an iSCSI target ([`iscsi`]) or a pool.
+/// Runs the scenario of a seed: a cluster ([`crate::cluster`]), an iSCSI target ([`iscsi`]), storage nodes
+/// ([`transfers`]) or a pool.
 ///
 /// # Errors
 /// If a rule is broken that must hold in every run. The run stops there.
 pub fn run(seed: u64, observer: &mut dyn Observer) -> Result<Outcome, Violation> {
     if seed.is_multiple_of(CLUSTERS) {
         cluster::run(&cluster::scenario(seed), observer)
-    } else if seed % TARGETS == 2 {
+    } else if seed % OTHERS == 2 {
         iscsi::swarm::run(seed)
+    } else if seed % OTHERS == 6 {
+        transfers::swarm::run(seed)
     } else {
         world(seed).run(observer)
     }

@@ -130,6 +130,20 @@ impl Policy {
         }
     }
 
+    /// Whether a node that has no transfer, and had none for long, would take a transfer. If not, it never
+    /// will.
+    pub(crate) fn would_take(&self, now: Instant, request: &Request, idle: &NodeView) -> bool {
+        let spare = match self {
+            Self::RoundRobin(_) => return true,
+            Self::StaticQos(policy) => policy.spare(idle, request),
+            Self::SmR1(policy) => policy.spare(idle, request),
+            Self::SmR2(policy) => policy.spare(idle, request),
+            Self::SmR3(policy) => policy.spare(idle, request),
+            Self::Deadline(_) => Deadline::default().spare(now, idle, request, now),
+        };
+        spare.is_some()
+    }
+
     /// A sample of a node: how many transfers it had all the time, and their rate in sum, in bytes a second.
     /// `active` is none if a transfer came or went.
     pub(crate) fn sampled(

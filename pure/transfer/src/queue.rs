@@ -78,8 +78,9 @@ impl Queue {
         self.lanes.get(&lane)?.waiting.get(&place)
     }
 
-    pub(crate) fn contains(&self, id: TransferId) -> bool {
-        self.places.contains_key(&id)
+    pub(crate) fn get(&self, id: TransferId) -> Option<&Waiting> {
+        let (place, lane) = self.places.get(&id)?;
+        self.lanes.get(lane)?.waiting.get(place)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -50,6 +50,17 @@ pub enum Refused {
     /// It could never start.
     #[error("found no node for transfer {}; accepted: one at least", .0.0)]
     NoNode(TransferId),
+    /// No node would take it, even one without any other transfer.
+    #[error(
+        "transfer {} asks for {asked} B/s; the policy promises that on none of its nodes, accepted: a lower rate",
+        id.0
+    )]
+    TooFast {
+        /// The transfer.
+        id: TransferId,
+        /// What it asks for, in bytes a second.
+        asked: u64,
+    },
     /// All nodes with a replica are down.
     #[error("found no node with a replica that can be reached for transfer {}; accepted: one at least", .0.0)]
     NoReplica(TransferId),
@@ -141,13 +152,14 @@ impl Scheduler {
     /// A transfer is asked for. It waits from now on.
     ///
     /// # Errors
-    /// If it can never start, or if it is a read and no replica can be reached now. Then nothing has changed.
+    /// If it can never start, or if it is a read and no replica can be reached now. Then nothing has changed. A
+    /// transfer that could never start would wait for ever, and all others behind it.
     pub fn submit(&mut self, now: Instant, request: Request) -> Result<(), Refused> {
         let id = request.id;
         if let Some(node) = request.nodes.iter().find(|node| node.0 >= self.nodes.len()) {
             return Err(Refused::UnknownNode { id, node });
         }
-        if self.waiting.contains(id) || self.active.contains_key(&id) {
+        if self.waiting.get(id).is_some() || self.active.contains_key(&id) {
             return Err(Refused::SameNumber(id));
         }
         let reachable = request.nodes.iter().any(|node| !self.nodes[node.0].is_down);
@@ -156,6 +168,14 @@ impl Scheduler {
             Direction::Read if !reachable => return Err(Refused::NoReplica(id)),
             Direction::Read | Direction::Write => {}
         }
+        // Nodes that would never take it are none of its nodes. It would otherwise hold up others there.
+        let idle = |node: NodeIndex| self.nodes[node.0].idle(node, request.direction);
+        let would_take = |node: &NodeIndex| self.policy.would_take(now, &request, &idle(*node));
+        let nodes: NodeSet = request.nodes.iter().filter(would_take).collect();
+        if nodes.is_empty() {
+            return Err(Refused::TooFast { id, asked: request.rate.get() });
+        }
+        let request = Request { nodes, ..request };
         let object = request.object.map(|object| self.objects.entry(object).or_default());
         self.waiting.push(now, request);
         if let Some(object) = object {
@@ -265,6 +285,12 @@ impl Scheduler {
         self.active.get(&id)?.held_to
     }
 
+    /// The nodes that a waiting transfer may use; `None` if it does not wait. There is none left for a replica
+    /// of an object whose other replicas are in all failure domains already.
+    pub fn waits_for(&self, id: TransferId) -> Option<&NodeSet> {
+        self.waiting.get(id).map(|waiting| &waiting.request.nodes)
+    }
+
     /// How many transfers wait.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
@@ -297,6 +323,12 @@ impl Node {
             Direction::Read => &mut self.reads,
             Direction::Write => &mut self.writes,
         }
+    }
+
+    /// The view of it without transfers.
+    const fn idle(&self, node: NodeIndex, direction: Direction) -> NodeView {
+        let peak = self.spec.peak(direction);
+        NodeView { node, peak, reserved: 0, average: 0, active: 0, needed: 0 }
     }
 
     fn view(&self, node: NodeIndex, direction: Direction) -> NodeView {

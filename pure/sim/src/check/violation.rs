@@ -20,6 +20,17 @@ pub struct Violation {
 /// The rule that was broken.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum Breach {
+    /// A transfer did what no transfer may.
+    #[error("transfer {transfer} {why}")]
+    WrongTransfer {
+        /// The transfer.
+        transfer: u64,
+        /// What it did.
+        why: &'static str,
+    },
+    /// All nodes are idle, and a transfer waits for one of them.
+    #[error("a transfer waits although all nodes are up and have been idle for long")]
+    TransferWaits,
     /// An event happened to a request that cannot happen to it now.
     #[error("request {slot} was {happened}, but it {found}", slot = id.slot)]
     OutOfTurn {

@@ -107,8 +107,20 @@ fn the_seed_gives_the_run() {
 
 #[test]
 fn a_run_ends_although_a_transfer_can_never_start() {
-    let options = TransferOptions { at_most: Span::from_secs(50), ..plain(vec![node(20)]) };
-    let outcomes = run(&options, PolicyName::SmR2, writes(3, 1));
+    let down = StorageNode { is_down: true, ..node(20) };
+    let options = TransferOptions { at_most: Span::from_secs(50), ..plain(vec![down]) };
+    let outcomes = run(&options, PolicyName::SmR3, writes(3, 1));
     assert_eq!(outcomes.len(), 1, "the others are not asked for while it waits");
     assert_eq!((outcomes[0].started, outcomes[0].ended), (None, None));
+}
+
+#[test]
+fn in_random_runs_no_transfer_waits_for_ever_or_starts_where_it_may_not() {
+    for seed in 0..400 {
+        assert_eq!(
+            swarm::run(seed).map(drop).map_err(|violation| violation.to_string()),
+            Ok(()),
+            "seed {seed}"
+        );
+    }
 }

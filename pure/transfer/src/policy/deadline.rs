@@ -23,8 +23,8 @@
 //!   slow node a second transfer as soon as the first needs little. A share falls by 10 % where the rate stands
 //!   still with ten transfers, so it is the clearer sign.
 //! - **Patience.** Both make a transfer wait although its rate could be had. They end once the transfer has
-//!   waited for as long as it would take at its rate. Without that, one small transfer could wait for hours
-//!   behind large ones.
+//!   waited for as long as it would take at its rate, or for five minutes. Without that, one small transfer
+//!   could wait for hours behind large ones.
 //! - **The prediction** is the rate that the node had with that number of transfers, if it had it in the last
 //!   five minutes; but at most one share more than now. A number that was never tried is expected to add one
 //!   share, up to the node's peak.
@@ -33,6 +33,7 @@
 //! - **The node changes.** If two samples differ by more than a quarter from what the same number of transfers
 //!   had before, something else uses the node, or has stopped to. All that was remembered is forgotten.
 //! - **An idle node** takes a transfer if it reached the rate alone, or was not tried lately and has the peak.
+//!   It also takes one that has lost its patience: nobody else is harmed there.
 //!
 //! **Where it is not the best.** A node on which one transfer alone reaches the whole peak has one at a time.
 //! If the transfers last for a few seconds only, the node idles between one and the next.
@@ -43,7 +44,7 @@ use std::collections::BTreeMap;
 
 use weir_model::{Direction, Instant, Span};
 
-use self::history::History;
+use self::history::{History, REMEMBERED};
 use crate::request::bytes_f64;
 use crate::{NodeIndex, NodeView, Request};
 
@@ -86,15 +87,15 @@ impl Deadline {
         let history = self.histories.get(&(node.node, request.direction));
         let peak = bytes_f64(node.peak.get());
         let wanted = request.wanted(now);
+        let is_patient =
+            now.saturating_since(waiting_since) < request.takes().unwrap_or(PATIENCE).min(REMEMBERED);
         if node.active == 0 {
-            let alone = history.and_then(|history| history.reached(now, 1));
-            return super::more(alone.unwrap_or(peak), wanted);
+            let alone = history.and_then(|history| history.reached(now, 1)).unwrap_or(peak);
+            return (alone > wanted || !is_patient).then_some(alone - wanted);
         }
         let history = history?;
         let reached = history.reached(now, node.active)?;
         let predicted = history.predicted(now, node.active, peak)?;
-        let patience = request.takes().unwrap_or(PATIENCE);
-        let is_patient = now.saturating_since(waiting_since) < patience;
         let share = reached / f64::from(node.active);
         let raises = predicted > RAISES * reached && share > UNHURT * history.largest_share();
         if is_patient && !raises {

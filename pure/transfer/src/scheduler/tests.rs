@@ -49,20 +49,46 @@ fn a_transfer_waits_until_a_node_can_serve_it_and_those_after_it_wait_behind_it(
 fn the_papers_policies_start_nothing_before_the_first_that_waits() {
     let two_nodes = |name| {
         let mut scheduler = scheduler(name, &[20, 300]);
-        scheduler.submit(at(0), on(&[0], write(1, 30 * MB, 1))).unwrap();
-        scheduler.submit(at(0), on(&[1], write(2, 10 * MB, 1))).unwrap();
+        for (id, node) in [(1, 0), (2, 0), (3, 1)] {
+            scheduler.submit(at(0), on(&[node], write(id, 15 * MB, 1))).unwrap();
+        }
         starts(&mut scheduler, at(0))
     };
-    assert_eq!(two_nodes(PolicyName::SmR1), []);
-    assert_eq!(two_nodes(PolicyName::Deadline), [(2, 1)], "it takes nothing from the first");
+    assert_eq!(two_nodes(PolicyName::SmR1), [(1, 0)]);
+    assert_eq!(two_nodes(PolicyName::Deadline), [(1, 0), (3, 1)], "it takes nothing from the second");
 }
 
 #[test]
 fn nobody_overtakes_a_transfer_on_a_node_that_it_waits_for() {
-    let mut scheduler = scheduler(PolicyName::Deadline, &[20, 20]);
-    scheduler.submit(at(0), on(&[0, 1], write(1, 30 * MB, 1))).unwrap();
-    scheduler.submit(at(0), on(&[1], write(2, 10 * MB, 1))).unwrap();
-    assert_eq!(starts(&mut scheduler, at(0)), []);
+    let mut scheduler = scheduler(PolicyName::Deadline, &[300]);
+    scheduler.submit(at(0), write(1, 10 * MB, 1)).unwrap();
+    assert_eq!(starts(&mut scheduler, at(0)), [(1, 0)]);
+    for second in 1..=3 {
+        scheduler.moved(TransferId(1), 100 * MB);
+        scheduler.sample(at(second));
+    }
+    // The node is known to do 200 MB/s with two.
+    scheduler.submit(at(3), write(2, 250 * MB, 1)).unwrap();
+    scheduler.submit(at(3), write(3, 10 * MB, 1)).unwrap();
+    assert_eq!(starts(&mut scheduler, at(3)), []);
+    scheduler.end(TransferId(2));
+    assert_eq!(starts(&mut scheduler, at(3)), [(3, 0)], "it alone would have had room");
+}
+
+#[test]
+fn what_an_idle_node_would_not_take_is_refused_and_does_not_wait_for_ever() {
+    let refused = |name, megabytes| {
+        let refused = scheduler(name, &[20]).submit(at(0), write(1, megabytes * MB, 1)).err();
+        refused.map(|refused| refused.to_string())
+    };
+    let bounds =
+        [(PolicyName::Static, 5), (PolicyName::SmR1, 19), (PolicyName::SmR2, 9), (PolicyName::Deadline, 19)];
+    for (name, most) in bounds {
+        assert_eq!(refused(name, most), None, "{name}");
+        let message = refused(name, most + 1).expect("it is too fast");
+        assert!(message.contains("accepted: a lower rate"), "{name}: {message}");
+    }
+    assert_eq!((refused(PolicyName::Rr, 900), refused(PolicyName::SmR3, 900)), (None, None), "they take any");
 }
 
 #[test]
@@ -90,6 +116,8 @@ fn replicas_of_an_object_go_to_different_failure_domains() {
         scheduler.submit(at(0), replica(id)).unwrap();
     }
     assert_eq!(starts(&mut scheduler, at(0)), [(1, 0), (2, 2)], "there is no third domain");
+    assert_eq!(scheduler.waits_for(TransferId(3)), Some(&NodeSet::EMPTY));
+    assert_eq!(scheduler.waits_for(TransferId(2)), None);
     scheduler.end(TransferId(1));
     assert_eq!(starts(&mut scheduler, at(1)), [], "its replica is there now");
     scheduler.submit(at(1), Request { object: Some(ObjectId(2)), ..write(4, 10 * MB, 3) }).unwrap();
