@@ -6,9 +6,9 @@
 //!   transfers, the throughput of storage devices is usually lower than given a single transfer."
 //! - **A transfer gets a share** of that. The shares are not equal: each transfer has a weight of its own. No
 //!   transfer gets more than one stream can carry; what it cannot use, the others of its node get.
-//! - **The host slows all transfers down** once it has more of them than it can serve: by
-//!   `1 / (1 + ((N - crowd) / crowd)^2)` for `N > crowd`. "Data transfer processes need to compete for CPU time
-//!   instead of waiting for I/O access." The nodes of the paper are machines of one host.
+//! - **The host slows all transfers down** once it has more of them than it can serve: by `1 / (1 + ((N -
+//!   crowd) / crowd)^2)` for `N > crowd`. "Data transfer processes need to compete for CPU time instead of
+//!   waiting for I/O access." The nodes of the paper are machines of one host.
 //! - **A node sways** from second to second.
 //! - **Others use a node**: from some time on, they take a share of what it does.
 //!

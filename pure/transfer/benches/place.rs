@@ -39,7 +39,7 @@ fn request(id: u64, nodes: NodeSet) -> Request {
 /// Nodes with as many transfers as they take, 10,000 that wait, and a second of samples.
 fn crowded(name: PolicyName, among: Among) -> (Scheduler, Instant) {
     let node = |domain| NodeSpec { peak_read: rate(300), peak_write: rate(300), domain: Domain(domain) };
-    let mut scheduler = Scheduler::new(name.policy(), (0..).take(NODES).map(node).collect());
+    let mut scheduler = Scheduler::new(Instant::ORIGIN, name.policy(), (0..).take(NODES).map(node).collect());
     let mut now = Instant::ORIGIN;
     for id in 0..WAITING + 100 * NODES as u64 {
         let place = usize::try_from(id).expect("small");
@@ -57,6 +57,7 @@ fn crowded(name: PolicyName, among: Among) -> (Scheduler, Instant) {
     }
     for _ in 0..3 {
         now = now + SAMPLE;
+        (0..WAITING + 100 * NODES as u64).for_each(|id| scheduler.moved(TransferId(id), 20_000_000));
         scheduler.sample(now);
         while scheduler.waiting() as u64 > WAITING - 100 && scheduler.poll_start(now).is_some() {}
     }
@@ -72,7 +73,7 @@ fn place(criterion: &mut Criterion) {
                 bench.iter(|| {
                     let start = scheduler.poll_start(black_box(now));
                     if let Some(start) = start {
-                        scheduler.end(start.id);
+                        scheduler.done(start.id);
                         let again = request(start.id.0, NodeSet::first(NODES));
                         scheduler.submit(now, again).expect("it has ended");
                     }

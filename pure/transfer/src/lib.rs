@@ -16,8 +16,8 @@
 //! | `queue.rs` | which waiting transfer is the next |
 //! | `scheduler.rs` | the state machine of all these |
 //!
-//! The five policies are those of Nikolow, Słota and Kitowski, *Storage QoS Aspects in Distributed Virtualized
-//! Environments*, Cloud Computing 2010, §III-B.
+//! The five policies are those of Nikolow, Słota and Kitowski, *Storage QoS Aspects in Distributed
+//! Virtualized Environments*, Cloud Computing 2010, §III-B.
 
 mod moving_average;
 mod node;

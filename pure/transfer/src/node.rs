@@ -41,7 +41,7 @@ pub struct NodeView {
     pub peak: Bandwidth,
     /// The sum of the rates that its transfers asked for: *res_ban*.
     pub reserved: u64,
-    /// Their measured rate in sum, averaged over the last ten seconds: *ma10*.
+    /// Their measured rate in sum, averaged over the last ten samples: *ma10*.
     pub average: u64,
     /// How many transfers it has: *np*.
     pub active: u32,

@@ -1,8 +1,8 @@
 //! Policies: which node a transfer goes to.
 //!
 //! A policy sees the nodes that may serve the transfer, and names one of them or none. If it names none, the
-//! transfer waits. The paper's rules compare two sides for each node. Of the nodes that pass, the one with the
-//! largest left side less right side is taken: the paper says *the most appropriate* and no more.
+//! transfer waits. The paper's rules compare two sides for each node. Of the nodes that pass, the one with
+//! the largest left side less right side is taken: the paper says *the most appropriate* and no more.
 
 mod deadline;
 mod round_robin;
@@ -70,7 +70,7 @@ impl PolicyName {
     /// All names.
     pub const ALL: [Self; 6] = [Self::Rr, Self::Static, Self::SmR1, Self::SmR2, Self::SmR3, Self::Deadline];
 
-    /// The policy of that name, with the paper's coefficients.
+    /// The policy of that name, with the paper's coefficients; *k4* is ours, as the paper names none.
     pub fn policy(self) -> Policy {
         match self {
             Self::Rr => Policy::RoundRobin(RoundRobin::default()),
@@ -124,28 +124,26 @@ impl Policy {
             Self::SmR1(policy) => most_spare(nodes, |node| policy.spare(node, request)),
             Self::SmR2(policy) => most_spare(nodes, |node| policy.spare(node, request)),
             Self::SmR3(policy) => most_spare(nodes, |node| policy.spare(node, request)),
-            Self::Deadline(policy) => {
-                most_spare(nodes, |node| policy.spare(now, node, request, waiting_since))
-            }
+            Self::Deadline(policy) => policy.place(now, request, waiting_since, nodes),
         }
     }
 
     /// Whether a node that has no transfer, and had none for long, would take a transfer. If not, it never
     /// will.
-    pub(crate) fn would_take(&self, now: Instant, request: &Request, idle: &NodeView) -> bool {
+    pub(crate) fn would_take(&self, request: &Request, idle: &NodeView) -> bool {
         let spare = match self {
             Self::RoundRobin(_) => return true,
             Self::StaticQos(policy) => policy.spare(idle, request),
             Self::SmR1(policy) => policy.spare(idle, request),
             Self::SmR2(policy) => policy.spare(idle, request),
             Self::SmR3(policy) => policy.spare(idle, request),
-            Self::Deadline(_) => Deadline::default().spare(now, idle, request, now),
+            Self::Deadline(_) => more(bytes_f64(idle.peak.get()), asked(request)),
         };
         spare.is_some()
     }
 
-    /// A sample of a node: how many transfers it had all the time, and their rate in sum, in bytes a second.
-    /// `active` is none if a transfer came or went.
+    /// A sample of a node: how many transfers it had, and their rate in sum, in bytes a second. `active` is
+    /// none if their number changed.
     pub(crate) fn sampled(
         &mut self,
         now: Instant,
@@ -156,6 +154,13 @@ impl Policy {
     ) {
         if let Self::Deadline(policy) = self {
             policy.sampled(now, node, direction, active, rate);
+        }
+    }
+
+    /// What was measured of a node says nothing any more.
+    pub(crate) fn forget(&mut self, node: NodeIndex) {
+        if let Self::Deadline(policy) = self {
+            policy.forget(node);
         }
     }
 

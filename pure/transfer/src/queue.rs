@@ -1,16 +1,17 @@
 //! The transfers that wait, and which of them is the next.
 //!
-//! Transfers wait in the order of their coming. A transfer of a higher class stands where it would stand if it
-//! had come [`PROMOTED_AFTER`] earlier for each class. So a high class is preferred, and a low one is not
+//! Transfers wait in the order of their coming. A transfer of a higher class stands where it would stand if
+//! it had come [`PROMOTED_AFTER`] earlier for each class. So a high class is preferred, and a low one is not
 //! starved: after so long, it is before all that come from then on.
 //!
-//! Transfers that may use the same nodes form a **lane**. Only the first of a lane can be the next, because
-//! what it cannot get, the others of its lane must not take. Each node knows the first of its lanes. So the
-//! next transfer is found among one for each node, and not among all that wait.
+//! Transfers of one direction that may use the same nodes form a **lane**. Only the first of a lane can be
+//! the next, because what it cannot get, the others of its lane must not take. Each node knows the first of
+//! its lanes. So the next transfer is found among one for each node and direction, and not among all that
+//! wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_model::{Instant, Span};
+use weir_model::{Direction, Instant, Span};
 
 use crate::{Class, NodeIndex, NodeSet, Request, TransferId};
 
@@ -28,9 +29,9 @@ struct LaneId(u64);
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Queue {
     lanes: BTreeMap<LaneId, Lane>,
-    by_nodes: BTreeMap<NodeSet, LaneId>,
-    /// For each node, the first of each lane that may use it.
-    heads: Vec<BTreeSet<(Place, LaneId)>>,
+    by_nodes: BTreeMap<(Direction, NodeSet), LaneId>,
+    /// For each direction and node, the first of each lane that may use it.
+    heads: BTreeMap<(Direction, NodeIndex), BTreeSet<(Place, LaneId)>>,
     places: BTreeMap<TransferId, (Place, LaneId)>,
     came: u64,
     lanes_made: u64,
@@ -38,6 +39,7 @@ pub(crate) struct Queue {
 
 #[derive(Clone, Debug)]
 struct Lane {
+    direction: Direction,
     nodes: NodeSet,
     waiting: BTreeMap<Place, Waiting>,
 }
@@ -46,16 +48,18 @@ struct Lane {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Waiting {
     pub(crate) request: Request,
+    /// Those of its nodes that it may use now.
+    pub(crate) nodes: NodeSet,
     pub(crate) since: Instant,
 }
 
 impl Queue {
     /// A transfer waits from now on. The caller sees to it that its number is new.
-    pub(crate) fn push(&mut self, now: Instant, request: Request) {
+    pub(crate) fn push(&mut self, now: Instant, request: Request, nodes: NodeSet) {
         let later = PROMOTED_AFTER.saturating_mul(u64::from(Class(u8::MAX).0 - request.class.0));
         let place = ((now + later).as_nanos(), self.came);
         self.came += 1;
-        self.insert(place, Waiting { request, since: now });
+        self.insert(place, Waiting { request, nodes, since: now });
     }
 
     /// Takes a transfer out; `None` if it does not wait.
@@ -63,18 +67,23 @@ impl Queue {
         Some(self.take(id)?.1)
     }
 
-    /// From now on, a transfer may not use some nodes. It keeps its place in time.
+    /// From now on, a transfer may use all of its nodes but these. It keeps its place in time.
     pub(crate) fn exclude(&mut self, id: TransferId, excluded: &NodeSet) {
         if let Some((place, mut waiting)) = self.take(id) {
-            waiting.request.nodes.remove_all(excluded);
+            waiting.nodes.clone_from(&waiting.request.nodes);
+            waiting.nodes.remove_all(excluded);
             self.insert(place, waiting);
         }
     }
 
-    /// The first that may use one of these nodes.
-    pub(crate) fn first(&self, among: &NodeSet) -> Option<&Waiting> {
-        let first = |node: NodeIndex| self.heads.get(node.0)?.first().copied();
-        let (place, lane) = among.iter().filter_map(first).min()?;
+    /// The first that may use one of these nodes, to read or to write.
+    pub(crate) fn first(&self, to_read: &NodeSet, to_write: &NodeSet) -> Option<&Waiting> {
+        let of = |direction, nodes: &NodeSet| {
+            let first = |node| self.heads.get(&(direction, node))?.first().copied();
+            nodes.iter().filter_map(first).min()
+        };
+        let firsts = [of(Direction::Read, to_read), of(Direction::Write, to_write)];
+        let (place, lane) = firsts.into_iter().flatten().min()?;
         self.lanes.get(&lane)?.waiting.get(&place)
     }
 
@@ -88,17 +97,12 @@ impl Queue {
     }
 
     fn insert(&mut self, place: Place, waiting: Waiting) {
-        let nodes = &waiting.request.nodes;
-        let id = match self.by_nodes.get(nodes) {
-            Some(id) => *id,
-            None => {
-                let id = LaneId(self.lanes_made);
-                self.lanes_made += 1;
-                self.by_nodes.insert(nodes.clone(), id);
-                self.lanes.insert(id, Lane { nodes: nodes.clone(), waiting: BTreeMap::new() });
-                id
-            }
-        };
+        let (direction, nodes) = (waiting.request.direction, waiting.nodes.clone());
+        let id = *self.by_nodes.entry((direction, nodes.clone())).or_insert_with(|| {
+            self.lanes_made += 1;
+            LaneId(self.lanes_made)
+        });
+        self.lanes.entry(id).or_insert(Lane { direction, nodes, waiting: BTreeMap::new() });
         self.places.insert(waiting.request.id, (place, id));
         self.change(id, |lane| {
             lane.insert(place, waiting);
@@ -121,16 +125,13 @@ impl Queue {
         let after = head(&lane.waiting);
         if before != after {
             for node in lane.nodes.iter() {
-                if node.0 >= self.heads.len() {
-                    self.heads.resize_with(node.0 + 1, BTreeSet::new);
-                }
-                let heads = &mut self.heads[node.0];
+                let heads = self.heads.entry((lane.direction, node)).or_default();
                 before.map(|place| heads.remove(&(place, id)));
                 after.map(|place| heads.insert((place, id)));
             }
         }
         if after.is_none() {
-            self.by_nodes.remove(&lane.nodes);
+            self.by_nodes.remove(&(lane.direction, lane.nodes.clone()));
             self.lanes.remove(&id);
         }
     }
@@ -149,23 +150,30 @@ mod tests {
             ..write(id, 1, 1)
         };
         for request in [on(1, &[0]), on(2, &[0, 1]), on(3, &[1]), on(4, &[0])] {
-            queue.push(Instant::ORIGIN, request);
+            let nodes = request.nodes.clone();
+            queue.push(Instant::ORIGIN, request, nodes);
         }
         let first = |queue: &Queue, nodes: &[usize]| {
             let nodes = nodes.iter().copied().map(NodeIndex).collect();
-            queue.first(&nodes).map(|waiting| waiting.request.id.0)
+            queue.first(&NodeSet::EMPTY, &nodes).map(|waiting| waiting.request.id.0)
         };
         assert_eq!(
             (first(&queue, &[0, 1]), first(&queue, &[1]), first(&queue, &[2])),
             (Some(1), Some(2), None)
         );
+        let read = Request { direction: Direction::Read, ..on(5, &[1]) };
+        queue.push(Instant::ORIGIN, read, NodeSet::first(2));
+        let found = queue.first(&NodeSet::first(2), &NodeSet::EMPTY).map(|waiting| waiting.request.id.0);
+        assert_eq!(found, Some(5), "reads and writes are apart");
         queue.exclude(TransferId(2), &[NodeIndex(1)].into_iter().collect());
         assert_eq!(first(&queue, &[1]), Some(3));
         queue.remove(TransferId(1));
         assert_eq!(first(&queue, &[0]), Some(2), "it keeps its place before the fourth");
-        (2..=4).for_each(|id| assert!(queue.remove(TransferId(id)).is_some()));
+        (2..=5).for_each(|id| assert!(queue.remove(TransferId(id)).is_some()));
         assert!(
-            queue.lanes.is_empty() && queue.by_nodes.is_empty() && queue.heads.iter().all(BTreeSet::is_empty)
+            queue.lanes.is_empty()
+                && queue.by_nodes.is_empty()
+                && queue.heads.values().all(BTreeSet::is_empty)
         );
     }
 }

@@ -33,7 +33,9 @@ pub struct Request {
     pub deadline: Option<Instant>,
     /// The nodes that may serve it: for a read, those that hold a replica.
     pub nodes: NodeSet,
-    /// The object of which a replica is written. Transfers of one object go to different failure domains.
+    /// The object of which a replica is written. Transfers of one object go to different failure domains, as
+    /// long as one of them waits or goes on. Later, the caller leaves out the nodes of the replicas that are
+    /// there.
     pub object: Option<ObjectId>,
 }
 
@@ -43,13 +45,14 @@ impl Request {
         self.bytes.map(|bytes| Span::from_secs_f64(bytes_f64(bytes) / bytes_f64(self.rate.get())))
     }
 
-    /// The rate that it is to have if it starts now, in bytes a second: what it asks for, or more if only
-    /// more takes it to its end by its deadline. After the deadline, the rate is all that is left to promise.
-    pub(crate) fn wanted(&self, now: Instant) -> f64 {
-        let left = self.deadline.map(|deadline| deadline.saturating_since(now));
-        let left = left.filter(|left| !left.is_zero());
-        let in_time = left.zip(self.bytes).map(|(left, bytes)| bytes_f64(bytes) / left.as_secs_f64());
-        in_time.unwrap_or(0.0).max(bytes_f64(self.rate.get()))
+    /// The rate that it is to have if it starts now at a node of that peak, in bytes a second: what it asks
+    /// for, or more if only more takes it to its end by its deadline. If not even the peak does, the rate is
+    /// all that is left to promise.
+    pub(crate) fn wanted(&self, now: Instant, peak: Bandwidth) -> f64 {
+        let asked = bytes_f64(self.rate.get());
+        let left = self.deadline.map(|deadline| deadline.saturating_since(now).as_secs_f64());
+        let in_time = left.zip(self.bytes).map(|(left, bytes)| bytes_f64(bytes) / left);
+        in_time.filter(|in_time| *in_time < bytes_f64(peak.get())).map_or(asked, |in_time| in_time.max(asked))
     }
 }
 

@@ -11,7 +11,8 @@
 //!
 //! let rate = |megabytes: u64| Bandwidth::new(megabytes * 1_000_000).expect("above zero");
 //! let node = |peak| NodeSpec { peak_read: rate(peak), peak_write: rate(peak), domain: Domain(0) };
-//! let mut scheduler = Scheduler::new(PolicyName::SmR3.policy(), vec![node(20), node(300)]);
+//! let now = Instant::ORIGIN;
+//! let mut scheduler = Scheduler::new(now, PolicyName::SmR3.policy(), vec![node(20), node(300)]);
 //! let backup = Request {
 //!     id: TransferId(1),
 //!     direction: Direction::Write,
@@ -22,13 +23,12 @@
 //!     nodes: NodeSet::first(2),
 //!     object: None,
 //! };
-//! let now = Instant::ORIGIN;
 //! scheduler.submit(now, backup)?;
 //! let start = scheduler.poll_start(now).expect("an idle node takes a transfer");
 //! assert_eq!((start.id, start.node), (TransferId(1), NodeIndex(0)));
 //! scheduler.moved(TransferId(1), 20_000_000);
 //! scheduler.sample(now + SAMPLE);
-//! scheduler.end(TransferId(1));
+//! scheduler.done(TransferId(1));
 //! # Ok::<(), weir_transfer::Refused>(())
 //! ```
 
@@ -37,8 +37,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 use weir_model::{Bandwidth, Direction, Instant, Span};
 
-use crate::pace::Progress;
+use crate::pace::{Paced, Progress, paced};
 use crate::queue::Queue;
+use crate::request::bytes_f64;
 use crate::{MovingAverage, NodeIndex, NodeSet, NodeSpec, NodeView, ObjectId, Policy, Request, TransferId};
 
 /// How often the driver takes a sample.
@@ -50,6 +51,9 @@ pub enum Refused {
     /// It could never start.
     #[error("found no node for transfer {}; accepted: one at least", .0.0)]
     NoNode(TransferId),
+    /// The other transfers of its object are in all failure domains that it may use.
+    #[error("found no failure domain without a replica for transfer {}; accepted: one at least", .0.0)]
+    NoDomain(TransferId),
     /// No node would take it, even one without any other transfer.
     #[error(
         "transfer {} asks for {asked} B/s; the policy promises that on none of its nodes, accepted: a lower rate",
@@ -110,13 +114,17 @@ struct Node {
 #[derive(Clone, Default, Debug)]
 struct Load {
     active: u32,
-    reserved: u64,
-    needed: u64,
+    /// In bytes a second. Two transfers may ask for more than a `u64` holds.
+    reserved: u128,
+    /// In bytes a second.
+    needed: f64,
     average: MovingAverage,
     /// The bytes since the last sample.
     moved: u64,
-    /// Whether a transfer came or went since then.
-    has_changed: bool,
+    /// How many transfers there were at the last sample.
+    active_before: u32,
+    /// What the node did in the last sample in which nobody was held back, in bytes a second.
+    free_rate: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -124,6 +132,8 @@ struct Active {
     request: Request,
     node: NodeIndex,
     progress: Progress,
+    /// The bytes that it had moved at the last sample.
+    moved_before: u64,
     held_to: Option<Bandwidth>,
 }
 
@@ -131,13 +141,13 @@ struct Active {
 struct Object {
     /// Its transfers that wait or go on.
     transfers: BTreeSet<TransferId>,
-    /// The nodes of all failure domains in which one of them has started.
-    taken: NodeSet,
+    /// Where a replica is written, or is.
+    replicas: BTreeMap<TransferId, NodeIndex>,
 }
 
 impl Scheduler {
     /// A scheduler without transfers. All nodes are up.
-    pub fn new(policy: Policy, nodes: Vec<NodeSpec>) -> Self {
+    pub fn new(now: Instant, policy: Policy, nodes: Vec<NodeSpec>) -> Self {
         let node = |spec| Node { spec, is_down: false, reads: Load::default(), writes: Load::default() };
         Self {
             policy,
@@ -145,16 +155,16 @@ impl Scheduler {
             waiting: Queue::default(),
             active: BTreeMap::new(),
             objects: BTreeMap::new(),
-            sampled: Instant::ORIGIN,
+            sampled: now,
         }
     }
 
     /// A transfer is asked for. It waits from now on.
     ///
     /// # Errors
-    /// If it can never start, or if it is a read and no replica can be reached now. Then nothing has changed. A
-    /// transfer that could never start would wait for ever, and all others behind it.
-    pub fn submit(&mut self, now: Instant, request: Request) -> Result<(), Refused> {
+    /// If it can never start, or if it is a read and no replica can be reached now. Then nothing has changed.
+    /// A transfer that could never start would wait for ever, and all others behind it.
+    pub fn submit(&mut self, now: Instant, mut request: Request) -> Result<(), Refused> {
         let id = request.id;
         if let Some(node) = request.nodes.iter().find(|node| node.0 >= self.nodes.len()) {
             return Err(Refused::UnknownNode { id, node });
@@ -162,26 +172,30 @@ impl Scheduler {
         if self.waiting.get(id).is_some() || self.active.contains_key(&id) {
             return Err(Refused::SameNumber(id));
         }
-        let reachable = request.nodes.iter().any(|node| !self.nodes[node.0].is_down);
-        match request.direction {
-            _ if request.nodes.is_empty() => return Err(Refused::NoNode(id)),
-            Direction::Read if !reachable => return Err(Refused::NoReplica(id)),
-            Direction::Read | Direction::Write => {}
+        if request.nodes.is_empty() {
+            return Err(Refused::NoNode(id));
         }
         // Nodes that would never take it are none of its nodes. It would otherwise hold up others there.
         let idle = |node: NodeIndex| self.nodes[node.0].idle(node, request.direction);
-        let would_take = |node: &NodeIndex| self.policy.would_take(now, &request, &idle(*node));
+        let would_take = |node: &NodeIndex| self.policy.would_take(&request, &idle(*node));
         let nodes: NodeSet = request.nodes.iter().filter(would_take).collect();
         if nodes.is_empty() {
             return Err(Refused::TooFast { id, asked: request.rate.get() });
         }
-        let request = Request { nodes, ..request };
-        let object = request.object.map(|object| self.objects.entry(object).or_default());
-        self.waiting.push(now, request);
-        if let Some(object) = object {
-            self.waiting.exclude(id, &object.taken);
-            object.transfers.insert(id);
+        let is_reachable = nodes.iter().any(|node| !self.nodes[node.0].is_down);
+        if request.direction == Direction::Read && !is_reachable {
+            return Err(Refused::NoReplica(id));
         }
+        let mut free = nodes.clone();
+        if let Some(object) = request.object {
+            free.remove_all(&self.taken(object));
+            if free.is_empty() {
+                return Err(Refused::NoDomain(id));
+            }
+            self.objects.entry(object).or_default().transfers.insert(id);
+        }
+        request.nodes = nodes;
+        self.waiting.push(now, request, free);
         Ok(())
     }
 
@@ -190,19 +204,17 @@ impl Scheduler {
         let Start { id, node } = self.next(now)?;
         let waited = self.waiting.remove(id)?;
         let request = waited.request;
-        if let Some(object) = request.object.and_then(|object| self.objects.get_mut(&object)) {
-            let domain = self.nodes[node.0].spec.domain;
-            let together = self.nodes.iter().zip(0..).filter(|(node, _)| node.spec.domain == domain);
-            object.taken.add_all(&together.map(|(_, place)| NodeIndex(place)).collect());
-            object.transfers.iter().for_each(|other| self.waiting.exclude(*other, &object.taken));
+        if let Some(object) = request.object {
+            self.objects.entry(object).or_default().replicas.insert(id, node);
+            self.spread(object);
         }
-        let progress = Progress { started: now, moved: 0 };
+        let wanted = request.wanted(now, self.nodes[node.0].spec.peak(request.direction));
+        let progress = Progress { started: now, wanted, moved: 0 };
         let load = self.nodes[node.0].load(request.direction);
         load.active += 1;
-        load.reserved = load.reserved.saturating_add(request.rate.get());
-        load.needed = load.needed.saturating_add(progress.needs(now, &request));
-        load.has_changed = true;
-        self.active.insert(id, Active { request, node, progress, held_to: None });
+        load.reserved += u128::from(request.rate.get());
+        load.needed += progress.needs(now, &request);
+        self.active.insert(id, Active { request, node, progress, moved_before: 0, held_to: None });
         Some(Start { id, node })
     }
 
@@ -215,68 +227,72 @@ impl Scheduler {
         }
     }
 
-    /// A transfer has ended, is given up, or no longer waits.
-    pub fn end(&mut self, id: TransferId) {
-        let ended = match self.active.remove(&id) {
-            Some(Active { request, node, .. }) => {
-                let load = self.nodes[node.0].load(request.direction);
-                load.active -= 1;
-                load.reserved = load.reserved.saturating_sub(request.rate.get());
-                load.has_changed = true;
-                Some(request)
-            }
-            None => self.waiting.remove(id).map(|waiting| waiting.request),
-        };
-        if let Some(object) = ended.and_then(|request| request.object)
-            && let Some(known) = self.objects.get_mut(&object)
-        {
-            known.transfers.remove(&id);
-            if known.transfers.is_empty() {
-                self.objects.remove(&object);
-            }
+    /// A transfer has moved all its bytes.
+    pub fn done(&mut self, id: TransferId) {
+        if let Some(request) = self.end(id) {
+            self.close(id, &request);
         }
     }
 
-    /// A node goes down, or comes up again. Its transfers go on until the driver ends them.
+    /// A transfer failed, or is no longer wanted. What it wrote is no replica.
+    pub fn give_up(&mut self, id: TransferId) {
+        let Some(request) = self.end(id) else { return };
+        if let Some(object) = request.object {
+            self.objects.entry(object).or_default().replicas.remove(&id);
+            self.spread(object);
+        }
+        self.close(id, &request);
+    }
+
+    /// A node goes down, or comes up again. Its transfers go on until the driver gives them up. What it did
+    /// before is forgotten.
     ///
     /// # Panics
     /// If there is no such node.
     pub fn set_down(&mut self, node: NodeIndex, is_down: bool) {
-        self.nodes[node.0].is_down = is_down;
+        let known = &mut self.nodes[node.0];
+        known.is_down = is_down;
+        (known.reads.average, known.writes.average) = (MovingAverage::default(), MovingAverage::default());
+        self.policy.forget(node);
     }
 
     /// A sample: what has moved since the last one becomes each node's measured rate, and transfers are held
-    /// back or released. The driver calls it each [`SAMPLE`]; if a call comes late, the rate is still that of
-    /// the time that has passed.
+    /// back or released. The driver calls it each [`SAMPLE`]. If a call comes late, the rate is still that of
+    /// the time that has passed; one that comes within half of that time is ignored, because the rate of so
+    /// short a time says little.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a rate above zero; `as` saturates
     pub fn sample(&mut self, now: Instant) {
         let passed = now.saturating_since(self.sampled);
-        if passed.is_zero() {
+        if passed.saturating_mul(2) < SAMPLE {
             return;
         }
         self.sampled = now;
-        for (place, node) in self.nodes.iter_mut().enumerate() {
-            for direction in [Direction::Read, Direction::Write] {
-                let load = node.load(direction);
-                let rate = crate::request::bytes_f64(load.moved) / passed.as_secs_f64();
-                load.average.push(rate as u64);
-                let active = (!load.has_changed).then_some(load.active);
-                self.policy.sampled(now, NodeIndex(place), direction, active, rate as u64);
-                (load.moved, load.needed, load.has_changed) = (0, 0, false);
-            }
-        }
-        let mut behind = NodeSet::EMPTY;
-        for active in self.active.values() {
-            let load = self.nodes[active.node.0].load(active.request.direction);
-            load.needed = load.needed.saturating_add(active.progress.needs(now, &active.request));
-            if active.progress.is_behind(now, &active.request) {
-                behind.insert(active.node);
-            }
-        }
         let paces = self.policy.is_beyond_the_paper();
-        for active in self.active.values_mut() {
-            let is_held = paces && behind.contains(active.node);
-            active.held_to = if is_held { active.progress.held_to(now, &active.request) } else { None };
+        let mut here: BTreeMap<(NodeIndex, Direction), Vec<TransferId>> = BTreeMap::new();
+        for (id, active) in &self.active {
+            here.entry((active.node, active.request.direction)).or_default().push(*id);
+        }
+        for place in (0..self.nodes.len()).map(NodeIndex) {
+            for direction in [Direction::Read, Direction::Write] {
+                let ids = here.get(&(place, direction)).map_or(&[][..], Vec::as_slice);
+                let load = self.nodes[place.0].load(direction);
+                let rate = bytes_f64(load.moved) / passed.as_secs_f64();
+                load.average.push(rate as u64);
+                let active = (load.active == load.active_before).then_some(load.active);
+                self.policy.sampled(now, place, direction, active, rate as u64);
+                let transfers: Vec<_> = ids.iter().map(|id| self.active[id].paced(now, passed)).collect();
+                if ids.iter().all(|id| self.active[id].held_to.is_none()) {
+                    load.free_rate = rate;
+                }
+                load.needed = transfers.iter().map(|one| one.needs).sum();
+                (load.moved, load.active_before) = (0, load.active);
+                let held = if paces { paced(load.free_rate, &transfers) } else { vec![None; ids.len()] };
+                for (id, held) in ids.iter().zip(held) {
+                    let active = self.active.get_mut(id).expect("it goes on");
+                    active.moved_before = active.progress.moved;
+                    active.held_to = held.and_then(|rate| Bandwidth::new((rate as u64).max(1)));
+                }
+            }
         }
     }
 
@@ -285,10 +301,10 @@ impl Scheduler {
         self.active.get(&id)?.held_to
     }
 
-    /// The nodes that a waiting transfer may use; `None` if it does not wait. There is none left for a replica
-    /// of an object whose other replicas are in all failure domains already.
+    /// The nodes that a waiting transfer may use; `None` if it does not wait. There is none left for a
+    /// replica of an object whose other replicas are in all failure domains already.
     pub fn waits_for(&self, id: TransferId) -> Option<&NodeSet> {
-        self.waiting.get(id).map(|waiting| &waiting.request.nodes)
+        self.waiting.get(id).map(|waiting| &waiting.nodes)
     }
 
     /// How many transfers wait.
@@ -300,20 +316,75 @@ impl Scheduler {
     fn next(&mut self, now: Instant) -> Option<Start> {
         let up = (0..self.nodes.len()).filter(|node| !self.nodes[*node].is_down).map(NodeIndex);
         // The nodes for which no earlier transfer waits.
-        let mut free: NodeSet = up.collect();
-        while let Some(waiting) = self.waiting.first(&free) {
+        let mut to_read: NodeSet = up.collect();
+        let mut to_write = to_read.clone();
+        while let Some(waiting) = self.waiting.first(&to_read, &to_write) {
             let request = &waiting.request;
+            let free = match request.direction {
+                Direction::Read => &mut to_read,
+                Direction::Write => &mut to_write,
+            };
             let view = |node: NodeIndex| self.nodes[node.0].view(node, request.direction);
-            let views: Vec<_> = request.nodes.iter().filter(|node| free.contains(*node)).map(view).collect();
+            let views: Vec<_> = waiting.nodes.iter().filter(|node| free.contains(*node)).map(view).collect();
             if let Some(node) = self.policy.place(now, request, waiting.since, &views) {
                 return Some(Start { id: request.id, node });
             }
             if !self.policy.is_beyond_the_paper() {
                 return None;
             }
-            free.remove_all(&request.nodes);
+            free.remove_all(&waiting.nodes);
         }
         None
+    }
+
+    /// Takes a transfer out of the queue, or off its node.
+    fn end(&mut self, id: TransferId) -> Option<Request> {
+        let Some(Active { request, node, .. }) = self.active.remove(&id) else {
+            return self.waiting.remove(id).map(|waiting| waiting.request);
+        };
+        let load = self.nodes[node.0].load(request.direction);
+        load.active -= 1;
+        load.reserved -= u128::from(request.rate.get());
+        Some(request)
+    }
+
+    /// Forgets a transfer of an object, and the object with the last of them.
+    fn close(&mut self, id: TransferId, request: &Request) {
+        if let Some(object) = request.object
+            && let Some(known) = self.objects.get_mut(&object)
+        {
+            known.transfers.remove(&id);
+            if known.transfers.is_empty() {
+                self.objects.remove(&object);
+            }
+        }
+    }
+
+    /// The nodes of all failure domains with a replica of an object.
+    fn taken(&self, object: ObjectId) -> NodeSet {
+        let replicas = self.objects.get(&object).into_iter().flat_map(|object| object.replicas.values());
+        let domains: BTreeSet<_> = replicas.map(|node| self.nodes[node.0].spec.domain).collect();
+        let nodes = (0..self.nodes.len()).filter(|node| domains.contains(&self.nodes[*node].spec.domain));
+        nodes.map(NodeIndex).collect()
+    }
+
+    /// Keeps the waiting transfers of an object away from its replicas.
+    fn spread(&mut self, object: ObjectId) {
+        let taken = self.taken(object);
+        for id in self.objects.get(&object).into_iter().flat_map(|object| &object.transfers) {
+            self.waiting.exclude(*id, &taken);
+        }
+    }
+}
+
+impl Active {
+    fn paced(&self, now: Instant, passed: Span) -> Paced {
+        let moved = self.progress.moved - self.moved_before;
+        Paced {
+            had: bytes_f64(moved) / passed.as_secs_f64(),
+            needs: self.progress.needs(now, &self.request),
+            is_behind: self.progress.is_behind(now),
+        }
     }
 }
 
@@ -331,6 +402,7 @@ impl Node {
         NodeView { node, peak, reserved: 0, average: 0, active: 0, needed: 0 }
     }
 
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a rate above zero; `as` saturates
     fn view(&self, node: NodeIndex, direction: Direction) -> NodeView {
         let load = match direction {
             Direction::Read => &self.reads,
@@ -339,10 +411,10 @@ impl Node {
         NodeView {
             node,
             peak: self.spec.peak(direction),
-            reserved: load.reserved,
+            reserved: u64::try_from(load.reserved).unwrap_or(u64::MAX),
             average: load.average.get(),
             active: load.active,
-            needed: load.needed,
+            needed: load.needed as u64,
         }
     }
 }

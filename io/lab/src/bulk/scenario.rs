@@ -61,8 +61,8 @@ pub struct RequestsSpec {
     pub rate: Text<Rate>,
     /// How long after the start of one the next is asked for.
     pub every: Text<Span>,
-    /// For reads: the nodes with a replica of the first file, of the second, and so on, over and over. Absent:
-    /// all are writes, to any node.
+    /// For reads: the nodes with a replica of the first file, of the second, and so on, over and over.
+    /// Absent: all are writes, to any node.
     #[serde(default)]
     pub replicas: Vec<Vec<String>>,
 }
@@ -75,7 +75,7 @@ pub struct BulkRunSpec {
     pub says: String,
     /// The policy that places the transfers.
     pub policy: String,
-    /// Its coefficient: *k1* to *k4*. Absent: the paper's.
+    /// Its coefficient: *k1* to *k4*. Absent: the paper's, and 4 for *k4*.
     pub coefficient: Option<f64>,
     /// For SM-R2: whether the coefficient stands where equation 2 has it, and not where figure 4(b) has it.
     #[serde(default)]
@@ -155,6 +155,9 @@ impl BulkRunSpec {
     /// If there is no such policy, or it has no such coefficient.
     pub fn policy(&self) -> Result<Policy, String> {
         let name: PolicyName = self.policy.parse().map_err(|error| format!("{error}"))?;
+        if self.by_equation && name != PolicyName::SmR2 {
+            return Err(format!("found by_equation for {name}; accepted: for sm-r2"));
+        }
         let Some(k) = self.coefficient else {
             return Ok(match name.policy() {
                 Policy::SmR2(policy) if self.by_equation => {
@@ -192,6 +195,7 @@ mod tests {
             ("\"sm-r3\"", "\"sm-r4\"", "policy: found \"sm-r4\"; accepted: rr, static, sm-r1,"),
             ("\"static\"", "\"rr\"\ncoefficient = 2.0", "policy: found a coefficient for rr"),
             ("\"static\"", "\"static\"\ncoefficient = 0.0", "policy: found a coefficient of 0"),
+            ("\"static\"", "\"static\"\nby_equation = true", "policy: found by_equation for static"),
             ("\"static\"", "\"static\"\ndown = [\"x\"]", "down: found \"x\"; accepted: one of vm1"),
             ("\"26MB/s\"", "\"0MB/s\"", "accepted: a rate above zero"),
         ] {

@@ -1,5 +1,5 @@
-//! §IV-B, figure 4(b): SM-R2 collapses. The more transfers a node has, the less it does, and the more it seems
-//! to have left.
+//! §IV-B, figure 4(b): SM-R2 collapses. The more transfers a node has, the less it does, and the more it
+//! seems to have left.
 //!
 //! The paper's reason is that transfers compete for the processor of the host. In the control, they do not.
 //! Beside it stands the rule as equation 2 prints it.

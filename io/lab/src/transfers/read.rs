@@ -11,7 +11,7 @@ use crate::study::{Figure, Records, percent};
 pub(super) fn study(records: &Records) -> Vec<Figure> {
     let run = |name: &str| records.bulk.get(name);
     vec![
-        Figure::new("at-replica", run("r3").and_then(at_replica)),
+        Figure::new("at-replica", run("r3").and_then(|record| at_replica(record, "vm4"))),
         Figure::new("refused-rightly", run("r3").and_then(|record| refused_rightly(record, "vm4"))),
         Figure::new("total", total(records, "r3")),
         Figure::new("below", below(records, "r3")),
@@ -23,11 +23,13 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     ]
 }
 
-/// Percent of the reads that went to a node with a replica, of those that started.
-fn at_replica(record: &BulkRecord) -> Option<f64> {
+/// Percent of the reads that went to a node with a replica that was up, of those that started.
+fn at_replica(record: &BulkRecord, down: &str) -> Option<f64> {
+    let down = record.nodes.iter().position(|name| name == down)?;
     let started = record.transfers.iter().filter_map(|one| Some((one.node?, &one.nodes)));
-    let (there, all) = started
-        .fold((0, 0), |(there, all), (node, nodes)| (there + usize::from(nodes.contains(&node)), all + 1));
+    let (there, all) = started.fold((0, 0), |(there, all), (node, nodes)| {
+        (there + usize::from(nodes.contains(&node) && node != down), all + 1)
+    });
     percent(there, all)
 }
 

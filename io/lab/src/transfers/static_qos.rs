@@ -1,4 +1,5 @@
-//! §IV-B, figure 3(b): under StaticQoS few transfers get less than they ask for, and these get nearly as much.
+//! §IV-B, figure 3(b): under StaticQoS few transfers get less than they ask for, and these get nearly as
+//! much.
 //!
 //! In the control, round robin places the same transfers.
 
@@ -10,6 +11,7 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     vec![
         Figure::new("total", total(records, "static")),
         Figure::new("below", below(records, "static")),
+        Figure::new("some-below", below(records, "static")),
         Figure::new("slowest", slowest(records, "static")),
         Figure::new("on-vm1", on(records, "static", "vm1")),
         Figure::new("below-without", below(records, "rr")),

@@ -1,3 +1,5 @@
+//! The figures that have a rule of their own, on records made by hand.
+
 use crate::bulk::{BulkRecord, BulkTransfer};
 use crate::claims::claim;
 use crate::study::Records;
@@ -72,4 +74,5 @@ fn a_read_is_refused_rightly_only_if_its_last_replica_is_down() {
     assert_eq!(of(vec![transfer(1, 0, 10)]).0, None, "nothing was tried");
     let elsewhere = BulkTransfer { nodes: vec![0, 3], ..transfer(1, 0, 10) };
     assert_eq!(of(vec![elsewhere]).1, Some(0.0));
+    assert_eq!(of(vec![transfer(3, 0, 10)]).1, Some(0.0), "that node is down");
 }

@@ -42,7 +42,8 @@ impl<'o> World<'o> {
             peak_write: node.peak,
             domain: Domain(place),
         };
-        let mut scheduler = Scheduler::new(policy, (0..).zip(&options.nodes).map(spec).collect());
+        let mut scheduler =
+            Scheduler::new(Instant::ORIGIN, policy, (0..).zip(&options.nodes).map(spec).collect());
         for (place, node) in options.nodes.iter().enumerate() {
             scheduler.set_down(NodeIndex(place), node.is_down);
         }
@@ -88,7 +89,7 @@ impl<'o> World<'o> {
     /// A transfer is given up.
     pub(super) fn give_up(&mut self, id: TransferId) {
         self.running.remove(&id);
-        self.scheduler.end(id);
+        self.scheduler.give_up(id);
     }
 
     /// A node goes down, and what goes on there is given up; or it comes up again.
@@ -184,7 +185,7 @@ impl<'o> World<'o> {
         }
         for id in done {
             self.running.remove(&id);
-            self.scheduler.end(id);
+            self.scheduler.done(id);
         }
     }
 

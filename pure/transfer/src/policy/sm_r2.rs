@@ -6,8 +6,9 @@
 //! ```
 //!
 //! The two differ. In the figure, the node of 20 MB/s has no transfer, which only the second form explains
-//! with `k2 = 2`: 20 - 0 > 20 does not hold. The rule fails in both forms: the more transfers a node has, the
-//! less it does in sum, and the more it seems to have left.
+//! with `k2 = 2`: 20 - 0 > 20 does not hold. That form collapses: the more transfers a node has, the less it
+//! does in sum, and the more it seems to have left. The other form takes twice of what is measured, so it
+//! stops earlier.
 
 use super::asked;
 use crate::request::bytes_f64;
