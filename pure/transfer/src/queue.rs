@@ -30,12 +30,15 @@ struct LaneId(u64);
 pub(crate) struct Queue {
     lanes: BTreeMap<LaneId, Lane>,
     by_nodes: BTreeMap<(Direction, NodeSet), LaneId>,
-    /// For each direction and node, the first of each lane that may use it.
-    heads: BTreeMap<(Direction, NodeIndex), BTreeSet<(Place, LaneId)>>,
+    to_read: Heads,
+    to_write: Heads,
     places: BTreeMap<TransferId, (Place, LaneId)>,
     came: u64,
     lanes_made: u64,
 }
+
+/// For each node, the first of each lane that may use it.
+type Heads = Vec<BTreeSet<(Place, LaneId)>>;
 
 #[derive(Clone, Debug)]
 struct Lane {
@@ -78,11 +81,10 @@ impl Queue {
 
     /// The first that may use one of these nodes, to read or to write.
     pub(crate) fn first(&self, to_read: &NodeSet, to_write: &NodeSet) -> Option<&Waiting> {
-        let of = |direction, nodes: &NodeSet| {
-            let first = |node| self.heads.get(&(direction, node))?.first().copied();
-            nodes.iter().filter_map(first).min()
+        let of = |heads: &Heads, nodes: &NodeSet| {
+            nodes.iter().filter_map(|node| heads.get(node.0)?.first().copied()).min()
         };
-        let firsts = [of(Direction::Read, to_read), of(Direction::Write, to_write)];
+        let firsts = [of(&self.to_read, to_read), of(&self.to_write, to_write)];
         let (place, lane) = firsts.into_iter().flatten().min()?;
         self.lanes.get(&lane)?.waiting.get(&place)
     }
@@ -124,8 +126,15 @@ impl Queue {
         change(&mut lane.waiting);
         let after = head(&lane.waiting);
         if before != after {
-            for node in lane.nodes.iter() {
-                let heads = self.heads.entry((lane.direction, node)).or_default();
+            let of_direction = match lane.direction {
+                Direction::Read => &mut self.to_read,
+                Direction::Write => &mut self.to_write,
+            };
+            for NodeIndex(node) in lane.nodes.iter() {
+                if node >= of_direction.len() {
+                    of_direction.resize_with(node + 1, BTreeSet::new);
+                }
+                let heads = &mut of_direction[node];
                 before.map(|place| heads.remove(&(place, id)));
                 after.map(|place| heads.insert((place, id)));
             }
@@ -170,10 +179,9 @@ mod tests {
         queue.remove(TransferId(1));
         assert_eq!(first(&queue, &[0]), Some(2), "it keeps its place before the fourth");
         (2..=5).for_each(|id| assert!(queue.remove(TransferId(id)).is_some()));
+        let heads = queue.to_read.iter().chain(&queue.to_write);
         assert!(
-            queue.lanes.is_empty()
-                && queue.by_nodes.is_empty()
-                && queue.heads.values().all(BTreeSet::is_empty)
+            queue.lanes.is_empty() && queue.by_nodes.is_empty() && heads.into_iter().all(BTreeSet::is_empty)
         );
     }
 }
