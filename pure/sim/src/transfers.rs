@@ -10,6 +10,7 @@
 //!   crowd) / crowd)^2)` for `N > crowd`. "Data transfer processes need to compete for CPU time instead of
 //!   waiting for I/O access." The nodes of the paper are machines of one host.
 //! - **A node sways** from second to second.
+//! - **A client may be slow**: its transfer gets no more.
 //! - **Others use a node**: from some time on, they take a share of what it does.
 //!
 //! What the model leaves out: caches, files, the network between hosts, and reads and writes that disturb one
@@ -18,6 +19,8 @@
 mod shares;
 pub mod swarm;
 mod world;
+
+use std::collections::BTreeMap;
 
 use weir_model::{Bandwidth, Instant, Span};
 use weir_transfer::{NodeIndex, Policy, Refused, Request, SAMPLE, TransferId};
@@ -40,6 +43,8 @@ pub struct TransferOptions {
     pub sway: f64,
     /// How many transfers the host serves before they slow one another down; at least one.
     pub crowd: u32,
+    /// The most that the client of a transfer can do; absent: it bounds nothing.
+    pub clients: BTreeMap<TransferId, Bandwidth>,
     /// When the run ends, whatever is not done.
     pub at_most: Span,
 }

@@ -66,6 +66,28 @@ pub enum Policy {
     Deadline(Deadline),
 }
 
+/// What a node did since the last sample, in bytes a second.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Sample {
+    /// How many transfers it had.
+    pub(crate) count: Count,
+    /// What they had in sum.
+    pub(crate) rate: f64,
+    /// What the one in the middle had; of two, the one that had more.
+    pub(crate) share: f64,
+}
+
+/// How many transfers a node had in a sample.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Count {
+    /// So many at both ends.
+    Same(u32),
+    /// So many at one end, and fewer at the other.
+    UpTo(u32),
+    /// The number says nothing, because some were held back.
+    Held,
+}
+
 impl PolicyName {
     /// All names.
     pub const ALL: [Self; 6] = [Self::Rr, Self::Static, Self::SmR1, Self::SmR2, Self::SmR3, Self::Deadline];
@@ -142,18 +164,10 @@ impl Policy {
         spare.is_some()
     }
 
-    /// A sample of a node: how many transfers it had, and their rate in sum, in bytes a second. `active` is
-    /// none if their number changed.
-    pub(crate) fn sampled(
-        &mut self,
-        now: Instant,
-        node: NodeIndex,
-        direction: Direction,
-        active: Option<u32>,
-        rate: u64,
-    ) {
+    /// A sample of a node.
+    pub(crate) fn sampled(&mut self, now: Instant, node: NodeIndex, direction: Direction, sample: Sample) {
         if let Self::Deadline(policy) = self {
-            policy.sampled(now, node, direction, active, rate);
+            policy.sampled(now, node, direction, sample);
         }
     }
 

@@ -37,7 +37,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 use weir_model::{Bandwidth, Direction, Instant, Span};
 
-use crate::pace::{Paced, Progress, paced};
+use crate::pace::{Paced, Pacing, Progress};
+use crate::policy::{Count, Sample};
 use crate::queue::Queue;
 use crate::request::bytes_f64;
 use crate::{MovingAverage, NodeIndex, NodeSet, NodeSpec, NodeView, ObjectId, Policy, Request, TransferId};
@@ -123,8 +124,7 @@ struct Load {
     moved: u64,
     /// How many transfers there were at the last sample.
     active_before: u32,
-    /// What the node did in the last sample in which nobody was held back, in bytes a second.
-    free_rate: f64,
+    pacing: Pacing,
 }
 
 #[derive(Clone, Debug)]
@@ -275,18 +275,23 @@ impl Scheduler {
         for place in (0..self.nodes.len()).map(NodeIndex) {
             for direction in [Direction::Read, Direction::Write] {
                 let ids = here.get(&(place, direction)).map_or(&[][..], Vec::as_slice);
+                let transfers: Vec<_> = ids.iter().map(|id| self.active[id].paced(now, passed)).collect();
                 let load = self.nodes[place.0].load(direction);
                 let rate = bytes_f64(load.moved) / passed.as_secs_f64();
                 load.average.push(rate as u64);
-                let active = (load.active == load.active_before).then_some(load.active);
-                self.policy.sampled(now, place, direction, active, rate as u64);
-                let transfers: Vec<_> = ids.iter().map(|id| self.active[id].paced(now, passed)).collect();
-                if ids.iter().all(|id| self.active[id].held_to.is_none()) {
-                    load.free_rate = rate;
-                }
+                let count = match (load.active_before, load.active) {
+                    _ if load.pacing.holds() => Count::Held,
+                    (before, now) if before == now => Count::Same(now),
+                    (before, now) => Count::UpTo(before.max(now)),
+                };
+                let mut had: Vec<_> = transfers.iter().map(|one| one.had).collect();
+                had.sort_by(f64::total_cmp);
+                let share = had.get(had.len() / 2).copied().unwrap_or(0.0);
+                self.policy.sampled(now, place, direction, Sample { count, rate, share });
                 load.needed = transfers.iter().map(|one| one.needs).sum();
                 (load.moved, load.active_before) = (0, load.active);
-                let held = if paces { paced(load.free_rate, &transfers) } else { vec![None; ids.len()] };
+                let held =
+                    if paces { load.pacing.sample(now, rate, &transfers) } else { vec![None; ids.len()] };
                 for (id, held) in ids.iter().zip(held) {
                     let active = self.active.get_mut(id).expect("it goes on");
                     active.moved_before = active.progress.moved;

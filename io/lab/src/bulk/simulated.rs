@@ -42,6 +42,7 @@ fn options(scenario: &BulkScenario, run: &BulkRunSpec) -> TransferOptions {
         stream: run.stream.as_ref().unwrap_or(&scenario.host.stream).0.0,
         spread: scenario.host.spread,
         sway: scenario.host.sway,
+        clients: std::collections::BTreeMap::new(),
         crowd: run.crowd.unwrap_or(scenario.host.crowd).get(),
         at_most: AT_MOST,
     }

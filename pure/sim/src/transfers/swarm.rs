@@ -23,6 +23,8 @@ use crate::world::Outcome;
 /// How soon a transfer starts on nodes that are all idle. `deadline` waits for up to five minutes for a node
 /// that did less than is asked for when it was tried last.
 pub const SOON: Span = Span::from_secs(310);
+/// How many transfers there are at most.
+const MOST_TRANSFERS: u64 = 40;
 /// In how much time anything happens.
 const BUSY: Span = Span::from_secs(300);
 
@@ -169,12 +171,19 @@ fn options(random: &mut Prng) -> TransferOptions {
         }),
         is_down: false,
     });
+    let nodes = nodes.collect();
+    let slow = (0..MOST_TRANSFERS).filter_map(|id| {
+        let rate = megabytes(random.random_range(1..=20));
+        random.random_bool(0.1).then_some((TransferId(id), rate))
+    });
+    let clients = slow.collect();
     TransferOptions {
-        nodes: nodes.collect(),
+        nodes,
         stream: megabytes(random.random_range(1..=500)),
         spread: random.random_range(0.0..=0.9),
         sway: random.random_range(0.0..=0.9),
         crowd: random.random_range(1..=50),
+        clients,
         at_most: Span::MAX,
     }
 }
@@ -182,7 +191,7 @@ fn options(random: &mut Prng) -> TransferOptions {
 /// What happens, in the order of time.
 fn happenings(random: &mut Prng, nodes: usize) -> Vec<(Span, Happening)> {
     let mut all = Vec::new();
-    for id in 0..random.random_range(1..=40) {
+    for id in 0..random.random_range(1..=MOST_TRANSFERS) {
         let at = time(random);
         all.push((at, Happening::Ask(request(random, id, nodes))));
         if random.random_bool(0.1) {

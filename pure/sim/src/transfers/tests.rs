@@ -18,7 +18,8 @@ fn node(peak: u64) -> StorageNode {
 /// Nodes without any disturbance.
 fn plain(nodes: Vec<StorageNode>) -> TransferOptions {
     let (stream, at_most) = (rate(1_000), Span::from_secs(10_000));
-    TransferOptions { nodes, stream, spread: 0.0, sway: 0.0, crowd: 100, at_most }
+    let clients = BTreeMap::new();
+    TransferOptions { nodes, stream, spread: 0.0, sway: 0.0, crowd: 100, clients, at_most }
 }
 
 /// Writes of 1000 MB at 10 MB/s to any node.
@@ -64,6 +65,7 @@ fn a_stream_a_crowd_many_transfers_and_others_each_cost_what_the_model_says() {
     };
     assert_eq!(alone(&|_| {}), "10");
     assert_eq!(alone(&|options| options.stream = rate(25)), "40");
+    assert_eq!(alone(&|options| options.clients = [(TransferId(1), rate(50))].into()), "20");
     let others = Some(External { from: Span::from_secs(5), share: 0.5 });
     assert_eq!(alone(&|options| options.nodes[0].external = others), "15");
     // Three at 100 / (1 + 0.5 x 2) = 50 MB/s in sum; and 4 where 2 are no crowd, at 1 / (1 + 1).
@@ -114,6 +116,65 @@ fn a_run_ends_although_a_transfer_can_never_start() {
     let outcomes = run(&options, PolicyName::SmR3, writes(3, 1));
     assert_eq!(outcomes.len(), 1, "the others are not asked for while it waits");
     assert_eq!((outcomes[0].started, outcomes[0].ended), (None, None));
+}
+
+/// The paper's three nodes, with the numbers of `experiments/transfers/`.
+fn paper() -> TransferOptions {
+    let nodes = [20, 300, 60].map(|peak| StorageNode { overhead: 0.0244, ..node(peak) });
+    TransferOptions { stream: rate(26), spread: 0.15, sway: 0.1, crowd: 30, ..plain(nodes.to_vec()) }
+}
+
+fn seconds(instant: Instant) -> f64 {
+    instant.saturating_since(Instant::ORIGIN).as_secs_f64()
+}
+
+fn last_end(outcomes: &[TransferOutcome]) -> f64 {
+    outcomes.iter().map(|outcome| seconds(outcome.ended.expect("it ended"))).fold(0.0, f64::max)
+}
+
+#[test]
+fn clients_a_little_too_slow_do_not_make_deadline_hold_all_others_back() {
+    for slow in [9, 10] {
+        let clients = (1..=10).map(|tenth| (TransferId(10 * tenth - 5), rate(slow))).collect();
+        let options = TransferOptions { clients, ..paper() };
+        let end = |name| last_end(&run(&options, name, writes(100, 3)));
+        let (deadline, sm_r3) = (end(PolicyName::Deadline), end(PolicyName::SmR3));
+        assert!(deadline < 1.1 * sm_r3, "{slow} MB/s: {deadline:.0} s, and {sm_r3:.0} s under SM-R3");
+    }
+}
+
+#[test]
+fn a_single_slow_client_does_not_spoil_a_node_for_all_after_it() {
+    let clients = [(TransferId(1), rate(1))].into();
+    let options = TransferOptions { clients, ..plain(vec![node(300)]) };
+    let small = |request| Request { bytes: Some(30 * MB), ..request };
+    let outcomes = run(&options, PolicyName::Deadline, writes(100, 1).into_iter().map(small).collect());
+    let waits =
+        |outcome: &TransferOutcome| seconds(outcome.started.expect("it started").0) - seconds(outcome.asked);
+    let waited: f64 = outcomes.iter().map(waits).sum();
+    assert!(waited < 60.0, "{waited:.0} s in all, of which the first had to be found out");
+}
+
+#[test]
+fn short_transfers_are_not_let_in_one_at_a_time() {
+    let options =
+        TransferOptions { stream: rate(50), ..plain(vec![StorageNode { overhead: 0.01, ..node(300) }]) };
+    let small = |request| Request { bytes: Some(30 * MB), rate: rate(5), ..request };
+    let requests: Vec<_> = writes(500, 1).into_iter().map(small).collect();
+    let end = |name: PolicyName| {
+        last_end(&run_transfers(&options, name.policy(), requests.clone(), Span::from_millis(200), Seed(1)))
+    };
+    let (deadline, sm_r3) = (end(PolicyName::Deadline), end(PolicyName::SmR3));
+    assert!(deadline < 1.2 * sm_r3, "{deadline:.0} s, and {sm_r3:.0} s under SM-R3");
+}
+
+#[test]
+fn a_node_that_sways_by_half_is_not_overfilled() {
+    let node = StorageNode { overhead: 0.1, ..node(100) };
+    let options = TransferOptions { stream: rate(50), sway: 0.5, ..plain(vec![node]) };
+    let outcomes = run(&options, PolicyName::Deadline, writes(100, 1));
+    let below = outcomes.iter().filter(|outcome| took(outcome) > 100.0).count();
+    assert_eq!(below, 0);
 }
 
 #[test]

@@ -141,7 +141,8 @@ impl<'o> World<'o> {
                 .filter(|(_, running)| here(running))
                 .map(|(id, running)| {
                     let held = self.scheduler.held_to(*id).map_or(f64::INFINITY, |rate| rate.get() as f64);
-                    Taker { weight: running.weight, most: stream.min(held / host) }
+                    let client = self.options.clients.get(id).map_or(f64::INFINITY, |rate| rate.get() as f64);
+                    Taker { weight: running.weight, most: stream.min(held.min(client) / host) }
                 })
                 .collect();
             let others = node.external.filter(|external| now >= Instant::ORIGIN + external.from);

@@ -12,7 +12,7 @@
 //! ```text
 //! predicted > MARGIN (needed + asked)      all of them keep their rate
 //! predicted > RAISES reached               the node will do more
-//! share     > UNHURT largest share         the transfers do not hinder one another yet
+//! share     > UNHURT largest share         the transfers do not hinder one another yet, if there are two
 //! ```
 //!
 //! `needed` is what the transfers of the node still need, in sum. A transfer that was faster than it asked
@@ -26,16 +26,18 @@
 //! - **Patience.** Both make a transfer wait although its rate could be had. They end once the transfer has
 //!   waited for as long as it would take at its rate, or for five minutes. Without that, one small transfer
 //!   could wait for hours behind large ones. A transfer whose deadline asks for more than its rate has none.
+//! - **The share** is what the transfer in the middle has, and not the mean: a single slow client would lower
+//!   the mean, and seem to show that the node is full.
 //! - **The prediction** is the rate that the node had with that number of transfers, if it had it in the last
-//!   five minutes; but at most one share more than now. A number that was never tried is expected to add one
-//!   share, up to the node's peak.
-//! - **After a change** of its number of transfers, the rate of a node is known with the next sample at whose
-//!   ends the number is the same. Until then it takes no other, unless it had this number before.
-//! - **The node changes.** If two samples differ by more than a quarter from what the same number of
-//!   transfers had before, something else uses the node, or has stopped to. All that was remembered is
-//!   forgotten.
-//! - **An idle node** takes a transfer if it reached the rate alone, or was not tried lately and has the
-//!   peak.
+//!   five minutes; but at most the largest share more than now. A number that was never tried is expected to
+//!   add that share, up to the node's peak.
+//! - **After a change** of its number of transfers, the rate of a node is known with the next sample. Until
+//!   then it takes no other, unless it had this number before.
+//! - **The node changes.** If five samples in a row differ by more than a quarter from what the same number
+//!   of transfers had before, all up or all down, something else uses the node, or has stopped to. All that
+//!   was remembered is forgotten.
+//! - **An idle node** takes any transfer, as under SM-R3, but comes last: nobody is harmed there, and what it
+//!   did for one transfer may have been that one's fault.
 //! - **A slow client is no slow node**, but looks like one: the policy sees only what arrives. So the first
 //!   transfer that has lost its patience is tried on a node whose peak has room, whatever the history says,
 //!   and at most one a minute. Without that, a single client that stalls would close its node for all others.
@@ -50,7 +52,7 @@ use std::collections::BTreeMap;
 use weir_model::{Direction, Instant, Span};
 
 use self::history::{History, REMEMBERED};
-use super::asked;
+use super::{Sample, asked};
 use crate::request::bytes_f64;
 use crate::{NodeIndex, NodeView, Request};
 
@@ -63,7 +65,6 @@ const RAISES: f64 = 1.03;
 const UNHURT: f64 = 0.9;
 /// How long a transfer of unknown size waits for a node whose rate it raises.
 const PATIENCE: Span = Span::from_secs(10);
-
 /// How long a node is left alone after a transfer started there that its history speaks against.
 const TRIED_AGAIN: Span = Span::from_secs(60);
 
@@ -76,15 +77,8 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    pub(super) fn sampled(
-        &mut self,
-        now: Instant,
-        node: NodeIndex,
-        direction: Direction,
-        active: Option<u32>,
-        rate: u64,
-    ) {
-        self.histories.entry((node, direction)).or_default().sampled(now, active, bytes_f64(rate));
+    pub(super) fn sampled(&mut self, now: Instant, node: NodeIndex, direction: Direction, sample: Sample) {
+        self.histories.entry((node, direction)).or_default().sampled(now, sample);
     }
 
     pub(super) fn forget(&mut self, node: NodeIndex) {
@@ -117,13 +111,13 @@ impl Deadline {
         let wanted = request.wanted(now, node.peak);
         if node.active == 0 {
             let alone = history.and_then(|history| history.reached(now, 1)).unwrap_or(peak);
-            return super::more(alone, wanted);
+            return Some(alone - wanted);
         }
         let history = history?;
         let reached = history.reached(now, node.active)?;
         let predicted = history.predicted(now, node.active, peak)?;
-        let share = reached / f64::from(node.active);
-        let raises = predicted > RAISES * reached && share > UNHURT * history.largest_share();
+        let is_unhurt = node.active == 1 || history.share(node.active)? > UNHURT * history.largest_share();
+        let raises = predicted > RAISES * reached && is_unhurt;
         // A deadline that asks for more than the rate leaves no time to wait for the best moment.
         let is_urgent = wanted > asked(request);
         if is_patient && !is_urgent && !raises {
@@ -139,7 +133,6 @@ impl Deadline {
             return None;
         }
         let wanted = request.wanted(now, node.peak);
-        let margin = if node.active == 0 { 1.0 } else { MARGIN };
-        super::more(bytes_f64(node.peak.get()), margin * (bytes_f64(node.needed) + wanted))
+        super::more(bytes_f64(node.peak.get()), MARGIN * (bytes_f64(node.needed) + wanted))
     }
 }

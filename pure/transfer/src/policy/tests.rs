@@ -103,6 +103,12 @@ fn a_policy_is_known_by_its_name() {
     assert_eq!(error.to_string(), "found \"best\"; accepted: rr, static, sm-r1, sm-r2, sm-r3, deadline");
 }
 
+/// A sample in which all had the same.
+fn sample(active: u32, rate: u64) -> Sample {
+    let rate = bytes_f64(rate);
+    Sample { count: Count::Same(active), rate, share: rate / f64::from(active) }
+}
+
 /// A `deadline` policy whose node had each of these numbers of transfers for three samples, with these rates
 /// in MB/s.
 fn learned(visits: &[(u32, u64)]) -> (Policy, Instant) {
@@ -110,7 +116,7 @@ fn learned(visits: &[(u32, u64)]) -> (Policy, Instant) {
     for (active, rate) in visits {
         for _ in 0..3 {
             now = now + Span::from_secs(1);
-            policy.sampled(now, NodeIndex(0), Direction::Write, Some(*active), rate * MB);
+            policy.sampled(now, NodeIndex(0), Direction::Write, sample(*active, rate * MB));
         }
     }
     (policy, now)
@@ -153,14 +159,11 @@ fn deadline_does_not_believe_a_rate_that_seems_to_rise_while_the_shares_fall() {
 }
 
 #[test]
-fn deadline_knows_an_idle_node_by_what_one_transfer_reached_and_else_by_its_peak() {
+fn deadline_takes_an_idle_node_that_did_too_little_only_after_all_others() {
     let idle = [node(0, 20, 0, 0)];
-    let place = |(mut policy, now): (Policy, Instant), rate: u64| {
-        policy.place(now, &write(1, rate * MB, 1), now, &idle).is_some()
-    };
-    assert!(place(learned(&[]), 19));
-    assert!(!place(learned(&[]), 20));
-    assert!(!place(learned(&[(1, 8)]), 10), "others use the node");
-    let (policy, now) = learned(&[(1, 8)]);
-    assert!(place((policy, now + Span::from_secs(301)), 10), "it is tried again five minutes later");
+    let two = [node(0, 20, 0, 0), node(1, 30, 0, 0)];
+    let (mut policy, now) = learned(&[(1, 8)]);
+    let mut place =
+        |nodes: &[NodeView]| policy.place(now, &write(1, 10 * MB, 1), now, nodes).map(|NodeIndex(node)| node);
+    assert_eq!((place(&two), place(&idle)), (Some(1), Some(0)), "it comes last, and takes any");
 }

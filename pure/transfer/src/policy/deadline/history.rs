@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 
 use weir_model::{Instant, Span};
 
+use crate::policy::{Count, Sample};
+
 /// For how long a rate is remembered. A node that others use is another node some minutes later.
 pub(super) const REMEMBERED: Span = Span::from_secs(300);
-/// By which part of it a rate may differ from the mean of the same number of transfers. Two samples that
-/// differ by more are of another node.
+/// By which part of it a rate may differ from the mean of the same number of transfers.
 const SAME: f64 = 0.25;
+/// So many samples in a row that differ by more, all up or all down, are of another node. Two would be too
+/// few: a node that sways by a half does that every few seconds.
+const OTHER: u32 = 5;
+/// So many samples without a sure number in a row, and numbers that are not sure count.
+const UNSURE: u32 = 3;
 /// The least weight of a sample in the mean.
 const NEWEST: f64 = 0.1;
 
@@ -17,39 +23,65 @@ const NEWEST: f64 = 0.1;
 pub(super) struct History {
     /// By the number of transfers. There is at most one for each sample of [`REMEMBERED`].
     rates: BTreeMap<u32, Mean>,
-    /// The sample before, if the number of transfers was the same.
-    before: Option<(u32, f64)>,
+    /// How many of the last samples differed, and whether they were higher.
+    odd: (u32, bool),
+    /// How many of the last samples had a number that is not sure.
+    unsure: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Mean {
     rate: f64,
+    /// What the transfer in the middle had.
+    share: f64,
+    /// Of the samples whose number of transfers is sure; zero if none is.
     samples: u32,
     at: Instant,
 }
 
 impl History {
-    /// A sample. `active` is the number of transfers if it was the same all the time.
-    pub(super) fn sampled(&mut self, now: Instant, active: Option<u32>, rate: f64) {
+    /// A sample. A number that is not sure counts only after [`UNSURE`] of them in a row, and while there is
+    /// no other: where short transfers come and go, there may never be one. Once is too little, as a transfer
+    /// may have begun just before the sample's end.
+    pub(super) fn sampled(&mut self, now: Instant, sample: Sample) {
+        let Sample { count, rate, share } = sample;
         self.rates.retain(|_, known| now.saturating_since(known.at) <= REMEMBERED);
-        let Some(active) = active.filter(|active| *active > 0) else {
-            self.before = None;
-            return;
-        };
-        let before = self.before.filter(|(number, _)| *number == active).map(|(_, rate)| rate);
-        self.before = Some((active, rate));
-        if let (Some(before), Some(known)) = (before, self.rates.get(&active)) {
-            let last = f64::midpoint(before, rate);
-            if (last - known.rate).abs() > SAME * known.rate {
-                self.rates.clear();
-                self.rates.insert(active, Mean { rate: last, samples: 2, at: now });
-                return;
+        self.unsure = if matches!(count, Count::UpTo(_)) { self.unsure.saturating_add(1) } else { 0 };
+        match count {
+            Count::Held | Count::Same(0) | Count::UpTo(0) => {}
+            Count::UpTo(_) if self.unsure < UNSURE => {}
+            Count::UpTo(active) => {
+                let known = self.rates.entry(active).or_insert(Mean { rate, share, samples: 0, at: now });
+                if known.samples == 0 {
+                    let (rate, share) = (f64::midpoint(known.rate, rate), f64::midpoint(known.share, share));
+                    *known = Mean { rate, share, samples: 0, at: now };
+                }
+            }
+            Count::Same(active) => {
+                if self.is_another_node(active, rate) {
+                    self.rates.clear();
+                }
+                let mean = self.rates.entry(active).or_insert(Mean { rate, share, samples: 0, at: now });
+                mean.samples = mean.samples.saturating_add(1);
+                let weight = NEWEST.max(1.0 / f64::from(mean.samples));
+                mean.rate += weight * (rate - mean.rate);
+                mean.share += weight * (share - mean.share);
+                mean.at = now;
             }
         }
-        let mean = self.rates.entry(active).or_insert(Mean { rate, samples: 0, at: now });
-        mean.samples = mean.samples.saturating_add(1);
-        mean.rate += NEWEST.max(1.0 / f64::from(mean.samples)) * (rate - mean.rate);
-        mean.at = now;
+    }
+
+    /// Whether so many samples have differed that all that is remembered is of another node.
+    fn is_another_node(&mut self, active: u32, rate: f64) -> bool {
+        let Some(known) = self.rates.get(&active).filter(|known| known.samples > 0) else { return false };
+        let (is_odd, is_higher) = ((rate - known.rate).abs() > SAME * known.rate, rate > known.rate);
+        let before = if self.odd.1 == is_higher { self.odd.0 } else { 0 };
+        self.odd = (if is_odd { before + 1 } else { 0 }, is_higher);
+        let is_another = self.odd.0 >= OTHER;
+        if is_another {
+            self.odd = (0, false);
+        }
+        is_another
     }
 
     /// The rate with this number of transfers, if it is known.
@@ -61,16 +93,23 @@ impl History {
     /// The rate with one transfer more. `None` while that with the present number is not known.
     pub(super) fn predicted(&self, now: Instant, active: u32, peak: f64) -> Option<f64> {
         let reached = self.reached(now, active)?;
-        let with_a_share = reached + reached / f64::from(active);
+        let with_a_share = reached + self.largest_share();
         Some(match self.reached(now, active + 1) {
             Some(known) => known.min(with_a_share),
             None => with_a_share.min(peak.max(reached)),
         })
     }
 
-    /// The largest share of one transfer.
+    /// What the transfer in the middle had with this number of them, if it is remembered.
+    pub(super) fn share(&self, active: u32) -> Option<f64> {
+        self.rates.get(&active).map(|known| known.share)
+    }
+
+    /// The largest of these shares, by numbers that are sure if there are any.
     pub(super) fn largest_share(&self) -> f64 {
-        self.rates.iter().map(|(active, mean)| mean.rate / f64::from(*active)).fold(0.0, f64::max)
+        let share = |mean: &Mean| mean.share;
+        let sure = self.rates.values().filter(|mean| mean.samples > 0).map(share).reduce(f64::max);
+        sure.unwrap_or_else(|| self.rates.values().map(share).fold(0.0, f64::max))
     }
 }
 
@@ -82,51 +121,73 @@ mod tests {
         Instant::ORIGIN + Span::from_secs(second)
     }
 
+    /// A sample in which all had the same.
+    fn sample(count: Count, rate: f64) -> Sample {
+        let (Count::Same(active) | Count::UpTo(active)) = count else {
+            return Sample { count, rate, share: rate };
+        };
+        Sample { count, rate, share: rate / f64::from(active.max(1)) }
+    }
+
     /// A node that had each of these numbers of transfers for three samples, with these rates.
     fn after(visits: &[(u32, f64)]) -> (History, Instant) {
         let (mut history, mut second) = (History::default(), 0);
         for (active, rate) in visits {
             for _ in 0..3 {
                 second += 1;
-                history.sampled(at(second), Some(*active), *rate);
+                history.sampled(at(second), sample(Count::Same(*active), *rate));
             }
         }
         (history, at(second))
     }
 
     #[test]
-    fn a_number_that_was_tried_is_remembered_and_another_adds_a_share_up_to_the_peak() {
+    fn a_number_that_was_tried_is_remembered_and_another_adds_the_largest_share_up_to_the_peak() {
         let (history, now) = after(&[(1, 26.0), (2, 52.0), (3, 60.0), (2, 52.0)]);
         assert_eq!(history.predicted(now, 1, 300.0), Some(52.0));
         assert_eq!(history.predicted(now, 2, 300.0), Some(60.0));
-        assert_eq!(history.predicted(now, 3, 300.0), Some(80.0));
+        assert_eq!(history.predicted(now, 3, 300.0), Some(86.0));
         assert_eq!(history.predicted(now, 3, 61.0), Some(61.0));
         assert_eq!(history.predicted(now, 4, 300.0), None);
         assert!((history.largest_share() - 26.0).abs() < 1e-9);
     }
 
     #[test]
-    fn a_rate_is_known_with_the_first_whole_sample_and_for_five_minutes() {
+    fn a_rate_is_known_with_the_first_sample_and_for_five_minutes() {
         let mut history = History::default();
-        history.sampled(at(1), None, 50.0);
-        assert_eq!(history.reached(at(1), 2), None, "a transfer came or went");
-        history.sampled(at(2), Some(2), 50.0);
-        history.sampled(at(3), Some(2), 54.0);
+        history.sampled(at(1), sample(Count::Held, 50.0));
+        assert_eq!(history, History::default(), "some were held back");
+        history.sampled(at(2), sample(Count::Same(2), 50.0));
+        history.sampled(at(3), sample(Count::Same(2), 54.0));
         assert_eq!(history.reached(at(3), 2), Some(52.0));
         assert_eq!(history.reached(at(303), 2), Some(52.0));
         assert_eq!(history.reached(at(304), 2), None);
-        history.sampled(at(400), Some(0), 0.0);
-        assert_eq!(history, History::default());
+        history.sampled(at(400), sample(Count::Same(0), 0.0));
+        assert!(history.rates.is_empty());
     }
 
     #[test]
-    fn a_node_that_has_changed_is_learned_anew_and_one_odd_second_changes_nothing() {
-        let (history, now) = after(&[(1, 26.0), (2, 52.0), (1, 24.0)]);
-        assert_eq!(history.reached(now, 2), Some(52.0), "8 % less is the same node");
+    fn a_number_that_is_not_sure_counts_until_one_is() {
+        let mut history = History::default();
+        (1..=2).for_each(|second| history.sampled(at(second), sample(Count::UpTo(2), 40.0)));
+        assert_eq!(history.reached(at(2), 2), None);
+        history.sampled(at(2), sample(Count::UpTo(2), 40.0));
+        assert_eq!(history.reached(at(2), 2), Some(40.0));
+        history.sampled(at(2), sample(Count::Same(2), 50.0));
+        history.sampled(at(3), sample(Count::UpTo(2), 40.0));
+        assert_eq!(history.reached(at(3), 2), Some(50.0));
+        (4..=6).for_each(|second| history.sampled(at(second), sample(Count::UpTo(1), 40.0)));
+        assert!((history.largest_share() - 25.0).abs() < 1e-9, "of two");
+    }
+
+    #[test]
+    fn a_node_that_has_changed_is_learned_anew_and_one_that_sways_is_not() {
         let (mut history, now) = after(&[(1, 26.0), (2, 52.0)]);
-        history.sampled(now, Some(1), 10.0);
-        assert_eq!(history.reached(now, 2), Some(52.0), "one second");
-        history.sampled(now, Some(1), 12.0);
-        assert_eq!((history.reached(now, 1), history.reached(now, 2)), (Some(11.0), None));
+        for rate in [10.0, 12.0, 14.0, 13.0, 40.0, 10.0, 10.0, 10.0, 10.0] {
+            history.sampled(now, sample(Count::Same(1), rate));
+        }
+        assert_eq!(history.reached(now, 2), Some(52.0), "never five in a row");
+        history.sampled(now, sample(Count::Same(1), 10.0));
+        assert_eq!((history.reached(now, 1), history.reached(now, 2)), (Some(10.0), None));
     }
 }
