@@ -57,8 +57,7 @@ pub enum Refused {
     NoDomain(TransferId),
     /// No node would take it, even one without any other transfer.
     #[error(
-        "transfer {} asks for {asked} B/s; the policy promises that on none of its nodes, accepted: a lower rate",
-        id.0
+        "found {asked} B/s for transfer {}, more than the policy promises on any of its nodes; accepted: less", id.0
     )]
     TooFast {
         /// The transfer.
@@ -251,6 +250,9 @@ impl Scheduler {
     /// If there is no such node.
     pub fn set_down(&mut self, node: NodeIndex, is_down: bool) {
         let known = &mut self.nodes[node.0];
+        if known.is_down == is_down {
+            return;
+        }
         known.is_down = is_down;
         (known.reads.average, known.writes.average) = (MovingAverage::default(), MovingAverage::default());
         self.policy.forget(node);
