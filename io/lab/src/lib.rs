@@ -12,6 +12,7 @@ pub mod delay;
 pub mod experiment;
 mod facade;
 mod float;
+mod json_lines;
 pub mod library;
 mod maestro;
 mod packet_delay;

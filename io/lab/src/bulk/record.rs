@@ -1,12 +1,12 @@
 //! What became of the transfers of a run: a file of JSON lines, the first of which is the header.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::delay::MeasuredHeader;
+use crate::json_lines;
 
 /// The transfers of a run. All instants are counted from the start of the run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -60,22 +60,16 @@ impl BulkRecord {
 
     /// The text of the record's file.
     pub(crate) fn to_text(&self, header: &MeasuredHeader) -> String {
-        let mut text = String::new();
-        let mut push = |line: Line| {
-            let json = serde_json::to_string(&line).expect("numbers and text are JSON");
-            writeln!(text, "{json}").expect("memory takes it");
-        };
-        push(Line::Header(header.clone()));
-        self.nodes.iter().for_each(|name| push(Line::Node(name.clone())));
-        self.transfers.iter().for_each(|transfer| push(Line::Transfer(transfer.clone())));
-        push(Line::Rate(self.rate));
-        text
+        let nodes = self.nodes.iter().cloned().map(Line::Node);
+        let transfers = self.transfers.iter().cloned().map(Line::Transfer);
+        let head = [Line::Header(header.clone())].into_iter();
+        json_lines::to_text(head.chain(nodes).chain(transfers).chain([Line::Rate(self.rate)]))
     }
 
     fn parse(text: &str) -> anyhow::Result<(MeasuredHeader, Self)> {
         let (mut header, mut record, mut is_whole) = (None, Self::default(), false);
-        for (line, number) in text.lines().zip(1..) {
-            match serde_json::from_str(line).with_context(|| format!("line {number}"))? {
+        for line in json_lines::parse(text) {
+            match line? {
                 Line::Header(found) => header = Some(found),
                 Line::Node(name) => record.nodes.push(name),
                 Line::Transfer(transfer) => record.transfers.push(transfer),

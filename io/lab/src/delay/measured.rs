@@ -1,11 +1,12 @@
 //! What was measured in a run before an iSCSI target: a file of JSON lines, the first of which is the header.
 
-use std::fmt::Write;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+
+use crate::json_lines;
 
 /// Everything that was measured in a run. All instants are counted from the start of the run.
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -146,25 +147,20 @@ impl Measured {
 
     /// The text of the record's file.
     pub(crate) fn to_text(&self, header: &MeasuredHeader) -> String {
-        let mut text = String::new();
-        let mut push = |line: Line| {
-            let json = serde_json::to_string(&line).expect("numbers and text are JSON");
-            writeln!(text, "{json}").expect("memory takes it");
-        };
-        push(Line::Header(header.clone()));
-        self.initiators.iter().for_each(|name| push(Line::Initiator(name.clone())));
-        self.worked.iter().for_each(|burst| push(Line::Burst(*burst)));
-        self.changes.iter().for_each(|change| push(Line::Change(*change)));
-        self.samples.iter().for_each(|sample| push(Line::Sample(sample.clone())));
-        self.jobs.iter().for_each(|job| push(Line::Job(*job)));
-        push(Line::Tcp(self.tcp));
-        text
+        let head = [Line::Header(header.clone())].into_iter();
+        let lines = head
+            .chain(self.initiators.iter().cloned().map(Line::Initiator))
+            .chain(self.worked.iter().copied().map(Line::Burst))
+            .chain(self.changes.iter().copied().map(Line::Change))
+            .chain(self.samples.iter().cloned().map(Line::Sample))
+            .chain(self.jobs.iter().copied().map(Line::Job));
+        json_lines::to_text(lines.chain([Line::Tcp(self.tcp)]))
     }
 
     fn parse(text: &str) -> anyhow::Result<(MeasuredHeader, Self)> {
         let (mut header, mut measured, mut is_whole) = (None, Self::default(), false);
-        for (line, number) in text.lines().zip(1..) {
-            match serde_json::from_str(line).with_context(|| format!("line {number}"))? {
+        for line in json_lines::parse(text) {
+            match line? {
                 Line::Header(found) => header = Some(found),
                 Line::Initiator(name) => measured.initiators.push(name),
                 Line::Burst(burst) => measured.worked.push(burst),

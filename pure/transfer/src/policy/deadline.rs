@@ -33,9 +33,9 @@
 //!   add that share, up to the node's peak.
 //! - **After a change** of its number of transfers, the rate of a node is known with the next sample. Until
 //!   then it takes no other, unless it had this number before.
-//! - **The node changes.** If five samples in a row differ by more than a quarter from what the same number
-//!   of transfers had before, all up or all down, something else uses the node, or has stopped to. All that
-//!   was remembered is forgotten.
+//! - **The node changes** if something else begins to use it, or stops to. Five samples in a row are the
+//!   sign: all are higher, or all lower, by more than a quarter than what the same number of transfers had
+//!   before. Then all that was remembered is forgotten.
 //! - **An idle node** takes any transfer, as under SM-R3, but comes last: nobody is harmed there, and what it
 //!   did for one transfer may have been that one's fault.
 //! - **A slow client is no slow node**, but looks like one: the policy sees only what arrives. So the first
