@@ -36,8 +36,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Check the configuration file of a gateway or a controller: print every value in force and where it
-    /// comes from
+    /// Check the configuration file of a gateway, a controller, a packet-delay agent or a coordinator of
+    /// transfers: print every value in force and where it comes from
     Check {
         /// The configuration file
         file: PathBuf,
