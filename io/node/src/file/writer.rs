@@ -1,0 +1,142 @@
+//! Bytes to a partial: one thread writes, while the caller fetches the next pieces.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Reader;
+use super::beneath::Root;
+use crate::error::{NodeError, PATIENCE, patience, within};
+use crate::name::{Note, ObjectName, PartialId};
+
+/// How many pieces may wait for the thread.
+const AHEAD: usize = 4;
+
+/// The most bytes that are taken to be in the kernel's cache when a file is made durable.
+const CACHED: u64 = 1 << 30;
+
+/// A partial that is being written.
+pub(crate) struct Writer {
+    what: String,
+    file: Arc<File>,
+    orders: mpsc::Sender<Order>,
+    outcome: oneshot::Receiver<Result<(), NodeError>>,
+    written: Arc<AtomicU64>,
+    notes: Vec<Note>,
+}
+
+/// What the thread is to do next.
+enum Order {
+    Write(Bytes),
+    Finish,
+}
+
+impl Writer {
+    /// Starts a thread that writes to `file` from byte `from`.
+    pub(super) fn start(
+        root: Arc<PathBuf>,
+        name: ObjectName,
+        id: PartialId,
+        file: File,
+        from: u64,
+        notes: Vec<Note>,
+    ) -> Result<Self, NodeError> {
+        let (orders, queue) = mpsc::channel(AHEAD);
+        let (sender, outcome) = oneshot::channel();
+        let (what, file) = (format!("partial {id}"), Arc::new(file));
+        let written = Arc::new(AtomicU64::new(from));
+        let task = Task { root, name, id, file: file.clone(), written: written.clone() };
+        let run = move || {
+            let _ = sender.send(task.run(queue)); // the writer may have been dropped
+        };
+        std::thread::Builder::new().spawn(run).map_err(|error| NodeError::io(&what, &error))?;
+        Ok(Self { what, file, orders, outcome, written, notes })
+    }
+
+    pub(crate) fn offset(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
+    pub(crate) fn read_back(&self, from: u64) -> Result<Reader, NodeError> {
+        Reader::start(self.what.clone(), self.file.clone(), from, self.offset())
+    }
+
+    pub(crate) async fn write(&mut self, data: Bytes) -> Result<(), NodeError> {
+        self.order(Order::Write(data)).await
+    }
+
+    pub(crate) async fn finish(mut self) -> Result<(), NodeError> {
+        self.order(Order::Finish).await?;
+        let limit = patience(self.offset().min(CACHED));
+        let (what, outcome) = (self.what, self.outcome);
+        within(limit, &what, async { outcome.await.unwrap_or_else(|_| Err(NodeError::ended(&what))) }).await
+    }
+
+    /// Hands an order to the thread, or says why the thread has ended.
+    async fn order(&mut self, order: Order) -> Result<(), NodeError> {
+        let sent = async { Ok(self.orders.send(order).await.is_ok()) };
+        if within(PATIENCE, &self.what, sent).await? {
+            return Ok(());
+        }
+        // The thread says why it ends just after it has closed its queue.
+        match (&mut self.outcome).await {
+            Ok(Err(error)) => Err(error),
+            _ => Err(self.ended()),
+        }
+    }
+
+    fn ended(&self) -> NodeError {
+        NodeError::ended(&self.what)
+    }
+}
+
+/// What the thread knows.
+struct Task {
+    root: Arc<PathBuf>,
+    name: ObjectName,
+    id: PartialId,
+    file: Arc<File>,
+    written: Arc<AtomicU64>,
+}
+
+impl Task {
+    /// Does the orders until one fails, the last one is done, or the writer is dropped.
+    fn run(&self, mut queue: mpsc::Receiver<Order>) -> Result<(), NodeError> {
+        let wrong = |error| NodeError::io(format_args!("partial {}", self.id), &error);
+        while let Some(order) = queue.blocking_recv() {
+            match order {
+                Order::Write(data) => self.write(&data).map_err(wrong)?,
+                Order::Finish => {
+                    self.file.sync_all().map_err(wrong)?;
+                    return Root::open(&self.root)?.publish(&self.id, &self.name);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, mut data: &[u8]) -> std::io::Result<()> {
+        while !data.is_empty() {
+            let at = self.written.load(Ordering::Relaxed);
+            match self.file.write_at(data, at) {
+                Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    self.written.store(at + count as u64, Ordering::Relaxed);
+                    data = data.get(count..).unwrap_or_default();
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
