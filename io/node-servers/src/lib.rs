@@ -1,8 +1,7 @@
 //! For tests only: real servers of S3, WebDAV and SFTP, each with its data in a folder that is removed.
 //!
-//! A server that stays behind would keep its port and its folder. Each one ends when its standard input does,
-//! so it also ends when the test is killed. A server chooses its port itself where it can, and says so when it
-//! listens; nobody waits for a while and hopes.
+//! A server that stays behind would keep its port and its folder. Each one ends when its standard input
+//! does, so it also ends when the test is killed. A server says when it listens, so nobody waits and hopes.
 //!
 //! `scripts/setup test` installs them: `moto` and `wsgidav` into `target/node-servers`, and `sshd`.
 

@@ -14,8 +14,8 @@ impl Process {
     /// If the server ends before it listens.
     pub(crate) fn start(command: &mut Command, port: impl Fn(&str) -> Option<u16>) -> (Self, u16) {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().expect("the program of a server starts");
-        let mut output = BufReader::new(child.stdout.take().expect("the output is a pipe"));
+        let mut process = Self(command.spawn().expect("the program of a server starts"));
+        let mut output = BufReader::new(process.0.stdout.take().expect("the output is a pipe"));
         let (mut line, mut said) = (String::new(), String::new());
         loop {
             line.clear();
@@ -25,7 +25,7 @@ impl Process {
             if let Some(port) = port(&line) {
                 // Nobody reads what it says later, and it must not wait for that.
                 std::thread::spawn(move || std::io::copy(&mut output.by_ref(), &mut std::io::sink()));
-                return (Self(child), port);
+                return (process, port);
             }
             said.push_str(&line);
         }

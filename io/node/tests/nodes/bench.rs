@@ -54,7 +54,7 @@ impl Bench {
 pub(crate) fn node_on(server: &Server) -> Node {
     let credentials = server.credentials().map(|path| Credentials::read(&path).unwrap());
     let ssh = server.ssh().map_or_else(|| "ssh".into(), |path| path.as_os_str().to_owned());
-    Node::open_with_ssh(server.location().parse().unwrap(), credentials, ssh).unwrap()
+    Node::open_with_ssh(server.location().parse().unwrap(), credentials.as_ref(), ssh).unwrap()
 }
 
 /// Runs a check on a bench, or notes that there can be none.

@@ -38,7 +38,7 @@ pub(crate) async fn a_node_says_that_it_is_there(bench: &Bench) {
 }
 
 pub(crate) async fn an_object_comes_back_as_it_was_written_whatever_its_size_and_its_name(bench: &Bench) {
-    let names = ["whole", "whole folder/a b", "whole folder/100%/ü#?&+=~'\"{}", "whole folder/[x]/.hidden"];
+    let names = ["whole", "whole folder/a b", "whole folder/100%/ü#&+=~'\"{}", "whole folder/[x]/.hidden"];
     let sizes = [0, 1, PIECE + 3, 20 * PIECE + 7];
     for (seed, (text, size)) in (1..).zip(names.into_iter().zip(sizes)) {
         let bytes = data(seed, size);
@@ -100,12 +100,12 @@ pub(crate) async fn an_object_is_never_overwritten(bench: &Bench) {
 }
 
 pub(crate) async fn an_upload_goes_on_after_its_writer_was_dropped(bench: &Bench) {
-    let (name, bytes) = (name("on/and on"), data(5, 40 * PIECE + 11));
+    let (name, bytes) = (name("on/and on"), data(5, 60 * PIECE + 11));
     let announced = Some(bytes.len() as u64);
     let mut notes = Vec::new();
     let mut writer = bench.node.begin(&name, &id("on-and-on"), announced).await.unwrap();
     assert_eq!(writer.offset(), 0);
-    write(&mut writer, &bytes.slice(..33 * PIECE), &mut notes).await.unwrap();
+    write(&mut writer, &bytes.slice(..57 * PIECE), &mut notes).await.unwrap();
     drop(writer);
     // Another process reads the notes as text.
     let notes: Vec<Note> = notes.iter().map(|note| note.to_string().parse().unwrap()).collect();
@@ -116,7 +116,7 @@ pub(crate) async fn an_upload_goes_on_after_its_writer_was_dropped(bench: &Bench
     }
     let mut writer = resumed.unwrap();
     let offset = usize::try_from(writer.offset()).unwrap();
-    assert!((1..=33 * PIECE).contains(&offset), "offset {offset}");
+    assert!((1..=57 * PIECE).contains(&offset), "offset {offset}");
     if let Some(back) = writer.read_back(0).unwrap() {
         assert_eq!(back.size(), offset as u64);
         assert!(rest(back).await == bytes.slice(..offset), "what is read back");

@@ -8,6 +8,17 @@ use crate::bench::{Bench, PIECE, data, get, id, kind, name, put, run, write};
 crate::conformance::conformance!(Bench::s3());
 
 #[test]
+fn a_name_may_have_any_character_of_urls() {
+    run(Bench::s3(), "s3: names", async |bench| {
+        let name = name("a?b#c&d;e:f@g/%2e%2e/<Code>NoSuchBucket</Code>");
+        assert_eq!(bench.node.size(&name).await.unwrap(), None);
+        put(&bench.node, &name, &id("any"), &data(1, 9)).await.unwrap();
+        assert!(get(&bench.node, &name, 0).await == data(1, 9));
+        bench.node.remove(&name).await.unwrap();
+    });
+}
+
+#[test]
 fn the_notes_of_an_upload_are_its_id_and_its_parts() {
     run(Bench::s3(), "s3: notes", async |bench| {
         let (name, mut notes) = (name("noted"), Vec::new());
@@ -49,8 +60,8 @@ fn a_bucket_or_a_server_that_is_not_there_is_unreachable() {
     };
     let credentials = Credentials::read(&server.credentials().unwrap()).unwrap();
     let missing: Location = server.location().replace("bulk", "missing").parse().unwrap();
-    let missing = Node::open(missing, Some(credentials.clone())).unwrap();
-    let gone = Node::open(server.location().parse().unwrap(), Some(credentials)).unwrap();
+    let missing = Node::open(missing, Some(&credentials)).unwrap();
+    let gone = Node::open(server.location().parse().unwrap(), Some(&credentials)).unwrap();
     run(Bench::file(), "", async |_| assert_eq!(kind(missing.probe().await), ErrorKind::Unreachable));
     server.stop();
     run(Bench::file(), "", async |_| assert_eq!(kind(gone.probe().await), ErrorKind::Unreachable));
@@ -65,7 +76,7 @@ fn a_node_without_credentials_or_with_those_of_another_sort_is_not_opened() {
     run(Bench::webdav(), "webdav: credentials", async |bench| {
         let credentials = Credentials::read(&bench.server.as_ref().unwrap().credentials().unwrap()).unwrap();
         for text in ["file:///tmp", "sftp://host/root", "s3://bulk?endpoint=http://127.0.0.1:1"] {
-            let opened = Node::open(text.parse().unwrap(), Some(credentials.clone()));
+            let opened = Node::open(text.parse().unwrap(), Some(&credentials));
             assert_eq!(kind(opened), ErrorKind::Denied);
         }
     });

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use bytes::Bytes;
 use weir_node::{Credentials, ErrorKind, Location, Node};
 
-use crate::bench::{Bench, PIECE, data, id, kind, name, run, write};
+use crate::bench::{Bench, PIECE, data, id, kind, name, put, run, write};
 
 crate::conformance::conformance!(Bench::webdav());
 
@@ -28,12 +28,22 @@ fn a_wrong_password_is_denied_and_a_server_that_is_gone_is_unreachable() {
 }
 
 #[test]
+fn a_server_that_moves_to_another_name_is_an_error() {
+    // That is what wsgidav does with a "?".
+    run(Bench::webdav(), "webdav: another name", async |bench| {
+        let name = name("what?now");
+        assert_eq!(kind(put(&bench.node, &name, &id("what"), &data(1, 9)).await), ErrorKind::Other);
+        assert_eq!(bench.node.size(&name).await.unwrap(), None);
+    });
+}
+
+#[test]
 fn a_collection_that_is_not_there_is_unreachable() {
     run(Bench::webdav(), "webdav: a collection that is not there", async |bench| {
         let server = bench.server.as_ref().unwrap();
         let location = format!("{}missing/", server.location());
         let credentials = Credentials::read(&server.credentials().unwrap()).unwrap();
-        let node = Node::open(location.parse().unwrap(), Some(credentials)).unwrap();
+        let node = Node::open(location.parse().unwrap(), Some(&credentials)).unwrap();
         assert_eq!(kind(node.probe().await), ErrorKind::Unreachable);
         assert_eq!(kind(node.begin(&name("a"), &id("a"), None).await), ErrorKind::Other);
     });
