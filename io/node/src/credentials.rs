@@ -94,14 +94,15 @@ fn parse(text: &str) -> Result<Credentials, String> {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         format!("found no TOML in line {}; accepted: {KEYS}", 1 + before.matches('\n').count())
     })?;
-    let (mut s3, mut webdav) = ([None, None, None], [None, None]);
+    let (mut access_key_id, mut secret_access_key, mut session_token) = (None, None, None);
+    let (mut user, mut password) = (None, None);
     for (key, value) in table {
         let place = match key.as_str() {
-            "access_key_id" => &mut s3[0],
-            "secret_access_key" => &mut s3[1],
-            "session_token" => &mut s3[2],
-            "user" => &mut webdav[0],
-            "password" => &mut webdav[1],
+            "access_key_id" => &mut access_key_id,
+            "secret_access_key" => &mut secret_access_key,
+            "session_token" => &mut session_token,
+            "user" => &mut user,
+            "password" => &mut password,
             _ => return Err(format!("found the key {:?}; accepted: {KEYS}", bounded(&key))),
         };
         match value {
@@ -109,17 +110,15 @@ fn parse(text: &str) -> Result<Credentials, String> {
             _ => return Err(format!("found something else than a plain text at {key}; accepted: {KEYS}")),
         }
     }
-    match (s3, webdav) {
-        ([Some(access_key_id), Some(secret_access_key), session_token], [None, None]) => {
+    match (access_key_id, secret_access_key, session_token, user, password) {
+        (Some(access_key_id), Some(secret_access_key), session_token, None, None) => {
             Ok(Credentials(Secret::S3 { access_key_id, secret_access_key, session_token }))
         }
-        ([None, None, None], [Some(user), Some(password)]) if !user.contains(':') => {
-            Ok(Credentials(Secret::WebDav { user, password }))
+        // HTTP ends the user there.
+        (None, None, None, Some(user), Some(_)) if user.contains(':') => {
+            Err("found a user with a colon; accepted: a user without one".to_owned())
         }
-        ([None, None, None], [Some(_), Some(_)]) => {
-            Err("found a user with a colon; accepted: a user without one, because HTTP ends it there"
-                .to_owned())
-        }
+        (None, None, None, Some(user), Some(password)) => Ok(Credentials(Secret::WebDav { user, password })),
         _ => Err(format!("found other keys together; accepted: {KEYS}")),
     }
 }

@@ -1,7 +1,7 @@
 //! A directory of this host as a node.
 //!
-//! A partial is a file in `.weir-partial`, below the root and so on the same file system. When it is whole, it
-//! is made durable, and then renamed to its name. The kernel refuses to rename it over something else.
+//! A partial is a file in `.weir-partial`, below the root and so on the same file system. When it is whole,
+//! it is made durable, and then renamed to its name. The kernel refuses to rename it over something else.
 //!
 //! | file | what it does |
 //! |---|---|

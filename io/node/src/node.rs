@@ -63,7 +63,7 @@ impl Node {
     /// # Errors
     /// If the node needs credentials and there are none, if they are of another sort, or if TLS cannot be set
     /// up.
-    pub fn open(location: Location, credentials: Option<Credentials>) -> Result<Self, NodeError> {
+    pub fn open(location: Location, credentials: Option<&Credentials>) -> Result<Self, NodeError> {
         Self::open_with_ssh(location, credentials, "ssh".into())
     }
 
@@ -75,10 +75,10 @@ impl Node {
     #[doc(hidden)]
     pub fn open_with_ssh(
         location: Location,
-        credentials: Option<Credentials>,
+        credentials: Option<&Credentials>,
         ssh: OsString,
     ) -> Result<Self, NodeError> {
-        let secret = credentials.as_ref().map(|credentials| &credentials.0);
+        let secret = credentials.map(|credentials| &credentials.0);
         let wrong = |accepted| {
             let found = match secret {
                 None => "no credentials",
@@ -142,8 +142,8 @@ impl Node {
 
     /// Begins a partial that is to become the object `name`, of `bytes` bytes if that is known.
     ///
-    /// A known size lets S3 choose its parts, and lets WebDAV announce the body. No other writer may ever have
-    /// used the id on this node; S3 has ids of its own.
+    /// A known size lets S3 choose its parts, and lets WebDAV announce the body. No other writer may ever
+    /// have used the id on this node; S3 has ids of its own.
     ///
     /// # Errors
     /// `Exists` if the id is in use, where the node can tell. Whether the name is taken shows at

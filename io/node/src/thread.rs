@@ -9,7 +9,8 @@ use tokio::sync::oneshot;
 
 use crate::error::{NodeError, within};
 
-/// What `work` comes to, for at most `limit`. After that, the thread goes on alone, and its result is dropped.
+/// What `work` comes to, for at most `limit`. After that, the thread goes on alone, and its result is
+/// dropped.
 pub(crate) async fn on_thread<T: Send + 'static>(
     limit: Duration,
     what: &str,

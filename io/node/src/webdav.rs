@@ -134,9 +134,19 @@ impl Collection {
         let answer = self.patiently(&what, request).await?;
         match answer.status() {
             StatusCode::PRECONDITION_FAILED => Err(NodeError::taken(&what)),
-            status if status.is_success() => Ok(()),
+            status if status.is_success() => self.check(&what, name, size).await,
             _ => Err(refused(&what, answer).await),
         }
+    }
+
+    /// Checks that an object is where it was moved to. Some servers decode the name of the target twice, and
+    /// then a name with a "?" is another one.
+    async fn check(&self, what: &str, name: &ObjectName, size: u64) -> Result<(), NodeError> {
+        if self.size(name).await? == Some(size) {
+            return Ok(());
+        }
+        let (found, accepted) = ("success and no such object", "a server that moves to the name it is given");
+        Err(NodeError::new(ErrorKind::Other, what, found, accepted))
     }
 
     /// Makes a collection whose parent exists, unless it is there.

@@ -41,6 +41,7 @@ const WATCHED: &[&str] = &[
     "io/api/src/",
     "io/load/src/",
     "io/agent/src/sensors",
+    "io/node/src/",
     "io/lab/src/array_file.rs",
     "io/lab/src/trace",
     "weir/src/",

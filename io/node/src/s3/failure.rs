@@ -7,27 +7,28 @@ use object_store::client::{HttpError, HttpErrorKind};
 use crate::error::{ErrorKind, NodeError};
 use crate::http::plain;
 
-/// The codes of S3, and statuses of HTTP, that the library does not tell apart. It hands on the text only.
-const CODES: &[(&str, ErrorKind)] = &[
-    ("NoSuchUpload", ErrorKind::Gone),
-    ("QuotaExceeded", ErrorKind::Full),
-    ("XMinioStorageFull", ErrorKind::Full),
-    ("EntityTooLarge", ErrorKind::Full),
-    ("code: 507", ErrorKind::Full),
-    ("AccessDenied", ErrorKind::Denied),
-    ("code: 401", ErrorKind::Denied),
-    ("code: 403", ErrorKind::Denied),
-    ("code: 502", ErrorKind::Unreachable),
-    ("code: 503", ErrorKind::Unreachable),
-    ("code: 504", ErrorKind::Stalled),
+/// What the library does not tell apart: codes of S3 and statuses of HTTP. It hands on their text only. No
+/// name of an object looks like that, because the text has names as they stand in URLs.
+const SAYINGS: &[(&str, ErrorKind)] = &[
+    ("<Code>NoSuchUpload</Code>", ErrorKind::Gone),
+    ("<Code>NoSuchBucket</Code>", ErrorKind::Unreachable),
+    ("<Code>QuotaExceeded</Code>", ErrorKind::Full),
+    ("<Code>XMinioStorageFull</Code>", ErrorKind::Full),
+    ("<Code>EntityTooLarge</Code>", ErrorKind::Full),
+    ("status code: 507", ErrorKind::Full),
+    ("status code: 401", ErrorKind::Denied),
+    ("status code: 403", ErrorKind::Denied),
+    ("status code: 502", ErrorKind::Unreachable),
+    ("status code: 503", ErrorKind::Unreachable),
+    ("status code: 504", ErrorKind::Stalled),
 ];
 
 /// The library's error about `what`.
 pub(super) fn of(what: &str, error: &object_store::Error) -> NodeError {
-    let text = error.to_string();
-    let code = CODES.iter().find(|(code, _)| text.contains(code)).map(|(_, kind)| *kind);
-    let kind = code.unwrap_or_else(|| kind_of(error));
-    NodeError::line(kind, &format!("{what}: {}", plain(&text)))
+    // The text of the cause has the object's name as it stands in the URL; the text above it, as it is.
+    let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    let saying = SAYINGS.iter().find(|(saying, _)| text.contains(saying)).map(|(_, kind)| *kind);
+    NodeError::line(saying.unwrap_or_else(|| kind_of(error)), &format!("{what}: {}", plain(&text)))
 }
 
 fn kind_of(error: &object_store::Error) -> ErrorKind {

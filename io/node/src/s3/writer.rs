@@ -100,6 +100,10 @@ impl Writer {
     }
 
     pub(crate) async fn write(&mut self, mut data: Bytes) -> Result<(), NodeError> {
+        // A part becomes a note as soon as possible, so that little is lost if this process ends.
+        while self.in_flight.front().is_some_and(|part| part.sent.is_finished()) {
+            self.finish_part().await?;
+        }
         while !data.is_empty() {
             let size = part_size(self.parts.len() + self.in_flight.len(), self.bytes);
             if self.filled == size {
@@ -118,10 +122,6 @@ impl Writer {
     async fn send_part(&mut self, size: u64) -> Result<(), NodeError> {
         let upload = self.begin_upload().await?;
         while self.in_flight.len() >= in_flight(size) {
-            self.finish_part().await?;
-        }
-        // What has finished meanwhile becomes a note now, so that little is lost if this process ends.
-        while self.in_flight.front().is_some_and(|part| part.sent.is_finished()) {
             self.finish_part().await?;
         }
         let index = self.parts.len() + self.in_flight.len();
@@ -182,8 +182,8 @@ impl Writer {
             self.finish_part().await?;
         }
         // Two writers that complete at the same moment may both find the name free, and the later one then
-        // replaces the object of the first. S3 can refuse that (`If-None-Match`), but the library does not ask
-        // for it when it completes an upload.
+        // replaces the object of the first. S3 can refuse that (`If-None-Match`), but the library does not
+        // ask for it when it completes an upload.
         match self.bucket.head(&self.what, &self.path).await {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
