@@ -1,5 +1,4 @@
-//! An operator's input: configuration files of gateways, controllers and coordinators of transfers, and the
-//! values of `weir set`.
+//! An operator's input: configuration files of gateways and controllers, and the values of `weir set`.
 //!
 //! A piece is a line of the file. A piece that begins with `SET ` is a change: table, name, and keys with
 //! values.
@@ -39,7 +38,7 @@ pub(super) const TARGET: Target = Target {
         b"1979-05-27",
         b"\xc3\xa9",
     ],
-    must_reach: &["gateway", "controller", "coordinator", "refused", "set", "set refused"],
+    must_reach: &["gateway", "controller", "refused", "set", "set refused"],
 };
 
 const FACADE: &str = r#"[listen]
@@ -107,31 +106,8 @@ target = { p95 = "20ms" }
 max_concurrency = 2
 "#;
 
-const TRANSFERS: &str = r#"[transfers]
-policy = "sm-r3"
-state = "/var/lib/weir/transfers"
-address = "backup.example:9830"
-ca = "/etc/weir/ca.pem"
-certificate = "/etc/weir/backup.pem"
-key = "/etc/weir/backup.key"
-metrics = "127.0.0.1:9812"
-classes = ["bronze", "silver", "gold"]
-rate = "10MB/s"
-[node.array]
-url = "file:///srv/array"
-peak_read = "300MB/s"
-peak_write = "120MB/s"
-class = "silver"
-[node."tape.1"]
-url = "sftp://weir@tape.example:2222/objects"
-credentials = "tape.key"
-cost = 2
-capacity = "2TB"
-domain = "rack1"
-"#;
-
 fn seeds() -> Vec<Script> {
-    let seeds = [FACADE, MAESTRO, CONTROLLER, TRANSFERS];
+    let seeds = [FACADE, MAESTRO, CONTROLLER];
     seeds.into_iter().map(Script::of_lines).collect()
 }
 

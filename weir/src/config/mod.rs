@@ -52,7 +52,7 @@ pub(crate) use origin::Resolved;
 pub(crate) use pool::{Control, Pool, Ports};
 pub(crate) use report::{check_report, controller_report, throttle_report, transfers_report};
 pub(crate) use throttle::{ThrottleConfig, threshold_argument};
-pub(crate) use transfers::{NodeConfig, TransfersConfig};
+pub(crate) use transfers::{NodeConfig, TransfersConfig, bandwidth_argument};
 pub(crate) use volume::{BackendConfig, Volume};
 
 /// The tables of a file.

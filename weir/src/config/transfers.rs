@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bytesize::ByteSize;
+use toml::de::DeValue;
 use weir_model::Bandwidth;
+use weir_node::Location;
 use weir_transfer::{Class, PolicyName};
 
 use super::accepts::{self, Accepts, quoted};
@@ -23,9 +25,6 @@ pub(super) const TRANSFERS_KEYS: &[&str] =
     &["policy", "state", "address", "ca", "certificate", "key", "metrics", "classes", "rate"];
 pub(super) const NODE_KEYS: &[&str] =
     &["url", "credentials", "peak_read", "peak_write", "class", "cost", "capacity", "domain"];
-
-/// The types of storage that a node can be, by the beginnings of their urls.
-const SCHEMES: [&str; 5] = ["file://", "s3://", "webdav://", "webdavs://", "sftp://"];
 
 /// The most nodes of a coordinator.
 const MOST_NODES: usize = 1000;
@@ -80,7 +79,7 @@ pub(crate) struct TransfersConfig {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct NodeConfig {
     /// Where its objects are.
-    pub(crate) url: Resolved<String>,
+    pub(crate) url: Resolved<Location>,
     /// The file with the secret that opens it. A relative path begins at the directory of the process.
     pub(crate) credentials: Resolved<Option<PathBuf>>,
     /// The most that it reads.
@@ -225,13 +224,19 @@ fn without_password<T: 'static>(section: &Section<'_>, key: &str, url: &Accepts<
     section.required(key, url)
 }
 
-fn url() -> Accepts<String> {
-    let words = format!("a url without a password, with one of {}", quoted(SCHEMES));
-    Accepts::text(words, |text| {
-        let rest = SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme))?;
-        let is_whole = !rest.is_empty() && !text.contains(char::is_control) && !has_password(text);
-        is_whole.then(|| text.to_owned())
-    })
+/// A rate as an argument.
+///
+/// # Errors
+/// If it is none, in words for the operator.
+pub(crate) fn bandwidth_argument(text: &str) -> Result<Bandwidth, String> {
+    let bandwidth = accepts::bandwidth();
+    bandwidth.read(&DeValue::String(text.into())).ok_or_else(|| format!("accepted: {}", bandwidth.words()))
+}
+
+fn url() -> Accepts<Location> {
+    let words = "file:///ROOT, s3://BUCKET?endpoint=http://HOST, webdav://HOST/PATH, webdavs://HOST/PATH or \
+                 sftp://HOST/ROOT";
+    Accepts::text(words, |text| text.parse().ok())
 }
 
 /// Whether there is a password before the host of a url: `scheme://user:password@host`, with or without a
