@@ -26,10 +26,20 @@ use tokio::time::sleep;
 use tonic::transport::server::Connected;
 use weir_newcomers::{Newcomers, Origin, Ticket};
 
-/// The most connections of gateways at a time: half of the descriptors that a process usually has.
-const MOST: usize = 512;
-/// The most connections of gateways at one address at a time.
-const MOST_OF_ADDRESS: usize = 32;
+/// How many peers there may be, and what they are called in messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// The most connections at a time.
+    pub most: usize,
+    /// The most connections of one address at a time.
+    pub most_of_address: usize,
+    /// Such as "gateways".
+    pub peers: &'static str,
+}
+
+/// The bounds of a controller: half of the descriptors that a process usually has.
+pub(crate) const OF_CONTROLLER: Bounds = Bounds { most: 512, most_of_address: 32, peers: "gateways" };
+
 /// The most newcomers at a time: a quarter of the descriptors that a process usually has. A gateway is one
 /// for some milliseconds.
 const MOST_NEWCOMERS: u32 = 256;
@@ -38,7 +48,7 @@ const MOST_NEWCOMERS: u32 = 256;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection that has a place, until it gives way to another.
-pub(crate) struct Admitted {
+pub struct Admitted {
     stream: TcpStream,
     seat: Seat,
     /// Ends when the connection gives way. `None` after that.
@@ -47,7 +57,7 @@ pub(crate) struct Admitted {
 
 /// The place of a connection.
 #[derive(Clone)]
-pub(crate) struct Seat {
+pub struct Seat {
     /// The address that the connection comes from.
     pub(crate) peer: SocketAddr,
     origin: Origin,
@@ -55,18 +65,20 @@ pub(crate) struct Seat {
     places: Places,
 }
 
-/// Why a gateway gets no place.
+/// Why a peer gets no place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Full {
-    All,
-    Address,
+pub enum Full {
+    /// All places are taken.
+    All(Bounds),
+    /// The places of its address are taken.
+    Address(Bounds),
     /// The connection has given way to a newcomer just now.
     GaveWay,
 }
 
 /// Accepts connections until the receiver is gone.
-pub(crate) async fn accept(listener: TcpListener, admitted: mpsc::Sender<io::Result<Admitted>>) {
-    let places = Places::default();
+pub async fn accept(listener: TcpListener, bounds: Bounds, admitted: mpsc::Sender<io::Result<Admitted>>) {
+    let places = Places::new(bounds);
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -80,7 +92,8 @@ pub(crate) async fn accept(listener: TcpListener, admitted: mpsc::Sender<io::Res
         if let Some(origin) = given_up {
             tracing::info!(
                 peer = %origin,
-                "{MOST_NEWCOMERS} connections have not proved that they are gateways: the oldest gives way to a new one"
+                "{MOST_NEWCOMERS} connections have not proved that they are {}: the oldest gives way to a new one",
+                bounds.peers
             );
         }
         let _ = stream.set_nodelay(true); // it works without, a little later
@@ -91,8 +104,11 @@ pub(crate) async fn accept(listener: TcpListener, admitted: mpsc::Sender<io::Res
 }
 
 /// The present connections and their places.
-#[derive(Clone, Default)]
-struct Places(Arc<Mutex<Taken>>);
+#[derive(Clone)]
+struct Places {
+    bounds: Bounds,
+    taken: Arc<Mutex<Taken>>,
+}
 
 struct Taken {
     newcomers: Newcomers,
@@ -114,6 +130,10 @@ impl Default for Taken {
 }
 
 impl Places {
+    fn new(bounds: Bounds) -> Self {
+        Self { bounds, taken: Arc::default() }
+    }
+
     /// Gives a newcomer a place. Returns also the origin of the connection that gave way to it, if one did.
     fn begin(&self, peer: SocketAddr) -> (Seat, oneshot::Receiver<Infallible>, Option<Origin>) {
         let mut taken = self.taken();
@@ -130,25 +150,29 @@ impl Places {
 
     /// Locks the places. No code can leave them half changed.
     fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Seat {
     /// Notes that the connection is a gateway's: from then on it never gives way. A second call changes
     /// nothing.
-    pub(crate) fn settle(&self) -> Result<(), Full> {
+    ///
+    /// # Errors
+    /// If a bound is reached, or the connection has given way.
+    pub fn settle(&self) -> Result<(), Full> {
+        let bounds = self.places.bounds;
         let taken = &mut *self.places.taken();
         let Some(open) = taken.open.get_mut(&self.ticket) else { return Err(Full::GaveWay) };
         if open.is_gateway {
             return Ok(());
         }
-        if taken.gateways.values().sum::<usize>() >= MOST {
-            return Err(Full::All);
+        if taken.gateways.values().sum::<usize>() >= bounds.most {
+            return Err(Full::All(bounds));
         }
         let of_address = taken.gateways.entry(self.origin).or_default();
-        if *of_address >= MOST_OF_ADDRESS {
-            return Err(Full::Address);
+        if *of_address >= bounds.most_of_address {
+            return Err(Full::Address(bounds));
         }
         *of_address += 1;
         open.is_gateway = true;
@@ -187,12 +211,11 @@ impl Drop for Admitted {
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::All => write!(f, "found {MOST} connections of gateways; accepted: no more"),
-            Self::Address => {
-                write!(
-                    f,
-                    "found {MOST_OF_ADDRESS} connections of gateways at this address; accepted: no more"
-                )
+            Self::All(Bounds { most, peers, .. }) => {
+                write!(f, "found {most} connections of {peers}; accepted: no more")
+            }
+            Self::Address(Bounds { most_of_address, peers, .. }) => {
+                write!(f, "found {most_of_address} connections of {peers} at this address; accepted: no more")
             }
             Self::GaveWay => f.write_str("the connection has given way to a newer one"),
         }
@@ -262,7 +285,7 @@ mod tests {
 
     #[test]
     fn silent_connections_of_any_number_of_addresses_leave_room_for_a_newcomer_and_end_no_gateway() {
-        let places = Places::default();
+        let places = Places::new(OF_CONTROLLER);
         let (gateway, mut gateway_held, _) = places.begin(peer(1));
         gateway.settle().unwrap();
         let mut silent: Vec<_> = (0..5000).map(|n| places.begin(peer(2 + n % 40)).1).collect();
@@ -279,7 +302,7 @@ mod tests {
 
     #[test]
     fn gateways_of_one_address_leave_places_to_the_others_and_a_place_that_is_left_is_free() {
-        let places = Places::default();
+        let places = Places::new(OF_CONTROLLER);
         let settle = |n| {
             let (seat, held, _) = places.begin(peer(n));
             let settled = seat.settle();
@@ -289,13 +312,15 @@ mod tests {
             settled.map(|()| (seat, held))
         };
         let refused = |n| settle(n).err().map(|full| full.to_string());
-        let mut one: Vec<_> = (0..MOST_OF_ADDRESS).filter_map(|_| settle(1).ok()).collect();
-        assert_eq!(one.len(), MOST_OF_ADDRESS);
+        let mut one: Vec<_> = (0..OF_CONTROLLER.most_of_address).filter_map(|_| settle(1).ok()).collect();
+        assert_eq!(one.len(), OF_CONTROLLER.most_of_address);
         let found = "found 32 connections of gateways at this address; accepted: no more";
         assert_eq!(refused(1).as_deref(), Some(found));
         assert_eq!(one[0].0.settle(), Ok(()), "a second stream of a connection takes no second place");
-        let others: Vec<_> = (2..=MOST - MOST_OF_ADDRESS + 1).filter_map(|n| settle(n).ok()).collect();
-        assert_eq!(one.len() + others.len(), MOST);
+        let others: Vec<_> = (2..=OF_CONTROLLER.most - OF_CONTROLLER.most_of_address + 1)
+            .filter_map(|n| settle(n).ok())
+            .collect();
+        assert_eq!(one.len() + others.len(), OF_CONTROLLER.most);
         let found = "found 512 connections of gateways; accepted: no more";
         assert_eq!(refused(0).as_deref(), Some(found));
         one.pop().unwrap().0.leave();

@@ -21,12 +21,10 @@
 //! let mut client = Client::start(spec.check()?, clock, vec!["oltp".to_owned()]);
 //! loop {
 //!     match client.next().await {
-//!         // Engine::set_fallback(now, terms.after); Engine::handle_grants(now, terms.until, terms.volumes); only then:
-//!         Told::Terms(terms) => client.applied(terms).await,
-//!         Told::Link(state) => println!("{state:?}"),
-//!     }
-//!     // And whenever Engine::poll_observation has something: client.report(volumes).await
-//! }
+//!         // Engine::set_fallback(now, terms.after); Engine::handle_grants(now, terms.until,
+//!         terms.volumes); only then: Told::Terms(terms) => client.applied(terms).await, Told::Link(state)
+//!         => println!("{state:?}"), } // And whenever Engine::poll_observation has something:
+//!         client.report(volumes).await }
 //! # }
 //! ```
 
@@ -50,5 +48,6 @@ mod proto {
 
 pub use client::{CheckedSpec, Client, ClientSpec, LinkState, Told};
 pub use error::ClusterError;
+pub use incoming::{Admitted, Bounds, Full, Seat, accept};
 pub use server::Server;
 pub use tls::{Tls, TlsFiles};

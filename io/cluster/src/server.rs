@@ -106,7 +106,7 @@ impl Server {
             .max_decoding_message_size(wire::MOST_BYTES)
             .max_encoding_message_size(wire::MOST_BYTES);
         let (admit, admitted) = mpsc::channel(1);
-        let accepting = tokio::spawn(incoming::accept(listener, admit));
+        let accepting = tokio::spawn(incoming::accept(listener, incoming::OF_CONTROLLER, admit));
         let incoming = ReceiverStream::new(admitted);
         let serving = tokio::spawn(async move {
             if let Err(error) = server.add_service(service).serve_with_incoming(incoming).await {

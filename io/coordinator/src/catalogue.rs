@@ -10,6 +10,8 @@
 
 mod objects;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod transfers;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +24,9 @@ pub(crate) use transfers::{NewTransfer, Progress, State, TransferRow};
 
 /// How many transfers that have ended are remembered.
 const MOST_ENDED: u64 = 100_000;
+
+/// The note of a client that is about to make its replica visible: what it leaves may be a complete one.
+pub(crate) const FINISHING: &str = "finishing";
 
 /// Milliseconds of Unix time. The catalogue has no other time: it outlives the machine's clock.
 pub(crate) type UnixMs = u64;
@@ -74,6 +79,8 @@ impl Catalogue {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(path, flags).map_err(wrong)?;
+        // Nobody who has it gives it up soon.
+        db.busy_timeout(std::time::Duration::ZERO).map_err(wrong)?;
         // The lock is taken with the first statement, and kept: it is what keeps a second coordinator out.
         db.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(wrong)?;
         db.pragma_update(None, "journal_mode", "WAL").map_err(wrong)?;
@@ -125,7 +132,7 @@ impl Catalogue {
     ) -> Result<Vec<T>, CatalogueError> {
         let found = self
             .db
-            .prepare_cached(query)
+            .prepare(query)
             .and_then(|mut statement| statement.query_map(parameters, read)?.collect::<Result<_, _>>());
         found.map_err(self.wrong())
     }

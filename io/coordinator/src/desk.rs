@@ -15,6 +15,8 @@ mod admission;
 mod errands;
 mod lists;
 mod progress;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +28,7 @@ use weir_transfer::{
 
 use crate::catalogue::{Catalogue, CatalogueError, NewTransfer, Progress, UnixMs};
 use crate::proto::to_client::Message;
-use crate::proto::{Kind, Pace, Refusal, Refused, Start, ToClient, Waiting};
+use crate::proto::{Fault, Kind, Pace, Refusal, Refused, Start, ToClient, Waiting};
 
 pub(crate) use admission::{NotAdmitted, VERSION};
 pub(crate) use errands::Errand;
@@ -115,9 +117,13 @@ struct Live {
     /// The nodes that it may ever use.
     allowed: NodeSet,
     /// Those that have failed it, and how.
-    failed: BTreeMap<NodeIndex, String>,
+    failed: BTreeMap<NodeIndex, (Fault, String)>,
     /// How often a node was not reachable for it.
     unreachable: u32,
+    /// The node that its client could not reach. It is not used again before somebody has asked it.
+    doubted: Option<NodeIndex>,
+    /// All nodes with a replica are down: the scheduler has it again when one is up.
+    is_parked: bool,
     /// Where it runs.
     node: Option<NodeIndex>,
     /// The node that has a partial replica of it.
@@ -221,14 +227,20 @@ impl Desk {
         self.nodes[node.0].down = answer.err();
         let is_down = self.nodes[node.0].down.is_some();
         self.scheduler.set_down(node, is_down);
-        if is_down && was_up {
-            // Those that wait for it alone, because of their partial replica there, may go elsewhere.
-            let waiting =
-                self.live.iter().filter(|(_, live)| live.node.is_none() && live.partial == Some(node));
-            for id in waiting.map(|(id, _)| *id).collect::<Vec<_>>() {
-                self.scheduler.give_up(TransferId(id));
-                self.submit(now, unix, id)?;
+        // Those that wait for it alone, because of their partial replica there, may go elsewhere if it is
+        // down.
+        let may_leave = |live: &Live| is_down && was_up && live.node.is_none() && live.partial == Some(node);
+        let mut again = Vec::new();
+        for (id, live) in &mut self.live {
+            let is_back = live.is_parked && !is_down;
+            if may_leave(live) || is_back || live.doubted == Some(node) {
+                (live.doubted, live.is_parked) = (None, false);
+                again.push(*id);
             }
+        }
+        for id in again {
+            self.scheduler.give_up(TransferId(id));
+            self.submit(now, unix, id)?;
         }
         self.start_all(now, unix)
     }
@@ -254,6 +266,11 @@ impl Desk {
             self.submit(now, unix, id)?;
         }
         self.start_all(now, unix)
+    }
+
+    /// The name of a node.
+    pub(crate) fn name(&self, node: NodeIndex) -> &str {
+        &self.config.nodes[node.0].name
     }
 
     /// The node of that name.
@@ -313,8 +330,15 @@ impl Desk {
 
     /// Why a transfer waits, for people.
     fn why_it_waits(&self, id: u64) -> String {
-        let Some(nodes) = self.scheduler.waits_for(TransferId(id)) else { return String::new() };
         let Some(live) = self.live.get(&id) else { return String::new() };
+        if let Some(node) = live.doubted {
+            return format!("its client cannot reach {}; it is tried again", self.config.nodes[node.0].name);
+        }
+        let nodes = match self.scheduler.waits_for(TransferId(id)) {
+            Some(nodes) => nodes,
+            None if live.is_parked => &live.allowed,
+            None => return String::new(),
+        };
         let direction = direction(live.kind);
         let one = |node: NodeIndex| {
             let name = &self.config.nodes[node.0].name;

@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
+use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
 use tonic::transport::Server as Transport;
 use weir_clock::Clock;
-use weir_cluster::{ClusterError, Tls};
+use weir_cluster::{Bounds, ClusterError, Tls, accept};
 use weir_node::Node;
 
 use crate::catalogue::{Catalogue, CatalogueError};
@@ -39,6 +40,8 @@ pub(crate) const MOST_BYTES: usize = 4 << 20;
 const MOST_STREAMS: u32 = 256;
 /// The most bytes of a stream's headers.
 const MOST_HEADER_BYTES: u32 = 16 * 1024;
+/// The most connections of clients of other machines.
+const REMOTE: Bounds = Bounds { most: 4_096, most_of_address: 1_024, peers: "clients" };
 /// How often a silent connection is asked whether it is there, and how long it may take to answer. So a
 /// client whose machine has gone holds its transfer for no longer.
 const KEEPALIVE: Duration = Duration::from_secs(5);
@@ -66,6 +69,17 @@ pub enum ServerError {
         path: PathBuf,
         /// What the system says.
         source: io::Error,
+    },
+    /// The desk gets no thread, or a task of it was lost.
+    #[error("cannot start: {0}")]
+    System(#[from] io::Error),
+    /// A node does not let the coordinator in.
+    #[error("node {node}: {why}; accepted: credentials and rights with which the node can be used")]
+    Denied {
+        /// The node.
+        node: String,
+        /// What it says.
+        why: String,
     },
     /// The catalogue cannot be used.
     #[error(transparent)]
@@ -104,7 +118,7 @@ impl Server {
         let desk = Desk::open(clock.now(), clock.unix_ms(), desk, catalogue)?;
         let socket = state.join(SOCKET);
         let listener = bind(&socket).map_err(in_state(&socket))?;
-        let desk = DeskHandle::start(clock, desk, nodes).await.map_err(in_state(&state))?;
+        let desk = DeskHandle::start(clock, desk, nodes).await?;
         let mut tasks = Vec::new();
         let service = || {
             CoordinatorServer::new(Service::new(desk.clone()))
@@ -118,8 +132,10 @@ impl Server {
         }));
         if let Some((listener, tls)) = remote {
             let server = bounded(tls.server()?).add_service(service());
+            let (admit, admitted) = mpsc::channel(1);
+            tasks.push(tokio::spawn(accept(listener, REMOTE, admit)));
             tasks.push(tokio::spawn(async move {
-                let served = server.serve_with_incoming(TcpListenerStream::new(listener)).await;
+                let served = server.serve_with_incoming(ReceiverStream::new(admitted)).await;
                 report("the address", served);
             }));
         }
@@ -132,7 +148,7 @@ impl Server {
             task.abort();
             let _ = task.await;
         }
-        self.desk.clone().stop().await;
+        self.desk.stop().await;
     }
 }
 

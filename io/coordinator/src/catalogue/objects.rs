@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::transfers::end;
-use super::{Catalogue, CatalogueError, State, UnixMs};
+use super::{Catalogue, CatalogueError, FINISHING, State, UnixMs};
 
 /// An object of which a replica is complete.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,6 +44,8 @@ pub(crate) enum What {
     Object(String),
     /// A partial replica, by its notes.
     Partial(Vec<String>),
+    /// One of both: its client was ended while it made the partial replica a complete one.
+    Either(String, Vec<String>),
 }
 
 impl Catalogue {
@@ -161,18 +163,19 @@ impl Catalogue {
         let query = "SELECT id, node, name, notes FROM leftover ORDER BY id";
         self.rows(query, [], |row| {
             let (name, notes): (String, String) = (row.get(2)?, row.get(3)?);
-            let what = match name.is_empty() {
-                true => What::Partial(notes.lines().map(str::to_owned).collect()),
-                false => What::Object(name),
+            let lines = notes.lines().filter(|line| *line != FINISHING).map(str::to_owned).collect();
+            let what = match (name.is_empty(), notes.is_empty()) {
+                (true, _) => What::Partial(lines),
+                (false, true) => What::Object(name),
+                (false, false) => What::Either(name, lines),
             };
             Ok(Leftover { id: row.get(0)?, node: row.get(1)?, what })
         })
     }
 
-    /// Whether a replica of that name is yet to be removed from a node.
-    pub(crate) fn is_left(&self, name: &str, node: &str) -> Result<bool, CatalogueError> {
-        let query = "SELECT EXISTS (SELECT 1 FROM leftover WHERE name = ?1 AND node = ?2)";
-        self.db.query_row(query, [name, node], |row| row.get(0)).map_err(self.wrong())
+    /// The nodes from which a replica of that name is yet to be removed.
+    pub(crate) fn left_on(&self, name: &str) -> Result<Vec<String>, CatalogueError> {
+        self.rows("SELECT node FROM leftover WHERE name = ?1 ORDER BY id", [name], |row| row.get(0))
     }
 
     /// It is removed.

@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-use super::{Catalogue, CatalogueError, MOST_ENDED, UnixMs};
+use super::{Catalogue, CatalogueError, FINISHING, MOST_ENDED, UnixMs};
 
 /// How a transfer stands. The numbers are those of the file, and of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,6 +108,13 @@ impl Catalogue {
             let query = "UPDATE transfer SET state = 1, moved = 0, why = ?2 WHERE id = ?1";
             change.execute(query, params![id, why]).map(|_| ())
         })
+    }
+
+    /// A transfer waits again, and goes on with what it had written if it comes to the same node.
+    pub(crate) fn wait(&mut self, id: u64, why: &str) -> Result<(), CatalogueError> {
+        let query = "UPDATE transfer SET state = 1, why = ?2 WHERE id = ?1";
+        self.db.execute(query, params![id, why]).map_err(self.wrong())?;
+        Ok(())
     }
 
     /// Keeps what is needed to go on with a partial replica later. Not flushed to the disk at once.
@@ -255,9 +262,10 @@ pub(super) fn end(
 fn leave_partial(transaction: &Transaction<'_>, id: u64) -> rusqlite::Result<()> {
     transaction.execute(
         "INSERT INTO leftover (node, name, notes)
-         SELECT transfer.node, '', group_concat(line, char(10) ORDER BY number)
+         SELECT transfer.node, CASE WHEN max(line = ?2) THEN transfer.name ELSE '' END,
+                group_concat(line, char(10) ORDER BY number)
          FROM transfer JOIN note ON note.transfer = transfer.id WHERE transfer.id = ?1 GROUP BY transfer.id",
-        [id],
+        params![id, FINISHING],
     )?;
     transaction.execute("DELETE FROM note WHERE transfer = ?1", [id])?;
     Ok(())

@@ -58,7 +58,7 @@ impl ClientError {
     /// The error for an answer of the coordinator's.
     pub(super) fn of(place: &str, status: &Status) -> Self {
         match status.code() {
-            Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition | Code::AlreadyExists => {
+            Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition | Code::PermissionDenied => {
                 Self::Wrong(status.message().to_owned())
             }
             _ => Self::Unreachable { place: place.to_owned(), why: line(status) },
@@ -71,6 +71,7 @@ impl ClientError {
             self,
             Self::Address { .. }
                 | Self::Wrong(_)
+                | Self::Changed(_)
                 | Self::Refused { refusal: Refusal::Wrong | Refusal::Exists, .. }
         )
     }

@@ -12,6 +12,7 @@ use super::sink::{FileTarget, Sink};
 use super::source::{AHEAD, FileSource, Pieces};
 use super::upload::Upload;
 use super::{Client, ClientError, draw_word};
+use crate::catalogue::FINISHING;
 use crate::desk::VERSION;
 use crate::proto::{Ask, Kind, Start};
 
@@ -92,7 +93,8 @@ impl Client {
         };
         match what {
             What::File(path) => {
-                let source = FileSource::open(path)?;
+                let wrong = |error: ClientError| ClientError::Wrong(error.to_string());
+                let source = FileSource::open(path).map_err(wrong)?;
                 let each = watched.into_iter().enumerate().map(|(replica, watched)| {
                     let (client, name, source) = (self.clone(), name.clone(), source.clone());
                     let replica = u32::try_from(replica).unwrap_or(u32::MAX);
@@ -237,7 +239,8 @@ impl Client {
         tools: Tools,
         pieces: Pieces,
     ) -> Result<Task, ClientError> {
-        let notes = start.notes.iter().filter_map(|note| note.parse::<Note>().ok()).collect();
+        let notes = start.notes.iter().filter(|note| *note != FINISHING);
+        let notes = notes.filter_map(|note| note.parse::<Note>().ok()).collect();
         let node = self.known(&start.node)?;
         let upload = Upload { node, name: name.clone(), notes, bytes: start.bytes, pieces };
         Ok(tokio::spawn(upload.run(tools)))

@@ -3,11 +3,12 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use weir_node::{ErrorKind, Node, NodeError, Note, ObjectName, Writer};
+use weir_node::{Node, NodeError, Note, ObjectName, Writer};
 
 use super::draw_word;
 use super::run::{Stop, Tools};
 use super::source::Pieces;
+use crate::catalogue::FINISHING;
 use crate::proto::{Fault, Finished};
 
 /// What is written, and where.
@@ -25,7 +26,7 @@ impl Upload {
     pub(super) async fn run(mut self, mut tools: Tools) -> Result<Finished, Stop> {
         let mut writer = match self.writer().await {
             Ok(writer) => writer,
-            Err(error) => return self.adopt(error).await,
+            Err(stop) => return self.adopt(stop).await,
         };
         let offset = writer.offset();
         tools.counts.before.store(offset, Ordering::Relaxed);
@@ -63,28 +64,34 @@ impl Upload {
         if bytes < offset {
             return Err(Stop::Node(Fault::Gone, "the partial replica is longer than its source".to_owned()));
         }
-        // Visible from here on; the coordinator must be there to hear of it.
+        // From here on it may be visible, whatever happens to this client.
+        let _ = tools.notes.send(vec![FINISHING.to_owned()]).await; // the transfer is given up
         tools.gate.pass(0).await;
         writer.finish().await?;
         Ok(Finished { bytes, checksum: checksum.as_bytes().to_vec() })
     }
 
-    async fn writer(&self) -> Result<Writer, NodeError> {
-        if self.notes.is_empty() {
-            let id = draw_word().parse().expect("a word of hexadecimal digits is an id");
-            self.node.begin(&self.name, &id, self.bytes).await
-        } else {
-            self.node.resume(&self.name, &self.notes, self.bytes).await
+    async fn writer(&self) -> Result<Writer, Stop> {
+        if !self.notes.is_empty() {
+            return Ok(self.node.resume(&self.name, &self.notes, self.bytes).await?);
         }
+        // The writer would find out at its end, after hours perhaps.
+        if self.node.size(&self.name).await?.is_some() {
+            let why =
+                "found something under this name that is no replica; accepted: nothing, or weir import first";
+            return Err(Stop::Node(Fault::Exists, why.to_owned()));
+        }
+        let id = draw_word().parse().expect("a word of hexadecimal digits is an id");
+        Ok(self.node.begin(&self.name, &id, self.bytes).await?)
     }
 
     /// The node has this very object already: the client was ended after it had finished its replica, and
-    /// before the coordinator heard of it. Otherwise, the error of the attempt to write it.
-    async fn adopt(mut self, error: NodeError) -> Result<Finished, Stop> {
-        let may_be = matches!(error.kind(), ErrorKind::Gone | ErrorKind::Exists);
+    /// before the coordinator heard of it. Otherwise, why it cannot be written.
+    async fn adopt(mut self, stop: Stop) -> Result<Finished, Stop> {
+        let may_be = matches!(stop, Stop::Node(Fault::Gone | Fault::Exists, _));
         let is_there = may_be && self.bytes.is_some() && self.node.size(&self.name).await? == self.bytes;
         if !is_there {
-            return Err(error.into());
+            return Err(stop);
         }
         let mut reader = self.node.read(&self.name, 0).await?;
         let mut hasher = blake3::Hasher::new();
@@ -94,7 +101,7 @@ impl Upload {
         while self.pieces.next().await.is_some() {}
         let checksum = self.pieces.checksum().await.map_err(Stop::Client)?;
         if hasher.finalize() != checksum {
-            return Err(error.into());
+            return Err(stop);
         }
         let bytes = self.bytes.expect("compared above");
         Ok(Finished { bytes, checksum: checksum.as_bytes().to_vec() })

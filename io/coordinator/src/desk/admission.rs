@@ -9,7 +9,7 @@ use weir_transfer::{Class, NodeIndex, NodeSet, ObjectId, PolicyName, Request, Tr
 use super::{Desk, Live, MOST_LIVE, Outbox, direction, message};
 use crate::catalogue::{CatalogueError, NewTransfer, Progress, State, TransferRow, UnixMs};
 use crate::proto::to_client::Message;
-use crate::proto::{Admitted, Ask, Done, Kind, Refusal};
+use crate::proto::{Admitted, Ask, Done, Fault, Kind, Refusal};
 
 /// The version of the protocol.
 pub(crate) const VERSION: u32 = 1;
@@ -80,6 +80,8 @@ impl Desk {
             allowed,
             failed: BTreeMap::new(),
             unreachable: 0,
+            doubted: None,
+            is_parked: false,
             node: None,
             partial,
             progress,
@@ -220,6 +222,14 @@ impl Desk {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
         let (mut nodes, reasons) = self.usable(live)?;
         let (kind, partial) = (live.kind, live.partial);
+        if let Some(doubted) = live.doubted {
+            let is_up = |node: NodeIndex| node != doubted && self.nodes[node.0].down.is_none();
+            if nodes.contains(doubted) && !nodes.iter().any(is_up) {
+                return Ok(()); // the next answer of the node brings it back
+            }
+            nodes.remove(doubted);
+            self.live.get_mut(&id).expect("it is there").doubted = None;
+        }
         if let Some(partial) = partial {
             let has_other = nodes.iter().any(|node| self.nodes[node.0].down.is_none());
             if nodes.contains(partial) && (self.nodes[partial.0].down.is_none() || !has_other) {
@@ -233,8 +243,10 @@ impl Desk {
         let live = self.live.get(&id).expect("it is there");
         if nodes.is_empty() {
             let why = format!("no node is left for {}: {}", live.new.name, reasons.join("; "));
+            let is_denied = |(fault, _): &(Fault, String)| *fault == Fault::Denied;
+            let wrong = !live.failed.is_empty() && live.failed.values().all(is_denied);
             self.catalogue.end_transfer(unix, id, State::Failed, &why)?;
-            self.refuse(id, Refusal::NoNode, &why);
+            self.refuse(id, if wrong { Refusal::Wrong } else { Refusal::NoNode }, &why);
             return Ok(());
         }
         let request = Request {
@@ -250,6 +262,10 @@ impl Desk {
             object: (kind == Kind::Put).then(|| ObjectId(self.first_of(&live.new))),
         };
         if let Err(refused) = self.scheduler.submit(now, request) {
+            if matches!(refused, weir_transfer::Refused::NoReplica(_)) {
+                self.live.get_mut(&id).expect("it is there").is_parked = true;
+                return Ok(());
+            }
             let why = refused.to_string();
             let refusal = match refused {
                 weir_transfer::Refused::TooFast { .. } => Refusal::Wrong,
@@ -272,11 +288,15 @@ impl Desk {
             |node: NodeIndex| replicas.iter().find(|replica| replica.node == self.config.nodes[node.0].name);
         let domains: BTreeSet<_> = replicas.iter().filter_map(|replica| self.node(&replica.node)).collect();
         let domains: BTreeSet<_> = domains.into_iter().map(|node| self.nodes[node.0].domain).collect();
+        let left = match live.kind {
+            Kind::Put | Kind::Replicate | Kind::Import => self.catalogue.left_on(&live.new.name)?,
+            Kind::Get | Kind::Check | Kind::Unspecified => Vec::new(),
+        };
         let (mut usable, mut reasons) = (NodeSet::EMPTY, Vec::new());
         for node in live.allowed.iter() {
             let name = &self.config.nodes[node.0].name;
             let mut leave_out = |why: &str| reasons.push(format!("{name}: {why}"));
-            if let Some(why) = live.failed.get(&node) {
+            if let Some((_, why)) = live.failed.get(&node) {
                 leave_out(why);
                 continue;
             }
@@ -289,14 +309,14 @@ impl Desk {
                     leave_out("it has no good replica");
                 }
                 Kind::Check if with_replica(node).is_none() => leave_out("it has no replica"),
-                Kind::Import if self.catalogue.is_left(&live.new.name, name)? => {
+                Kind::Import if left.contains(name) => {
                     leave_out("an earlier object of that name is yet to be removed there");
                 }
                 Kind::Get | Kind::Check | Kind::Import | Kind::Unspecified => usable.insert(node),
                 Kind::Put | Kind::Replicate => {
                     if domains.contains(&self.nodes[node.0].domain) {
                         leave_out("its failure domain has a replica");
-                    } else if self.catalogue.is_left(&live.new.name, name)? {
+                    } else if left.contains(name) {
                         leave_out("an earlier object of that name is yet to be removed there");
                     } else if !self.has_room(node, live.new.bytes) {
                         leave_out("its capacity is taken");

@@ -103,13 +103,7 @@ impl Desk {
     /// # Errors
     /// If the catalogue refuses.
     pub(crate) fn pending(&self, name: &str) -> Result<Vec<String>, CatalogueError> {
-        let mut pending = Vec::new();
-        for leftover in self.catalogue.leftovers()? {
-            if leftover.what == What::Object(name.to_owned()) {
-                pending.push(leftover.node);
-            }
-        }
-        Ok(pending)
+        self.catalogue.left_on(name)
     }
 
     /// The object of that name.

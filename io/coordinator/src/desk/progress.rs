@@ -203,6 +203,10 @@ impl Desk {
             why.pop();
         }
         let fault = Fault::try_from(fault).unwrap_or(Fault::Unspecified);
+        let kind = self.live.get(&id).expect("it runs").kind;
+        if kind == Kind::Import && fault == Fault::Missing {
+            return self.end(now, unix, id, State::Failed, Refusal::Wrong, &why);
+        }
         if matches!(fault, Fault::Client | Fault::Unspecified) {
             return self.end(now, unix, id, State::Failed, Refusal::Failed, &why);
         }
@@ -212,7 +216,7 @@ impl Desk {
         self.scheduler.give_up(TransferId(id));
         let live = self.live.get_mut(&id).expect("it runs");
         live.node = None;
-        let (kind, name) = (live.kind, live.new.name.clone());
+        let name = live.new.name.clone();
         let mut is_out = true;
         match fault {
             Fault::Unreachable => {
@@ -223,13 +227,18 @@ impl Desk {
             _ => {}
         }
         if is_out {
-            live.failed.insert(node, why.clone());
+            live.failed.insert(node, (fault, why.clone()));
+        } else if fault == Fault::Unreachable {
+            // Only this client says so. The node may be up for all others, so the next probe is waited for.
+            live.doubted = Some(node);
         }
         let keeps_partial = fault == Fault::Unreachable && !is_out;
         if live.partial == Some(node) && !keeps_partial {
             live.partial = None;
             live.progress.moved = 0;
             self.catalogue.wait_again(id, &why)?;
+        } else {
+            self.catalogue.wait(id, &why)?;
         }
         if matches!(fault, Fault::Missing | Fault::Corrupt)
             && matches!(kind, Kind::Get | Kind::Check)
@@ -238,10 +247,6 @@ impl Desk {
             self.catalogue.judge(unix, object.id, &here, false)?;
         }
         self.submit(now, unix, id)?;
-        if fault == Fault::Unreachable {
-            // The next probe tells whether it is the node, or only the way of this client to it.
-            return self.probed(now, unix, node, Err(why));
-        }
         self.start_all(now, unix)
     }
 

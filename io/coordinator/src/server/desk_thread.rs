@@ -6,13 +6,14 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use weir_clock::Clock;
 use weir_model::Instant;
-use weir_node::{Node, NodeError, Note};
+use weir_node::{ErrorKind, Node, NodeError, Note};
 use weir_transfer::{NodeIndex, SAMPLE};
 
+use super::ServerError;
 use crate::catalogue::{CatalogueError, UnixMs, What};
 use crate::desk::{Desk, Errand};
 
@@ -32,6 +33,7 @@ type Work = Box<dyn FnOnce(&mut Desk, Instant, UnixMs) + Send>;
 #[derive(Clone, Debug)]
 pub(super) struct DeskHandle {
     inbox: mpsc::Sender<Work>,
+    stop: Arc<Notify>,
     thread: Arc<std::sync::Mutex<Option<thread::JoinHandle<()>>>>,
 }
 
@@ -39,14 +41,26 @@ impl DeskHandle {
     /// Tries each node once, and gives the desk a thread.
     ///
     /// # Errors
-    /// If there is no thread to be had.
-    pub(super) async fn start(clock: Clock, mut desk: Desk, nodes: Vec<Node>) -> io::Result<Self> {
-        let first: Vec<_> = nodes.iter().map(|node| tokio::spawn(probe(node.clone()))).collect();
+    /// If there is no thread to be had, or a node refuses its credentials.
+    pub(super) async fn start(clock: Clock, mut desk: Desk, nodes: Vec<Node>) -> Result<Self, ServerError> {
+        let calendar = Calendar { clock, started: clock.now(), started_unix: clock.unix_ms() };
+        let ask = |node: &Node| {
+            let node = node.clone();
+            tokio::spawn(async move { node.probe().await })
+        };
+        let first: Vec<_> = nodes.iter().map(ask).collect();
         for (place, answer) in first.into_iter().enumerate() {
-            let answer = answer.await.unwrap_or_else(|_| Err("it was not tried".to_owned()));
-            if let Err(error) = desk.probed(clock.now(), clock.unix_ms(), NodeIndex(place), answer) {
-                return Err(io::Error::other(error));
+            let answer = answer.await.map_err(io::Error::other)?;
+            if let Err(error) = &answer
+                && error.kind() == ErrorKind::Denied
+            {
+                // Time does not mend this, and the operator is here to do so.
+                let name = desk.name(NodeIndex(place)).to_owned();
+                return Err(ServerError::Denied { node: name, why: error.to_string() });
             }
+            let answer = answer.map_err(|error| error.to_string());
+            let (now, unix) = calendar.now();
+            desk.probed(now, unix, NodeIndex(place), answer)?;
         }
         let (inbox, messages) = mpsc::channel::<Work>(INBOX);
         let weak = inbox.downgrade();
@@ -55,7 +69,7 @@ impl DeskHandle {
             tokio::spawn(async move {
                 loop {
                     sleep(PROBED_EACH).await;
-                    let answer = probe(node.clone()).await;
+                    let answer = node.probe().await.map_err(|error| error.to_string());
                     let Some(inbox) = weak.upgrade() else { return };
                     let work: Work = Box::new(move |desk, now, unix| {
                         logged(desk.probed(now, unix, NodeIndex(place), answer));
@@ -68,9 +82,18 @@ impl DeskHandle {
         }
         let runtime = Builder::new_current_thread().enable_time().build()?;
         let outside = Handle::current();
-        let run = move || runtime.block_on(serve(clock, desk, messages, weak, &nodes, &outside));
+        let stop = Arc::new(Notify::new());
+        let stopped = Arc::clone(&stop);
+        let run = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = stopped.notified() => {}
+                    () = serve(calendar, desk, messages, weak, &nodes, &outside) => {}
+                }
+            });
+        };
         let thread = thread::Builder::new().name("weir-desk".to_owned()).spawn(run)?;
-        Ok(Self { inbox, thread: Arc::new(std::sync::Mutex::new(Some(thread))) })
+        Ok(Self { inbox, stop, thread: Arc::new(std::sync::Mutex::new(Some(thread))) })
     }
 
     /// Has the desk do something, and returns what came of it; `None` if the desk has stopped.
@@ -86,19 +109,37 @@ impl DeskHandle {
         answered.await.ok()
     }
 
-    /// Waits until the desk's thread has ended: the catalogue is closed then. All other handles must be
-    /// gone, or go soon.
-    pub(super) async fn stop(self) {
+    /// Ends the desk's thread: the catalogue is closed then. Whoever asks through another handle gets no
+    /// answer.
+    pub(super) async fn stop(&self) {
+        self.stop.notify_one();
         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
-        drop(self.inbox);
         if let Some(thread) = thread {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
     }
 }
 
-async fn serve(
+/// The time of day, as it was when the coordinator started, and what has passed since. Somebody who sets the
+/// clock of the machine so changes neither what the catalogue keeps in order, nor when an interrupted
+/// transfer is given up. Cost: the coordinator follows a corrected clock only after a restart.
+#[derive(Clone, Copy, Debug)]
+struct Calendar {
     clock: Clock,
+    started: Instant,
+    started_unix: UnixMs,
+}
+
+impl Calendar {
+    fn now(self) -> (Instant, UnixMs) {
+        let now = self.clock.now();
+        let passed = now.saturating_since(self.started).as_nanos() / 1_000_000;
+        (now, self.started_unix.saturating_add(passed))
+    }
+}
+
+async fn serve(
+    calendar: Calendar,
     mut desk: Desk,
     mut inbox: mpsc::Receiver<Work>,
     itself: mpsc::WeakSender<Work>,
@@ -110,12 +151,16 @@ async fn serve(
     loop {
         tokio::select! {
             work = inbox.recv() => match work {
-                Some(work) => work(&mut desk, clock.now(), clock.unix_ms()),
+                Some(work) => {
+                    let (now, unix) = calendar.now();
+                    work(&mut desk, now, unix);
+                }
                 None => return,
             },
             _ = samples.tick() => {
-                logged(desk.sample(clock.now(), clock.unix_ms()));
-                for errand in logged(desk.errands(clock.unix_ms())).unwrap_or_default() {
+                let (now, unix) = calendar.now();
+                logged(desk.sample(now, unix));
+                for errand in logged(desk.errands(unix)).unwrap_or_default() {
                     let node = nodes[errand.node.0].clone();
                     outside.spawn(run(errand, node, itself.clone()));
                 }
@@ -127,14 +172,12 @@ async fn serve(
 /// Removes something from a node, and tells the desk.
 async fn run(errand: Errand, node: Node, desk: mpsc::WeakSender<Work>) {
     let removed = match &errand.what {
-        What::Object(name) => match name.parse() {
-            Ok(name) => node.remove(&name).await,
-            Err(_) => Ok(()), // no such name was ever stored
+        What::Object(name) => remove(&node, name).await,
+        What::Partial(lines) => discard(&node, lines).await,
+        What::Either(name, lines) => match discard(&node, lines).await {
+            Ok(()) => remove(&node, name).await,
+            failed => failed,
         },
-        What::Partial(lines) => {
-            let notes: Vec<Note> = lines.iter().filter_map(|line| line.parse().ok()).collect();
-            node.discard(&notes).await
-        }
     };
     if let Err(error) = &removed {
         tracing::warn!(%error, "a leftover cannot be removed from its node; it is tried again");
@@ -148,8 +191,16 @@ async fn run(errand: Errand, node: Node, desk: mpsc::WeakSender<Work>) {
     }
 }
 
-async fn probe(node: Node) -> Result<(), String> {
-    node.probe().await.map_err(|error: NodeError| error.to_string())
+async fn remove(node: &Node, name: &str) -> Result<(), NodeError> {
+    match name.parse() {
+        Ok(name) => node.remove(&name).await,
+        Err(_) => Ok(()), // no such name was ever stored
+    }
+}
+
+async fn discard(node: &Node, lines: &[String]) -> Result<(), NodeError> {
+    let notes: Vec<Note> = lines.iter().filter_map(|line| line.parse().ok()).collect();
+    node.discard(&notes).await
 }
 
 /// What the catalogue refuses has no client to hear of it.

@@ -11,7 +11,9 @@ use tokio::time::{sleep, timeout};
 use tokio_stream::Stream;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::server::{TlsConnectInfo, UdsConnectInfo};
 use tonic::{Request, Response, Status, Streaming};
+use weir_cluster::Seat;
 use weir_model::Bandwidth;
 
 use super::desk_thread::DeskHandle;
@@ -79,6 +81,7 @@ impl Coordinator for Service {
     type TransferStream = Messages;
 
     async fn transfer(&self, request: Request<Streaming<FromClient>>) -> Result<Response<Messages>, Status> {
+        settle(&request)?;
         let mut messages = request.into_inner();
         let first = timeout(ASK_TIMEOUT, messages.message());
         let first = first.await.map_err(|_| Status::deadline_exceeded("asked for nothing within 10 s"))??;
@@ -109,12 +112,14 @@ impl Coordinator for Service {
         &self,
         request: Request<ListObjectsRequest>,
     ) -> Result<Response<ObjectList>, Status> {
+        settle(&request)?;
         let ListObjectsRequest { prefix, after } = request.into_inner();
         let listed = self.desk.ask(move |desk, _, _| desk.list_objects(&prefix, &after)).await;
         answered(listed).map(Response::new)
     }
 
     async fn find_object(&self, request: Request<FindObjectRequest>) -> Result<Response<Object>, Status> {
+        settle(&request)?;
         let name = request.into_inner().name;
         let missing = no_object(&name);
         let found = self.desk.ask(move |desk, _, _| match desk.object(&name)? {
@@ -128,6 +133,7 @@ impl Coordinator for Service {
         &self,
         request: Request<RemoveObjectRequest>,
     ) -> Result<Response<Removed>, Status> {
+        settle(&request)?;
         let name = request.into_inner().name;
         let asked = name.clone();
         let removed = self.desk.ask(move |desk, now, unix| desk.remove(now, unix, &asked)).await;
@@ -138,6 +144,7 @@ impl Coordinator for Service {
     }
 
     async fn drop_replica(&self, request: Request<DropReplicaRequest>) -> Result<Response<Removed>, Status> {
+        settle(&request)?;
         let DropReplicaRequest { name, node } = request.into_inner();
         let asked = (name.clone(), node.clone());
         let dropped = self.desk.ask(move |desk, _, _| desk.drop_replica(&asked.0, &asked.1)).await;
@@ -154,6 +161,7 @@ impl Coordinator for Service {
         &self,
         request: Request<ListTransfersRequest>,
     ) -> Result<Response<TransferList>, Status> {
+        settle(&request)?;
         let ListTransfersRequest { all, before } = request.into_inner();
         let listed = self.desk.ask(move |desk, now, _| desk.list_transfers(now, all, before)).await;
         answered(listed).map(Response::new)
@@ -163,6 +171,7 @@ impl Coordinator for Service {
         &self,
         request: Request<FindTransferRequest>,
     ) -> Result<Response<TransferInfo>, Status> {
+        settle(&request)?;
         let id = request.into_inner().transfer;
         let found = self.desk.ask(move |desk, now, _| desk.find_transfer(now, id)).await;
         answered(found)?.map(Response::new).ok_or_else(|| no_transfer(id))
@@ -172,6 +181,7 @@ impl Coordinator for Service {
         &self,
         request: Request<CancelTransferRequest>,
     ) -> Result<Response<TransferInfo>, Status> {
+        settle(&request)?;
         let id = request.into_inner().transfer;
         let cancelled = self.desk.ask(move |desk, now, unix| {
             let was_open = desk.cancel(now, unix, id)?;
@@ -189,12 +199,14 @@ impl Coordinator for Service {
         }
     }
 
-    async fn list_nodes(&self, _: Request<ListNodesRequest>) -> Result<Response<NodeList>, Status> {
+    async fn list_nodes(&self, request: Request<ListNodesRequest>) -> Result<Response<NodeList>, Status> {
+        settle(&request)?;
         let listed = self.desk.ask(|desk, _, _| desk.list_nodes()).await;
         listed.map(Response::new).ok_or_else(stopping)
     }
 
     async fn set_peak(&self, request: Request<SetPeakRequest>) -> Result<Response<NodeInfo>, Status> {
+        settle(&request)?;
         let SetPeakRequest { node, read, write } = request.into_inner();
         let Some(peaks) = rate(read).zip(rate(write)) else {
             return Err(Status::invalid_argument("peak: found 0 B/s; accepted: above 0"));
@@ -210,6 +222,10 @@ impl Coordinator for Service {
     }
 
     async fn backup(&self, request: Request<BackupRequest>) -> Result<Response<BackupDone>, Status> {
+        if is_remote(&request) {
+            let why = "backup: found a client of another machine; accepted: one of the coordinator's own, by its socket";
+            return Err(Status::permission_denied(why));
+        }
         let path = PathBuf::from(request.into_inner().path);
         if !path.is_absolute() {
             let why = format!("backup {}: found a relative path; accepted: an absolute one", path.display());
@@ -261,6 +277,17 @@ fn no_object(name: &str) -> Status {
 
 fn no_transfer(id: u64) -> Status {
     Status::not_found(format!("transfer: found no number {id}; accepted: one of weir transfers list --all"))
+}
+
+/// Notes that a connection of another machine is a client's: its certificate was checked before it could ask.
+fn settle<T>(request: &Request<T>) -> Result<(), Status> {
+    let Some(info) = request.extensions().get::<TlsConnectInfo<Seat>>() else { return Ok(()) };
+    info.get_ref().settle().map_err(|full| Status::resource_exhausted(full.to_string()))
+}
+
+/// Whether a request has come by the address for other machines.
+fn is_remote<T>(request: &Request<T>) -> bool {
+    request.extensions().get::<UdsConnectInfo>().is_none()
 }
 
 const fn rate(bytes_per_second: u64) -> Option<Bandwidth> {

@@ -1,0 +1,424 @@
+//! The desk, driven without a network.
+
+use tempfile::TempDir;
+use tokio::sync::mpsc::{Receiver, channel};
+use weir_model::{Bandwidth, Instant, Span};
+use weir_transfer::{NodeIndex, PolicyName};
+
+use super::*;
+use crate::catalogue::What;
+use crate::proto::from_client::Message as Said;
+use crate::proto::{Ask, Failed, Fault, Finished, Moved, Notes, State};
+
+const UNIX: UnixMs = 1_790_000_000_000;
+
+/// A desk with its directory. A second passes with each step.
+struct Bench {
+    desk: Option<Desk>,
+    directory: TempDir,
+    config: DeskConfig,
+    now: Instant,
+    streams: u64,
+}
+
+/// A client's side.
+struct Asker {
+    id: u64,
+    inbox: Receiver<ToClient>,
+}
+
+impl Bench {
+    /// Nodes by name and failure domain.
+    fn new(nodes: &[(&str, &str)]) -> Self {
+        let node = |(name, domain): &(&str, &str)| NodeConfig {
+            name: (*name).to_owned(),
+            url: String::new(),
+            peak_read: None,
+            peak_write: None,
+            class: 0,
+            cost: 0,
+            capacity: None,
+            domain: (*domain).to_owned(),
+        };
+        let classes = ["bronze", "gold"].map(str::to_owned).to_vec();
+        let rate = Bandwidth::new(10_000_000).unwrap();
+        let nodes = nodes.iter().map(node).collect();
+        let config = DeskConfig { policy: PolicyName::SmR3, classes, rate, nodes };
+        let directory = tempfile::tempdir().unwrap();
+        let mut bench = Self { desk: None, directory, config, now: Instant::ORIGIN, streams: 0 };
+        bench.restart();
+        bench
+    }
+
+    fn restart(&mut self) {
+        self.desk = None;
+        let catalogue = Catalogue::open(&self.directory.path().join("catalogue")).unwrap();
+        self.desk = Some(Desk::open(self.now, UNIX, self.config.clone(), catalogue).unwrap());
+    }
+
+    fn desk(&mut self) -> &mut Desk {
+        self.desk.as_mut().unwrap()
+    }
+
+    fn step(&mut self) {
+        self.now = self.now + Span::from_secs(1);
+        let now = self.now;
+        self.desk().sample(now, UNIX).unwrap();
+    }
+
+    fn ask(&mut self, ask: Ask) -> Result<Asker, String> {
+        let (outbox, inbox) = channel(64);
+        self.streams += 1;
+        let (now, stream) = (self.now, self.streams);
+        match self.desk().ask(now, UNIX, stream, &ask, outbox) {
+            Ok(id) => Ok(Asker { id, inbox }),
+            Err(NotAdmitted::Refused(_, why)) => Err(why),
+            Err(NotAdmitted::Catalogue(error)) => panic!("{error}"),
+        }
+    }
+
+    fn say(&mut self, asker: &Asker, said: Said) {
+        let now = self.now;
+        self.desk().said(now, UNIX, asker.id, said).unwrap();
+    }
+
+    fn fail(&mut self, asker: &Asker, fault: Fault) {
+        let why = format!("{fault:?}");
+        self.say(asker, Said::Failed(Failed { fault: fault.into(), why }));
+    }
+
+    fn finish(&mut self, asker: &Asker, bytes: u64, data: u8) {
+        self.say(asker, Said::Moved(Moved { bytes }));
+        self.say(asker, Said::Finished(Finished { bytes, checksum: vec![data; 32] }));
+    }
+
+    fn gone(&mut self, asker: Asker) {
+        let now = self.now;
+        self.desk().gone(now, UNIX, asker.id).unwrap();
+    }
+
+    fn set_up(&mut self, node: usize, is_up: bool) {
+        let now = self.now;
+        let answer = if is_up { Ok(()) } else { Err("it does not answer".to_owned()) };
+        self.desk().probed(now, UNIX, NodeIndex(node), answer).unwrap();
+    }
+
+    fn state(&mut self, asker: &Asker) -> State {
+        let now = self.now;
+        self.desk().find_transfer(now, asker.id).unwrap().unwrap().state()
+    }
+
+    fn nodes_of(&mut self, name: &str) -> Vec<(String, bool)> {
+        let desk = self.desk();
+        let object = desk.object(name).unwrap().unwrap();
+        let replicas = desk.told_object(object).unwrap().replicas;
+        replicas.into_iter().map(|replica| (replica.node, replica.is_good)).collect()
+    }
+
+    /// Stores an object of 100 bytes.
+    fn put(&mut self, name: &str) {
+        let mut asker = self.ask(put(name, "r")).unwrap();
+        asker.started();
+        self.finish(&asker, 100, 7);
+        assert!(asker.is_done());
+    }
+}
+
+impl Asker {
+    fn next(&mut self) -> Option<Message> {
+        self.inbox.try_recv().ok().and_then(|message| message.message)
+    }
+
+    /// The start, after what comes before it.
+    fn start(&mut self) -> Option<Start> {
+        loop {
+            match self.next()? {
+                Message::Start(start) => return Some(start),
+                Message::Refused(refused) => panic!("refused: {}", refused.why),
+                _ => {}
+            }
+        }
+    }
+
+    fn started(&mut self) -> String {
+        self.start().expect("it has started").node
+    }
+
+    fn is_done(&mut self) -> bool {
+        std::iter::from_fn(|| self.next()).any(|message| matches!(message, Message::Done(_)))
+    }
+
+    fn refused(&mut self) -> Option<String> {
+        std::iter::from_fn(|| self.next()).find_map(|message| match message {
+            Message::Refused(refused) => Some(refused.why),
+            _ => None,
+        })
+    }
+}
+
+fn ask(kind: Kind, name: &str, run: &str) -> Ask {
+    Ask {
+        version: VERSION,
+        kind: kind.into(),
+        name: name.to_owned(),
+        nodes: ["a", "b", "c"].map(str::to_owned).to_vec(),
+        replicas: 1,
+        run: run.to_owned(),
+        ..Ask::default()
+    }
+}
+
+fn put(name: &str, run: &str) -> Ask {
+    Ask { bytes: Some(100), source: "the same data".to_owned(), ..ask(Kind::Put, name, run) }
+}
+
+#[test]
+fn a_put_is_an_object_once_it_has_finished_and_not_before() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut asker = bench.ask(put("x", "r")).unwrap();
+    assert_eq!(asker.started(), "a");
+    bench.say(&asker, Said::Moved(Moved { bytes: 60 }));
+    assert_eq!((bench.desk().object("x").unwrap(), bench.state(&asker)), (None, State::Active));
+    bench.finish(&asker, 40, 7);
+    assert!(asker.is_done());
+    assert_eq!(bench.nodes_of("x"), [("a".to_owned(), true)]);
+    assert_eq!(bench.state(&asker), State::Done);
+}
+
+#[test]
+fn another_run_with_the_same_data_goes_on_where_the_client_was_ended() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let mut first = bench.ask(put("x", "r1")).unwrap();
+    let node = first.started();
+    bench.say(&first, Said::Notes(Notes { lines: vec!["file 1".to_owned(), "part 2".to_owned()] }));
+    let id = first.id;
+    bench.gone(first);
+    let mut second = bench.ask(put("x", "r2")).unwrap();
+    let start = second.start().unwrap();
+    assert_eq!((second.id, start.node, start.notes.len()), (id, node, 2));
+}
+
+#[test]
+fn other_data_under_the_name_of_an_interrupted_put_begins_anew_and_leaves_the_partial_to_be_removed() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut first = bench.ask(put("x", "r1")).unwrap();
+    first.started();
+    bench.say(&first, Said::Notes(Notes { lines: vec!["file 1".to_owned()] }));
+    bench.gone(first);
+    let mut second = bench.ask(Ask { source: "other".to_owned(), ..put("x", "r2") }).unwrap();
+    assert_eq!(second.start().unwrap().notes, Vec::<String>::new());
+    let errands = bench.desk().errands(UNIX).unwrap();
+    assert_eq!(
+        errands.iter().map(|errand| &errand.what).collect::<Vec<_>>(),
+        [&What::Partial(vec!["file 1".to_owned()])]
+    );
+    assert_eq!(bench.desk().errands(UNIX).unwrap(), [], "each is run once at a time");
+}
+
+#[test]
+fn after_a_restart_of_the_coordinator_the_same_run_goes_on_and_hears_of_what_it_had_finished() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut asker = bench.ask(put("x", "r")).unwrap();
+    asker.started();
+    bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned()] }));
+    bench.restart();
+    assert_eq!(bench.state(&asker), State::Interrupted);
+    let mut again = bench.ask(put("x", "r")).unwrap();
+    assert_eq!((again.id, again.start().unwrap().notes.len()), (asker.id, 1));
+    bench.finish(&again, 100, 7);
+    bench.restart();
+    let mut again = bench.ask(put("x", "r")).unwrap();
+    assert!(again.is_done(), "the answer may have been lost");
+}
+
+#[test]
+fn a_full_node_is_left_out_and_a_transfer_without_a_node_ends_with_all_reasons() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let mut asker = bench.ask(put("x", "r")).unwrap();
+    let first = asker.started();
+    bench.fail(&asker, Fault::Full);
+    let second = asker.started();
+    assert_ne!(first, second);
+    bench.fail(&asker, Fault::Stalled);
+    let why = asker.refused().unwrap();
+    assert!(why.contains("a: ") && why.contains("b: ") && why.contains("Full"), "{why}");
+    assert_eq!(bench.state(&asker), State::Failed);
+}
+
+#[test]
+fn a_node_that_one_client_cannot_reach_stays_up_for_others_and_is_tried_again_after_its_next_answer() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut asker = bench.ask(put("x", "r")).unwrap();
+    asker.started();
+    bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned()] }));
+    bench.fail(&asker, Fault::Unreachable);
+    assert_eq!((asker.start(), bench.state(&asker)), (None, State::Waiting));
+    let mut other = bench.ask(put("y", "other")).unwrap();
+    assert_eq!(other.started(), "a");
+    bench.finish(&other, 100, 7);
+    bench.step();
+    assert_eq!(asker.start(), None, "nobody has asked the node yet");
+    bench.set_up(0, true);
+    assert_eq!(asker.start().unwrap().notes.len(), 1, "it goes on where it was");
+}
+
+#[test]
+fn a_name_that_is_taken_or_is_being_written_is_refused() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let writes = bench.ask(put("x", "r1")).unwrap();
+    let why = bench.ask(Ask { source: "other".to_owned(), ..put("x", "r2") }).err().unwrap();
+    assert!(why.contains("which writes x now"), "{why}");
+    bench.finish(&writes, 100, 7);
+    let why = bench.ask(put("x", "r3")).err().unwrap();
+    assert!(why.contains("found x already, of 100 bytes"), "{why}");
+}
+
+#[test]
+fn replicas_lie_in_different_failure_domains_and_must_be_equal() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "1"), ("c", "2")]);
+    let of = |replica| Ask { replicas: 2, replica, ..put("x", "r") };
+    let mut first = bench.ask(of(0)).unwrap();
+    let mut second = bench.ask(of(1)).unwrap();
+    let nodes = [first.started(), second.started()];
+    assert!(nodes.contains(&"c".to_owned()), "{nodes:?}");
+    bench.finish(&first, 100, 7);
+    bench.finish(&second, 100, 8);
+    let why = second.refused().unwrap();
+    assert!(why.contains("differs from the other replica's"), "{why}");
+    assert_eq!(bench.nodes_of("x").len(), 1);
+    let errands = bench.desk().errands(UNIX).unwrap();
+    assert_eq!(errands[0].what, What::Object("x".to_owned()), "the wrong replica does not stay visible");
+}
+
+#[test]
+fn a_corrupt_replica_is_known_as_bad_and_the_object_is_read_elsewhere() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let of = |replica| Ask { replicas: 2, replica, ..put("x", "r") };
+    let (first, second) = (bench.ask(of(0)).unwrap(), bench.ask(of(1)).unwrap());
+    bench.finish(&first, 100, 7);
+    bench.finish(&second, 100, 7);
+    let mut reader = bench.ask(ask(Kind::Get, "x", "g")).unwrap();
+    let bad = reader.start().unwrap();
+    assert_eq!((bad.bytes, bad.checksum), (Some(100), vec![7; 32]));
+    bench.fail(&reader, Fault::Corrupt);
+    let good = reader.started();
+    assert_ne!(bad.node, good);
+    bench.finish(&reader, 100, 7);
+    assert!(reader.is_done());
+    let replicas = bench.nodes_of("x");
+    assert!(
+        replicas.contains(&(bad.node.clone(), false)) && replicas.contains(&(good, true)),
+        "{replicas:?}"
+    );
+    assert!(bench.desk().drop_replica("x", &bad.node).unwrap());
+    assert!(!bench.desk().drop_replica("x", "nowhere").unwrap());
+}
+
+#[test]
+fn a_name_is_free_on_a_node_only_when_the_earlier_object_is_gone_from_there() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    bench.put("x");
+    let now = bench.now;
+    assert!(bench.desk().remove(now, UNIX, "x").unwrap());
+    assert!(!bench.desk().remove(now, UNIX, "x").unwrap());
+    let mut early = bench.ask(put("x", "r2")).unwrap();
+    assert!(early.refused().unwrap().contains("yet to be removed"));
+    let errands = bench.desk().errands(UNIX).unwrap();
+    bench.desk().errand_done(errands[0].id, true).unwrap();
+    assert_eq!(bench.ask(put("x", "r3")).unwrap().started(), "a");
+}
+
+#[test]
+fn a_read_waits_while_all_nodes_with_a_replica_are_down() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    bench.put("x");
+    let name = bench_node(&mut bench);
+    let node = bench.desk().node(&name).unwrap().0;
+    bench.set_up(node, false);
+    let mut reader = bench.ask(ask(Kind::Get, "x", "g")).unwrap();
+    bench.step();
+    assert_eq!(reader.start(), None);
+    let now = bench.now;
+    let why = bench.desk().find_transfer(now, reader.id).unwrap().unwrap().why;
+    assert!(why.contains("is down (it does not answer)"), "{why}");
+    bench.set_up(node, true);
+    assert!(reader.start().is_some());
+}
+
+fn bench_node(bench: &mut Bench) -> String {
+    bench.nodes_of("x").remove(0).0
+}
+
+#[test]
+fn class_cost_and_capacity_bound_where_data_is_written_and_not_where_it_is_read() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2"), ("c", "3")]);
+    bench.config.nodes[0].class = 1;
+    bench.config.nodes[1].cost = 5;
+    bench.config.nodes[2].capacity = Some(150);
+    bench.restart();
+    let cheap = Ask { max_cost: Some(1), ..put("x", "r1") };
+    let mut first = bench.ask(cheap.clone()).unwrap();
+    assert_eq!(first.started(), "c");
+    let mut second = bench.ask(Ask { name: "y".to_owned(), run: "r2".to_owned(), ..cheap.clone() }).unwrap();
+    assert!(second.refused().unwrap().contains("its capacity is taken"));
+    let gold = Ask { class: "gold".to_owned(), name: "z".to_owned(), run: "r3".to_owned(), ..cheap };
+    assert_eq!(bench.ask(gold).unwrap().started(), "a");
+    assert!(bench.ask(Ask { class: "none".to_owned(), ..put("w", "r4") }).is_err());
+}
+
+#[test]
+fn what_nobody_continues_is_given_up_after_its_time() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let file = bench.ask(put("x", "r1")).unwrap();
+    let pipe = bench.ask(Ask { source: String::new(), ..put("y", "r2") }).unwrap();
+    let (file_id, pipe_id) = (file.id, pipe.id);
+    bench.gone(file);
+    bench.gone(pipe);
+    let now = bench.now;
+    let mut states = |after: u64| {
+        bench.desk().errands(UNIX + after).unwrap();
+        [file_id, pipe_id].map(|id| bench.desk().find_transfer(now, id).unwrap().unwrap().state())
+    };
+    assert_eq!(states(500_000), [State::Interrupted, State::Interrupted]);
+    assert_eq!(states(700_000), [State::Interrupted, State::Failed]);
+    assert_eq!(states(25 * 3_600_000), [State::Failed, State::Failed]);
+}
+
+#[test]
+fn wrong_requests_are_refused_with_what_would_be_accepted_and_change_nothing() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let wrong = [
+        Ask { version: 9, ..put("x", "r") },
+        Ask { kind: 99, ..put("x", "r") },
+        put("../x", "r"),
+        Ask { run: String::new(), ..put("x", "r") },
+        Ask { rate: u64::MAX, ..put("x", "r") },
+        Ask { bytes: Some(u64::MAX), ..put("x", "r") },
+        Ask { replicas: 0, ..put("x", "r") },
+        Ask { replicas: 2, replica: 2, ..put("x", "r") },
+        Ask { replicas: 2, ..put("x", "r") },
+        Ask { nodes: vec!["elsewhere".to_owned()], ..put("x", "r") },
+        Ask { node: "elsewhere".to_owned(), ..ask(Kind::Import, "x", "r") },
+        ask(Kind::Get, "x", "r"),
+    ];
+    for ask in wrong {
+        let why = bench.ask(ask.clone()).err().unwrap_or_else(|| panic!("{ask:?}"));
+        assert!(why.contains("accepted: "), "{why}");
+    }
+    let now = bench.now;
+    assert_eq!(bench.desk().list_transfers(now, true, 0).unwrap().transfers.len(), 0);
+}
+
+#[test]
+fn what_a_client_was_about_to_finish_is_removed_in_both_forms_and_its_name_is_not_free_before() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut asker = bench.ask(put("x", "r")).unwrap();
+    asker.started();
+    bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned(), "finishing".to_owned()] }));
+    let now = bench.now;
+    assert_eq!(bench.desk().cancel(now, UNIX, asker.id).unwrap(), Some(true));
+    let errands = bench.desk().errands(UNIX).unwrap();
+    assert_eq!(errands[0].what, What::Either("x".to_owned(), vec!["file 1".to_owned()]));
+    let mut again = bench.ask(put("x", "r2")).unwrap();
+    assert!(again.refused().unwrap().contains("yet to be removed"));
+}
