@@ -1,10 +1,10 @@
 //! Bytes from a file: one thread reads, a few pieces ahead of the caller.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use rustix::buffer::spare_capacity;
+use bytes::{Bytes, BytesMut};
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, pread};
 use tokio::sync::mpsc;
@@ -15,6 +15,9 @@ use crate::error::{ErrorKind, NodeError, PATIENCE, within};
 const PIECE: usize = 1 << 20;
 /// How many pieces the thread reads ahead.
 const AHEAD: usize = 4;
+
+/// How many pieces are kept to be used again: those of this thread, and those that a writer holds.
+const KEPT: usize = 12;
 
 /// A file that is being read.
 pub(crate) struct Reader {
@@ -33,9 +36,9 @@ impl Reader {
         let title = what.clone();
         let run = move || {
             let _ = fadvise(&file, from, None, Advice::Sequential); // only an advice
-            let mut at = from;
+            let (mut at, mut kept) = (from, Pieces::default());
             while at < size {
-                let piece = read(&file, at, size, &title);
+                let piece = kept.read(&file, at, size, &title);
                 let length = piece.as_ref().map_or(0, Bytes::len) as u64;
                 at += length;
                 // An error is the last thing to say, and the caller may have gone.
@@ -57,21 +60,54 @@ impl Reader {
     }
 }
 
-/// The bytes at `at`: at least one, and none at `size` or behind it.
-fn read(file: &File, at: u64, size: u64, what: &str) -> Result<Bytes, NodeError> {
-    let length = usize::try_from(size - at).unwrap_or(PIECE).min(PIECE);
-    let mut piece = Vec::with_capacity(length);
-    while piece.len() < length {
-        let next = at + piece.len() as u64;
-        match pread(file, spare_capacity(&mut piece), next) {
-            Ok(0) => {
-                let accepted = format_args!("{size}, the size at the beginning");
-                return Err(NodeError::new(ErrorKind::Other, what, format_args!("{next} bytes"), accepted));
-            }
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(NodeError::io(what, &error.into())),
-        }
+/// Pieces that have been handed out. A piece that nobody else holds any more is used again: the kernel clears
+/// each page of new memory, which takes about as long as to copy it.
+#[derive(Default)]
+struct Pieces(VecDeque<Bytes>);
+
+impl Pieces {
+    /// Memory for the next piece of `length` bytes.
+    fn take(&mut self, length: usize) -> BytesMut {
+        let is_free = |piece: &Bytes| piece.is_unique() && piece.len() == length;
+        let reused = if self.0.front().is_some_and(is_free) { self.0.pop_front() } else { None };
+        let reused = reused.and_then(|piece| piece.try_into_mut().ok());
+        reused.unwrap_or_else(|| BytesMut::zeroed(length))
     }
-    piece.truncate(length);
-    Ok(piece.into())
+
+    /// Keeps a piece for later, and forgets the oldest if there are too many.
+    fn hand_out(&mut self, piece: BytesMut) -> Bytes {
+        let piece = piece.freeze();
+        if self.0.len() == KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back(piece.clone());
+        piece
+    }
+
+    /// The bytes at `at`: at least one, and none at `size` or behind it.
+    fn read(&mut self, file: &File, at: u64, size: u64, what: &str) -> Result<Bytes, NodeError> {
+        let length = usize::try_from(size - at).unwrap_or(PIECE).min(PIECE);
+        let mut piece = self.take(length);
+        let (mut rest, mut next) = (&mut *piece, at);
+        while !rest.is_empty() {
+            match pread(file, &mut *rest, next) {
+                Ok(0) => {
+                    let accepted = format_args!("{size}, the size at the beginning");
+                    return Err(NodeError::new(
+                        ErrorKind::Other,
+                        what,
+                        format_args!("{next} bytes"),
+                        accepted,
+                    ));
+                }
+                Ok(count) => {
+                    next += count as u64;
+                    rest = rest.get_mut(count..).unwrap_or_default();
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(NodeError::io(what, &error.into())),
+            }
+        }
+        Ok(self.hand_out(piece))
+    }
 }
