@@ -75,7 +75,7 @@ pub(crate) fn kind_of(status: StatusCode) -> ErrorKind {
 }
 
 /// An error and its causes in a line. reqwest only says "error sending request"; the reason is further down.
-fn causes(error: &dyn Error) -> String {
+pub(crate) fn causes(error: &dyn Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -5,7 +5,7 @@ use std::error::Error;
 use object_store::client::{HttpError, HttpErrorKind};
 
 use crate::error::{ErrorKind, NodeError};
-use crate::http::plain;
+use crate::http::{causes, plain};
 
 /// What the library does not tell apart: codes of S3 and statuses of HTTP. It hands on their text only. No
 /// name of an object looks like that, because the text has names as they stand in URLs.
@@ -26,7 +26,7 @@ const SAYINGS: &[(&str, ErrorKind)] = &[
 /// The library's error about `what`.
 pub(super) fn of(what: &str, error: &object_store::Error) -> NodeError {
     // The text of the cause has the object's name as it stands in the URL; the text above it, as it is.
-    let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    let text = error.source().map_or_else(|| error.to_string(), |cause| causes(cause));
     let saying = SAYINGS.iter().find(|(saying, _)| text.contains(saying)).map(|(_, kind)| *kind);
     NodeError::line(saying.unwrap_or_else(|| kind_of(error)), &format!("{what}: {}", plain(&text)))
 }

@@ -1,9 +1,12 @@
 //! Buckets of an S3 server.
 
+use std::io::Write;
+
 use weir_node::{Credentials, ErrorKind, Location, Node};
 use weir_node_servers::Server;
 
 use crate::bench::{Bench, PIECE, data, get, id, kind, name, put, run, write};
+use crate::fake::serve;
 
 crate::conformance::conformance!(Bench::s3());
 
@@ -65,6 +68,24 @@ fn a_bucket_or_a_server_that_is_not_there_is_unreachable() {
     run(Bench::file(), "", async |_| assert_eq!(kind(missing.probe().await), ErrorKind::Unreachable));
     server.stop();
     run(Bench::file(), "", async |_| assert_eq!(kind(gone.probe().await), ErrorKind::Unreachable));
+}
+
+#[test]
+fn an_answer_that_no_right_server_gives_is_cut_off() {
+    let address = serve(|_, stream| {
+        let head = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<a>";
+        let _ = stream.get_mut().write_all(head.as_bytes());
+        // It ends when the client closes the connection, and otherwise never.
+        while stream.get_mut().write_all(&[b'x'; 1 << 16]).is_ok() {}
+    });
+    run(Bench::file(), "", async |_| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "access_key_id = \"a\"\nsecret_access_key = \"b\"\n").unwrap();
+        let credentials = Credentials::read(file.path()).unwrap();
+        let location = format!("s3://bulk?endpoint=http://{address}").parse().unwrap();
+        let node = Node::open(location, Some(&credentials)).unwrap();
+        assert_eq!(kind(node.probe().await), ErrorKind::Other);
+    });
 }
 
 #[test]

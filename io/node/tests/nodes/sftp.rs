@@ -61,3 +61,16 @@ fn a_program_that_is_not_there_is_named() {
         assert!(node.probe().await.unwrap_err().to_string().contains("the program ssh"));
     });
 }
+
+#[test]
+fn however_much_ssh_says_one_bounded_line_is_kept() {
+    run(Bench::file(), "", async |bench| {
+        let program = bench.root.as_ref().unwrap().join("ssh");
+        let script = "#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x >&2\necho >&2\nexit 255\n";
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        let location = "sftp://127.0.0.1/root".parse().unwrap();
+        let node = Node::open_with_ssh(location, None, program.into()).unwrap();
+        assert_eq!(kind(node.probe().await), ErrorKind::Unreachable);
+    });
+}

@@ -1,12 +1,12 @@
 //! Collections of a WebDAV server: a real one, and some that do what no real one does on demand.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read, Write};
 
 use bytes::Bytes;
 use weir_node::{Credentials, ErrorKind, Location, Node};
 
 use crate::bench::{Bench, PIECE, data, id, kind, name, put, run, write};
+use crate::fake::{answer, serve};
 
 crate::conformance::conformance!(Bench::webdav());
 
@@ -132,57 +132,8 @@ fn a_long_answer_to_an_error_is_cut_off() {
     });
 }
 
-/// The first line of a request.
-struct Request(String);
-
-impl Request {
-    fn method(&self) -> &str {
-        self.0.split(' ').next().unwrap()
-    }
-
-    fn path(&self) -> &str {
-        self.0.split(' ').nth(1).unwrap()
-    }
-}
-
 /// A node on a server in this process.
-fn on(url: &str) -> Bench {
-    let node = Node::open(url.parse().unwrap(), None).unwrap();
+fn on(address: &str) -> Bench {
+    let node = Node::open(format!("webdav://{address}/").parse().unwrap(), None).unwrap();
     Bench { node, ..Bench::file().unwrap() }
-}
-
-/// Serves each connection on a thread of its own, and gives the URL.
-fn serve(handle: impl Fn(&Request, &mut BufReader<TcpStream>) + Send + Sync + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("webdav://{}/", listener.local_addr().unwrap());
-    let handle = std::sync::Arc::new(handle);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let handle = handle.clone();
-            std::thread::spawn(move || {
-                let mut stream = BufReader::new(stream);
-                while let Some(request) = request(&mut stream) {
-                    handle(&request, &mut stream);
-                }
-            });
-        }
-    });
-    url
-}
-
-fn request(stream: &mut BufReader<TcpStream>) -> Option<Request> {
-    let mut first = String::new();
-    if stream.read_line(&mut first).ok()? == 0 {
-        return None;
-    }
-    let mut line = String::new();
-    while stream.read_line(&mut line).ok()? > 2 {
-        line.clear();
-    }
-    Some(Request(first))
-}
-
-fn answer(stream: &mut BufReader<TcpStream>, status: &str, body: &str) {
-    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    stream.get_mut().write_all(answer.as_bytes()).ok();
 }
