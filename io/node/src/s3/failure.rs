@@ -26,7 +26,7 @@ const SAYINGS: &[(&str, ErrorKind)] = &[
 /// The library's error about `what`.
 pub(super) fn of(what: &str, error: &object_store::Error) -> NodeError {
     // The text of the cause has the object's name as it stands in the URL; the text above it, as it is.
-    let text = error.source().map_or_else(|| error.to_string(), |cause| causes(cause));
+    let text = error.source().map_or_else(|| error.to_string(), causes);
     let saying = SAYINGS.iter().find(|(saying, _)| text.contains(saying)).map(|(_, kind)| *kind);
     NodeError::line(saying.unwrap_or_else(|| kind_of(error)), &format!("{what}: {}", plain(&text)))
 }
