@@ -10,6 +10,7 @@ mod recording;
 mod scheduler;
 mod sensors;
 mod trace;
+mod transfers_file;
 
 use crate::script::Script;
 use crate::seen::Seen;
@@ -31,12 +32,13 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 9] = [
+pub const ALL: [Target; 10] = [
     nbd_server::TARGET,
     nbd_client::TARGET,
     engine::TARGET,
     scheduler::TARGET,
     configuration::TARGET,
+    transfers_file::TARGET,
     cluster::TARGET,
     recording::TARGET,
     trace::TARGET,

@@ -60,6 +60,11 @@ fn no_file_and_no_value_breaks_the_configuration() {
 }
 
 #[test]
+fn no_file_of_transfers_breaks_its_reader() {
+    holds("transfers-file", 4_000);
+}
+
+#[test]
 fn no_gateway_breaks_a_controller_and_no_controller_a_gateway() {
     holds("cluster", 30_000);
 }

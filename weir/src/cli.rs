@@ -11,15 +11,17 @@ use crate::verbs::explain::ExplainArguments;
 use crate::verbs::grants::GrantsArguments;
 use crate::verbs::lab::LabArguments;
 use crate::verbs::load::LoadArguments;
+use crate::verbs::nodes::NodesArguments;
 use crate::verbs::record::RecordArguments;
 use crate::verbs::replay::ReplayArguments;
 use crate::verbs::set::SetArguments;
 use crate::verbs::sim::SimArguments;
 use crate::verbs::throttle::ThrottleArguments;
+use crate::verbs::transfers::TransfersArguments;
 use crate::verbs::what_if::WhatIfArguments;
 use crate::verbs::{
-    check, controller, demo, explain, grants, lab, load, record, replay, serve, set, sim, status, throttle,
-    what_if,
+    check, controller, demo, explain, grants, lab, load, nodes, objects, record, replay, serve, set, sim,
+    status, throttle, transfers, what_if,
 };
 use crate::{ask, log};
 
@@ -36,8 +38,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Check the configuration file of a gateway or a controller: print every value in force and where it
-    /// comes from
+    /// Check the configuration file of a gateway, a controller, a packet-delay agent or a coordinator of
+    /// transfers: print every value in force and where it comes from
     Check {
         /// The configuration file
         file: PathBuf,
@@ -75,6 +77,26 @@ enum Verb {
     Explain(ExplainArguments),
     /// Guard the readers of this host's iSCSI targets: delay the packets of initiators that write too much
     Throttle(ThrottleArguments),
+    /// Store a file on storage nodes, at a rate: wait until a node can serve it, and write it there
+    Put(objects::PutArguments),
+    /// Read an object from the node that can serve it now
+    Get(objects::GetArguments),
+    /// Print the objects that are stored
+    Ls(objects::ListArguments),
+    /// Print what is known of an object, and where its replicas are
+    Stat(objects::StatArguments),
+    /// Remove objects from all nodes
+    Rm(objects::RemoveArguments),
+    /// Read each replica of an object, and compare it with what was stored
+    Verify(objects::RepairArguments),
+    /// Verify an object, and write the replicas anew that are bad or missing
+    Repair(objects::RepairArguments),
+    /// Make an object of a file that a node has already
+    Import(objects::ImportArguments),
+    /// Serve a coordinator of bulk transfers, or list, show and cancel its transfers
+    Transfers(TransfersArguments),
+    /// Print the storage nodes, what they do and what they can do; or measure one
+    Nodes(NodesArguments),
     /// Load any NBD server, in an open or a closed loop, and print rates and latencies
     Load(LoadArguments),
     /// Replay a recorded load on a simulated array or a server, or the decisions that `weir record` wrote
@@ -123,6 +145,16 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::WhatIf(arguments) => what_if::what_if(&arguments),
         Verb::Lab(arguments) => lab::lab(arguments),
         Verb::Throttle(arguments) => on_runtime(throttle::throttle(arguments)),
+        Verb::Put(arguments) => on_runtime(objects::put(arguments)),
+        Verb::Get(arguments) => on_runtime(objects::get(arguments)),
+        Verb::Ls(arguments) => on_runtime(objects::list(arguments)),
+        Verb::Stat(arguments) => on_runtime(objects::stat(arguments)),
+        Verb::Rm(arguments) => on_runtime(objects::remove(arguments)),
+        Verb::Verify(arguments) => on_runtime(objects::verify(arguments)),
+        Verb::Repair(arguments) => on_runtime(objects::repair(arguments)),
+        Verb::Import(arguments) => on_runtime(objects::import(arguments)),
+        Verb::Transfers(arguments) => on_runtime(transfers::transfers(arguments)),
+        Verb::Nodes(arguments) => on_runtime(nodes::nodes(arguments)),
         Verb::Load(arguments) => on_runtime(load::load(arguments)),
         Verb::Sim(arguments) => sim::sim(&arguments),
         Verb::Demo(arguments) => on_runtime(demo::demo(arguments)),

@@ -3,9 +3,13 @@
 //! This is a hole in the wall of the program, as narrow as possible: text in, verdict out. The checks need to
 //! know what a configuration is, so they are made here.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::config::{Config, Source, check_report, controller_report, throttle_report};
+use crate::config::{
+    Config, NodeConfig, Source, TransfersConfig, check_report, controller_report, throttle_report,
+    transfers_report,
+};
 
 /// The verdict on a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,6 +20,8 @@ pub enum Judged {
     Controller,
     /// It is the file of a packet-delay agent.
     Agent,
+    /// It is the file of a coordinator of transfers.
+    Coordinator,
     /// It was refused, with a line for each problem.
     Refused,
 }
@@ -41,6 +47,18 @@ pub fn configuration(text: &str) -> Judged {
                 assert!(!throttle_report(&config).is_empty());
                 assert_eq!(config.settings().check(), Ok(()));
                 Judged::Agent
+            }
+            Err(error) => refused(&error.to_string()),
+        };
+    }
+    if source.is_of_transfers() {
+        return match source.transfers() {
+            Ok(config) => {
+                assert!(transfers_report(&config).contains("transfers.policy"));
+                assert!(is_a_coordinators(&config), "{config:?}");
+                let commented = Source::of(Path::new("weir.toml"), format!("{text}\n# a comment\n"));
+                assert_eq!(commented.transfers().ok().as_ref(), Some(&config), "a comment is no change");
+                Judged::Coordinator
             }
             Err(error) => refused(&error.to_string()),
         };
@@ -85,6 +103,27 @@ fn is_within_limits(config: &Config) -> bool {
         && (one..=1 << 40).contains(&all)
         && limits.connections.value.get() <= 1_000_000
         && config.volumes.keys().chain(config.pools.keys()).all(is_name)
+}
+
+/// The rules of docs/transfers.md, written down a second time.
+fn is_a_coordinators(config: &TransfersConfig) -> bool {
+    let is_name = |name: &str| (1..=255).contains(&name.len()) && name.is_ascii();
+    let classes: BTreeSet<&str> = config.classes.iter().map(|class| &*class.value).collect();
+    let schemes = ["file://", "s3://", "webdav://", "webdavs://", "sftp://"];
+    let is_node = |node: &NodeConfig| {
+        schemes.iter().any(|scheme| node.url.value.to_string().starts_with(scheme))
+            && node.class.value.is_none_or(|class| classes.contains(config.class_name(class)))
+            && node.cost.value <= 1_000_000
+            && is_name(&node.domain.value)
+    };
+    (1..=1000).contains(&config.nodes.len())
+        && config.nodes.keys().all(|name| is_name(name))
+        && config.nodes.values().all(is_node)
+        && (1..=16).contains(&config.classes.len())
+        && classes.len() == config.classes.len()
+        && classes.iter().all(|class| is_name(class))
+        && config.state.value.is_absolute()
+        && config.tls.is_some() == config.address.value.is_some()
 }
 
 /// Checks that every problem is a line, says what is accepted, and repeats only a part of the value.

@@ -21,6 +21,7 @@ mod server;
 mod simulated_pool;
 mod terminal;
 mod traces;
+mod transfers;
 mod verbs;
 
 use std::io::Write;

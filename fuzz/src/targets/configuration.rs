@@ -120,6 +120,7 @@ fn run(script: &Script, seen: &mut Seen) {
         Judged::Gateway => "gateway",
         Judged::Controller => "controller",
         Judged::Agent => "agent",
+        Judged::Coordinator => "coordinator",
         Judged::Refused => "refused",
     });
     // A change is also tried on a good file, whether this file was good or not.

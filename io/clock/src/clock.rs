@@ -31,6 +31,16 @@ impl Clock {
         let part = |part: i64| u64::try_from(part).expect("the clock begins at zero with the machine");
         Instant::ORIGIN + Span::from_secs(part(now.tv_sec)) + Span::from_nanos(part(now.tv_nsec))
     }
+
+    /// The time of day, in milliseconds of Unix time; zero before 1970. It jumps when somebody sets the
+    /// clock, so it is for people and for what outlives the machine's start, and no span is measured with
+    /// it.
+    #[allow(clippy::unused_self)] // as above
+    pub fn unix_ms(self) -> u64 {
+        let now = clock_gettime(ClockId::Realtime);
+        let part = |part: i64| u64::try_from(part).unwrap_or(0);
+        part(now.tv_sec).saturating_mul(1_000).saturating_add(part(now.tv_nsec) / 1_000_000)
+    }
 }
 
 #[cfg(test)]

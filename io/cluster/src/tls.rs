@@ -77,7 +77,10 @@ impl Tls {
     }
 
     /// A server that shows our certificate, and accepts clients with a certificate of the authority.
-    pub(crate) fn server(&self) -> Result<Server, ClusterError> {
+    ///
+    /// # Errors
+    /// If the certificate, the key and the authority do not go together.
+    pub fn server(&self) -> Result<Server, ClusterError> {
         let tls =
             ServerTlsConfig::new().identity(self.identity.clone()).client_ca_root(self.authority.clone());
         let tls = tls.timeout(HANDSHAKE_TIMEOUT);
@@ -86,7 +89,10 @@ impl Tls {
 
     /// A client that shows our certificate, and accepts a server with a certificate of the authority for
     /// `name`.
-    pub(crate) fn client(&self, endpoint: Endpoint, name: &str) -> Result<Endpoint, ClusterError> {
+    ///
+    /// # Errors
+    /// If the certificate, the key and the authority do not go together.
+    pub fn client(&self, endpoint: Endpoint, name: &str) -> Result<Endpoint, ClusterError> {
         let tls =
             ClientTlsConfig::new().identity(self.identity.clone()).ca_certificate(self.authority.clone());
         let tls = tls.domain_name(name).timeout(HANDSHAKE_TIMEOUT);

@@ -23,6 +23,11 @@ impl MovingAverage {
         self.last.push_back(measured);
     }
 
+    /// The last measurement; zero before the first.
+    pub fn last(&self) -> u64 {
+        self.last.back().copied().unwrap_or(0)
+    }
+
     /// The average, in the unit of the measurements.
     pub fn get(&self) -> u64 {
         self.last.iter().fold(0_u64, |sum, one| sum.saturating_add(*one)) / COUNT as u64

@@ -258,6 +258,14 @@ impl Scheduler {
         self.policy.forget(node);
     }
 
+    /// What is known of a node from now on is this. Its transfers, and what they had, stay.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn set_spec(&mut self, node: NodeIndex, spec: NodeSpec) {
+        self.nodes[node.0].spec = spec;
+    }
+
     /// A sample: what has moved since the last one becomes each node's measured rate, and transfers are held
     /// back or released. The driver calls it each [`SAMPLE`]. If a call comes late, the rate is still that of
     /// the time that has passed; one that comes within half of that time is ignored, because the rate of so
@@ -312,6 +320,19 @@ impl Scheduler {
     /// replica of an object whose other replicas are in all failure domains already.
     pub fn waits_for(&self, id: TransferId) -> Option<&NodeSet> {
         self.waiting.get(id).map(|waiting| &waiting.nodes)
+    }
+
+    /// A node as the policy sees it, and its rate in the last sample, in bytes a second.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn load(&self, node: NodeIndex, direction: Direction) -> (NodeView, u64) {
+        let known = &self.nodes[node.0];
+        let load = match direction {
+            Direction::Read => &known.reads,
+            Direction::Write => &known.writes,
+        };
+        (known.view(node, direction), load.average.last())
     }
 
     /// How many transfers wait.

@@ -18,7 +18,7 @@ use super::accepts::quoted;
 use super::error::{ConfigError, Problem};
 use super::file::text_of;
 use super::reader::{Document, join, shorten};
-use super::{Config, ControllerConfig, ThrottleConfig, resolve};
+use super::{Config, ControllerConfig, ThrottleConfig, TransfersConfig, resolve};
 
 /// The keys of each table that can be changed while it is served.
 const CHANGEABLE: &[(&str, &[&str])] = &[
@@ -121,6 +121,14 @@ impl Source {
         self.read_by(super::throttle::resolve)
     }
 
+    /// The configuration of a coordinator of transfers.
+    ///
+    /// # Errors
+    /// If anything in it is wrong. Then every problem is named.
+    pub(crate) fn transfers(&self) -> Result<TransfersConfig, ConfigError> {
+        self.read_by(super::transfers::resolve)
+    }
+
     /// Whether it is the file of a controller rather than of a gateway.
     pub(crate) fn is_of_controller(&self) -> bool {
         self.has_table("controller")
@@ -129,6 +137,11 @@ impl Source {
     /// Whether it is the file of a packet-delay agent.
     pub(crate) fn is_of_throttle(&self) -> bool {
         self.has_table("throttle")
+    }
+
+    /// Whether it is the file of a coordinator of transfers.
+    pub(crate) fn is_of_transfers(&self) -> bool {
+        self.has_table("transfers")
     }
 
     fn has_table(&self, name: &str) -> bool {

@@ -29,6 +29,7 @@ mod reader;
 mod report;
 mod rules;
 mod throttle;
+mod transfers;
 pub(crate) mod units;
 mod volume;
 
@@ -49,8 +50,9 @@ pub(crate) use limits::Limits;
 pub(crate) use listen::{Address, TcpAddress};
 pub(crate) use origin::Resolved;
 pub(crate) use pool::{Control, Pool, Ports};
-pub(crate) use report::{check_report, controller_report, throttle_report};
+pub(crate) use report::{check_report, controller_report, throttle_report, transfers_report};
 pub(crate) use throttle::{ThrottleConfig, threshold_argument};
+pub(crate) use transfers::{NodeConfig, TransfersConfig, bandwidth_argument};
 pub(crate) use volume::{BackendConfig, Volume};
 
 /// The tables of a file.

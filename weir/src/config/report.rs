@@ -14,6 +14,7 @@ use super::origin::{Origin, Resolved};
 use super::pool::{Control, Pool};
 use super::reader::join;
 use super::throttle::ThrottleConfig;
+use super::transfers::TransfersConfig;
 use super::units::{show_bandwidth, show_size, show_span};
 use super::volume::{BackendConfig, Volume};
 
@@ -77,6 +78,36 @@ pub(crate) fn throttle_report(config: &ThrottleConfig) -> String {
         let table = join("resource", name);
         rows.push_optional(&join(&table, "threshold"), &own.threshold, span);
         rows.push_optional(&join(&table, "write_limit"), &own.write_limit, bandwidth);
+    }
+    table(&rows.0)
+}
+
+/// The same for the file of a coordinator of transfers.
+pub(crate) fn transfers_report(config: &TransfersConfig) -> String {
+    let mut rows = Rows(Vec::new());
+    let bandwidth = |rate: &Bandwidth| show_bandwidth(*rate);
+    rows.push("transfers.policy", &config.policy, ToString::to_string);
+    rows.push("transfers.state", &config.state, |path| path.display().to_string());
+    rows.push_optional("transfers.address", &config.address, ToString::to_string);
+    if let Some(tls) = &config.tls {
+        rows.push_tls("transfers", tls);
+    }
+    rows.push("transfers.metrics", &config.metrics, ToString::to_string);
+    for (i, class) in config.classes.iter().enumerate() {
+        rows.push(&format!("transfers.classes[{i}]"), class, Clone::clone);
+    }
+    rows.push("transfers.rate", &config.rate, bandwidth);
+    for (name, node) in &config.nodes {
+        let table = join("node", name);
+        let key = |key| join(&table, key);
+        rows.push(&key("url"), &node.url, ToString::to_string);
+        rows.push_optional(&key("credentials"), &node.credentials, |path| path.display().to_string());
+        rows.push_optional(&key("peak_read"), &node.peak_read, bandwidth);
+        rows.push_optional(&key("peak_write"), &node.peak_write, bandwidth);
+        rows.push_optional(&key("class"), &node.class, |class| config.class_name(*class).to_owned());
+        rows.push(&key("cost"), &node.cost, ToString::to_string);
+        rows.push_optional(&key("capacity"), &node.capacity, |size| show_size(*size));
+        rows.push(&key("domain"), &node.domain, Clone::clone);
     }
     table(&rows.0)
 }

@@ -8,6 +8,7 @@ mod pid;
 mod problems;
 mod resolved;
 mod throttle;
+mod transfers;
 
 use std::path::Path;
 

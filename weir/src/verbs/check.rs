@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 
-use crate::config::{Source, check_report, controller_report, throttle_report};
+use crate::config::{Source, check_report, controller_report, throttle_report, transfers_report};
 use crate::failure::Failure;
 use crate::say;
 use crate::terminal::printable;
 
-/// Prints the values in force by the file of a gateway, a controller or a packet-delay agent.
+/// Prints the values in force by the file of a gateway, a controller, a packet-delay agent or a coordinator
+/// of transfers.
 ///
 /// # Errors
 /// If there is a mistake in it, or it cannot be read.
@@ -18,6 +19,8 @@ pub(crate) fn check(file: &Path) -> Result<(), Failure> {
         source.controller().map(|config| controller_report(&config))
     } else if source.is_of_throttle() {
         source.throttle().map(|config| throttle_report(&config))
+    } else if source.is_of_transfers() {
+        source.transfers().map(|config| transfers_report(&config))
     } else {
         source.config().map(|config| check_report(&config))
     };

@@ -102,7 +102,7 @@ impl Writer {
     }
 
     /// Gives the partial its name, if nothing has it.
-    async fn publish(&self) -> Result<(), NodeError> {
+    async fn publish(&mut self) -> Result<(), NodeError> {
         let (session, what, object) = (&self.session, &self.paths.what, &self.paths.object);
         for folder in &self.paths.folders {
             match session.stat(what, folder).await? {

@@ -33,7 +33,9 @@ fn every_configuration_of_the_manual_is_accepted_as_it_stands() {
             checked.push(page.clone());
         }
     }
-    for page in ["choosing.md", "clients.md", "config.md", "operating.md", "several-gateways.md"] {
+    for page in
+        ["choosing.md", "clients.md", "config.md", "operating.md", "several-gateways.md", "transfers.md"]
+    {
         assert!(checked.iter().any(|checked| checked == page), "no configuration in {page}");
     }
 }

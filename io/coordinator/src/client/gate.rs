@@ -1,0 +1,69 @@
+//! The gate before each piece of data: whether it may move now, and how fast.
+
+use tokio::sync::watch;
+use tokio::time::sleep;
+use weir_clock::Clock;
+use weir_model::{Bandwidth, Instant, Span};
+
+/// How far ahead of its pace a transfer may be after a wait, so that single late pieces are made up for.
+const SLACK: Span = Span::from_millis(200);
+
+/// What the session says.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Signal {
+    /// Whether data may move.
+    pub(super) is_open: bool,
+    /// The most that may move in a second.
+    pub(super) pace: Option<Bandwidth>,
+}
+
+/// The gate, at the side of the data.
+#[derive(Debug)]
+pub(super) struct Gate {
+    clock: Clock,
+    signal: watch::Receiver<Signal>,
+    /// When the next piece is due, at the pace.
+    due: Instant,
+}
+
+impl Gate {
+    /// A gate that follows a signal.
+    pub(super) fn new(clock: Clock, signal: watch::Receiver<Signal>) -> Self {
+        Self { clock, signal, due: clock.now() }
+    }
+
+    /// Waits until the next piece, of so many bytes, may move. It waits for ever if the session has ended.
+    pub(super) async fn pass(&mut self, bytes: usize) {
+        loop {
+            let signal = *self.signal.borrow_and_update();
+            let now = self.clock.now();
+            let wait = self.due.saturating_since(now);
+            let Some(pace) = signal.pace.filter(|_| signal.is_open) else {
+                if signal.is_open {
+                    self.due = now;
+                    return;
+                }
+                self.changed().await;
+                continue;
+            };
+            if wait.is_zero() {
+                #[allow(clippy::cast_precision_loss)] // a piece has a mebibyte
+                let takes = Span::from_secs_f64(bytes as f64 / pace.get() as f64);
+                let late = now.saturating_since(self.due);
+                let from = if late > SLACK { now } else { self.due };
+                self.due = from + takes;
+                return;
+            }
+            tokio::select! {
+                () = sleep(wait.into()) => {}
+                () = self.changed() => {}
+            }
+        }
+    }
+
+    async fn changed(&mut self) {
+        if self.signal.changed().await.is_err() {
+            std::future::pending::<()>().await; // whoever holds the signal ends this task, too
+        }
+    }
+}

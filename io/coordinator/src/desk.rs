@@ -1,0 +1,397 @@
+//! The desk: everything that the coordinator decides and remembers, without a socket.
+//!
+//! The desk has the scheduler, the catalogue, and a list of the transfers whose clients are connected. A
+//! driver tells it each message and the time. The desk answers through each client's outbox, and names the
+//! **errands**: what is to be removed from nodes. So a test can drive it without a network.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `desk/admission.rs` | whether a transfer may be asked for, and on which nodes it may run |
+//! | `desk/progress.rs` | what follows from the messages of a transfer that runs |
+//! | `desk/lists.rs` | what people are told: objects, transfers, nodes |
+//! | `desk/errands.rs` | what is removed, and when an interrupted transfer is given up |
+
+mod admission;
+mod errands;
+mod lists;
+mod progress;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::sync::mpsc;
+use weir_model::{Bandwidth, Direction, Instant, Span};
+use weir_transfer::{
+    Domain, NodeIndex, NodeSet, NodeSpec, Policy, PolicyName, SAMPLE, Scheduler, TransferId,
+};
+
+use crate::catalogue::{Catalogue, CatalogueError, NewTransfer, Progress, UnixMs};
+use crate::proto::to_client::Message;
+use crate::proto::{Kind, Pace, Refusal, Refused, Start, ToClient, Waiting};
+
+pub(crate) use admission::{NotAdmitted, VERSION};
+pub(crate) use errands::Errand;
+
+/// The most transfers that wait or run at a time. Each has a stream, and so memory, at the coordinator.
+const MOST_LIVE: usize = 20_000;
+
+/// What a node is taken to do whose peak nobody has given or measured: more than any node does. The policies
+/// that need the peak do not use such a node at all.
+const UNKNOWN_PEAK: Bandwidth = Bandwidth::new(100_000_000_000).expect("above zero");
+
+/// How many waiting clients are told why they wait, at each sample.
+const TOLD_AT_A_TIME: usize = 200;
+
+/// A node, as the operator has configured it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeConfig {
+    /// Its name.
+    pub name: String,
+    /// Where it is, without credentials, for people.
+    pub url: String,
+    /// The most that it reads, if the operator has given it.
+    pub peak_read: Option<Bandwidth>,
+    /// The most that it writes, if the operator has given it.
+    pub peak_write: Option<Bandwidth>,
+    /// It takes only transfers of this class or a higher one, as a place in [`DeskConfig::classes`].
+    pub class: usize,
+    /// A transfer with a lower bound of cost leaves it out.
+    pub cost: u64,
+    /// The most bytes that replicas may take there.
+    pub capacity: Option<u64>,
+    /// What it fails with: replicas of an object lie in different domains.
+    pub domain: String,
+}
+
+/// What the operator has configured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DeskConfig {
+    /// Which node a transfer goes to, and when.
+    pub policy: PolicyName,
+    /// The names of the classes, rising; at least one.
+    pub classes: Vec<String>,
+    /// The rate of a transfer that asks for none.
+    pub rate: Bandwidth,
+    /// The nodes; at least one.
+    pub nodes: Vec<NodeConfig>,
+}
+
+/// Where messages to a client go.
+pub(crate) type Outbox = mpsc::Sender<ToClient>;
+
+/// The one place of all decisions of a coordinator.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    config: DeskConfig,
+    scheduler: Scheduler,
+    catalogue: Catalogue,
+    nodes: Vec<Node>,
+    live: BTreeMap<u64, Live>,
+    /// The leftovers that somebody removes now.
+    under_way: BTreeSet<u64>,
+    /// The waiting transfer that was told last why it waits.
+    told_last: u64,
+}
+
+/// What the desk knows of a node beside its configuration.
+#[derive(Debug)]
+struct Node {
+    /// Why it is down; `None`: it is up.
+    down: Option<String>,
+    measured: Option<(Bandwidth, Bandwidth)>,
+    domain: Domain,
+    /// What the replicas there take, in bytes, and how many they are.
+    stored: u64,
+    objects: u64,
+}
+
+/// A transfer whose client is connected.
+#[derive(Debug)]
+struct Live {
+    kind: Kind,
+    new: NewTransfer,
+    outbox: Outbox,
+    /// The number of its client's stream.
+    stream: u64,
+    /// The nodes that it may ever use.
+    allowed: NodeSet,
+    /// Those that have failed it, and how.
+    failed: BTreeMap<NodeIndex, String>,
+    /// How often a node was not reachable for it.
+    unreachable: u32,
+    /// Where it runs.
+    node: Option<NodeIndex>,
+    /// The node that has a partial replica of it.
+    partial: Option<NodeIndex>,
+    progress: Progress,
+    /// Since when it runs.
+    since: Instant,
+    /// What it was told last.
+    pace: Option<Bandwidth>,
+    waits: String,
+    /// How many replicas its object is to have.
+    wanted: u32,
+}
+
+impl Desk {
+    /// A desk over a catalogue. All transfers of an earlier desk are interrupted.
+    ///
+    /// # Errors
+    /// If the catalogue refuses.
+    pub(crate) fn open(
+        now: Instant,
+        unix: UnixMs,
+        config: DeskConfig,
+        mut catalogue: Catalogue,
+    ) -> Result<Self, CatalogueError> {
+        catalogue.interrupt_all(unix)?;
+        let peaks = catalogue.peaks()?;
+        let mut domains: Vec<&str> = config.nodes.iter().map(|node| node.domain.as_str()).collect();
+        domains.sort_unstable();
+        domains.dedup();
+        let mut nodes = Vec::new();
+        for node in &config.nodes {
+            let number = domains.binary_search(&node.domain.as_str()).expect("each node's is among them");
+            let measured = peaks
+                .iter()
+                .find(|(name, ..)| *name == node.name)
+                .and_then(|(_, read, write)| Some((Bandwidth::new(*read)?, Bandwidth::new(*write)?)));
+            let (objects, stored) = catalogue.stored_on(&node.name)?;
+            let domain = Domain(u32::try_from(number).expect("few nodes"));
+            nodes.push(Node { down: None, measured, domain, stored, objects });
+        }
+        let specs = config.nodes.iter().zip(&nodes).map(|(config, node)| spec(config, node)).collect();
+        let policy: Policy = config.policy.policy();
+        let scheduler = Scheduler::new(now, policy, specs);
+        let (live, under_way) = (BTreeMap::new(), BTreeSet::new());
+        Ok(Self { config, scheduler, catalogue, nodes, live, under_way, told_last: 0 })
+    }
+
+    /// Writes a copy of the catalogue.
+    ///
+    /// # Errors
+    /// If it cannot be written, or there is a file.
+    pub(crate) fn backup(&self, to: &std::path::Path) -> Result<u64, CatalogueError> {
+        self.catalogue.backup(to)
+    }
+
+    /// A second has passed: the scheduler takes its sample, and clients hear what follows.
+    ///
+    /// # Errors
+    /// If the catalogue refuses.
+    pub(crate) fn sample(&mut self, now: Instant, unix: UnixMs) -> Result<(), CatalogueError> {
+        self.scheduler.sample(now);
+        let mut lost = Vec::new();
+        for (id, live) in &mut self.live {
+            let held_to = self.scheduler.held_to(TransferId(*id));
+            if live.node.is_some() && held_to != live.pace {
+                let bytes_per_second = held_to.map_or(0, Bandwidth::get);
+                match live.outbox.try_send(message(Message::Pace(Pace { bytes_per_second }))) {
+                    Ok(()) => live.pace = held_to,
+                    Err(mpsc::error::TrySendError::Full(_)) => {} // it hears of it with the next sample
+                    Err(mpsc::error::TrySendError::Closed(_)) => lost.push(*id),
+                }
+            }
+        }
+        for id in lost {
+            self.gone(now, unix, id)?;
+        }
+        self.start_all(now, unix)?;
+        self.tell_why();
+        Ok(())
+    }
+
+    /// A node answers, or does not.
+    ///
+    /// # Errors
+    /// If the catalogue refuses.
+    pub(crate) fn probed(
+        &mut self,
+        now: Instant,
+        unix: UnixMs,
+        node: NodeIndex,
+        answer: Result<(), String>,
+    ) -> Result<(), CatalogueError> {
+        let name = &self.config.nodes[node.0].name;
+        let was_up = self.nodes[node.0].down.is_none();
+        match &answer {
+            Err(why) if was_up => tracing::warn!(node = name, why, "the node is down; it is tried again"),
+            Ok(()) if !was_up => tracing::info!(node = name, "the node is up again"),
+            _ => {}
+        }
+        self.nodes[node.0].down = answer.err();
+        let is_down = self.nodes[node.0].down.is_some();
+        self.scheduler.set_down(node, is_down);
+        if is_down && was_up {
+            // Those that wait for it alone, because of their partial replica there, may go elsewhere.
+            let waiting =
+                self.live.iter().filter(|(_, live)| live.node.is_none() && live.partial == Some(node));
+            for id in waiting.map(|(id, _)| *id).collect::<Vec<_>>() {
+                self.scheduler.give_up(TransferId(id));
+                self.submit(now, unix, id)?;
+            }
+        }
+        self.start_all(now, unix)
+    }
+
+    /// A client has measured what a node can do.
+    ///
+    /// # Errors
+    /// If the catalogue refuses.
+    pub(crate) fn set_peak(
+        &mut self,
+        now: Instant,
+        unix: UnixMs,
+        node: NodeIndex,
+        (read, write): (Bandwidth, Bandwidth),
+    ) -> Result<(), CatalogueError> {
+        self.catalogue.set_peak(unix, &self.config.nodes[node.0].name, read.get(), write.get())?;
+        self.nodes[node.0].measured = Some((read, write));
+        self.scheduler.set_spec(node, spec(&self.config.nodes[node.0], &self.nodes[node.0]));
+        // Those that wait may be taken by a node now that could not take them before.
+        let waiting = self.live.iter().filter(|(_, live)| live.node.is_none()).map(|(id, _)| *id);
+        for id in waiting.collect::<Vec<_>>() {
+            self.scheduler.give_up(TransferId(id));
+            self.submit(now, unix, id)?;
+        }
+        self.start_all(now, unix)
+    }
+
+    /// The node of that name.
+    pub(crate) fn node(&self, name: &str) -> Option<NodeIndex> {
+        self.config.nodes.iter().position(|node| node.name == name).map(NodeIndex)
+    }
+
+    /// Starts all transfers that may start now.
+    fn start_all(&mut self, now: Instant, unix: UnixMs) -> Result<(), CatalogueError> {
+        while let Some(start) = self.scheduler.poll_start(now) {
+            let (TransferId(id), node) = (start.id, start.node);
+            let Some(live) = self.live.get_mut(&id) else { continue };
+            let name = self.config.nodes[node.0].name.clone();
+            if live.partial.is_some_and(|partial| partial != node) {
+                self.catalogue.wait_again(id, "")?;
+                live.partial = None;
+            }
+            if live.partial.is_none() {
+                live.progress = Progress { moved: 0, ..live.progress };
+            }
+            (live.node, live.since, live.pace) = (Some(node), now, None);
+            live.waits.clear();
+            self.catalogue.start(unix, id, &name)?;
+            let notes = self.catalogue.notes(id)?;
+            let object = match live.kind {
+                Kind::Put | Kind::Import | Kind::Unspecified => None,
+                Kind::Get | Kind::Check | Kind::Replicate => self.catalogue.object(&live.new.name)?,
+            };
+            let (bytes, checksum) = match object {
+                Some(object) => (Some(object.bytes), object.checksum.to_vec()),
+                None => (live.new.bytes, Vec::new()),
+            };
+            let start = Start { node: name, notes, bytes, checksum };
+            if live.outbox.try_send(message(Message::Start(start))).is_err() {
+                self.gone(now, unix, id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells some of those that wait why they do, if they were told otherwise before.
+    fn tell_why(&mut self) {
+        let from = self.told_last + 1;
+        let waiting = |(_, live): &(&u64, &Live)| live.node.is_none();
+        let next = self.live.range(from..).chain(self.live.range(..from)).filter(waiting);
+        let some: Vec<u64> = next.take(TOLD_AT_A_TIME).map(|(id, _)| *id).collect();
+        for id in some {
+            self.told_last = id;
+            let why = self.why_it_waits(id);
+            let live = self.live.get_mut(&id).expect("it was found just now");
+            if live.waits != why {
+                live.waits.clone_from(&why);
+                let _ = live.outbox.try_send(message(Message::Waiting(Waiting { why }))); // it may read slowly
+            }
+        }
+    }
+
+    /// Why a transfer waits, for people.
+    fn why_it_waits(&self, id: u64) -> String {
+        let Some(nodes) = self.scheduler.waits_for(TransferId(id)) else { return String::new() };
+        let Some(live) = self.live.get(&id) else { return String::new() };
+        let direction = direction(live.kind);
+        let one = |node: NodeIndex| {
+            let name = &self.config.nodes[node.0].name;
+            if let Some(why) = &self.nodes[node.0].down {
+                return format!("{name} is down ({why})");
+            }
+            let (view, _) = self.scheduler.load(node, direction);
+            let what = if direction == Direction::Read { "reads" } else { "writes" };
+            format!("{name} {what} {} for {} transfers", megabytes(view.average), view.active)
+        };
+        let mut told: Vec<String> = nodes.iter().take(4).map(one).collect();
+        let more = nodes.iter().count().saturating_sub(told.len());
+        if more > 0 {
+            told.push(format!("and {more} nodes more"));
+        }
+        let others = self.scheduler.waiting().saturating_sub(1);
+        let queue = if others == 0 { String::new() } else { format!("; {others} others wait") };
+        match told.is_empty() {
+            true => "no node is left in another failure domain".to_owned(),
+            false => {
+                format!("no node can give it {} now: {}{queue}", megabytes(live.new.rate), told.join(", "))
+            }
+        }
+    }
+
+    /// Whether this stream is that of the transfer's client. A client may have a newer one.
+    pub(crate) fn has_stream(&self, id: u64, stream: u64) -> bool {
+        self.live.get(&id).is_some_and(|live| live.stream == stream)
+    }
+
+    /// Gives up a transfer about which the catalogue can remember nothing more.
+    pub(crate) fn abandon(&mut self, id: u64, why: &str) {
+        self.scheduler.give_up(TransferId(id));
+        self.refuse(id, Refusal::Failed, why);
+    }
+
+    /// Sends a client its refusal, and forgets the transfer.
+    fn refuse(&mut self, id: u64, refusal: Refusal, why: &str) {
+        if let Some(live) = self.live.remove(&id) {
+            let refused = Refused { refusal: refusal.into(), why: why.to_owned() };
+            let _ = live.outbox.try_send(message(Message::Refused(refused))); // the stream ends in any case
+        }
+    }
+}
+
+/// A message to a client.
+pub(crate) const fn message(message: Message) -> ToClient {
+    ToClient { message: Some(message) }
+}
+
+/// Whether a transfer of this kind reads from its node or writes to it.
+const fn direction(kind: Kind) -> Direction {
+    match kind {
+        Kind::Put | Kind::Replicate => Direction::Write,
+        Kind::Get | Kind::Check | Kind::Import | Kind::Unspecified => Direction::Read,
+    }
+}
+
+/// A node as the scheduler has it: what the operator has given counts before what was measured.
+fn spec(config: &NodeConfig, node: &Node) -> NodeSpec {
+    let (read, write) = node.measured.map_or((None, None), |(read, write)| (Some(read), Some(write)));
+    NodeSpec {
+        peak_read: config.peak_read.or(read).unwrap_or(UNKNOWN_PEAK),
+        peak_write: config.peak_write.or(write).unwrap_or(UNKNOWN_PEAK),
+        domain: node.domain,
+    }
+}
+
+/// A rate for people, such as `12.3 MB/s`.
+#[allow(clippy::cast_precision_loss)] // shown with one digit
+fn megabytes(rate: u64) -> String {
+    format!("{:.1} MB/s", rate as f64 / 1e6)
+}
+
+/// How long a client has moved data since `since`, in milliseconds.
+fn passed_ms(now: Instant, since: Instant) -> u64 {
+    now.saturating_since(since).as_nanos() / Span::from_millis(1).as_nanos()
+}
+
+const _: () = assert!(SAMPLE.as_nanos() == Span::from_secs(1).as_nanos(), "the text says seconds");

@@ -1,0 +1,391 @@
+//! Whether a transfer may be asked for, and on which nodes it may run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_model::{Bandwidth, Direction, Instant, Span};
+use weir_node::ObjectName;
+use weir_transfer::{Class, NodeIndex, NodeSet, ObjectId, PolicyName, Request, TransferId};
+
+use super::{Desk, Live, MOST_LIVE, Outbox, direction, message};
+use crate::catalogue::{CatalogueError, NewTransfer, Progress, State, TransferRow, UnixMs};
+use crate::proto::to_client::Message;
+use crate::proto::{Admitted, Ask, Done, Kind, Refusal};
+
+/// The version of the protocol.
+pub(crate) const VERSION: u32 = 1;
+
+/// The longest name of a run or of a source, in bytes.
+const LONGEST_TEXT: usize = 400;
+/// The most nodes that a client names.
+const MOST_NODES: usize = 1_000;
+
+/// Why a transfer cannot be asked for.
+#[derive(Debug)]
+pub(crate) enum NotAdmitted {
+    Refused(Refusal, String),
+    Catalogue(CatalogueError),
+}
+
+impl From<CatalogueError> for NotAdmitted {
+    fn from(error: CatalogueError) -> Self {
+        Self::Catalogue(error)
+    }
+}
+
+impl Desk {
+    /// A client asks for a transfer. Its number; from now on, it hears of it through its outbox.
+    ///
+    /// # Errors
+    /// If it is refused. Then nothing has changed.
+    pub(crate) fn ask(
+        &mut self,
+        now: Instant,
+        unix: UnixMs,
+        stream: u64,
+        ask: &Ask,
+        outbox: Outbox,
+    ) -> Result<u64, NotAdmitted> {
+        let kind = check_form(ask).map_err(wrong)?;
+        if self.live.len() >= MOST_LIVE {
+            let why = format!("found {MOST_LIVE} transfers that wait or run; accepted: no more");
+            return Err(NotAdmitted::Refused(Refusal::Busy, why));
+        }
+        let (mut new, allowed) = self.checked(kind, ask).map_err(wrong)?;
+        let found = self.earlier(now, unix, kind, &new)?;
+        if matches!(kind, Kind::Get | Kind::Check | Kind::Replicate) {
+            new.bytes = self.catalogue.object(&new.name)?.map(|object| object.bytes);
+        }
+        let (id, partial, progress) = match found {
+            Some(row) if row.state == State::Done => {
+                let done = Done { bytes: row.progress.moved };
+                let admitted = Admitted { transfer: row.id, rate: row.new.rate };
+                let _ = outbox.try_send(message(Message::Admitted(admitted)));
+                let _ = outbox.try_send(message(Message::Done(done)));
+                return Ok(row.id);
+            }
+            Some(row) => {
+                self.catalogue.ask_again(row.id, &new)?;
+                let has_notes = !self.catalogue.notes(row.id)?.is_empty();
+                let partial = self.node(&row.node).filter(|_| has_notes);
+                (row.id, partial, row.progress)
+            }
+            None => (self.catalogue.ask(unix, &new)?, None, Progress::default()),
+        };
+        let _ = outbox.try_send(message(Message::Admitted(Admitted { transfer: id, rate: new.rate })));
+        let live = Live {
+            kind,
+            new,
+            outbox,
+            stream,
+            allowed,
+            failed: BTreeMap::new(),
+            unreachable: 0,
+            node: None,
+            partial,
+            progress,
+            since: now,
+            pace: None,
+            waits: String::new(),
+            wanted: ask.replicas.max(1),
+        };
+        self.live.insert(id, live);
+        self.submit(now, unix, id)?;
+        self.start_all(now, unix)?;
+        Ok(id)
+    }
+
+    /// The transfer and the nodes that it may ever use.
+    fn checked(&self, kind: Kind, ask: &Ask) -> Result<(NewTransfer, NodeSet), (Refusal, String)> {
+        let wrong = |why: String| (Refusal::Wrong, why);
+        let class = match ask.class.as_str() {
+            "" => 0,
+            name => self.config.classes.iter().position(|class| class == name).ok_or_else(|| {
+                wrong(format!("class: found {name:?}; accepted: {}", self.config.classes.join(", ")))
+            })?,
+        };
+        if kind == Kind::Put && ask.replicas as usize > self.config.nodes.len() {
+            let nodes = self.config.nodes.len();
+            return Err(wrong(format!(
+                "replicas: found {}; accepted: at most {nodes}, one a node",
+                ask.replicas
+            )));
+        }
+        let known = || self.config.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ");
+        let mut allowed = NodeSet::EMPTY;
+        if matches!(kind, Kind::Check | Kind::Import) {
+            let node = self
+                .node(&ask.node)
+                .ok_or_else(|| wrong(format!("node: found {:?}; accepted: {}", ask.node, known())))?;
+            allowed.insert(node);
+        } else {
+            let reachable: BTreeSet<&str> = ask.nodes.iter().map(String::as_str).collect();
+            for (place, node) in self.config.nodes.iter().enumerate() {
+                let takes_class = class >= node.class;
+                let is_cheap = ask.max_cost.is_none_or(|most| node.cost <= most);
+                // What is stored already may be read whatever it costs and whichever class asks.
+                let is_allowed = direction(kind) == Direction::Read || (takes_class && is_cheap);
+                if is_allowed && reachable.contains(node.name.as_str()) {
+                    allowed.insert(NodeIndex(place));
+                }
+            }
+        }
+        if allowed.is_empty() {
+            let why = format!(
+                "found no node that takes this class at this cost, of the client's nodes {}; accepted: one of {}",
+                ask.nodes.join(", "),
+                known()
+            );
+            return Err((Refusal::NoNode, why));
+        }
+        let rate = if ask.rate == 0 { self.config.rate.get() } else { ask.rate };
+        let new = NewTransfer {
+            kind: kind.into(),
+            name: ask.name.clone(),
+            replica: ask.replica,
+            run: ask.run.clone(),
+            source: ask.source.clone(),
+            bytes: ask.bytes,
+            rate,
+            class: self.config.classes[class].clone(),
+            deadline: ask.deadline_ms,
+        };
+        Ok((new, allowed))
+    }
+
+    /// The transfer that this one continues, if there is one. What it replaces ends.
+    fn earlier(
+        &mut self,
+        now: Instant,
+        unix: UnixMs,
+        kind: Kind,
+        new: &NewTransfer,
+    ) -> Result<Option<TransferRow>, NotAdmitted> {
+        if let Some(row) = self.catalogue.transfer_of_run(new)? {
+            match row.state {
+                // The client has opened another stream before the coordinator noticed the end of the first.
+                State::Waiting | State::Active => {
+                    self.gone(now, unix, row.id)?;
+                    return Ok(self.catalogue.transfer(row.id)?);
+                }
+                State::Interrupted | State::Done => return Ok(Some(row)),
+                State::Failed => return Err(NotAdmitted::Refused(Refusal::Failed, row.why)),
+                State::Cancelled => return Err(NotAdmitted::Refused(Refusal::Cancelled, row.why)),
+            }
+        }
+        let object = self.catalogue.object(&new.name)?;
+        match (kind, object) {
+            (Kind::Get | Kind::Check | Kind::Replicate, None) => {
+                let why = format!("object: found none of the name {}; accepted: one of weir ls", new.name);
+                Err(NotAdmitted::Refused(Refusal::Wrong, why))
+            }
+            (Kind::Import, Some(_)) => {
+                let why =
+                    format!("object: found {} already; accepted: a file that is no object yet", new.name);
+                Err(NotAdmitted::Refused(Refusal::Exists, why))
+            }
+            (Kind::Put, object) => {
+                let open = self.catalogue.open_transfers(&new.name, new.kind)?;
+                let same = |row: &&TransferRow| row.new.source == new.source && !new.source.is_empty();
+                let interrupted = |row: &&TransferRow| row.state == State::Interrupted;
+                let earlier = open.iter().filter(interrupted).filter(same);
+                if let Some(row) = earlier.clone().find(|row| row.new.replica == new.replica) {
+                    return Ok(Some(row.clone()));
+                }
+                if let Some(object) = object.filter(|object| object.run != new.run) {
+                    let why = format!(
+                        "object: found {} already, of {} bytes; accepted: another name, or weir rm {0} first",
+                        object.name, object.bytes
+                    );
+                    return Err(NotAdmitted::Refused(Refusal::Exists, why));
+                }
+                if let Some(row) = open.iter().find(|row| row.new.run != new.run && !interrupted(row)) {
+                    let why = format!(
+                        "object: found transfer {}, which writes {} now; accepted: another name, or its end",
+                        row.id, new.name
+                    );
+                    return Err(NotAdmitted::Refused(Refusal::Exists, why));
+                }
+                for row in open.iter().filter(interrupted).filter(|row| !same(row)) {
+                    let why = "other data was put under its name";
+                    self.catalogue.end_transfer(unix, row.id, State::Cancelled, why)?;
+                }
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Gives a transfer to the scheduler, or refuses it if no node is left.
+    pub(super) fn submit(&mut self, now: Instant, unix: UnixMs, id: u64) -> Result<(), CatalogueError> {
+        let Some(live) = self.live.get(&id) else { return Ok(()) };
+        let (mut nodes, reasons) = self.usable(live)?;
+        let (kind, partial) = (live.kind, live.partial);
+        if let Some(partial) = partial {
+            let has_other = nodes.iter().any(|node| self.nodes[node.0].down.is_none());
+            if nodes.contains(partial) && (self.nodes[partial.0].down.is_none() || !has_other) {
+                nodes = [partial].into_iter().collect();
+            } else {
+                self.catalogue.wait_again(id, "")?;
+                let live = self.live.get_mut(&id).expect("it is there");
+                (live.partial, live.progress.moved) = (None, 0);
+            }
+        }
+        let live = self.live.get(&id).expect("it is there");
+        if nodes.is_empty() {
+            let why = format!("no node is left for {}: {}", live.new.name, reasons.join("; "));
+            self.catalogue.end_transfer(unix, id, State::Failed, &why)?;
+            self.refuse(id, Refusal::NoNode, &why);
+            return Ok(());
+        }
+        let request = Request {
+            id: TransferId(id),
+            direction: direction(kind),
+            bytes: live.new.bytes.map(|bytes| bytes.saturating_sub(live.progress.moved)),
+            rate: Bandwidth::new(live.new.rate).expect("a rate of zero is replaced"),
+            class: Class(self.class_of(&live.new.class)),
+            deadline: live.new.deadline.map(|deadline| {
+                now + Span::from_millis(deadline.saturating_sub(unix).min(LONGEST_DEADLINE_MS))
+            }),
+            nodes,
+            object: (kind == Kind::Put).then(|| ObjectId(self.first_of(&live.new))),
+        };
+        if let Err(refused) = self.scheduler.submit(now, request) {
+            let why = refused.to_string();
+            let refusal = match refused {
+                weir_transfer::Refused::TooFast { .. } => Refusal::Wrong,
+                _ => Refusal::NoNode,
+            };
+            self.catalogue.end_transfer(unix, id, State::Failed, &why)?;
+            self.refuse(id, refusal, &why);
+        }
+        Ok(())
+    }
+
+    /// The nodes that a transfer may use now, and why others are left out.
+    fn usable(&self, live: &Live) -> Result<(NodeSet, Vec<String>), CatalogueError> {
+        let object = self.catalogue.object(&live.new.name)?;
+        let replicas = match &object {
+            Some(object) => self.catalogue.replicas(object.id)?,
+            None => Vec::new(),
+        };
+        let with_replica =
+            |node: NodeIndex| replicas.iter().find(|replica| replica.node == self.config.nodes[node.0].name);
+        let domains: BTreeSet<_> = replicas.iter().filter_map(|replica| self.node(&replica.node)).collect();
+        let domains: BTreeSet<_> = domains.into_iter().map(|node| self.nodes[node.0].domain).collect();
+        let (mut usable, mut reasons) = (NodeSet::EMPTY, Vec::new());
+        for node in live.allowed.iter() {
+            let name = &self.config.nodes[node.0].name;
+            let mut leave_out = |why: &str| reasons.push(format!("{name}: {why}"));
+            if let Some(why) = live.failed.get(&node) {
+                leave_out(why);
+                continue;
+            }
+            if !self.peak_is_known(node, direction(live.kind)) {
+                leave_out("its peak is not known, and the policy needs it: weir nodes calibrate");
+                continue;
+            }
+            match live.kind {
+                Kind::Get if with_replica(node).is_none_or(|replica| !replica.is_good) => {
+                    leave_out("it has no good replica");
+                }
+                Kind::Check if with_replica(node).is_none() => leave_out("it has no replica"),
+                Kind::Import if self.catalogue.is_left(&live.new.name, name)? => {
+                    leave_out("an earlier object of that name is yet to be removed there");
+                }
+                Kind::Get | Kind::Check | Kind::Import | Kind::Unspecified => usable.insert(node),
+                Kind::Put | Kind::Replicate => {
+                    if domains.contains(&self.nodes[node.0].domain) {
+                        leave_out("its failure domain has a replica");
+                    } else if self.catalogue.is_left(&live.new.name, name)? {
+                        leave_out("an earlier object of that name is yet to be removed there");
+                    } else if !self.has_room(node, live.new.bytes) {
+                        leave_out("its capacity is taken");
+                    } else {
+                        usable.insert(node);
+                    }
+                }
+            }
+        }
+        Ok((usable, reasons))
+    }
+
+    /// Whether the policy can judge a node.
+    fn peak_is_known(&self, node: NodeIndex, direction: Direction) -> bool {
+        let needs = match self.config.policy {
+            PolicyName::Static | PolicyName::SmR1 | PolicyName::SmR2 => true,
+            PolicyName::Rr | PolicyName::SmR3 | PolicyName::Deadline => false,
+        };
+        let config = &self.config.nodes[node.0];
+        let given = match direction {
+            Direction::Read => config.peak_read,
+            Direction::Write => config.peak_write,
+        };
+        !needs || given.is_some() || self.nodes[node.0].measured.is_some()
+    }
+
+    /// Whether a replica of so many bytes fits on a node, beside those that are being written there.
+    fn has_room(&self, node: NodeIndex, bytes: Option<u64>) -> bool {
+        let Some(capacity) = self.config.nodes[node.0].capacity else { return true };
+        let written = self
+            .live
+            .values()
+            .filter(|live| live.node == Some(node) && direction(live.kind) == Direction::Write);
+        let coming: u64 = written.filter_map(|live| live.new.bytes).fold(0, u64::saturating_add);
+        let taken = self.nodes[node.0].stored.saturating_add(coming);
+        taken.saturating_add(bytes.unwrap_or(1)) <= capacity
+    }
+
+    fn class_of(&self, name: &str) -> u8 {
+        let place = self.config.classes.iter().position(|class| class == name).unwrap_or(0);
+        u8::try_from(place).unwrap_or(u8::MAX)
+    }
+
+    /// The first transfer of the same object: its number stands for the object in the scheduler.
+    fn first_of(&self, new: &NewTransfer) -> u64 {
+        let same = |live: &Live| live.kind == Kind::Put && live.new.name == new.name;
+        self.live.iter().find(|(_, live)| same(live)).map_or(0, |(id, _)| *id)
+    }
+}
+
+/// A deadline in a century is none, and must not overflow an instant.
+const LONGEST_DEADLINE_MS: u64 = 100 * 365 * 24 * 3_600 * 1_000;
+
+/// Checks what a message says by itself.
+fn check_form(ask: &Ask) -> Result<Kind, (Refusal, String)> {
+    let wrong = |why: String| Err((Refusal::Wrong, why));
+    if ask.version != VERSION {
+        return wrong(format!("protocol: found version {}; accepted: {VERSION}", ask.version));
+    }
+    let Ok(kind) = Kind::try_from(ask.kind) else {
+        return wrong(format!("kind: found number {}; accepted: 1 to 5", ask.kind));
+    };
+    if kind == Kind::Unspecified {
+        return wrong("kind: found none; accepted: 1 to 5".to_owned());
+    }
+    if let Err(error) = ask.name.parse::<ObjectName>() {
+        return wrong(format!("name: {error}"));
+    }
+    if ask.run.is_empty() || ask.run.len() > LONGEST_TEXT || ask.source.len() > LONGEST_TEXT {
+        return wrong(format!("run and source: accepted: a run, and at most {LONGEST_TEXT} bytes each"));
+    }
+    if ask.nodes.len() > MOST_NODES {
+        return wrong(format!("nodes: found {}; accepted: at most {MOST_NODES}", ask.nodes.len()));
+    }
+    if ask.rate > MOST || ask.bytes.is_some_and(|bytes| bytes > MOST) {
+        return wrong(format!("rate and bytes: accepted: at most {MOST} B/s and {MOST} B"));
+    }
+    if ask.deadline_ms.is_some_and(|deadline| deadline > MOST) {
+        return wrong(format!("deadline: accepted: at most {MOST} ms of Unix time"));
+    }
+    if kind == Kind::Put && (ask.replicas == 0 || ask.replica >= ask.replicas) {
+        return wrong(format!("replica: found {} of {}; accepted: one of them", ask.replica, ask.replicas));
+    }
+    Ok(kind)
+}
+
+/// The largest number that the catalogue keeps.
+const MOST: u64 = i64::MAX.cast_unsigned();
+
+fn wrong((refusal, why): (Refusal, String)) -> NotAdmitted {
+    NotAdmitted::Refused(refusal, why)
+}

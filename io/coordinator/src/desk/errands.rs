@@ -1,0 +1,132 @@
+//! What is to be removed from nodes, and when an interrupted transfer is given up.
+
+use weir_model::Instant;
+use weir_transfer::NodeIndex;
+
+use super::Desk;
+use crate::catalogue::{CatalogueError, ObjectRow, State, UnixMs, What};
+use crate::proto::{Kind, Refusal};
+
+/// How many removals go on at a time.
+const MOST_AT_A_TIME: usize = 16;
+
+/// For how long another run of a client may continue a transfer, in milliseconds: a day.
+const RESUMABLE: u64 = 24 * 3_600 * 1_000;
+
+/// For how long the same run may, if only that run can, as with a pipe: ten minutes.
+const RUN_BOUND: u64 = 600 * 1_000;
+
+/// Something that is to be removed from a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Errand {
+    pub(crate) id: u64,
+    pub(crate) node: NodeIndex,
+    pub(crate) what: What,
+}
+
+impl Desk {
+    /// What is to be removed now. The driver says of each how it went.
+    ///
+    /// # Errors
+    /// If the catalogue refuses.
+    pub(crate) fn errands(&mut self, unix: UnixMs) -> Result<Vec<Errand>, CatalogueError> {
+        for (kept, is_run_bound, why) in [
+            (RESUMABLE, false, "nobody continued it within a day"),
+            (RUN_BOUND, true, "its client did not come back within ten minutes"),
+        ] {
+            for id in self.catalogue.interrupted_before(unix.saturating_sub(kept), is_run_bound)? {
+                self.catalogue.end_transfer(unix, id, State::Failed, why)?;
+            }
+        }
+        let mut errands = Vec::new();
+        for leftover in self.catalogue.leftovers()? {
+            let node = self.node(&leftover.node).filter(|node| self.nodes[node.0].down.is_none());
+            let Some(node) = node.filter(|_| !self.under_way.contains(&leftover.id)) else { continue };
+            if self.under_way.len() >= MOST_AT_A_TIME {
+                break;
+            }
+            self.under_way.insert(leftover.id);
+            errands.push(Errand { id: leftover.id, node, what: leftover.what });
+        }
+        Ok(errands)
+    }
+
+    /// A removal is done, or is to be tried again.
+    ///
+    /// # Errors
+    /// If the catalogue refuses.
+    pub(crate) fn errand_done(&mut self, id: u64, is_removed: bool) -> Result<(), CatalogueError> {
+        self.under_way.remove(&id);
+        if is_removed {
+            self.catalogue.removed(id)?;
+        }
+        Ok(())
+    }
+
+    /// Removes an object. Its transfers that write it end. Whether there was one.
+    ///
+    /// # Errors
+    /// If the catalogue refuses.
+    pub(crate) fn remove(&mut self, now: Instant, unix: UnixMs, name: &str) -> Result<bool, CatalogueError> {
+        let Some(object) = self.catalogue.object(name)? else { return Ok(false) };
+        for kind in [Kind::Put, Kind::Replicate] {
+            for row in self.catalogue.open_transfers(name, kind.into())? {
+                let why = "its object was removed";
+                self.end(now, unix, row.id, State::Cancelled, Refusal::Cancelled, why)?;
+            }
+        }
+        let replicas = self.catalogue.replicas(object.id)?;
+        self.catalogue.remove_object(&object)?;
+        self.count_again(replicas.iter().map(|replica| replica.node.as_str()))?;
+        Ok(true)
+    }
+
+    /// Removes a bad replica. Whether there was one that may go: one that is bad, of an object that has a
+    /// good one besides.
+    ///
+    /// # Errors
+    /// If the catalogue refuses.
+    pub(crate) fn drop_replica(&mut self, name: &str, node: &str) -> Result<bool, CatalogueError> {
+        let Some(object) = self.catalogue.object(name)? else { return Ok(false) };
+        let replicas = self.catalogue.replicas(object.id)?;
+        let is_bad = replicas.iter().any(|replica| replica.node == node && !replica.is_good);
+        let has_good = replicas.iter().any(|replica| replica.is_good);
+        if is_bad && has_good {
+            self.catalogue.drop_replica(&object, node)?;
+            self.count_again([node].into_iter())?;
+        }
+        Ok(is_bad && has_good)
+    }
+
+    /// The nodes that an object of that name is yet to be removed from.
+    ///
+    /// # Errors
+    /// If the catalogue refuses.
+    pub(crate) fn pending(&self, name: &str) -> Result<Vec<String>, CatalogueError> {
+        let mut pending = Vec::new();
+        for leftover in self.catalogue.leftovers()? {
+            if leftover.what == What::Object(name.to_owned()) {
+                pending.push(leftover.node);
+            }
+        }
+        Ok(pending)
+    }
+
+    /// The object of that name.
+    ///
+    /// # Errors
+    /// If the catalogue refuses.
+    pub(crate) fn object(&self, name: &str) -> Result<Option<ObjectRow>, CatalogueError> {
+        self.catalogue.object(name)
+    }
+
+    fn count_again<'a>(&mut self, nodes: impl Iterator<Item = &'a str>) -> Result<(), CatalogueError> {
+        for name in nodes {
+            if let Some(node) = self.node(name) {
+                let (objects, stored) = self.catalogue.stored_on(name)?;
+                (self.nodes[node.0].objects, self.nodes[node.0].stored) = (objects, stored);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! What follows from the messages of a transfer that runs, and from its end.
+
+use weir_model::Instant;
+use weir_transfer::{NodeIndex, TransferId};
+
+use super::{Desk, message, passed_ms};
+use crate::catalogue::{CatalogueError, ObjectRow, State, UnixMs};
+use crate::proto::from_client::Message as Said;
+use crate::proto::to_client::Message;
+use crate::proto::{Done, Failed, Fault, Finished, Kind, Refusal};
+
+/// How often a transfer waits for a node that was not reachable before it does without that node.
+const MOST_UNREACHABLE: u32 = 20;
+
+/// The most notes in a message, and the longest, in bytes.
+const MOST_NOTES: usize = 64;
+const LONGEST_NOTE: usize = 2_048;
+
+/// The longest text of a failure that is kept, in bytes.
+const LONGEST_WHY: usize = 400;
+
+impl Desk {
+    /// A client says something about its transfer.
+    ///
+    /// # Errors
+    /// If the catalogue refuses.
+    pub(crate) fn said(
+        &mut self,
+        now: Instant,
+        unix: UnixMs,
+        id: u64,
+        said: Said,
+    ) -> Result<(), CatalogueError> {
+        let Some(node) = self.live.get(&id).and_then(|live| live.node) else {
+            return Ok(()); // it crossed a message that ended the transfer, or moved it elsewhere
+        };
+        match said {
+            Said::Ask(_) => self.end(now, unix, id, State::Failed, Refusal::Wrong, "asked a second time"),
+            Said::Notes(notes) => {
+                let too_long =
+                    notes.lines.iter().any(|line| line.len() > LONGEST_NOTE || line.contains('\n'));
+                if notes.lines.len() > MOST_NOTES || too_long {
+                    return self.end(now, unix, id, State::Failed, Refusal::Wrong, "its notes are too long");
+                }
+                self.catalogue.keep_notes(id, &notes.lines)?;
+                self.live.get_mut(&id).expect("it runs").partial = Some(node);
+                Ok(())
+            }
+            Said::Moved(moved) => {
+                let live = self.live.get_mut(&id).expect("it runs");
+                live.progress.moved = live.progress.moved.saturating_add(moved.bytes).min(MOST_MOVED);
+                if live.progress.first_byte == 0 && moved.bytes > 0 {
+                    live.progress.first_byte = unix;
+                }
+                self.scheduler.moved(TransferId(id), moved.bytes);
+                Ok(())
+            }
+            Said::Finished(finished) => self.finished(now, unix, id, node, &finished),
+            Said::Failed(failed) => self.failed(now, unix, id, node, failed),
+        }
+    }
+
+    /// A client's stream has ended. A transfer that has not ended may go on later.
+    ///
+    /// # Errors
+    /// If the catalogue refuses.
+    pub(crate) fn gone(&mut self, now: Instant, unix: UnixMs, id: u64) -> Result<(), CatalogueError> {
+        self.keep_progress(now, id)?;
+        if self.live.remove(&id).is_some() {
+            self.scheduler.give_up(TransferId(id));
+            self.catalogue.interrupt(unix, id)?;
+            self.start_all(now, unix)?;
+        }
+        Ok(())
+    }
+
+    /// Somebody cancels a transfer. Whether it had not ended yet; `None` if there is no such transfer.
+    ///
+    /// # Errors
+    /// If the catalogue refuses.
+    pub(crate) fn cancel(
+        &mut self,
+        now: Instant,
+        unix: UnixMs,
+        id: u64,
+    ) -> Result<Option<bool>, CatalogueError> {
+        let Some(row) = self.catalogue.transfer(id)? else { return Ok(None) };
+        if matches!(row.state, State::Done | State::Failed | State::Cancelled) {
+            return Ok(Some(false));
+        }
+        self.end(now, unix, id, State::Cancelled, Refusal::Cancelled, "cancelled by weir transfers cancel")?;
+        Ok(Some(true))
+    }
+
+    /// Ends a transfer before it is done.
+    pub(super) fn end(
+        &mut self,
+        now: Instant,
+        unix: UnixMs,
+        id: u64,
+        state: State,
+        refusal: Refusal,
+        why: &str,
+    ) -> Result<(), CatalogueError> {
+        self.keep_progress(now, id)?;
+        self.scheduler.give_up(TransferId(id));
+        self.catalogue.end_transfer(unix, id, state, why)?;
+        self.refuse(id, refusal, why);
+        self.start_all(now, unix)
+    }
+
+    /// A client has moved everything.
+    fn finished(
+        &mut self,
+        now: Instant,
+        unix: UnixMs,
+        id: u64,
+        node: NodeIndex,
+        finished: &Finished,
+    ) -> Result<(), CatalogueError> {
+        let live = self.live.get(&id).expect("it runs");
+        let Ok(checksum) = <[u8; 32]>::try_from(finished.checksum.as_slice()) else {
+            return self.end(
+                now,
+                unix,
+                id,
+                State::Failed,
+                Refusal::Wrong,
+                "its checksum is not 32 bytes long",
+            );
+        };
+        let (kind, name) = (live.kind, live.new.name.clone());
+        let here = self.config.nodes[node.0].name.clone();
+        let object = self.catalogue.object(&name)?;
+        let is_same = |object: &ObjectRow| object.checksum == checksum && object.bytes == finished.bytes;
+        match (kind, object) {
+            (Kind::Get, Some(object)) if !is_same(&object) => {
+                let why = "what was read is not what was stored".to_owned();
+                return self.failed(now, unix, id, node, Failed { fault: Fault::Corrupt.into(), why });
+            }
+            (Kind::Check, Some(object)) => {
+                let is_good = is_same(&object);
+                if !is_good {
+                    tracing::warn!(object = name, node = here, "a replica is not what was stored");
+                }
+                self.catalogue.judge(unix, object.id, &here, is_good)?;
+                self.keep_progress(now, id)?;
+                let why = if is_good { "" } else { "the replica is not what was stored" };
+                self.catalogue.end_transfer(unix, id, State::Done, why)?;
+            }
+            (Kind::Put | Kind::Replicate, Some(object)) if !is_same(&object) => {
+                self.catalogue.leave_object(&here, &name)?;
+                let why = "its data differs from the other replica's: it changed while it was read";
+                return self.end(now, unix, id, State::Failed, Refusal::Failed, why);
+            }
+            (Kind::Replicate | Kind::Get, None) => {
+                if kind == Kind::Replicate {
+                    self.catalogue.leave_object(&here, &name)?;
+                }
+                let why = "the object was removed meanwhile";
+                return self.end(now, unix, id, State::Failed, Refusal::Failed, why);
+            }
+            (Kind::Put | Kind::Replicate | Kind::Import, object) => {
+                let live = self.live.get(&id).expect("it runs");
+                let stored = ObjectRow {
+                    id: 0,
+                    name,
+                    bytes: finished.bytes,
+                    checksum,
+                    wanted: object.map_or(0, |object| object.wanted).max(live.wanted),
+                    run: live.new.run.clone(),
+                    stored: unix,
+                };
+                self.keep_progress(now, id)?;
+                self.catalogue.store(unix, id, &stored, &here)?;
+                let known = &mut self.nodes[node.0];
+                known.objects += 1;
+                known.stored = known.stored.saturating_add(finished.bytes);
+            }
+            _ => {
+                self.keep_progress(now, id)?;
+                self.catalogue.end_transfer(unix, id, State::Done, "")?;
+            }
+        }
+        self.scheduler.done(TransferId(id));
+        if let Some(live) = self.live.remove(&id) {
+            let done = message(Message::Done(Done { bytes: finished.bytes }));
+            let _ = live.outbox.try_send(done); // a client that lost it asks again, and hears it then
+        }
+        self.start_all(now, unix)
+    }
+
+    /// A transfer failed on a node. It goes on elsewhere if it may.
+    fn failed(
+        &mut self,
+        now: Instant,
+        unix: UnixMs,
+        id: u64,
+        node: NodeIndex,
+        Failed { fault, mut why }: Failed,
+    ) -> Result<(), CatalogueError> {
+        while why.len() > LONGEST_WHY {
+            why.pop();
+        }
+        let fault = Fault::try_from(fault).unwrap_or(Fault::Unspecified);
+        if matches!(fault, Fault::Client | Fault::Unspecified) {
+            return self.end(now, unix, id, State::Failed, Refusal::Failed, &why);
+        }
+        let here = self.config.nodes[node.0].name.clone();
+        tracing::warn!(transfer = id, node = here, why, "a transfer failed on its node");
+        self.keep_progress(now, id)?;
+        self.scheduler.give_up(TransferId(id));
+        let live = self.live.get_mut(&id).expect("it runs");
+        live.node = None;
+        let (kind, name) = (live.kind, live.new.name.clone());
+        let mut is_out = true;
+        match fault {
+            Fault::Unreachable => {
+                live.unreachable += 1;
+                is_out = live.unreachable > MOST_UNREACHABLE;
+            }
+            Fault::Gone => is_out = false,
+            _ => {}
+        }
+        if is_out {
+            live.failed.insert(node, why.clone());
+        }
+        let keeps_partial = fault == Fault::Unreachable && !is_out;
+        if live.partial == Some(node) && !keeps_partial {
+            live.partial = None;
+            live.progress.moved = 0;
+            self.catalogue.wait_again(id, &why)?;
+        }
+        if matches!(fault, Fault::Missing | Fault::Corrupt)
+            && matches!(kind, Kind::Get | Kind::Check)
+            && let Some(object) = self.catalogue.object(&name)?
+        {
+            self.catalogue.judge(unix, object.id, &here, false)?;
+        }
+        self.submit(now, unix, id)?;
+        if fault == Fault::Unreachable {
+            // The next probe tells whether it is the node, or only the way of this client to it.
+            return self.probed(now, unix, node, Err(why));
+        }
+        self.start_all(now, unix)
+    }
+
+    /// Keeps how far a transfer is.
+    fn keep_progress(&mut self, now: Instant, id: u64) -> Result<(), CatalogueError> {
+        let Some(live) = self.live.get_mut(&id) else { return Ok(()) };
+        if live.node.is_some() {
+            live.progress.moving += passed_ms(now, live.since);
+            live.since = now;
+        }
+        self.catalogue.keep_progress(id, live.progress)
+    }
+}
+
+/// What the catalogue can keep.
+const MOST_MOVED: u64 = i64::MAX.cast_unsigned();

@@ -1,0 +1,77 @@
+//! What all verbs about transfers share: the coordinator of a file, the arguments of a transfer, and the text
+//! that people see.
+
+pub(crate) mod asked;
+pub(crate) mod bars;
+pub(crate) mod text;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use weir_clock::Clock;
+use weir_cluster::Tls;
+use weir_coordinator::{Address, Client, ClientError};
+use weir_node::{Credentials, Node};
+
+use crate::compose::tls_files;
+use crate::config::{Source, TransfersConfig};
+use crate::failure::Failure;
+
+/// Which coordinator, and which nodes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CoordinatorArgument {
+    /// The configuration file with the coordinator's address and the nodes
+    #[arg(long, value_name = "FILE", env = "WEIR_TRANSFERS", global = true)]
+    #[arg(default_value = "/etc/weir/transfers.toml")]
+    transfers: PathBuf,
+}
+
+impl CoordinatorArgument {
+    /// The file.
+    pub(crate) fn file(&self) -> &std::path::Path {
+        &self.transfers
+    }
+
+    /// A client of the coordinator.
+    ///
+    /// # Errors
+    /// If the file, a credential or a certificate cannot be used.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        let config =
+            Source::read(&self.transfers).and_then(|source| source.transfers()).map_err(Failure::usage)?;
+        let in_file = |failure: Failure| failure.in_file(&self.transfers);
+        let nodes = nodes(&config).map_err(in_file)?.into_iter().collect::<BTreeMap<_, _>>();
+        let address = match (&config.address.value, &config.tls) {
+            (Some(address), Some(tls)) => {
+                let tls = Tls::read(tls_files(tls)).map_err(|error| in_file(Failure::usage(error)))?;
+                Address::Remote(address.to_string(), tls)
+            }
+            _ => Address::State(config.state.value.clone()),
+        };
+        Client::new(Clock::new(), address, nodes).map_err(failure)
+    }
+}
+
+/// The nodes of a file, by name.
+///
+/// # Errors
+/// If a credential cannot be used.
+pub(crate) fn nodes(config: &TransfersConfig) -> Result<Vec<(String, Node)>, Failure> {
+    let open = |(name, node): (&String, &crate::config::NodeConfig)| {
+        let wrong =
+            |key: &str, error: &dyn std::fmt::Display| Failure::usage(format!("node.{name}.{key}: {error}"));
+        let credentials = match &node.credentials.value {
+            Some(path) => Some(Credentials::read(path).map_err(|error| wrong("credentials", &error))?),
+            None => None,
+        };
+        let opened = Node::open(node.url.value.clone(), credentials.as_ref());
+        Ok((name.clone(), opened.map_err(|error| wrong("credentials", &error))?))
+    };
+    config.nodes.iter().map(open).collect()
+}
+
+/// The failure for an error of a client: a mistake of the operator's, or not.
+pub(crate) fn failure(error: ClientError) -> Failure {
+    if error.is_usage() { Failure::usage(error) } else { Failure::Runtime(error.into()) }
+}

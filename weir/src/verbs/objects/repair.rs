@@ -1,0 +1,98 @@
+//! Replicas compared with what was stored, and written anew.
+
+use std::io::Write;
+
+use anyhow::anyhow;
+use clap::Args;
+use weir_coordinator::proto::Object;
+use weir_coordinator::{Client, ClientError};
+use weir_node::ObjectName;
+
+use super::name;
+use crate::failure::Failure;
+use crate::say;
+use crate::terminal::printable;
+use crate::transfers::asked::AskedArguments;
+use crate::transfers::bars::Bars;
+use crate::transfers::{CoordinatorArgument, failure};
+
+/// Which object.
+#[derive(Args, Debug)]
+pub(crate) struct RepairArguments {
+    /// The object
+    name: String,
+    #[command(flatten)]
+    asked: AskedArguments,
+    #[command(flatten)]
+    coordinator: CoordinatorArgument,
+}
+
+/// Reads each replica whole, and says of each whether it is good.
+///
+/// # Errors
+/// If one is not good, or could not be read.
+pub(crate) async fn verify(arguments: RepairArguments) -> Result<(), Failure> {
+    let RepairArguments { name: named, asked, coordinator } = arguments;
+    let (named, client) = (name(&named)?, coordinator.client()?);
+    let object = checked(&client, &named, &asked).await?;
+    let bad = object.replicas.iter().filter(|replica| !replica.is_good).count();
+    match bad {
+        0 => Ok(()),
+        _ => Err(Failure::Runtime(anyhow!(
+            "{named}: {bad} of {} replicas are bad; weir repair {named} writes them anew",
+            object.replicas.len()
+        ))),
+    }
+}
+
+/// Reads each replica whole, removes those that are bad, and writes as many as are missing.
+///
+/// # Errors
+/// If no replica is good, or one could not be written.
+pub(crate) async fn repair(arguments: RepairArguments) -> Result<(), Failure> {
+    let RepairArguments { name: named, asked, coordinator } = arguments;
+    let (named, client) = (name(&named)?, coordinator.client()?);
+    let object = checked(&client, &named, &asked).await?;
+    let (good, bad): (Vec<_>, Vec<_>) = object.replicas.iter().partition(|replica| replica.is_good);
+    if good.is_empty() {
+        return Err(Failure::Runtime(anyhow!("{named}: no replica is good; nothing was changed")));
+    }
+    for replica in &bad {
+        client.drop_replica(named.as_str(), &replica.node).await.map_err(failure)?;
+    }
+    let missing = (object.replicas_wanted as usize).saturating_sub(good.len());
+    for number in 1..=missing {
+        let mut bars = Bars::new();
+        let watched = bars.watched(&format!("{named} (replica {number} of {missing} missing)"));
+        let written = client.replicate(&named, &asked.asked(), watched).await;
+        bars.finish().await;
+        let line = format!("{named}: a replica is written on {}", written.map_err(failure)?.node);
+        writeln!(say::out(), "{}", printable(&line))?;
+    }
+    if bad.is_empty() && missing == 0 {
+        writeln!(say::out(), "{}", printable(&format!("{named}: nothing to repair")))?;
+    }
+    Ok(())
+}
+
+/// The object, after each of its replicas was read.
+async fn checked(client: &Client, name: &ObjectName, asked: &AskedArguments) -> Result<Object, Failure> {
+    let object = client.object(name.as_str()).await.map_err(failure)?;
+    for replica in &object.replicas {
+        let mut bars = Bars::new();
+        let watched = bars.watched(&format!("{name} on {}", replica.node));
+        let found = client.check(name, &replica.node, &asked.asked(), watched).await;
+        bars.finish().await;
+        let is_same = |found: &weir_coordinator::Stored| {
+            found.bytes == object.bytes && found.checksum.as_slice() == object.checksum
+        };
+        let verdict = match found {
+            Ok(found) if is_same(&found) => "good".to_owned(),
+            Ok(_) => "bad: it is not what was stored".to_owned(),
+            Err(error @ ClientError::Refused { .. }) => format!("cannot be read: {error}"),
+            Err(error) => return Err(failure(error)),
+        };
+        writeln!(say::out(), "{}", printable(&format!("{name} on {}: {verdict}", replica.node)))?;
+    }
+    client.object(name.as_str()).await.map_err(failure)
+}

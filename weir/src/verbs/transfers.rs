@@ -1,0 +1,159 @@
+//! `weir transfers`: serves a coordinator of bulk transfers, or asks one.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use weir_coordinator::proto::{Kind, State, TransferInfo};
+
+use crate::failure::Failure;
+use crate::say;
+use crate::terminal::printable;
+use crate::transfers::{CoordinatorArgument, failure, text};
+
+mod serve;
+
+/// What to do.
+#[derive(Args, Debug)]
+pub(crate) struct TransfersArguments {
+    #[command(flatten)]
+    coordinator: CoordinatorArgument,
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// Queue, place and record the transfers of all clients until stopped (SIGTERM)
+    Serve {
+        /// The configuration file of the coordinator
+        file: PathBuf,
+    },
+    /// Print the transfers that wait, run or were interrupted
+    List {
+        /// Those that have ended, too
+        #[arg(long)]
+        all: bool,
+    },
+    /// Print all that is known of a transfer
+    Show {
+        /// Its number
+        transfer: u64,
+    },
+    /// End a transfer, and remove what it has written
+    Cancel {
+        /// Its number
+        transfer: u64,
+    },
+    /// Have the coordinator write a copy of its catalogue to a new file on its own host
+    Backup {
+        /// The file; an absolute path
+        path: PathBuf,
+    },
+}
+
+/// Serves, or asks.
+///
+/// # Errors
+/// If the coordinator cannot start, or there is none that answers.
+pub(crate) async fn transfers(arguments: TransfersArguments) -> Result<(), Failure> {
+    let TransfersArguments { coordinator, what } = arguments;
+    let out = &mut say::out();
+    match what.unwrap_or(What::List { all: false }) {
+        What::Serve { file } => return serve::serve(&file).await,
+        What::List { all } => {
+            let listed = coordinator.client()?.transfers(all).await.map_err(failure)?;
+            let head = ["transfer", "what", "object", "state", "node", "done", "of", "rate", "asked"];
+            let table = text::table(&head, &[0, 5, 6, 7, 8], listed.iter().map(row));
+            writeln!(out, "{}", printable(&table.to_string()))?;
+            for transfer in listed.iter().filter(|transfer| transfer.state() == State::Waiting) {
+                writeln!(out, "{} waits: {}", transfer.transfer, printable(&transfer.why))?;
+            }
+        }
+        What::Show { transfer } => {
+            let found = coordinator.client()?.transfer(transfer).await.map_err(failure)?;
+            write!(out, "{}", printable(&shown(&found)))?;
+        }
+        What::Cancel { transfer } => {
+            let found = coordinator.client()?.cancel(transfer).await.map_err(failure)?;
+            writeln!(out, "transfer {transfer} of {} is cancelled", printable(&found.name))?;
+        }
+        What::Backup { path } => {
+            let path = path
+                .to_str()
+                .ok_or_else(|| Failure::usage("backup: found a path that is no text in UTF-8"))?;
+            let bytes = coordinator.client()?.backup(path).await.map_err(failure)?;
+            writeln!(out, "{path}: {} of catalogue", text::size(bytes))?;
+        }
+    }
+    Ok(())
+}
+
+fn row(transfer: &TransferInfo) -> Vec<String> {
+    vec![
+        transfer.transfer.to_string(),
+        kind(transfer.kind()).to_owned(),
+        transfer.name.clone(),
+        state(transfer.state()).to_owned(),
+        if transfer.node.is_empty() { "-".to_owned() } else { transfer.node.clone() },
+        text::size(transfer.moved),
+        transfer.bytes.map_or("-".to_owned(), text::size),
+        had(transfer),
+        text::rate(transfer.rate),
+    ]
+}
+
+fn shown(transfer: &TransferInfo) -> String {
+    let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    let first_byte = transfer.first_byte_ms.saturating_sub(transfer.asked_ms);
+    let lines = [
+        ("transfer", transfer.transfer.to_string()),
+        ("what", kind(transfer.kind()).to_owned()),
+        ("object", transfer.name.clone()),
+        ("state", state(transfer.state()).to_owned()),
+        ("because", or_dash(&transfer.why)),
+        ("node", or_dash(&transfer.node)),
+        ("size", transfer.bytes.map_or("not known".to_owned(), |bytes| format!("{bytes} B"))),
+        ("done", format!("{} B", transfer.moved)),
+        ("rate", had(transfer)),
+        ("asked for", text::rate(transfer.rate)),
+        ("class", transfer.class.clone()),
+        ("deadline", transfer.deadline_ms.map_or("-".to_owned(), text::time)),
+        ("asked at", text::time(transfer.asked_ms)),
+        ("started at", text::time(transfer.started_ms)),
+        ("waited", if transfer.first_byte_ms == 0 { "-".to_owned() } else { text::length(first_byte) }),
+        ("ended at", text::time(transfer.ended_ms)),
+    ];
+    lines.iter().map(|(key, value)| format!("{key:>10}  {value}\n")).collect()
+}
+
+/// The rate that it had while it moved data.
+fn had(transfer: &TransferInfo) -> String {
+    match transfer.moving_ms {
+        0 => "-".to_owned(),
+        moving => text::rate(text::rate_of(transfer.moved, moving)),
+    }
+}
+
+const fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Put => "put",
+        Kind::Get => "get",
+        Kind::Check => "verify",
+        Kind::Import => "import",
+        Kind::Replicate => "copy",
+        Kind::Unspecified => "?",
+    }
+}
+
+const fn state(state: State) -> &'static str {
+    match state {
+        State::Waiting => "waiting",
+        State::Active => "running",
+        State::Done => "done",
+        State::Failed => "failed",
+        State::Cancelled => "cancelled",
+        State::Interrupted => "interrupted",
+        State::Unspecified => "?",
+    }
+}
