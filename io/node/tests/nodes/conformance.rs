@@ -1,7 +1,7 @@
 //! What holds for every sort of node.
 
 use bytes::Bytes;
-use weir_node::{ErrorKind, Note};
+use weir_node::{ErrorKind, Node, Note, ObjectName, PartialId, Reader, Writer};
 
 use crate::bench::{Bench, PIECE, data, get, id, kind, name, put, rest, write};
 
@@ -32,6 +32,19 @@ macro_rules! conformance {
     };
 }
 pub(crate) use conformance;
+
+/// What a task of tokio may do with a node. It compiles only if each future may move between threads.
+#[test]
+fn all_that_waits_may_move_between_threads() {
+    fn may_move<T: Send>(_: impl FnOnce(Node, Writer, Reader, ObjectName, PartialId) -> T) {}
+    may_move(|node, mut writer, mut reader, name, id| async move {
+        let _ = (node.probe().await, node.size(&name).await, node.remove(&name).await);
+        let _ = (node.begin(&name, &id, None).await, node.resume(&name, &[], None).await);
+        let _ = (node.read(&name, 0).await, node.discard(&[]).await);
+        let _ = (writer.write(Bytes::new()).await, reader.next().await, writer.read_back(0));
+        let _ = writer.finish().await;
+    });
+}
 
 pub(crate) async fn a_node_says_that_it_is_there(bench: &Bench) {
     bench.node.probe().await.unwrap();

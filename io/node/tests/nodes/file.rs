@@ -147,7 +147,10 @@ async fn full(root: &Path) {
     let written = write(&mut writer, &bytes, &mut notes).await;
     let failed = match written {
         Ok(()) => writer.finish().await,
-        Err(error) => Err(error),
+        Err(error) => {
+            drop(writer); // it holds the lock
+            Err(error)
+        }
     };
     assert_eq!(kind(failed), ErrorKind::Full);
     let writer = node.resume(&name("a"), &notes, None).await.unwrap();
