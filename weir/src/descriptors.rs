@@ -30,10 +30,7 @@ const LEAST_CLIENTS: u64 = 8;
 /// # Errors
 /// If the limit leaves no room for clients at all.
 pub(crate) fn fit(config: &Config, mut spec: GatewaySpec) -> Result<GatewaySpec, Failure> {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
-        tracing::warn!(%error, "cannot raise the limit on open files");
-    }
+    raise();
     let Some(open_files) = getrlimit(Resource::Nofile).current else { return Ok(spec) };
     let reserved = reserved(config, available_parallelism().map_or(1, usize::from));
     let found = spec.limits;
@@ -59,6 +56,15 @@ pub(crate) fn fit(config: &Config, mut spec: GatewaySpec) -> Result<GatewaySpec,
     }
     spec.limits = fitting;
     Ok(spec)
+}
+
+/// Raises the limit on open files as far as it goes.
+pub(crate) fn raise() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        // No peer: once, at the start.
+        tracing::warn!(%error, "cannot raise the limit on open files");
+    }
 }
 
 /// The descriptors that are not for clients. Volumes count twice: a reload opens new ones while the old ones

@@ -13,6 +13,7 @@ use weir_model::Span;
 use crate::compose::{socket_address, tls_files};
 use crate::config::{ConfigError, Source, TransfersConfig};
 use crate::daemon::{self, Daemon};
+use crate::descriptors;
 use crate::failure::Failure;
 use crate::transfers::nodes;
 
@@ -32,6 +33,7 @@ pub(super) async fn serve(file: &Path) -> Result<(), Failure> {
 
 impl Running {
     async fn start(config: TransfersConfig) -> Result<Self, Failure> {
+        descriptors::raise(); // each client of this machine has one
         let remote = match (&config.address.value, &config.tls) {
             (Some(address), Some(tls)) => {
                 let wrong =
