@@ -136,6 +136,8 @@ struct Live {
     waits: String,
     /// How many replicas its object is to have.
     wanted: u32,
+    /// How many notes its client may still leave.
+    notes_left: usize,
 }
 
 impl Desk {

@@ -77,7 +77,7 @@ impl Catalogue {
             )?;
             let id = change.last_insert_rowid().cast_unsigned();
             // The history is bounded. Those that can go on have an end of their own.
-            let query = "DELETE FROM transfer WHERE id = ?1 AND state IN (3, 4, 5)";
+            let query = "DELETE FROM transfer WHERE id <= ?1 AND state IN (3, 4, 5)";
             change.execute(query, [id.saturating_sub(MOST_ENDED)])?;
             Ok(id)
         })
@@ -228,6 +228,12 @@ impl Catalogue {
         );
         let found = self.db.query_row(&query, params![new.run, new.name, new.kind, new.replica], transfer);
         found.optional().map_err(self.wrong())
+    }
+
+    /// The interrupted transfers beyond the last `most`.
+    pub(crate) fn interrupted_beyond(&self, most: u32) -> Result<Vec<u64>, CatalogueError> {
+        let query = "SELECT id FROM transfer WHERE state = 6 ORDER BY id DESC LIMIT -1 OFFSET ?1";
+        self.rows(query, [most], |row| row.get(0))
     }
 
     /// The interrupted transfers whose client went before `since`: those that only the same run could

@@ -6,6 +6,7 @@ use weir_model::{Bandwidth, Direction, Instant, Span};
 use weir_node::ObjectName;
 use weir_transfer::{Class, NodeIndex, NodeSet, ObjectId, PolicyName, Request, TransferId};
 
+use super::progress::MOST_NOTES;
 use super::{Desk, Live, MOST_LIVE, Outbox, direction, message};
 use crate::catalogue::{CatalogueError, NewTransfer, Progress, State, TransferRow, UnixMs};
 use crate::proto::to_client::Message;
@@ -89,6 +90,7 @@ impl Desk {
             pace: None,
             waits: String::new(),
             wanted: ask.replicas.max(1),
+            notes_left: MOST_NOTES,
         };
         self.live.insert(id, live);
         self.submit(now, unix, id)?;

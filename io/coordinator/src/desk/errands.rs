@@ -10,6 +10,9 @@ use crate::proto::{Kind, Refusal};
 /// How many removals go on at a time.
 const MOST_AT_A_TIME: usize = 16;
 
+/// How many interrupted transfers are kept.
+const MOST_INTERRUPTED: u32 = 20_000;
+
 /// For how long another run of a client may continue a transfer, in milliseconds: a day.
 const RESUMABLE: u64 = 24 * 3_600 * 1_000;
 
@@ -37,6 +40,10 @@ impl Desk {
             for id in self.catalogue.interrupted_before(unix.saturating_sub(kept), is_run_bound)? {
                 self.catalogue.end_transfer(unix, id, State::Failed, why)?;
             }
+        }
+        for id in self.catalogue.interrupted_beyond(MOST_INTERRUPTED)? {
+            let why = "too many transfers were interrupted after it";
+            self.catalogue.end_transfer(unix, id, State::Failed, why)?;
         }
         let mut errands = Vec::new();
         for leftover in self.catalogue.leftovers()? {

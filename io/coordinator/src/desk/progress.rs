@@ -12,8 +12,9 @@ use crate::proto::{Done, Failed, Fault, Finished, Kind, Refusal};
 /// How often a transfer waits for a node that was not reachable before it does without that node.
 const MOST_UNREACHABLE: u32 = 20;
 
-/// The most notes in a message, and the longest, in bytes.
-const MOST_NOTES: usize = 64;
+/// The most notes that a client leaves in a stream, and the longest, in bytes. An upload to S3 has one for each of
+/// its parts, which are 10,000 at most.
+pub(super) const MOST_NOTES: usize = 10_100;
 const LONGEST_NOTE: usize = 2_048;
 
 /// The longest text of a failure that is kept, in bytes.
@@ -37,11 +38,14 @@ impl Desk {
         match said {
             Said::Ask(_) => self.end(now, unix, id, State::Failed, Refusal::Wrong, "asked a second time"),
             Said::Notes(notes) => {
-                let too_long =
-                    notes.lines.iter().any(|line| line.len() > LONGEST_NOTE || line.contains('\n'));
-                if notes.lines.len() > MOST_NOTES || too_long {
-                    return self.end(now, unix, id, State::Failed, Refusal::Wrong, "its notes are too long");
-                }
+                let is_odd = |line: &String| line.len() > LONGEST_NOTE || line.contains('\n');
+                let live = self.live.get_mut(&id).expect("it runs");
+                let left = live.notes_left.checked_sub(notes.lines.len());
+                let Some(left) = left.filter(|_| !notes.lines.iter().any(is_odd)) else {
+                    let why = format!("accepted: {MOST_NOTES} notes of {LONGEST_NOTE} bytes, in a line each");
+                    return self.end(now, unix, id, State::Failed, Refusal::Wrong, &why);
+                };
+                live.notes_left = left;
                 self.catalogue.keep_notes(id, &notes.lines)?;
                 self.live.get_mut(&id).expect("it runs").partial = Some(node);
                 Ok(())

@@ -422,3 +422,14 @@ fn what_a_client_was_about_to_finish_is_removed_in_both_forms_and_its_name_is_no
     let mut again = bench.ask(put("x", "r2")).unwrap();
     assert!(again.refused().unwrap().contains("yet to be removed"));
 }
+
+#[test]
+fn a_client_that_leaves_notes_without_end_is_ended() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut asker = bench.ask(put("x", "r")).unwrap();
+    asker.started();
+    for _ in 0..11 {
+        bench.say(&asker, Said::Notes(Notes { lines: vec!["part 1 e".to_owned(); 1_000] }));
+    }
+    assert!(asker.refused().unwrap().contains("accepted: 10100 notes"));
+}
