@@ -3,6 +3,8 @@
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = "proto/transfers.proto";
     println!("cargo::rerun-if-changed={file}");
-    tonic_prost_build::configure().compile_fds(protox::compile([file], ["proto"])?)?;
+    tonic_prost_build::configure()
+        .codec_path("crate::codec::SmallBuffers")
+        .compile_fds(protox::compile([file], ["proto"])?)?;
     Ok(())
 }

@@ -77,8 +77,9 @@ pub struct DeskConfig {
     pub nodes: Vec<NodeConfig>,
 }
 
-/// Where messages to a client go.
-pub(crate) type Outbox = mpsc::Sender<ToClient>;
+/// Where messages to a client go. They are boxed because a channel sets room for 32 messages aside at once, and
+/// most clients only wait.
+pub(crate) type Outbox = mpsc::Sender<Box<ToClient>>;
 
 /// The one place of all decisions of a coordinator.
 #[derive(Debug)]
@@ -387,8 +388,8 @@ impl Desk {
 }
 
 /// A message to a client.
-pub(crate) const fn message(message: Message) -> ToClient {
-    ToClient { message: Some(message) }
+pub(crate) fn message(message: Message) -> Box<ToClient> {
+    Box::new(ToClient { message: Some(message) })
 }
 
 /// Whether a transfer of this kind reads from its node or writes to it.

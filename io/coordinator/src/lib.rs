@@ -19,6 +19,7 @@
 
 mod catalogue;
 mod client;
+mod codec;
 mod desk;
 mod server;
 

@@ -24,7 +24,7 @@ struct Bench {
 /// A client's side.
 struct Asker {
     id: u64,
-    inbox: Receiver<ToClient>,
+    inbox: Receiver<Box<ToClient>>,
 }
 
 impl Bench {

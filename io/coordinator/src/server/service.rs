@@ -105,7 +105,7 @@ impl Coordinator for Service {
                 let _ = refusals.try_send(message(Message::Refused(refused))); // there is room for the first
             }
         }
-        Ok(Response::new(Box::pin(ReceiverStream::new(inbox).map(Ok))))
+        Ok(Response::new(Box::pin(ReceiverStream::new(inbox).map(|message| Ok(*message)))))
     }
 
     async fn list_objects(
