@@ -84,6 +84,7 @@ impl Desk {
             partial,
             progress,
             since: now,
+            waited: 0,
             pace: None,
             waits: String::new(),
             wanted: ask.replicas.max(1),
@@ -208,6 +209,7 @@ impl Desk {
                 for row in open.iter().filter(interrupted).filter(|row| !same(row)) {
                     let why = "other data was put under its name";
                     self.catalogue.end_transfer(unix, row.id, State::Cancelled, why)?;
+                    self.count(State::Cancelled);
                 }
                 Ok(None)
             }
@@ -234,6 +236,7 @@ impl Desk {
         if nodes.is_empty() {
             let why = format!("no node is left for {}: {}", live.new.name, reasons.join("; "));
             self.catalogue.end_transfer(unix, id, State::Failed, &why)?;
+            self.count(State::Failed);
             self.refuse(id, Refusal::NoNode, &why);
             return Ok(());
         }
@@ -256,6 +259,7 @@ impl Desk {
                 _ => Refusal::NoNode,
             };
             self.catalogue.end_transfer(unix, id, State::Failed, &why)?;
+            self.count(State::Failed);
             self.refuse(id, refusal, &why);
         }
         Ok(())

@@ -26,7 +26,7 @@ const PROBED_EACH: Duration = Duration::from_secs(5);
 const REMOVED_AGAIN: Duration = Duration::from_secs(30);
 
 /// Work on the desk, for its thread.
-type Work = Box<dyn FnOnce(&mut Desk, Instant, UnixMs) + Send>;
+pub(super) type Work = Box<dyn FnOnce(&mut Desk, Instant, UnixMs) + Send>;
 
 /// The way to the desk.
 #[derive(Clone, Debug)]
@@ -78,12 +78,12 @@ impl DeskHandle {
         &self,
         work: impl FnOnce(&mut Desk, Instant, UnixMs) -> T + Send + 'static,
     ) -> Option<T> {
-        let (answer, answered) = oneshot::channel();
-        let work: Work = Box::new(move |desk, now, unix| {
-            let _ = answer.send(work(desk, now, unix)); // who asked may have gone
-        });
-        self.inbox.send(work).await.ok()?;
-        answered.await.ok()
+        ask(&self.inbox, work).await
+    }
+
+    /// A way to the desk that is no handle: the desk may stop while there is one.
+    pub(super) fn weak(&self) -> mpsc::WeakSender<Work> {
+        self.inbox.downgrade()
     }
 
     /// Waits until the desk's thread has ended: the catalogue is closed then. All other handles must be
@@ -95,6 +95,19 @@ impl DeskHandle {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
     }
+}
+
+/// Has the desk do something, and returns what came of it; `None` if the desk has stopped.
+pub(super) async fn ask<T: Send + 'static>(
+    inbox: &mpsc::Sender<Work>,
+    work: impl FnOnce(&mut Desk, Instant, UnixMs) -> T + Send + 'static,
+) -> Option<T> {
+    let (answer, answered) = oneshot::channel();
+    let work: Work = Box::new(move |desk, now, unix| {
+        let _ = answer.send(work(desk, now, unix)); // who asked may have gone
+    });
+    inbox.send(work).await.ok()?;
+    answered.await.ok()
 }
 
 async fn serve(
