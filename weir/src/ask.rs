@@ -59,7 +59,7 @@ struct Addresses {
     control: Option<PathBuf>,
 }
 
-/// The addresses in the file of a gateway, a controller or a packet-delay agent.
+/// The addresses in the file of a gateway, a controller, a packet-delay agent or a coordinator of transfers.
 fn addresses(file: &str) -> Result<Addresses, Failure> {
     let source = Source::read(Path::new(file)).map_err(Failure::usage)?;
     if source.is_of_controller() {
@@ -70,6 +70,10 @@ fn addresses(file: &str) -> Result<Addresses, Failure> {
     if source.is_of_throttle() {
         let metrics = source.throttle().map_err(Failure::usage)?.metrics.value;
         return Ok(Addresses { key: "throttle.metrics", told_at: Some(metrics), control: None });
+    }
+    if source.is_of_transfers() {
+        let metrics = source.transfers().map_err(Failure::usage)?.metrics.value;
+        return Ok(Addresses { key: "transfers.metrics", told_at: Some(metrics), control: None });
     }
     let listen = source.config().map_err(Failure::usage)?.listen;
     Ok(Addresses { key: "listen.metrics", told_at: listen.metrics.value, control: listen.control.value })

@@ -18,6 +18,7 @@ mod metrics;
 mod serve;
 mod shared;
 mod throttle;
+mod transfers;
 
 use std::io;
 use std::net::SocketAddr;

@@ -2,6 +2,7 @@
 
 mod sharing;
 mod throttle;
+mod transfers;
 
 use std::fmt::{self, Error};
 
@@ -12,10 +13,11 @@ use prometheus_client::registry::Registry;
 use weir_model::{IoKind, Verdict};
 use weir_status::{
     BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, ReplyDelayStatus, RequestCounters,
-    StageLatencies, ThrottleStatus, VolumeStatus,
+    StageLatencies, ThrottleStatus, TransfersStatus, VolumeStatus,
 };
 
 use throttle::ThrottleCollector;
+use transfers::TransfersCollector;
 
 /// The status of a gateway as OpenMetrics text.
 pub(crate) fn encode(status: GatewayStatus) -> Result<Vec<u8>, Error> {
@@ -25,6 +27,11 @@ pub(crate) fn encode(status: GatewayStatus) -> Result<Vec<u8>, Error> {
 /// The status of a packet-delay agent as OpenMetrics text.
 pub(crate) fn encode_throttle(status: ThrottleStatus) -> Result<Vec<u8>, Error> {
     encode_all(ThrottleCollector(status))
+}
+
+/// The status of a coordinator of transfers as OpenMetrics text.
+pub(crate) fn encode_transfers(status: TransfersStatus) -> Result<Vec<u8>, Error> {
+    encode_all(TransfersCollector(status))
 }
 
 fn encode_all(collector: impl Collector) -> Result<Vec<u8>, Error> {

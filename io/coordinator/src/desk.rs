@@ -9,29 +9,36 @@
 //! | `desk/admission.rs` | whether a transfer may be asked for, and on which nodes it may run |
 //! | `desk/progress.rs` | what follows from the messages of a transfer that runs |
 //! | `desk/lists.rs` | what people are told: objects, transfers, nodes |
+//! | `desk/report.rs` | what `/metrics` and `weir status` tell |
 //! | `desk/errands.rs` | what is removed, and when an interrupted transfer is given up |
 
 mod admission;
 mod errands;
 mod lists;
 mod progress;
+<<<<<<< HEAD
 #[cfg(test)]
 mod tests;
+=======
+mod report;
+>>>>>>> status
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::mpsc;
 use weir_model::{Bandwidth, Direction, Instant, Span};
+use weir_status::EndedTransfers;
 use weir_transfer::{
     Domain, NodeIndex, NodeSet, NodeSpec, Policy, PolicyName, SAMPLE, Scheduler, TransferId,
 };
 
-use crate::catalogue::{Catalogue, CatalogueError, NewTransfer, Progress, UnixMs};
+use crate::catalogue::{Catalogue, CatalogueError, NewTransfer, Progress, State, UnixMs};
 use crate::proto::to_client::Message;
 use crate::proto::{Fault, Kind, Pace, Refusal, Refused, Start, ToClient, Waiting};
 
 pub(crate) use admission::{NotAdmitted, VERSION};
 pub(crate) use errands::Errand;
+use report::MovedBytes;
 
 /// The most transfers that wait or run at a time. Each has a stream, and so memory, at the coordinator.
 const MOST_LIVE: usize = 20_000;
@@ -93,6 +100,8 @@ pub(crate) struct Desk {
     under_way: BTreeSet<u64>,
     /// The waiting transfer that was told last why it waits.
     told_last: u64,
+    /// What has become of transfers since this desk was opened.
+    ended: EndedTransfers,
 }
 
 /// What the desk knows of a node beside its configuration.
@@ -100,6 +109,10 @@ pub(crate) struct Desk {
 struct Node {
     /// Why it is down; `None`: it is up.
     down: Option<String>,
+    /// When the last probe of it ended.
+    probed: Option<Instant>,
+    /// Since this desk was opened.
+    moved: MovedBytes,
     measured: Option<(Bandwidth, Bandwidth)>,
     domain: Domain,
     /// What the replicas there take, in bytes, and how many they are.
@@ -130,8 +143,10 @@ struct Live {
     /// The node that has a partial replica of it.
     partial: Option<NodeIndex>,
     progress: Progress,
-    /// Since when it runs.
+    /// Since when it runs, or waits.
     since: Instant,
+    /// For how many milliseconds it has waited before that, since its client asked.
+    waited: u64,
     /// What it was told last.
     pace: Option<Bandwidth>,
     waits: String,
@@ -166,13 +181,15 @@ impl Desk {
                 .and_then(|(_, read, write)| Some((Bandwidth::new(*read)?, Bandwidth::new(*write)?)));
             let (objects, stored) = catalogue.stored_on(&node.name)?;
             let domain = Domain(u32::try_from(number).expect("few nodes"));
-            nodes.push(Node { down: None, measured, domain, stored, objects });
+            let moved = MovedBytes::default();
+            nodes.push(Node { down: None, probed: None, moved, measured, domain, stored, objects });
         }
         let specs = config.nodes.iter().zip(&nodes).map(|(config, node)| spec(config, node)).collect();
         let policy: Policy = config.policy.policy();
         let scheduler = Scheduler::new(now, policy, specs);
         let (live, under_way) = (BTreeMap::new(), BTreeSet::new());
-        Ok(Self { config, scheduler, catalogue, nodes, live, under_way, told_last: 0 })
+        let ended = EndedTransfers::default();
+        Ok(Self { config, scheduler, catalogue, nodes, live, under_way, told_last: 0, ended })
     }
 
     /// Writes a copy of the catalogue.
@@ -209,11 +226,23 @@ impl Desk {
         Ok(())
     }
 
-    /// A node answers, or does not.
+    /// A probe of a node has ended: the node answers, or does not.
     ///
     /// # Errors
     /// If the catalogue refuses.
     pub(crate) fn probed(
+        &mut self,
+        now: Instant,
+        unix: UnixMs,
+        node: NodeIndex,
+        answer: Result<(), String>,
+    ) -> Result<(), CatalogueError> {
+        self.nodes[node.0].probed = Some(now);
+        self.heard_of(now, unix, node, answer)
+    }
+
+    /// A probe or a client says that a node answers, or does not.
+    fn heard_of(
         &mut self,
         now: Instant,
         unix: UnixMs,
@@ -294,6 +323,7 @@ impl Desk {
             if live.partial.is_none() {
                 live.progress = Progress { moved: 0, ..live.progress };
             }
+            live.waited += passed_ms(now, live.since);
             (live.node, live.since, live.pace) = (Some(node), now, None);
             live.waits.clear();
             self.catalogue.start(unix, id, &name)?;
@@ -375,7 +405,15 @@ impl Desk {
     /// Gives up a transfer about which the catalogue can remember nothing more.
     pub(crate) fn abandon(&mut self, id: u64, why: &str) {
         self.scheduler.give_up(TransferId(id));
+        if self.live.contains_key(&id) {
+            self.count(State::Failed);
+        }
         self.refuse(id, Refusal::Failed, why);
+    }
+
+    /// Counts a transfer that has ended.
+    const fn count(&mut self, state: State) {
+        report::count(&mut self.ended, state);
     }
 
     /// Sends a client its refusal, and forgets the transfer.

@@ -26,7 +26,7 @@ mod server;
 pub use catalogue::CatalogueError;
 pub use client::{Address, Asked, Client, ClientError, Phase, Progress, Stored, Target, Watched, What};
 pub use desk::{DeskConfig, NodeConfig};
-pub use server::{Server, ServerError, ServerSpec};
+pub use server::{Server, ServerError, ServerSpec, StatusProbe};
 
 /// As the build script makes it of `proto/transfers.proto`.
 #[allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all)]

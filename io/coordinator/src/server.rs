@@ -5,6 +5,7 @@
 //! desk takes, their messages wait in their sockets.
 
 mod desk_thread;
+mod probe;
 mod service;
 
 use std::fs;
@@ -27,6 +28,7 @@ use crate::catalogue::{Catalogue, CatalogueError};
 use crate::desk::{Desk, DeskConfig};
 use crate::proto::coordinator_server::CoordinatorServer;
 use desk_thread::DeskHandle;
+pub use probe::StatusProbe;
 use service::Service;
 
 /// The file of the catalogue, in the state directory.
@@ -142,13 +144,24 @@ impl Server {
         Ok(Self { desk, tasks })
     }
 
+    /// What asks it for its state.
+    pub fn probe(&self) -> StatusProbe {
+        StatusProbe::new(&self.desk)
+    }
+
     /// Stops: clients lose their streams, and ask again when there is a coordinator.
     pub async fn stop(mut self) {
         for task in &mut self.tasks {
             task.abort();
             let _ = task.await;
         }
+<<<<<<< HEAD
         self.desk.stop().await;
+=======
+        let desk = self.desk.clone();
+        drop(self); // it has a handle, too, and the desk ends with the last one
+        desk.stop().await;
+>>>>>>> status
     }
 }
 

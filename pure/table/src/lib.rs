@@ -4,17 +4,21 @@
 //! program of its own, so the tables are a crate: the demonstration would otherwise be compiled with all of
 //! weir.
 
+mod amount;
 mod array;
 mod reply_delay;
 mod sharing;
 mod throttle;
+mod transfers;
 
 use comfy_table::{CellAlignment, Table, presets};
 use weir_status::{ControlKind, GatewayStatus, PoolStatus, VolumeStatus, WindowStatus};
 
+pub use amount::{length, rate, size};
 pub use array::array;
 pub use sharing::explanation;
 pub use throttle::{explained_resource, throttle};
+pub use transfers::transfers;
 
 /// Clears the terminal and goes to its top left corner, where the next table replaces the last one.
 pub const CLEAR: &str = "\x1b[2J\x1b[H";

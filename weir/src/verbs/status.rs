@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use weir_api::{STATUS_PATH, Server};
-use weir_status::{ArrayStatus, GatewayStatus, ThrottleStatus};
+use weir_status::{ArrayStatus, GatewayStatus, ThrottleStatus, TransfersStatus};
 
 use crate::ask;
 use crate::failure::Failure;
@@ -27,14 +27,16 @@ enum Answer {
     Gateway(GatewayStatus),
     Controller(ArrayStatus),
     Throttle(ThrottleStatus),
+    Transfers(TransfersStatus),
 }
 
-/// Tells them apart: a gateway has pools, a controller one pool, and an agent resources. Serde does so too,
-/// in an untagged enum, but then no error says which field is wrong.
+/// Tells them apart: a gateway has pools, a controller one pool, an agent resources, and a coordinator of
+/// transfers nodes. Serde does so too, in an untagged enum, but then no error says which field is wrong.
 #[derive(Deserialize)]
 struct Shape {
     pools: Option<IgnoredAny>,
     resources: Option<IgnoredAny>,
+    nodes: Option<IgnoredAny>,
 }
 
 impl Answer {
@@ -44,6 +46,7 @@ impl Answer {
         match shape {
             Shape { pools: Some(_), .. } => ask::read(server, &text).map(Self::Gateway),
             Shape { resources: Some(_), .. } => ask::read(server, &text).map(Self::Throttle),
+            Shape { nodes: Some(_), .. } => ask::read(server, &text).map(Self::Transfers),
             Shape { .. } => ask::read(server, &text).map(Self::Controller),
         }
     }
@@ -53,6 +56,7 @@ impl Answer {
             Self::Gateway(status) => weir_table::render(status),
             Self::Controller(status) => weir_table::array(status),
             Self::Throttle(status) => weir_table::throttle(status),
+            Self::Transfers(status) => weir_table::transfers(status),
         })
     }
 }

@@ -87,6 +87,7 @@ impl Desk {
             partial,
             progress,
             since: now,
+            waited: 0,
             pace: None,
             waits: String::new(),
             wanted: ask.replicas.max(1),
@@ -212,6 +213,7 @@ impl Desk {
                 for row in open.iter().filter(interrupted).filter(|row| !same(row)) {
                     let why = "other data was put under its name";
                     self.catalogue.end_transfer(unix, row.id, State::Cancelled, why)?;
+                    self.count(State::Cancelled);
                 }
                 Ok(None)
             }
@@ -248,7 +250,12 @@ impl Desk {
             let is_denied = |(fault, _): &(Fault, String)| *fault == Fault::Denied;
             let wrong = !live.failed.is_empty() && live.failed.values().all(is_denied);
             self.catalogue.end_transfer(unix, id, State::Failed, &why)?;
+<<<<<<< HEAD
             self.refuse(id, if wrong { Refusal::Wrong } else { Refusal::NoNode }, &why);
+=======
+            self.count(State::Failed);
+            self.refuse(id, Refusal::NoNode, &why);
+>>>>>>> status
             return Ok(());
         }
         let request = Request {
@@ -274,6 +281,7 @@ impl Desk {
                 _ => Refusal::NoNode,
             };
             self.catalogue.end_transfer(unix, id, State::Failed, &why)?;
+            self.count(State::Failed);
             self.refuse(id, refusal, &why);
         }
         Ok(())

@@ -39,6 +39,7 @@ impl Desk {
         ] {
             for id in self.catalogue.interrupted_before(unix.saturating_sub(kept), is_run_bound)? {
                 self.catalogue.end_transfer(unix, id, State::Failed, why)?;
+                self.count(State::Failed);
             }
         }
         for id in self.catalogue.interrupted_beyond(MOST_INTERRUPTED)? {

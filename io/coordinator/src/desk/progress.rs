@@ -3,7 +3,7 @@
 use weir_model::Instant;
 use weir_transfer::{NodeIndex, TransferId};
 
-use super::{Desk, message, passed_ms};
+use super::{Desk, direction, message, passed_ms};
 use crate::catalogue::{CatalogueError, ObjectRow, State, UnixMs};
 use crate::proto::from_client::Message as Said;
 use crate::proto::to_client::Message;
@@ -56,6 +56,7 @@ impl Desk {
                 if live.progress.first_byte == 0 && moved.bytes > 0 {
                     live.progress.first_byte = unix;
                 }
+                self.nodes[node.0].moved.add(direction(live.kind), moved.bytes);
                 self.scheduler.moved(TransferId(id), moved.bytes);
                 Ok(())
             }
@@ -73,6 +74,7 @@ impl Desk {
         if self.live.remove(&id).is_some() {
             self.scheduler.give_up(TransferId(id));
             self.catalogue.interrupt(unix, id)?;
+            self.count(State::Interrupted);
             self.start_all(now, unix)?;
         }
         Ok(())
@@ -109,6 +111,7 @@ impl Desk {
         self.keep_progress(now, id)?;
         self.scheduler.give_up(TransferId(id));
         self.catalogue.end_transfer(unix, id, state, why)?;
+        self.count(state);
         self.refuse(id, refusal, why);
         self.start_all(now, unix)
     }
@@ -187,7 +190,9 @@ impl Desk {
             }
         }
         self.scheduler.done(TransferId(id));
+        self.count(State::Done);
         if let Some(live) = self.live.remove(&id) {
+            self.ended.below += u64::from(live.is_below(now));
             let done = message(Message::Done(Done { bytes: finished.bytes }));
             let _ = live.outbox.try_send(done); // a client that lost it asks again, and hears it then
         }
@@ -251,6 +256,13 @@ impl Desk {
             self.catalogue.judge(unix, object.id, &here, false)?;
         }
         self.submit(now, unix, id)?;
+<<<<<<< HEAD
+=======
+        if fault == Fault::Unreachable {
+            // The next probe tells whether it is the node, or only the way of this client to it.
+            return self.heard_of(now, unix, node, Err(why));
+        }
+>>>>>>> status
         self.start_all(now, unix)
     }
 

@@ -27,7 +27,7 @@ const PROBED_EACH: Duration = Duration::from_secs(5);
 const REMOVED_AGAIN: Duration = Duration::from_secs(30);
 
 /// Work on the desk, for its thread.
-type Work = Box<dyn FnOnce(&mut Desk, Instant, UnixMs) + Send>;
+pub(super) type Work = Box<dyn FnOnce(&mut Desk, Instant, UnixMs) + Send>;
 
 /// The way to the desk.
 #[derive(Clone, Debug)]
@@ -101,12 +101,12 @@ impl DeskHandle {
         &self,
         work: impl FnOnce(&mut Desk, Instant, UnixMs) -> T + Send + 'static,
     ) -> Option<T> {
-        let (answer, answered) = oneshot::channel();
-        let work: Work = Box::new(move |desk, now, unix| {
-            let _ = answer.send(work(desk, now, unix)); // who asked may have gone
-        });
-        self.inbox.send(work).await.ok()?;
-        answered.await.ok()
+        ask(&self.inbox, work).await
+    }
+
+    /// A way to the desk that is no handle: the desk may stop while there is one.
+    pub(super) fn weak(&self) -> mpsc::WeakSender<Work> {
+        self.inbox.downgrade()
     }
 
     /// Ends the desk's thread: the catalogue is closed then. Whoever asks through another handle gets no
@@ -120,11 +120,28 @@ impl DeskHandle {
     }
 }
 
+<<<<<<< HEAD
 /// The time of day, as it was when the coordinator started, and what has passed since. Somebody who sets the
 /// clock of the machine so changes neither what the catalogue keeps in order, nor when an interrupted
 /// transfer is given up. Cost: the coordinator follows a corrected clock only after a restart.
 #[derive(Clone, Copy, Debug)]
 struct Calendar {
+=======
+/// Has the desk do something, and returns what came of it; `None` if the desk has stopped.
+pub(super) async fn ask<T: Send + 'static>(
+    inbox: &mpsc::Sender<Work>,
+    work: impl FnOnce(&mut Desk, Instant, UnixMs) -> T + Send + 'static,
+) -> Option<T> {
+    let (answer, answered) = oneshot::channel();
+    let work: Work = Box::new(move |desk, now, unix| {
+        let _ = answer.send(work(desk, now, unix)); // who asked may have gone
+    });
+    inbox.send(work).await.ok()?;
+    answered.await.ok()
+}
+
+async fn serve(
+>>>>>>> status
     clock: Clock,
     started: Instant,
     started_unix: UnixMs,

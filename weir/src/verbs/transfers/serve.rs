@@ -1,10 +1,12 @@
 //! `weir transfers serve FILE`: the coordinator as a process.
 
 use std::future::pending;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use tokio::net::TcpListener;
-use weir_api::{Asked, Change};
+use tokio::task::{JoinHandle, spawn_local};
+use weir_api::{ApiListener, Asked, Change};
 use weir_clock::Clock;
 use weir_cluster::Tls;
 use weir_coordinator::{DeskConfig, NodeConfig, Server, ServerError, ServerSpec};
@@ -21,6 +23,9 @@ use crate::transfers::nodes;
 struct Running {
     config: TransfersConfig,
     server: Server,
+    /// Where the state is told.
+    metrics: SocketAddr,
+    told: JoinHandle<()>,
 }
 
 /// Coordinates the transfers of the configuration `file` until SIGTERM or SIGINT.
@@ -34,6 +39,8 @@ pub(super) async fn serve(file: &Path) -> Result<(), Failure> {
 impl Running {
     async fn start(config: TransfersConfig) -> Result<Self, Failure> {
         descriptors::raise(); // each client of this machine has one
+        let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("transfers.metrics: {error}"));
+        let metrics = socket_address(&config.metrics.value).map_err(|error| wrong(&error))?;
         let remote = match (&config.address.value, &config.tls) {
             (Some(address), Some(tls)) => {
                 let wrong =
@@ -55,7 +62,18 @@ impl Running {
         };
         let refused = |error: ServerError| Failure::usage(format!("transfers: {error}"));
         let server = Server::start(Clock::new(), spec).await.map_err(refused)?;
-        Ok(Self { config, server })
+        // The address comes second, so that a second coordinator hears of the first and not of its address.
+        let listener = match ApiListener::bind(metrics).await {
+            Ok(listener) => listener,
+            Err(error) => {
+                server.stop().await;
+                return Err(wrong(&error));
+            }
+        };
+        let metrics = listener.local_address()?;
+        let probe = server.probe();
+        let told = spawn_local(listener.serve_transfers(async move || probe.status().await));
+        Ok(Self { config, server, metrics, told })
     }
 }
 
@@ -91,7 +109,11 @@ impl Daemon for Running {
         let TransfersConfig { nodes, policy, state, address, .. } = &self.config;
         let remote = address.value.as_ref().map_or(String::new(), |address| format!(" and {address}"));
         let at = state.value.display();
-        format!("coordinating transfers to {} node(s) by {} in {at}{remote}", nodes.len(), policy.value)
+        let (count, metrics) = (nodes.len(), self.metrics);
+        format!(
+            "coordinating transfers to {count} node(s) by {} in {at}{remote}; state on http://{metrics}/metrics",
+            policy.value
+        )
     }
 
     fn begin_reload(
@@ -124,6 +146,7 @@ impl Daemon for Running {
     }
 
     async fn shutdown(self) {
+        self.told.abort(); // before the desk stops, so that nobody is answered with an error
         self.server.stop().await;
     }
 }

@@ -141,10 +141,10 @@ impl Running {
         writeln!(typed, "{line}").expect("it reads what is typed");
     }
 
-    /// Waits until the program has written a whole line with `text` in it.
-    pub(crate) fn wait_for(&self, text: &str) {
+    /// Waits until the program has written a whole line with `text` in it, and returns the line.
+    pub(crate) fn wait_for(&self, text: &str) -> String {
         let found = self.out.wait_for(0, text);
-        assert!(found.is_some(), "{}: ended before it said {text:?}\n{}", self.name, self.log.text());
+        found.unwrap_or_else(|| panic!("{}: ended before it said {text:?}\n{}", self.name, self.log.text()))
     }
 
     /// Sends it a signal.

@@ -1,0 +1,255 @@
+//! What a coordinator of bulk transfers reports, as tables for people.
+
+use comfy_table::presets;
+use weir_status::{DirectionStatus, NodeStatus, TransferStatus, TransfersStatus};
+
+use crate::sharing::table;
+use crate::{dash, length, rate, size};
+
+const NODES: [&str; 12] = [
+    "node",
+    "state",
+    "probed",
+    "",
+    "transfers",
+    "now",
+    "last 10 s",
+    "reserved",
+    "peak",
+    "stored",
+    "of",
+    "objects",
+];
+const TRANSFERS: [&str; 11] =
+    ["transfer", "what", "object", "state", "node", "done", "of", "had", "asked", "waited", "left"];
+
+/// The most transfers that are shown: more would leave the screen. `weir transfers list` shows all.
+const MOST_SHOWN: usize = 50;
+
+/// The coordinator in one line, two rows for each node, and a row for each of the first transfers. Each node
+/// that is down and each transfer that waits has a line that says why.
+pub fn transfers(status: &TransfersStatus) -> String {
+    let style = presets::UTF8_HORIZONTAL_ONLY;
+    let nodes = status.nodes.iter().flat_map(|node| {
+        let [(_, reads), (_, writes)] = node.directions();
+        [row(node, "reads", reads), row(node, "writes", writes)]
+    });
+    let nodes = table(style, &NODES, nodes, |column| column < 4);
+    let mut parts = vec![format!("{}\n{nodes}", headline(status))];
+    let down = status.nodes.iter().filter_map(|node| Some((&node.name, node.down.as_ref()?)));
+    let down: Vec<_> = down.map(|(name, why)| format!("{name} is down: {why}")).collect();
+    if !down.is_empty() {
+        parts.push(down.join("\n"));
+    }
+    let shown = &status.transfers[..status.transfers.len().min(MOST_SHOWN)];
+    if !shown.is_empty() {
+        let is_text = |column: usize| (1..5).contains(&column);
+        parts.push(table(style, &TRANSFERS, shown.iter().map(transfer), is_text).to_string());
+    }
+    let waits = shown.iter().filter_map(|transfer| Some((transfer.transfer, transfer.why.as_ref()?)));
+    let waits: Vec<_> = waits.map(|(number, why)| format!("{number} waits: {why}")).collect();
+    if !waits.is_empty() {
+        parts.push(waits.join("\n"));
+    }
+    let more = (status.transfers.len() - shown.len()) as u64 + status.left_out;
+    if more > 0 {
+        parts.push(format!("and {more} transfers more: weir transfers list"));
+    }
+    parts.join("\n\n")
+}
+
+fn headline(status: &TransfersStatus) -> String {
+    let TransfersStatus { policy, waiting, running, running_below, ended, .. } = status;
+    let below = |count: u64| match count {
+        0 => String::new(),
+        count => format!(" ({count} below the rate asked for)"),
+    };
+    format!(
+        "policy {policy}: {running} run{}, {waiting} wait; since the start {} done{}, {} failed, {} cancelled, {} \
+         interrupted",
+        below(*running_below),
+        ended.done,
+        below(ended.below),
+        ended.failed,
+        ended.cancelled,
+        ended.interrupted
+    )
+}
+
+/// A direction of a node. What concerns both stands in the row of the reads.
+fn row(node: &NodeStatus, what: &str, direction: &DirectionStatus) -> [String; NODES.len()] {
+    let once = |text: String| if what == "reads" { text } else { String::new() };
+    let peak = direction.peak.map_or(dash(), |peak| {
+        let measured = if peak.is_measured { " (measured)" } else { "" };
+        format!("{}{measured}", rate(peak.bytes_per_s))
+    });
+    [
+        once(node.name.clone()),
+        once(if node.down.is_none() { "up" } else { "down" }.to_owned()),
+        once(node.probed_age_s.map_or(dash(), |age| format!("{} ago", time(age)))),
+        what.to_owned(),
+        direction.active.to_string(),
+        rate(direction.rate_bytes_per_s),
+        rate(direction.average_bytes_per_s),
+        rate(direction.reserved_bytes_per_s),
+        peak,
+        once(size(node.stored_bytes)),
+        once(node.capacity_bytes.map_or(dash(), size)),
+        once(node.objects.to_string()),
+    ]
+}
+
+fn transfer(transfer: &TransferStatus) -> [String; TRANSFERS.len()] {
+    [
+        transfer.transfer.to_string(),
+        transfer.kind.to_string(),
+        transfer.object.clone(),
+        state(transfer),
+        transfer.node.clone().unwrap_or_else(dash),
+        size(transfer.moved_bytes),
+        transfer.bytes.map_or(dash(), size),
+        transfer.had_bytes_per_s.map_or(dash(), rate),
+        rate(transfer.asked_bytes_per_s),
+        time(transfer.waited_s),
+        transfer.left_s.map_or(dash(), time),
+    ]
+}
+
+/// Whether it waits or runs, and what is odd about that.
+fn state(transfer: &TransferStatus) -> String {
+    let below = if transfer.is_below { ", below its rate" } else { "" };
+    let held = transfer.held_to_bytes_per_s.map(|held| format!(", held to {}", rate(held)));
+    format!("{}{below}{}", transfer.state, held.unwrap_or_default())
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates, and no time is negative
+fn time(seconds: f64) -> String {
+    length((seconds * 1e3) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_status::{EndedTransfers, PeakStatus, TransferKind, TransferState};
+
+    use super::*;
+
+    fn node() -> NodeStatus {
+        NodeStatus {
+            name: "array".to_owned(),
+            url: "file:///srv/array".to_owned(),
+            down: None,
+            probed_age_s: Some(4.25),
+            reads: DirectionStatus::default(),
+            writes: DirectionStatus {
+                active: 3,
+                rate_bytes_per_s: 110_000_000,
+                average_bytes_per_s: 95_000_000,
+                reserved_bytes_per_s: 30_000_000,
+                peak: Some(PeakStatus { bytes_per_s: 120_000_000, is_measured: true }),
+                moved_bytes: 1,
+            },
+            class: "silver".to_owned(),
+            cost: 2,
+            domain: "rack1".to_owned(),
+            capacity_bytes: Some(2_000_000_000_000),
+            stored_bytes: 1_500_000_000,
+            objects: 42,
+        }
+    }
+
+    fn running(number: u64) -> TransferStatus {
+        TransferStatus {
+            transfer: number,
+            kind: TransferKind::Put,
+            object: "backup/db".to_owned(),
+            state: TransferState::Running,
+            why: None,
+            node: Some("array".to_owned()),
+            bytes: Some(1_000_000_000),
+            moved_bytes: 250_000_000,
+            had_bytes_per_s: Some(5_000_000),
+            asked_bytes_per_s: 10_000_000,
+            held_to_bytes_per_s: None,
+            is_below: true,
+            waited_s: 1.5,
+            left_s: Some(150.0),
+        }
+    }
+
+    fn waiting(number: u64) -> TransferStatus {
+        TransferStatus {
+            state: TransferState::Waiting,
+            why: Some("no node can give it 10.0 MB/s now".to_owned()),
+            node: None,
+            moved_bytes: 0,
+            had_bytes_per_s: None,
+            is_below: false,
+            left_s: None,
+            ..running(number)
+        }
+    }
+
+    #[test]
+    fn a_node_has_a_row_for_each_direction_with_units_and_says_how_old_its_state_is() {
+        let text = transfers(&TransfersStatus { nodes: vec![node()], ..TransfersStatus::default() });
+        for part in [
+            "up",
+            "4.2 s ago",
+            "reads",
+            "writes",
+            "110 MB/s",
+            "95.0 MB/s",
+            "30.0 MB/s",
+            "120 MB/s (measured)",
+            "1.50 GB",
+            "2.00 TB",
+            "42",
+        ] {
+            assert!(text.contains(part), "{part:?} in\n{text}");
+        }
+        assert_eq!(text.matches("array").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn a_transfer_below_its_rate_says_so_and_one_that_waits_says_why() {
+        let held = TransferStatus { is_below: false, held_to_bytes_per_s: Some(20_000_000), ..running(8) };
+        let status = TransfersStatus {
+            policy: "deadline".to_owned(),
+            waiting: 1,
+            running: 2,
+            running_below: 1,
+            ended: EndedTransfers { done: 40, below: 3, failed: 1, ..EndedTransfers::default() },
+            transfers: vec![running(7), held, waiting(9)],
+            ..TransfersStatus::default()
+        };
+        let text = transfers(&status);
+        for part in [
+            "policy deadline: 2 run (1 below the rate asked for), 1 wait; since the start 40 done (3 below the \
+             rate asked for), 1 failed, 0 cancelled, 0 interrupted",
+            "running, below its rate",
+            "running, held to 20.0 MB/s",
+            "5.00 MB/s",
+            "2 m 30 s",
+            "9 waits: no node can give it 10.0 MB/s now",
+        ] {
+            assert!(text.contains(part), "{part:?} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_down_says_why_and_transfers_that_are_not_shown_are_counted() {
+        let down = NodeStatus { down: Some("connection refused".to_owned()), ..node() };
+        let listed = (0..60).map(waiting).collect();
+        let status = TransfersStatus {
+            nodes: vec![down],
+            transfers: listed,
+            left_out: 5,
+            ..TransfersStatus::default()
+        };
+        let text = transfers(&status);
+        for part in ["array is down: connection refused", "and 15 transfers more: weir transfers list"] {
+            assert!(text.contains(part), "{part:?} in\n{text}");
+        }
+        assert_eq!(text.matches(" waits: ").count(), MOST_SHOWN, "{text}");
+    }
+}
