@@ -16,12 +16,9 @@ mod admission;
 mod errands;
 mod lists;
 mod progress;
-<<<<<<< HEAD
+mod report;
 #[cfg(test)]
 mod tests;
-=======
-mod report;
->>>>>>> status
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,6 +43,9 @@ const MOST_LIVE: usize = 20_000;
 /// What a node is taken to do whose peak nobody has given or measured: more than any node does. The policies
 /// that need the peak do not use such a node at all.
 const UNKNOWN_PEAK: Bandwidth = Bandwidth::new(100_000_000_000).expect("above zero");
+
+/// After how many samples the catalogue learns how far the transfers are. People see it after a crash.
+const KEPT_EACH: u64 = 10;
 
 /// How many waiting clients are told why they wait, at each sample.
 const TOLD_AT_A_TIME: usize = 200;
@@ -102,6 +102,8 @@ pub(crate) struct Desk {
     told_last: u64,
     /// What has become of transfers since this desk was opened.
     ended: EndedTransfers,
+    /// How many samples there were.
+    samples: u64,
 }
 
 /// What the desk knows of a node beside its configuration.
@@ -189,7 +191,7 @@ impl Desk {
         let scheduler = Scheduler::new(now, policy, specs);
         let (live, under_way) = (BTreeMap::new(), BTreeSet::new());
         let ended = EndedTransfers::default();
-        Ok(Self { config, scheduler, catalogue, nodes, live, under_way, told_last: 0, ended })
+        Ok(Self { config, scheduler, catalogue, nodes, live, under_way, told_last: 0, samples: 0, ended })
     }
 
     /// Writes a copy of the catalogue.
@@ -221,6 +223,13 @@ impl Desk {
         for id in lost {
             self.gone(now, unix, id)?;
         }
+        self.samples += 1;
+        if self.samples.is_multiple_of(KEPT_EACH) {
+            let running = self.live.iter().filter(|(_, live)| live.node.is_some()).map(|(id, _)| *id);
+            for id in running.collect::<Vec<_>>() {
+                self.keep_progress(now, id)?;
+            }
+        }
         self.start_all(now, unix)?;
         self.tell_why();
         Ok(())
@@ -238,17 +247,6 @@ impl Desk {
         answer: Result<(), String>,
     ) -> Result<(), CatalogueError> {
         self.nodes[node.0].probed = Some(now);
-        self.heard_of(now, unix, node, answer)
-    }
-
-    /// A probe or a client says that a node answers, or does not.
-    fn heard_of(
-        &mut self,
-        now: Instant,
-        unix: UnixMs,
-        node: NodeIndex,
-        answer: Result<(), String>,
-    ) -> Result<(), CatalogueError> {
         let name = &self.config.nodes[node.0].name;
         let was_up = self.nodes[node.0].down.is_none();
         match &answer {

@@ -155,13 +155,7 @@ impl Server {
             task.abort();
             let _ = task.await;
         }
-<<<<<<< HEAD
         self.desk.stop().await;
-=======
-        let desk = self.desk.clone();
-        drop(self); // it has a handle, too, and the desk ends with the last one
-        desk.stop().await;
->>>>>>> status
     }
 }
 

@@ -193,7 +193,13 @@ fn resolve_nodes(root: &Section<'_>, class: &Accepts<Class>) -> BTreeMap<String,
     for (name, element) in &tables {
         let Some(section) = element.section(NODE_KEYS) else { continue };
         check_name(&section, name);
-        nodes.extend(resolve_node(&section, name, class).map(|node| (name.clone(), node)));
+        let Some(node) = resolve_node(&section, name, class) else { continue };
+        let has_same = |(_, other): &(&String, &NodeConfig)| other.url.value == node.url.value;
+        if let Some((other, _)) = nodes.iter().find(has_same) {
+            // Two replicas of an object would be one file.
+            section.refuse_found("url", format!("that of node.{other}"), "another url for each node");
+        }
+        nodes.insert(name.clone(), node);
     }
     nodes
 }

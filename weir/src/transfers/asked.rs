@@ -12,6 +12,9 @@ use crate::config::{bandwidth_argument, units};
 const DEADLINES: &str =
     "a time of the day such as 03:00, a length such as 2h, or 2026-11-24T03:00, in local time";
 
+/// The longest time until a deadline: a year.
+const LONGEST: Span = Span::from_secs(366 * 24 * 3_600);
+
 /// How a transfer is to be served.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AskedArguments {
@@ -49,7 +52,7 @@ fn deadline_argument(text: &str) -> Result<u64, String> {
 /// A deadline in milliseconds of Unix time.
 fn deadline(now_ms: u64, text: &str) -> Option<u64> {
     let now = DateTime::from_timestamp_millis(i64::try_from(now_ms).ok()?)?.with_timezone(&Local);
-    if let Some(span) = units::read_span(text).filter(|span| !span.is_zero()) {
+    if let Some(span) = units::read_span(text).filter(|span| !span.is_zero() && *span <= LONGEST) {
         return now_ms.checked_add(span.as_nanos() / Span::from_millis(1).as_nanos());
     }
     if let Ok(time) = NaiveTime::parse_from_str(text, "%H:%M") {

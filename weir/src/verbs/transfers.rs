@@ -1,5 +1,6 @@
 //! `weir transfers`: serves a coordinator of bulk transfers, or asks one.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -66,8 +67,17 @@ pub(crate) async fn transfers(arguments: TransfersArguments) -> Result<(), Failu
             let head = ["transfer", "what", "object", "state", "node", "done", "of", "rate", "asked"];
             let table = text::table(&head, &[0, 5, 6, 7, 8], listed.iter().map(row));
             writeln!(out, "{}", printable(&table.to_string()))?;
+            let mut waiting: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
             for transfer in listed.iter().filter(|transfer| transfer.state() == State::Waiting) {
-                writeln!(out, "{} waits: {}", transfer.transfer, printable(&transfer.why))?;
+                waiting.entry(&transfer.why).or_default().push(transfer.transfer);
+            }
+            for (why, transfers) in waiting {
+                let numbers: Vec<_> = transfers.iter().rev().take(5).map(u64::to_string).collect();
+                let more = match transfers.len().saturating_sub(numbers.len()) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                writeln!(out, "waiting: {}{more}: {}", numbers.join(", "), printable(why))?;
             }
         }
         What::Show { transfer } => {

@@ -250,12 +250,8 @@ impl Desk {
             let is_denied = |(fault, _): &(Fault, String)| *fault == Fault::Denied;
             let wrong = !live.failed.is_empty() && live.failed.values().all(is_denied);
             self.catalogue.end_transfer(unix, id, State::Failed, &why)?;
-<<<<<<< HEAD
-            self.refuse(id, if wrong { Refusal::Wrong } else { Refusal::NoNode }, &why);
-=======
             self.count(State::Failed);
-            self.refuse(id, Refusal::NoNode, &why);
->>>>>>> status
+            self.refuse(id, if wrong { Refusal::Wrong } else { Refusal::NoNode }, &why);
             return Ok(());
         }
         let request = Request {

@@ -256,18 +256,11 @@ impl Desk {
             self.catalogue.judge(unix, object.id, &here, false)?;
         }
         self.submit(now, unix, id)?;
-<<<<<<< HEAD
-=======
-        if fault == Fault::Unreachable {
-            // The next probe tells whether it is the node, or only the way of this client to it.
-            return self.heard_of(now, unix, node, Err(why));
-        }
->>>>>>> status
         self.start_all(now, unix)
     }
 
     /// Keeps how far a transfer is.
-    fn keep_progress(&mut self, now: Instant, id: u64) -> Result<(), CatalogueError> {
+    pub(super) fn keep_progress(&mut self, now: Instant, id: u64) -> Result<(), CatalogueError> {
         let Some(live) = self.live.get_mut(&id) else { return Ok(()) };
         if live.node.is_some() {
             live.progress.moving += passed_ms(now, live.since);

@@ -120,13 +120,6 @@ impl DeskHandle {
     }
 }
 
-<<<<<<< HEAD
-/// The time of day, as it was when the coordinator started, and what has passed since. Somebody who sets the
-/// clock of the machine so changes neither what the catalogue keeps in order, nor when an interrupted
-/// transfer is given up. Cost: the coordinator follows a corrected clock only after a restart.
-#[derive(Clone, Copy, Debug)]
-struct Calendar {
-=======
 /// Has the desk do something, and returns what came of it; `None` if the desk has stopped.
 pub(super) async fn ask<T: Send + 'static>(
     inbox: &mpsc::Sender<Work>,
@@ -140,8 +133,11 @@ pub(super) async fn ask<T: Send + 'static>(
     answered.await.ok()
 }
 
-async fn serve(
->>>>>>> status
+/// The time of day, as it was when the coordinator started, and what has passed since. Somebody who sets the
+/// clock of the machine so changes neither what the catalogue keeps in order, nor when an interrupted
+/// transfer is given up. Cost: the coordinator follows a corrected clock only after a restart.
+#[derive(Clone, Copy, Debug)]
+struct Calendar {
     clock: Clock,
     started: Instant,
     started_unix: UnixMs,

@@ -1,12 +1,14 @@
 //! Bytes to a partial: one thread writes, while the caller fetches the next pieces.
 
 use std::fs::File;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use rustix::fs::{Advice, fadvise};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Reader;
@@ -19,6 +21,9 @@ const AHEAD: usize = 4;
 
 /// The most bytes that are taken to be in the kernel's cache when a file is made durable.
 const CACHED: u64 = 1 << 30;
+
+/// How many bytes the kernel gathers before the disk begins with them.
+const FLUSHED: u64 = 16 << 20;
 
 /// A partial that is being written.
 pub(crate) struct Writer {
@@ -112,9 +117,13 @@ impl Task {
     /// Does the orders until one fails, the last one is done, or the writer is dropped.
     fn run(&self, mut queue: mpsc::Receiver<Order>) -> Result<(), NodeError> {
         let wrong = |error| NodeError::io(format_args!("partial {}", self.id), &error);
+        let mut flushed = self.written.load(Ordering::Relaxed);
         while let Some(order) = queue.blocking_recv() {
             match order {
-                Order::Write(data) => self.write(&data).map_err(wrong)?,
+                Order::Write(data) => {
+                    self.write(&data).map_err(wrong)?;
+                    self.begin_to_flush(&mut flushed);
+                }
                 Order::Finish => {
                     self.file.sync_all().map_err(wrong)?;
                     return Root::open(&self.root)?.publish(&self.id, &self.name);
@@ -122,6 +131,17 @@ impl Task {
             }
         }
         Ok(())
+    }
+
+    /// Has the disk begin with what was written since the last time, if that is much. The sync at the end, for
+    /// which everything waits, so finds little to do.
+    fn begin_to_flush(&self, flushed: &mut u64) {
+        let written = self.written.load(Ordering::Relaxed);
+        if written - *flushed >= FLUSHED {
+            // What the kernel still has to write stays in its cache; the advice makes it begin to.
+            let _ = fadvise(&self.file, *flushed, NonZeroU64::new(written - *flushed), Advice::DontNeed);
+            *flushed = written;
+        }
     }
 
     fn write(&self, mut data: &[u8]) -> std::io::Result<()> {

@@ -79,7 +79,7 @@ fn every_key_can_be_set() {
     let names: Vec<_> = config.classes.iter().map(|class| &*class.value).collect();
     assert_eq!(names, ["low", "high"]);
     let node = &config.nodes["array"];
-    assert_eq!(node.url.value, "file:///srv/array");
+    assert_eq!(node.url.value.to_string(), "file:///srv/array");
     assert_eq!(node.credentials.value.as_deref(), Some(Path::new("array.key")));
     assert_eq!(node.peak_read.value, Bandwidth::new(300_000_000));
     assert_eq!(node.peak_write.value, Bandwidth::new(120_000_000));
@@ -308,8 +308,8 @@ fn a_wrong_value_of_a_node_is_one_line() {
 
 #[test]
 fn a_url_has_one_of_five_schemes_and_no_password() {
-    let accepted = "accepted: a url without a password, with one of \"file://\", \"s3://\", \"webdav://\", \
-                    \"webdavs://\", \"sftp://\"";
+    let accepted = "accepted: file:///ROOT, s3://BUCKET?endpoint=http://HOST, webdav://HOST/PATH, \
+                    webdavs://HOST/PATH or sftp://HOST/ROOT";
     assert_refused(
         "url = \"sftp://weir@tape.example:2222/objects\"\n",
         "",
@@ -339,6 +339,13 @@ fn a_url_has_one_of_five_schemes_and_no_password() {
     ] {
         transfers(&FULL.replace("sftp://weir@tape.example:2222/objects", url));
     }
+}
+
+#[test]
+fn two_nodes_with_one_url_would_be_one_file_and_are_refused() {
+    let twice = format!("{SHORT}\n[node.twin]\nurl = \"file:///srv/array\"\n");
+    let found = problems(&twice).join("\n");
+    assert!(found.contains("node.twin.url: found that of node.array; accepted: another url"), "{found}");
 }
 
 #[test]

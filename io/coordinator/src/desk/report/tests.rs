@@ -18,7 +18,7 @@ const MEGABYTE: u64 = 1_000_000;
 
 struct Scene {
     desk: Desk,
-    clients: Vec<mpsc::Receiver<ToClient>>,
+    clients: Vec<mpsc::Receiver<Box<ToClient>>>,
     _directory: tempfile::TempDir,
 }
 
@@ -142,7 +142,7 @@ fn a_peak_is_measured_only_where_the_operator_gave_none() {
 }
 
 #[test]
-fn only_a_probe_makes_the_state_of_a_node_young_and_a_client_may_say_why_it_is_down() {
+fn only_a_probe_tells_that_a_node_is_down_and_how_old_that_is() {
     let mut scene = Scene::new();
     let seen = |scene: &Scene, at| {
         let status = scene.desk.status(at);
@@ -155,7 +155,7 @@ fn only_a_probe_makes_the_state_of_a_node_young_and_a_client_may_say_why_it_is_d
     assert_eq!(scene.desk.status(after(3)).transfers[0].node.as_deref(), Some("b"));
     let failed = Failed { fault: Fault::Unreachable.into(), why: "no route".to_owned() };
     scene.say(after(4), id, Said::Failed(failed));
-    assert_eq!(seen(&scene, after(5)), (Some(4.0), Some("no route".to_owned())));
+    assert_eq!(seen(&scene, after(5)), (Some(4.0), None), "others may reach it");
     scene.desk.probed(after(6), UNIX, NodeIndex(0), Err("no answer".to_owned())).unwrap();
     assert_eq!(seen(&scene, after(6)), (Some(0.0), Some("no answer".to_owned())));
 }
@@ -210,6 +210,9 @@ fn no_more_transfers_are_told_than_the_bound_and_the_others_are_counted() {
             allowed: NodeSet::first(2),
             failed: BTreeMap::new(),
             unreachable: 0,
+            doubted: None,
+            is_parked: false,
+            notes_left: 0,
             node: None,
             partial: None,
             progress: Progress::default(),
