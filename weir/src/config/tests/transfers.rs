@@ -79,7 +79,7 @@ fn every_key_can_be_set() {
     let names: Vec<_> = config.classes.iter().map(|class| &*class.value).collect();
     assert_eq!(names, ["low", "high"]);
     let node = &config.nodes["array"];
-    assert_eq!(node.url.value, "file:///srv/array");
+    assert_eq!(node.url.value.to_string(), "file:///srv/array");
     assert_eq!(node.credentials.value.as_deref(), Some(Path::new("array.key")));
     assert_eq!(node.peak_read.value, Bandwidth::new(300_000_000));
     assert_eq!(node.peak_write.value, Bandwidth::new(120_000_000));
