@@ -15,8 +15,10 @@ mod ports;
 mod rate;
 mod sweep;
 mod time;
+mod transfers;
 mod tuning;
 
+pub use transfers::{TransferMark, TransfersFigure, transfers, transfers_by_node};
 pub use tuning::{TuningFigure, tuning};
 
 use crate::experiment::{Experiment, PlotKind};

@@ -12,6 +12,7 @@ use crate::say;
 use crate::terminal::printable;
 use crate::transfers::{CoordinatorArgument, failure, text};
 
+mod report;
 mod serve;
 
 /// What to do.
@@ -46,6 +47,8 @@ enum What {
         /// Its number
         transfer: u64,
     },
+    /// Draw the rates and the waits of the transfers that are done
+    Report(report::ReportArguments),
     /// Have the coordinator write a copy of its catalogue to a new file on its own host
     Backup {
         /// The file; an absolute path
@@ -88,6 +91,7 @@ pub(crate) async fn transfers(arguments: TransfersArguments) -> Result<(), Failu
             let found = coordinator.client()?.cancel(transfer).await.map_err(failure)?;
             writeln!(out, "transfer {transfer} of {} is cancelled", printable(&found.name))?;
         }
+        What::Report(arguments) => return report::report(&coordinator, &arguments).await,
         What::Backup { path } => {
             let path = path
                 .to_str()

@@ -11,7 +11,7 @@ use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-use super::{Axis, Drawing, Line, Panel, Stroke, png};
+use super::{Axis, Drawing, Key, Line, Panel, Stroke, png};
 
 const PALETTE: [RGBColor; 6] = [
     RGBColor(0, 114, 178),
@@ -27,7 +27,9 @@ const INK: RGBColor = RGBColor(40, 40, 40);
 const GRID: RGBColor = RGBColor(226, 226, 226);
 
 const FONT: &str = "sans-serif";
+/// The height of the title with one row of the legend, and of each further row.
 const HEAD: u32 = 74;
+const LEGEND_ROW: u32 = 22;
 const ROW: u32 = 270;
 const COLUMN: u32 = 520;
 const LEAST_WIDTH: u32 = 820;
@@ -36,6 +38,7 @@ type Failure<DB> = DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>;
 
 /// The drawing as SVG.
 pub(super) fn svg(drawing: &Drawing) -> anyhow::Result<String> {
+    register_fonts();
     let mut text = String::new();
     let area = SVGBackend::with_string(&mut text, size(drawing)).into_drawing_area();
     paint(drawing, &area).map_err(|error| anyhow!("{}: cannot be drawn: {error}", drawing.title))?;
@@ -45,6 +48,7 @@ pub(super) fn svg(drawing: &Drawing) -> anyhow::Result<String> {
 
 /// The drawing as PNG.
 pub(super) fn png(drawing: &Drawing) -> anyhow::Result<Vec<u8>> {
+    register_fonts();
     let (width, height) = size(drawing);
     let count = usize::try_from(u64::from(width) * u64::from(height))?;
     let mut pixels = vec![0; count * png::PIXEL];
@@ -54,14 +58,7 @@ pub(super) fn png(drawing: &Drawing) -> anyhow::Result<Vec<u8>> {
     Ok(png::encode(width, height, &pixels)?)
 }
 
-fn size(drawing: &Drawing) -> (u32, u32) {
-    let of = |count: usize, each: u32| u32::try_from(count).unwrap_or(u32::MAX).saturating_mul(each);
-    let rows = drawing.panels.len().div_ceil(drawing.columns.max(1));
-    let row = if rows == 1 { ROW + ROW / 2 } else { ROW };
-    (of(drawing.columns, COLUMN).max(LEAST_WIDTH), HEAD + of(rows, row))
-}
-
-fn paint<DB: DrawingBackend>(drawing: &Drawing, area: &DrawingArea<DB, Shift>) -> Result<(), Failure<DB>> {
+fn register_fonts() {
     static FONTS: Once = Once::new();
     FONTS.call_once(|| {
         for (style, bytes) in
@@ -70,9 +67,44 @@ fn paint<DB: DrawingBackend>(drawing: &Drawing, area: &DrawingArea<DB, Shift>) -
             assert!(plotters::style::register_font(FONT, style, bytes).is_ok(), "the font is one");
         }
     });
+}
+
+fn size(drawing: &Drawing) -> (u32, u32) {
+    let of = |count: usize, each: u32| u32::try_from(count).unwrap_or(u32::MAX).saturating_mul(each);
+    let rows = drawing.panels.len().div_ceil(drawing.columns.max(1));
+    let row = if rows == 1 { ROW + ROW / 2 } else { ROW };
+    (width(drawing), head(drawing) + of(rows, row))
+}
+
+fn width(drawing: &Drawing) -> u32 {
+    u32::try_from(drawing.columns).unwrap_or(u32::MAX).saturating_mul(COLUMN).max(LEAST_WIDTH)
+}
+
+/// The height of the title with the legend.
+fn head(drawing: &Drawing) -> u32 {
+    HEAD + legend(drawing).last().map_or(0, |(_, row)| row * LEGEND_ROW)
+}
+
+/// The place of each entry of the legend: from the left, and in which row.
+fn legend(drawing: &Drawing) -> Vec<(u32, u32)> {
+    let font = (FONT, 14).into_font();
+    let (mut x, mut row) = (20, 0);
+    let place = |key: &Key| {
+        let text = font.box_size(&key.name).map_or(0, |(width, _)| width);
+        if x > 20 && x + 34 + text > width(drawing) {
+            (x, row) = (20, row + 1);
+        }
+        let place = (x, row);
+        x += 34 + text + 26;
+        place
+    };
+    drawing.legend.iter().map(place).collect()
+}
+
+fn paint<DB: DrawingBackend>(drawing: &Drawing, area: &DrawingArea<DB, Shift>) -> Result<(), Failure<DB>> {
     area.fill(&WHITE)?;
-    let (head, body) = area.split_vertically(HEAD);
-    paint_head(drawing, &head)?;
+    let (top, body) = area.split_vertically(head(drawing));
+    paint_head(drawing, &top)?;
     let rows = drawing.panels.len().div_ceil(drawing.columns.max(1));
     for (place, panel) in body.split_evenly((rows, drawing.columns)).iter().zip(&drawing.panels) {
         paint_panel(panel, place)?;
@@ -88,17 +120,17 @@ fn paint_head<DB: DrawingBackend>(
     let title = (FONT, 20, FontStyle::Bold).into_font().color(&INK);
     area.draw_text(&drawing.title, &title, (20, 12))?;
     let text = (FONT, 14).into_font().color(&INK);
-    let mut x = 20;
-    for key in &drawing.legend {
+    for (key, (x, row)) in drawing.legend.iter().zip(legend(drawing)) {
+        let of = |pixels: u32| i32::try_from(pixels).unwrap_or(i32::MAX);
+        let (x, y) = (of(x), of(row * LEGEND_ROW));
         let colour = colour(key.stroke);
         let dashes: &[(i32, i32)] =
             if key.stroke.dashed { &[(0, 7), (10, 17), (20, 27)] } else { &[(0, 27)] };
         for (from, to) in dashes {
-            area.draw(&PathElement::new(vec![(x + from, 53), (x + to, 53)], colour.stroke_width(3)))?;
+            let dash = vec![(x + from, y + 53), (x + to, y + 53)];
+            area.draw(&PathElement::new(dash, colour.stroke_width(3)))?;
         }
-        area.draw_text(&key.name, &text, (x + 34, 45))?;
-        let (width, _) = area.estimate_text_size(&key.name, &text)?;
-        x += 34 + i32::try_from(width).unwrap_or_default() + 26;
+        area.draw_text(&key.name, &text, (x + 34, y + 45))?;
     }
     Ok(())
 }
