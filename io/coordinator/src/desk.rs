@@ -84,8 +84,8 @@ pub struct DeskConfig {
     pub nodes: Vec<NodeConfig>,
 }
 
-/// Where messages to a client go. They are boxed because a channel sets room for 32 messages aside at once, and
-/// most clients only wait.
+/// Where messages to a client go. They are boxed because a channel sets room for 32 messages aside at once,
+/// and most clients only wait.
 pub(crate) type Outbox = mpsc::Sender<Box<ToClient>>;
 
 /// The one place of all decisions of a coordinator.

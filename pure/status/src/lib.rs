@@ -1,9 +1,9 @@
 //! What servers report about themselves, and the words they use.
 //!
-//! A gateway, a controller, a packet-delay agent and a coordinator of transfers fill these types in. The `api`
-//! crate serves them as JSON and as metrics, and `weir status`, `weir top` and `weir explain` read the JSON
-//! back. One crate holds the types because all of these have to agree: with a second copy, a word could change
-//! on one side only.
+//! A gateway, a controller, a packet-delay agent and a coordinator of transfers fill these types in. The
+//! `api` crate serves them as JSON and as metrics, and `weir status`, `weir top` and `weir explain` read the
+//! JSON back. One crate holds the types because all of these have to agree: with a second copy, a word could
+//! change on one side only.
 //!
 //! A field that takes one of a few words is an enum (`words.rs`), so a reader matches on it, and the compiler
 //! finds each place that does not know a new word. The law's own enums have no place in the JSON: a law may

@@ -1,4 +1,4 @@
-//! The metrics of a coordinator of bulk transfers: how many transfers wait, run and have ended, and each node.
+//! The metrics of a coordinator of bulk transfers: its nodes, and how many transfers wait, run or ended.
 //!
 //! No transfer has a series of its own: there are thousands of them a day, and each would stay in the
 //! monitoring for ever. `weir status` shows them one by one.

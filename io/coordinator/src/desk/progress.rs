@@ -12,8 +12,8 @@ use crate::proto::{Done, Failed, Fault, Finished, Kind, Refusal};
 /// How often a transfer waits for a node that was not reachable before it does without that node.
 const MOST_UNREACHABLE: u32 = 20;
 
-/// The most notes that a client leaves in a stream, and the longest, in bytes. An upload to S3 has one for each of
-/// its parts, which are 10,000 at most.
+/// The most notes that a client leaves in a stream, and the longest, in bytes. An upload to S3 has one for
+/// each of its parts, which are 10,000 at most.
 pub(super) const MOST_NOTES: usize = 10_100;
 const LONGEST_NOTE: usize = 2_048;
 
@@ -127,14 +127,8 @@ impl Desk {
     ) -> Result<(), CatalogueError> {
         let live = self.live.get(&id).expect("it runs");
         let Ok(checksum) = <[u8; 32]>::try_from(finished.checksum.as_slice()) else {
-            return self.end(
-                now,
-                unix,
-                id,
-                State::Failed,
-                Refusal::Wrong,
-                "its checksum is not 32 bytes long",
-            );
+            let why = "its checksum is not 32 bytes long";
+            return self.end(now, unix, id, State::Failed, Refusal::Wrong, why);
         };
         let (kind, name) = (live.kind, live.new.name.clone());
         let here = self.config.nodes[node.0].name.clone();
@@ -160,6 +154,10 @@ impl Desk {
                 let why = "its data differs from the other replica's: it changed while it was read";
                 return self.end(now, unix, id, State::Failed, Refusal::Failed, why);
             }
+            (Kind::Import, Some(object)) if !is_same(&object) => {
+                let why = "another object of that name was stored meanwhile";
+                return self.end(now, unix, id, State::Failed, Refusal::Failed, why);
+            }
             (Kind::Replicate | Kind::Get, None) => {
                 if kind == Kind::Replicate {
                     self.catalogue.leave_object(&here, &name)?;
@@ -168,21 +166,8 @@ impl Desk {
                 return self.end(now, unix, id, State::Failed, Refusal::Failed, why);
             }
             (Kind::Put | Kind::Replicate | Kind::Import, object) => {
-                let live = self.live.get(&id).expect("it runs");
-                let stored = ObjectRow {
-                    id: 0,
-                    name,
-                    bytes: finished.bytes,
-                    checksum,
-                    wanted: object.map_or(0, |object| object.wanted).max(live.wanted),
-                    run: live.new.run.clone(),
-                    stored: unix,
-                };
-                self.keep_progress(now, id)?;
-                self.catalogue.store(unix, id, &stored, &here)?;
-                let known = &mut self.nodes[node.0];
-                known.objects += 1;
-                known.stored = known.stored.saturating_add(finished.bytes);
+                let wanted = object.map_or(0, |object| object.wanted);
+                self.store(now, unix, id, node, ObjectRow { wanted, ..row(name, finished.bytes, checksum) })?;
             }
             _ => {
                 self.keep_progress(now, id)?;
@@ -190,13 +175,32 @@ impl Desk {
             }
         }
         self.scheduler.done(TransferId(id));
-        self.count(State::Done);
         if let Some(live) = self.live.remove(&id) {
-            self.ended.below += u64::from(live.is_below(now));
+            self.count_done(live.is_below(now));
             let done = message(Message::Done(Done { bytes: finished.bytes }));
             let _ = live.outbox.try_send(done); // a client that lost it asks again, and hears it then
         }
         self.start_all(now, unix)
+    }
+
+    /// A transfer has written, or found, a replica of an object.
+    fn store(
+        &mut self,
+        now: Instant,
+        unix: UnixMs,
+        id: u64,
+        node: NodeIndex,
+        object: ObjectRow,
+    ) -> Result<(), CatalogueError> {
+        self.keep_progress(now, id)?;
+        let live = self.live.get(&id).expect("it runs");
+        let wanted = object.wanted.max(live.wanted);
+        let stored = ObjectRow { wanted, run: live.new.run.clone(), stored: unix, ..object };
+        self.catalogue.store(unix, id, &stored, &self.config.nodes[node.0].name)?;
+        let known = &mut self.nodes[node.0];
+        known.objects += 1;
+        known.stored = known.stored.saturating_add(stored.bytes);
+        Ok(())
     }
 
     /// A transfer failed on a node. It goes on elsewhere if it may.
@@ -268,6 +272,11 @@ impl Desk {
         }
         self.catalogue.keep_progress(id, live.progress)
     }
+}
+
+/// An object that is new to the catalogue, without what its transfer says of it.
+const fn row(name: String, bytes: u64, checksum: [u8; 32]) -> ObjectRow {
+    ObjectRow { id: 0, name, bytes, checksum, wanted: 0, run: String::new(), stored: 0 }
 }
 
 /// What the catalogue can keep.

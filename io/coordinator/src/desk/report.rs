@@ -85,6 +85,12 @@ impl Live {
 }
 
 impl Desk {
+    /// Counts a transfer that is done.
+    pub(super) fn count_done(&mut self, is_below: bool) {
+        self.count(State::Done);
+        self.ended.below += u64::from(is_below);
+    }
+
     /// All that a coordinator reports about itself.
     pub(crate) fn status(&self, now: Instant) -> TransfersStatus {
         let mut nodes: Vec<_> =

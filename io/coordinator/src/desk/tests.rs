@@ -66,11 +66,11 @@ impl Bench {
         self.desk().sample(now, UNIX).unwrap();
     }
 
-    fn ask(&mut self, ask: Ask) -> Result<Asker, String> {
+    fn ask(&mut self, ask: &Ask) -> Result<Asker, String> {
         let (outbox, inbox) = channel(64);
         self.streams += 1;
         let (now, stream) = (self.now, self.streams);
-        match self.desk().ask(now, UNIX, stream, &ask, outbox) {
+        match self.desk().ask(now, UNIX, stream, ask, outbox) {
             Ok(id) => Ok(Asker { id, inbox }),
             Err(NotAdmitted::Refused(_, why)) => Err(why),
             Err(NotAdmitted::Catalogue(error)) => panic!("{error}"),
@@ -92,7 +92,7 @@ impl Bench {
         self.say(asker, Said::Finished(Finished { bytes, checksum: vec![data; 32] }));
     }
 
-    fn gone(&mut self, asker: Asker) {
+    fn gone(&mut self, asker: &Asker) {
         let now = self.now;
         self.desk().gone(now, UNIX, asker.id).unwrap();
     }
@@ -117,7 +117,7 @@ impl Bench {
 
     /// Stores an object of 100 bytes.
     fn put(&mut self, name: &str) {
-        let mut asker = self.ask(put(name, "r")).unwrap();
+        let mut asker = self.ask(&put(name, "r")).unwrap();
         asker.started();
         self.finish(&asker, 100, 7);
         assert!(asker.is_done());
@@ -175,7 +175,7 @@ fn put(name: &str, run: &str) -> Ask {
 #[test]
 fn a_put_is_an_object_once_it_has_finished_and_not_before() {
     let mut bench = Bench::new(&[("a", "1")]);
-    let mut asker = bench.ask(put("x", "r")).unwrap();
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
     assert_eq!(asker.started(), "a");
     bench.say(&asker, Said::Moved(Moved { bytes: 60 }));
     assert_eq!((bench.desk().object("x").unwrap(), bench.state(&asker)), (None, State::Active));
@@ -188,12 +188,12 @@ fn a_put_is_an_object_once_it_has_finished_and_not_before() {
 #[test]
 fn another_run_with_the_same_data_goes_on_where_the_client_was_ended() {
     let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
-    let mut first = bench.ask(put("x", "r1")).unwrap();
+    let mut first = bench.ask(&put("x", "r1")).unwrap();
     let node = first.started();
     bench.say(&first, Said::Notes(Notes { lines: vec!["file 1".to_owned(), "part 2".to_owned()] }));
     let id = first.id;
-    bench.gone(first);
-    let mut second = bench.ask(put("x", "r2")).unwrap();
+    bench.gone(&first);
+    let mut second = bench.ask(&put("x", "r2")).unwrap();
     let start = second.start().unwrap();
     assert_eq!((second.id, start.node, start.notes.len()), (id, node, 2));
 }
@@ -201,11 +201,11 @@ fn another_run_with_the_same_data_goes_on_where_the_client_was_ended() {
 #[test]
 fn other_data_under_the_name_of_an_interrupted_put_begins_anew_and_leaves_the_partial_to_be_removed() {
     let mut bench = Bench::new(&[("a", "1")]);
-    let mut first = bench.ask(put("x", "r1")).unwrap();
+    let mut first = bench.ask(&put("x", "r1")).unwrap();
     first.started();
     bench.say(&first, Said::Notes(Notes { lines: vec!["file 1".to_owned()] }));
-    bench.gone(first);
-    let mut second = bench.ask(Ask { source: "other".to_owned(), ..put("x", "r2") }).unwrap();
+    bench.gone(&first);
+    let mut second = bench.ask(&Ask { source: "other".to_owned(), ..put("x", "r2") }).unwrap();
     assert_eq!(second.start().unwrap().notes, Vec::<String>::new());
     let errands = bench.desk().errands(UNIX).unwrap();
     assert_eq!(
@@ -218,23 +218,23 @@ fn other_data_under_the_name_of_an_interrupted_put_begins_anew_and_leaves_the_pa
 #[test]
 fn after_a_restart_of_the_coordinator_the_same_run_goes_on_and_hears_of_what_it_had_finished() {
     let mut bench = Bench::new(&[("a", "1")]);
-    let mut asker = bench.ask(put("x", "r")).unwrap();
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
     asker.started();
     bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned()] }));
     bench.restart();
     assert_eq!(bench.state(&asker), State::Interrupted);
-    let mut again = bench.ask(put("x", "r")).unwrap();
+    let mut again = bench.ask(&put("x", "r")).unwrap();
     assert_eq!((again.id, again.start().unwrap().notes.len()), (asker.id, 1));
     bench.finish(&again, 100, 7);
     bench.restart();
-    let mut again = bench.ask(put("x", "r")).unwrap();
+    let mut again = bench.ask(&put("x", "r")).unwrap();
     assert!(again.is_done(), "the answer may have been lost");
 }
 
 #[test]
 fn a_full_node_is_left_out_and_a_transfer_without_a_node_ends_with_all_reasons() {
     let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
-    let mut asker = bench.ask(put("x", "r")).unwrap();
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
     let first = asker.started();
     bench.fail(&asker, Fault::Full);
     let second = asker.started();
@@ -248,12 +248,12 @@ fn a_full_node_is_left_out_and_a_transfer_without_a_node_ends_with_all_reasons()
 #[test]
 fn a_node_that_one_client_cannot_reach_stays_up_for_others_and_is_tried_again_after_its_next_answer() {
     let mut bench = Bench::new(&[("a", "1")]);
-    let mut asker = bench.ask(put("x", "r")).unwrap();
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
     asker.started();
     bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned()] }));
     bench.fail(&asker, Fault::Unreachable);
     assert_eq!((asker.start(), bench.state(&asker)), (None, State::Waiting));
-    let mut other = bench.ask(put("y", "other")).unwrap();
+    let mut other = bench.ask(&put("y", "other")).unwrap();
     assert_eq!(other.started(), "a");
     bench.finish(&other, 100, 7);
     bench.step();
@@ -265,11 +265,11 @@ fn a_node_that_one_client_cannot_reach_stays_up_for_others_and_is_tried_again_af
 #[test]
 fn a_name_that_is_taken_or_is_being_written_is_refused() {
     let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
-    let writes = bench.ask(put("x", "r1")).unwrap();
-    let why = bench.ask(Ask { source: "other".to_owned(), ..put("x", "r2") }).err().unwrap();
+    let writes = bench.ask(&put("x", "r1")).unwrap();
+    let why = bench.ask(&Ask { source: "other".to_owned(), ..put("x", "r2") }).err().unwrap();
     assert!(why.contains("which writes x now"), "{why}");
     bench.finish(&writes, 100, 7);
-    let why = bench.ask(put("x", "r3")).err().unwrap();
+    let why = bench.ask(&put("x", "r3")).err().unwrap();
     assert!(why.contains("found x already, of 100 bytes"), "{why}");
 }
 
@@ -277,8 +277,8 @@ fn a_name_that_is_taken_or_is_being_written_is_refused() {
 fn replicas_lie_in_different_failure_domains_and_must_be_equal() {
     let mut bench = Bench::new(&[("a", "1"), ("b", "1"), ("c", "2")]);
     let of = |replica| Ask { replicas: 2, replica, ..put("x", "r") };
-    let mut first = bench.ask(of(0)).unwrap();
-    let mut second = bench.ask(of(1)).unwrap();
+    let mut first = bench.ask(&of(0)).unwrap();
+    let mut second = bench.ask(&of(1)).unwrap();
     let nodes = [first.started(), second.started()];
     assert!(nodes.contains(&"c".to_owned()), "{nodes:?}");
     bench.finish(&first, 100, 7);
@@ -294,10 +294,10 @@ fn replicas_lie_in_different_failure_domains_and_must_be_equal() {
 fn a_corrupt_replica_is_known_as_bad_and_the_object_is_read_elsewhere() {
     let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
     let of = |replica| Ask { replicas: 2, replica, ..put("x", "r") };
-    let (first, second) = (bench.ask(of(0)).unwrap(), bench.ask(of(1)).unwrap());
+    let (first, second) = (bench.ask(&of(0)).unwrap(), bench.ask(&of(1)).unwrap());
     bench.finish(&first, 100, 7);
     bench.finish(&second, 100, 7);
-    let mut reader = bench.ask(ask(Kind::Get, "x", "g")).unwrap();
+    let mut reader = bench.ask(&ask(Kind::Get, "x", "g")).unwrap();
     let bad = reader.start().unwrap();
     assert_eq!((bad.bytes, bad.checksum), (Some(100), vec![7; 32]));
     bench.fail(&reader, Fault::Corrupt);
@@ -321,11 +321,11 @@ fn a_name_is_free_on_a_node_only_when_the_earlier_object_is_gone_from_there() {
     let now = bench.now;
     assert!(bench.desk().remove(now, UNIX, "x").unwrap());
     assert!(!bench.desk().remove(now, UNIX, "x").unwrap());
-    let mut early = bench.ask(put("x", "r2")).unwrap();
+    let mut early = bench.ask(&put("x", "r2")).unwrap();
     assert!(early.refused().unwrap().contains("yet to be removed"));
     let errands = bench.desk().errands(UNIX).unwrap();
     bench.desk().errand_done(errands[0].id, true).unwrap();
-    assert_eq!(bench.ask(put("x", "r3")).unwrap().started(), "a");
+    assert_eq!(bench.ask(&put("x", "r3")).unwrap().started(), "a");
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn a_read_waits_while_all_nodes_with_a_replica_are_down() {
     let name = bench_node(&mut bench);
     let node = bench.desk().node(&name).unwrap().0;
     bench.set_up(node, false);
-    let mut reader = bench.ask(ask(Kind::Get, "x", "g")).unwrap();
+    let mut reader = bench.ask(&ask(Kind::Get, "x", "g")).unwrap();
     bench.step();
     assert_eq!(reader.start(), None);
     let now = bench.now;
@@ -357,23 +357,23 @@ fn class_cost_and_capacity_bound_where_data_is_written_and_not_where_it_is_read(
     bench.config.nodes[2].capacity = Some(150);
     bench.restart();
     let cheap = Ask { max_cost: Some(1), ..put("x", "r1") };
-    let mut first = bench.ask(cheap.clone()).unwrap();
+    let mut first = bench.ask(&cheap.clone()).unwrap();
     assert_eq!(first.started(), "c");
-    let mut second = bench.ask(Ask { name: "y".to_owned(), run: "r2".to_owned(), ..cheap.clone() }).unwrap();
+    let mut second = bench.ask(&Ask { name: "y".to_owned(), run: "r2".to_owned(), ..cheap.clone() }).unwrap();
     assert!(second.refused().unwrap().contains("its capacity is taken"));
     let gold = Ask { class: "gold".to_owned(), name: "z".to_owned(), run: "r3".to_owned(), ..cheap };
-    assert_eq!(bench.ask(gold).unwrap().started(), "a");
-    assert!(bench.ask(Ask { class: "none".to_owned(), ..put("w", "r4") }).is_err());
+    assert_eq!(bench.ask(&gold).unwrap().started(), "a");
+    assert!(bench.ask(&Ask { class: "none".to_owned(), ..put("w", "r4") }).is_err());
 }
 
 #[test]
 fn what_nobody_continues_is_given_up_after_its_time() {
     let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
-    let file = bench.ask(put("x", "r1")).unwrap();
-    let pipe = bench.ask(Ask { source: String::new(), ..put("y", "r2") }).unwrap();
+    let file = bench.ask(&put("x", "r1")).unwrap();
+    let pipe = bench.ask(&Ask { source: String::new(), ..put("y", "r2") }).unwrap();
     let (file_id, pipe_id) = (file.id, pipe.id);
-    bench.gone(file);
-    bench.gone(pipe);
+    bench.gone(&file);
+    bench.gone(&pipe);
     let now = bench.now;
     let mut states = |after: u64| {
         bench.desk().errands(UNIX + after).unwrap();
@@ -402,7 +402,7 @@ fn wrong_requests_are_refused_with_what_would_be_accepted_and_change_nothing() {
         ask(Kind::Get, "x", "r"),
     ];
     for ask in wrong {
-        let why = bench.ask(ask.clone()).err().unwrap_or_else(|| panic!("{ask:?}"));
+        let why = bench.ask(&ask).err().unwrap_or_else(|| panic!("{ask:?}"));
         assert!(why.contains("accepted: "), "{why}");
     }
     let now = bench.now;
@@ -412,21 +412,21 @@ fn wrong_requests_are_refused_with_what_would_be_accepted_and_change_nothing() {
 #[test]
 fn what_a_client_was_about_to_finish_is_removed_in_both_forms_and_its_name_is_not_free_before() {
     let mut bench = Bench::new(&[("a", "1")]);
-    let mut asker = bench.ask(put("x", "r")).unwrap();
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
     asker.started();
     bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned(), "finishing".to_owned()] }));
     let now = bench.now;
     assert_eq!(bench.desk().cancel(now, UNIX, asker.id).unwrap(), Some(true));
     let errands = bench.desk().errands(UNIX).unwrap();
     assert_eq!(errands[0].what, What::Either("x".to_owned(), vec!["file 1".to_owned()]));
-    let mut again = bench.ask(put("x", "r2")).unwrap();
+    let mut again = bench.ask(&put("x", "r2")).unwrap();
     assert!(again.refused().unwrap().contains("yet to be removed"));
 }
 
 #[test]
 fn a_client_that_leaves_notes_without_end_is_ended() {
     let mut bench = Bench::new(&[("a", "1")]);
-    let mut asker = bench.ask(put("x", "r")).unwrap();
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
     asker.started();
     for _ in 0..11 {
         bench.say(&asker, Said::Notes(Notes { lines: vec!["part 1 e".to_owned(); 1_000] }));

@@ -133,8 +133,8 @@ impl Task {
         Ok(())
     }
 
-    /// Has the disk begin with what was written since the last time, if that is much. The sync at the end, for
-    /// which everything waits, so finds little to do.
+    /// Has the disk begin with what was written since the last time, if that is much. The sync at the end,
+    /// for which everything waits, so finds little to do.
     fn begin_to_flush(&self, flushed: &mut u64) {
         let written = self.written.load(Ordering::Relaxed);
         if written - *flushed >= FLUSHED {
