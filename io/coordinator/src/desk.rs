@@ -30,6 +30,7 @@ use crate::proto::{Kind, Pace, Refusal, Refused, Start, ToClient, Waiting};
 
 pub(crate) use admission::{NotAdmitted, VERSION};
 pub(crate) use errands::Errand;
+pub(crate) use progress::MOST_NOTES;
 
 /// The most transfers that wait or run at a time. Each has a stream, and so memory, at the coordinator.
 const MOST_LIVE: usize = 20_000;
@@ -221,10 +222,13 @@ impl Desk {
         self.nodes[node.0].down = answer.err();
         let is_down = self.nodes[node.0].down.is_some();
         self.scheduler.set_down(node, is_down);
-        if is_down && was_up {
-            // Those that wait for it alone, because of their partial replica there, may go elsewhere.
-            let waiting =
-                self.live.iter().filter(|(_, live)| live.node.is_none() && live.partial == Some(node));
+        if is_down == was_up {
+            // Those that wait for a node that is down, because of their partial replica, may go elsewhere.
+            let is_on_down = |node: NodeIndex| self.nodes[node.0].down.is_some();
+            let waiting = self
+                .live
+                .iter()
+                .filter(|(_, live)| live.node.is_none() && live.partial.is_some_and(is_on_down));
             for id in waiting.map(|(id, _)| *id).collect::<Vec<_>>() {
                 self.scheduler.give_up(TransferId(id));
                 self.submit(now, unix, id)?;

@@ -132,7 +132,7 @@ impl Server {
             task.abort();
             let _ = task.await;
         }
-        self.desk.clone().stop().await;
+        self.desk.stop().await;
     }
 }
 

@@ -23,13 +23,13 @@ pub(super) struct Upload {
 impl Upload {
     /// Writes it.
     pub(super) async fn run(mut self, mut tools: Tools) -> Result<Finished, Stop> {
-        let mut writer = match self.writer().await {
+        let mut writer = match self.writer(&tools).await {
             Ok(writer) => writer,
             Err(error) => return self.adopt(error).await,
         };
         let offset = writer.offset();
         tools.counts.before.store(offset, Ordering::Relaxed);
-        note(&mut writer, &tools).await;
+        self.note(writer.take_notes(), &tools).await;
         let mut bytes = 0_u64;
         let mut there = match offset {
             0 => None,
@@ -55,9 +55,10 @@ impl Upload {
             }
             tools.gate.pass(piece.len()).await;
             let moved = piece.len() as u64;
-            writer.write(piece).await?;
+            let written = writer.write(piece).await;
+            self.note(writer.take_notes(), &tools).await; // also if the write has failed
+            written?;
             tools.counts.moved.fetch_add(moved, Ordering::Relaxed);
-            note(&mut writer, &tools).await;
         }
         let checksum = self.pieces.checksum().await.map_err(Stop::Client)?;
         if bytes < offset {
@@ -65,13 +66,21 @@ impl Upload {
         }
         // Visible from here on; the coordinator must be there to hear of it.
         tools.gate.pass(0).await;
-        writer.finish().await?;
+        match writer.finish().await {
+            Ok(()) => {}
+            // A partial replica without notes was finished by an earlier run, and nobody has heard of it.
+            Err(error) if error.kind() == ErrorKind::Exists && self.is_there(bytes, &checksum).await? => {
+                self.node.discard(&self.notes).await?;
+            }
+            Err(error) => return Err(error.into()),
+        }
         Ok(Finished { bytes, checksum: checksum.as_bytes().to_vec() })
     }
 
-    async fn writer(&self) -> Result<Writer, NodeError> {
+    async fn writer(&mut self, tools: &Tools) -> Result<Writer, NodeError> {
         if self.notes.is_empty() {
             let id = draw_word().parse().expect("a word of hexadecimal digits is an id");
+            self.note(self.node.notes_before(&id), tools).await;
             self.node.begin(&self.name, &id, self.bytes).await
         } else {
             self.node.resume(&self.name, &self.notes, self.bytes).await
@@ -82,30 +91,39 @@ impl Upload {
     /// before the coordinator heard of it. Otherwise, the error of the attempt to write it.
     async fn adopt(mut self, error: NodeError) -> Result<Finished, Stop> {
         let may_be = matches!(error.kind(), ErrorKind::Gone | ErrorKind::Exists);
-        let is_there = may_be && self.bytes.is_some() && self.node.size(&self.name).await? == self.bytes;
-        if !is_there {
+        let Some(bytes) = self.bytes.filter(|_| may_be) else { return Err(error.into()) };
+        if self.node.size(&self.name).await? != Some(bytes) {
             return Err(error.into());
+        }
+        while self.pieces.next().await.is_some() {}
+        let checksum = self.pieces.checksum().await.map_err(Stop::Client)?;
+        if !self.is_there(bytes, &checksum).await? {
+            return Err(error.into());
+        }
+        Ok(Finished { bytes, checksum: checksum.as_bytes().to_vec() })
+    }
+
+    /// Whether the node has an object of this name with this data.
+    async fn is_there(&self, bytes: u64, checksum: &blake3::Hash) -> Result<bool, NodeError> {
+        if self.node.size(&self.name).await? != Some(bytes) {
+            return Ok(false);
         }
         let mut reader = self.node.read(&self.name, 0).await?;
         let mut hasher = blake3::Hasher::new();
         while let Some(piece) = reader.next().await? {
             hasher.update(&piece);
         }
-        while self.pieces.next().await.is_some() {}
-        let checksum = self.pieces.checksum().await.map_err(Stop::Client)?;
-        if hasher.finalize() != checksum {
-            return Err(error.into());
-        }
-        let bytes = self.bytes.expect("compared above");
-        Ok(Finished { bytes, checksum: checksum.as_bytes().to_vec() })
+        Ok(hasher.finalize() == *checksum)
     }
-}
 
-/// Hands on what must be kept to go on later.
-async fn note(writer: &mut Writer, tools: &Tools) {
-    let lines: Vec<_> = writer.take_notes().iter().map(ToString::to_string).collect();
-    if !lines.is_empty() {
-        let _ = tools.notes.send(lines).await; // the transfer is given up
+    /// Hands on what must be kept to go on later, once.
+    async fn note(&mut self, mut notes: Vec<Note>, tools: &Tools) {
+        notes.retain(|note| !self.notes.contains(note));
+        let lines: Vec<_> = notes.iter().map(ToString::to_string).collect();
+        self.notes.extend(notes);
+        if !lines.is_empty() {
+            let _ = tools.notes.send(lines).await; // the transfer is given up
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::proto::{Done, Failed, Fault, Finished, Kind, Refusal};
 const MOST_UNREACHABLE: u32 = 20;
 
 /// The most notes in a message, and the longest, in bytes.
-const MOST_NOTES: usize = 64;
+pub(crate) const MOST_NOTES: usize = 64;
 const LONGEST_NOTE: usize = 2_048;
 
 /// The longest text of a failure that is kept, in bytes.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use weir_clock::Clock;
 use weir_model::Instant;
@@ -32,6 +32,7 @@ type Work = Box<dyn FnOnce(&mut Desk, Instant, UnixMs) + Send>;
 #[derive(Clone, Debug)]
 pub(super) struct DeskHandle {
     inbox: mpsc::Sender<Work>,
+    end: Arc<Notify>,
     thread: Arc<std::sync::Mutex<Option<thread::JoinHandle<()>>>>,
 }
 
@@ -67,10 +68,19 @@ impl DeskHandle {
             });
         }
         let runtime = Builder::new_current_thread().enable_time().build()?;
+        let end = Arc::<Notify>::default();
+        let ended = Arc::clone(&end);
         let outside = Handle::current();
-        let run = move || runtime.block_on(serve(clock, desk, messages, weak, &nodes, &outside));
+        let run = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = serve(clock, desk, messages, weak, &nodes, &outside) => {}
+                    () = ended.notified() => {}
+                }
+            });
+        };
         let thread = thread::Builder::new().name("weir-desk".to_owned()).spawn(run)?;
-        Ok(Self { inbox, thread: Arc::new(std::sync::Mutex::new(Some(thread))) })
+        Ok(Self { inbox, end, thread: Arc::new(std::sync::Mutex::new(Some(thread))) })
     }
 
     /// Has the desk do something, and returns what came of it; `None` if the desk has stopped.
@@ -86,11 +96,11 @@ impl DeskHandle {
         answered.await.ok()
     }
 
-    /// Waits until the desk's thread has ended: the catalogue is closed then. All other handles must be
-    /// gone, or go soon.
-    pub(super) async fn stop(self) {
+    /// Ends the desk's thread, and waits for its end: the catalogue is closed then. The clients' connections
+    /// may still have handles. They get no answers any more.
+    pub(super) async fn stop(&self) {
         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
-        drop(self.inbox);
+        self.end.notify_one();
         if let Some(thread) = thread {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
