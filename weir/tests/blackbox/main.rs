@@ -29,6 +29,7 @@ mod reload;
 mod replay;
 mod shutdown;
 mod throttle;
+mod transfers;
 mod unread;
 mod upstream;
 mod verified_load;
