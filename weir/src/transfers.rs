@@ -8,6 +8,7 @@ pub(crate) mod text;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use clap::Args;
 use weir_clock::Clock;
 use weir_cluster::Tls;
@@ -73,5 +74,6 @@ pub(crate) fn nodes(config: &TransfersConfig) -> Result<Vec<(String, Node)>, Fai
 
 /// The failure for an error of a client: a mistake of the operator's, or not.
 pub(crate) fn failure(error: ClientError) -> Failure {
-    if error.is_usage() { Failure::usage(error) } else { Failure::Runtime(error.into()) }
+    // Its text names its cause already, and a failure would name each cause again.
+    if error.is_usage() { Failure::usage(error) } else { Failure::Runtime(anyhow!("{error}")) }
 }

@@ -35,6 +35,7 @@ use crate::proto::{Fault, Kind, Pace, Refusal, Refused, Start, ToClient, Waiting
 
 pub(crate) use admission::{NotAdmitted, VERSION};
 pub(crate) use errands::Errand;
+pub(crate) use progress::MOST_NOTES;
 use report::MovedBytes;
 
 /// The most transfers that wait or run at a time. Each has a stream, and so memory, at the coordinator.
@@ -257,9 +258,13 @@ impl Desk {
         self.nodes[node.0].down = answer.err();
         let is_down = self.nodes[node.0].down.is_some();
         self.scheduler.set_down(node, is_down);
-        // Those that wait for it alone, because of their partial replica there, may go elsewhere if it is
-        // down.
-        let may_leave = |live: &Live| is_down && was_up && live.node.is_none() && live.partial == Some(node);
+        // A transfer waits for a node that is down, because of its partial replica there: it may go
+        // elsewhere now.
+        let has_changed = is_down == was_up;
+        let is_down_now: Vec<bool> = self.nodes.iter().map(|node| node.down.is_some()).collect();
+        let may_leave = |live: &Live| {
+            has_changed && live.node.is_none() && live.partial.is_some_and(|partial| is_down_now[partial.0])
+        };
         let mut again = Vec::new();
         for (id, live) in &mut self.live {
             let is_back = live.is_parked && !is_down;

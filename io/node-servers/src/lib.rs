@@ -52,9 +52,8 @@ impl Server {
     pub fn webdav() -> Result<Self, String> {
         let folder = folder();
         std::fs::create_dir_all(folder.path().join("root/bulk")).expect("the folder is ours");
-        let (process, port) = python("wsgidav", include_str!("webdav.py"), folder.path())?;
-        let location = format!("webdav://127.0.0.1:{port}/bulk/");
-        Ok(Self { process, folder, location, ssh: None }.with_credentials(WEBDAV))
+        let (process, port) = webdav_of(folder.path())?;
+        Ok(Self { process, folder, location: webdav_location(port), ssh: None }.with_credentials(WEBDAV))
     }
 
     /// `sshd`, which lets the current user in by a key of its own.
@@ -100,6 +99,32 @@ impl Server {
         if bulk.exists() { bulk } else { self.folder.path().join("root") }
     }
 
+    /// `host:port` of the server.
+    ///
+    /// # Panics
+    /// If its URL has none.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let at = self.location.find("127.0.0.1:").expect("each server listens there");
+        let rest = &self.location[at..];
+        rest[..rest.find('/').unwrap_or(rest.len())].to_owned()
+    }
+
+    /// Kills a server of S3 or WebDAV with SIGKILL.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts `wsgidav` again after its end, with the same files, at another port.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn restart_webdav(&mut self) {
+        let (process, port) = webdav_of(self.folder.path()).expect("it was there before");
+        self.process = process;
+        self.location = webdav_location(port);
+    }
+
     /// Ends the server, as if its host were gone.
     pub fn stop(&mut self) {
         self.process.stop();
@@ -109,6 +134,14 @@ impl Server {
         write(&self.folder.path().join("credentials.toml"), text, 0o600);
         self
     }
+}
+
+fn webdav_of(folder: &Path) -> Result<(Process, u16), String> {
+    python("wsgidav", include_str!("webdav.py"), folder)
+}
+
+fn webdav_location(port: u16) -> String {
+    format!("webdav://127.0.0.1:{port}/bulk/")
 }
 
 fn folder() -> TempDir {

@@ -31,6 +31,12 @@ impl Process {
         }
     }
 
+    /// Ends it at once, in the middle of whatever it does.
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().expect("a child can be killed");
+        self.0.wait().expect("a child can be waited for");
+    }
+
     pub(crate) fn stop(&mut self) {
         drop(self.0.stdin.take());
         self.0.wait().expect("a child can be waited for");

@@ -140,6 +140,17 @@ impl Node {
         }
     }
 
+    /// The notes that suffice to [`discard`](Node::discard) what [`begin`](Node::begin) makes with this id.
+    /// Who keeps them before leaves nothing behind if it ends in the middle. S3 has none: its ids are the
+    /// server's.
+    #[must_use]
+    pub fn notes_before(&self, id: &PartialId) -> Vec<Note> {
+        match &*self.0 {
+            Driver::File(_) | Driver::WebDav(_) | Driver::Sftp(_) => vec![Note::file(id)],
+            Driver::S3(_) => Vec::new(),
+        }
+    }
+
     /// Begins a partial that is to become the object `name`, of `bytes` bytes if that is known.
     ///
     /// A known size lets S3 choose its parts, and lets WebDAV announce the body. No other writer may ever

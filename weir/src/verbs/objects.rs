@@ -14,5 +14,5 @@ use crate::failure::Failure;
 
 /// The name of an object as an argument.
 fn name(text: &str) -> Result<ObjectName, Failure> {
-    text.parse().map_err(|error| Failure::usage(format!("name: {error}")))
+    text.parse().map_err(Failure::usage)
 }

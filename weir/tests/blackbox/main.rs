@@ -29,6 +29,7 @@ mod reload;
 mod replay;
 mod shutdown;
 mod throttle;
+mod transfers;
 mod transfers_report;
 mod transfers_status;
 mod unread;

@@ -36,9 +36,22 @@ pub(super) struct Download {
 
 impl Download {
     /// Reads it.
-    pub(super) async fn run(self, mut tools: Tools) -> Result<Finished, Stop> {
+    pub(super) async fn run(self, tools: Tools) -> Result<Finished, Stop> {
         let shared = Arc::clone(&self.sink);
         let mut place = shared.lock().await;
+        let read = self.read(&mut place, tools).await;
+        // An empty partial file is of no use to anybody.
+        if read.is_err()
+            && place.as_ref().is_some_and(|sink| sink.taken() == 0)
+            && let (Destination::File(target), Some((_, checksum))) = (&self.destination, &self.expected)
+        {
+            *place = None;
+            target.discard(checksum).await;
+        }
+        read
+    }
+
+    async fn read(&self, place: &mut Option<Sink>, mut tools: Tools) -> Result<Finished, Stop> {
         loop {
             let sink = match place.take() {
                 // Nothing has to be kept of what is only judged, and each node is judged for itself.

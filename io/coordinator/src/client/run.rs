@@ -8,11 +8,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use weir_model::Bandwidth;
-use weir_node::{ErrorKind, NodeError};
+use weir_node::{ErrorKind, NodeError, Note};
 
 use super::gate::{Gate, Signal};
 use super::session::Session;
 use super::{Client, ClientError};
+use crate::catalogue::FINISHING;
+use crate::desk::MOST_NOTES;
 use crate::proto::from_client::Message as Said;
 use crate::proto::to_client::Message;
 use crate::proto::{Ask, Failed, Fault, Finished, Moved, Notes, Refusal, Refused, Start};
@@ -132,15 +134,21 @@ impl Run<'_> {
             progress.phase = Phase::Moving(start.node.clone());
             progress.bytes = start.bytes.or(progress.bytes);
         });
-        let before = self.task.take().filter(|task| task.goes_on(start));
-        let task = match before {
-            Some(task) => task,
-            None => {
+        let task = match self.task.take() {
+            Some(task) if task.goes_on(start) => task,
+            before => {
+                if let Some(before) = before.filter(|before| before.is_forgotten(start)) {
+                    before.discard(client);
+                }
                 self.told = 0;
                 Going::begin(client, start, begin)?
             }
         };
         let task = self.task.insert(task);
+        // The coordinator may have ended before it had heard of the last ones.
+        for lines in task.noted.get(start.notes.len()..).unwrap_or_default().chunks(MOST_NOTES) {
+            self.session.say(Said::Notes(Notes { lines: lines.to_vec() })).await;
+        }
         task.signal.send_replace(Signal { is_open: true, pace: None });
         if let Some(finished) = task.finished.clone() {
             self.session.say(Said::Finished(finished)).await; // the first one was lost
@@ -167,11 +175,13 @@ impl Run<'_> {
                 let task = self.task.take();
                 let node = task.as_ref().map(|task| task.node.clone()).unwrap_or_default();
                 let finished = task.and_then(|mut task| task.finished.take());
+                // If the coordinator's first answer was lost, it remembers only what this transfer has moved.
+                let bytes = finished.as_ref().map_or(done.bytes, |finished| finished.bytes);
                 self.progress.send_modify(|progress| {
-                    (progress.phase, progress.moved) = (Phase::Done(node.clone()), done.bytes);
+                    (progress.phase, progress.moved) = (Phase::Done(node.clone()), bytes);
                 });
                 let checksum = finished.map(|finished| finished.checksum).unwrap_or_default();
-                return Ok(Some(Outcome { node, bytes: done.bytes, checksum }));
+                return Ok(Some(Outcome { node, bytes, checksum }));
             }
             Message::Refused(Refused { refusal, why }) => {
                 let refusal = Refusal::try_from(refusal).unwrap_or(Refusal::Unspecified);
@@ -247,7 +257,8 @@ struct Going {
     signal: watch::Sender<Signal>,
     counts: Arc<Counts>,
     notes: mpsc::Receiver<Vec<String>>,
-    has_notes: bool,
+    /// What it has noted, and what was noted before it: all notes of the partial replica.
+    noted: Vec<String>,
     finished: Option<Finished>,
 }
 
@@ -273,15 +284,38 @@ impl Going {
             signal,
             counts,
             notes: noted,
-            has_notes: !start.notes.is_empty(),
+            noted: start.notes.clone(),
             finished: None,
         })
     }
 
-    /// Whether the task that holds on is that of this start: the same node, with the same partial data.
+    /// Whether the task that holds on is that of this start: the same node, with the same partial data. The
+    /// coordinator may not have heard of the last notes, or of any.
     fn goes_on(&self, start: &Start) -> bool {
         let is_alive = self.task.is_some() || self.finished.is_some();
-        is_alive && self.node == start.node && self.has_notes != start.notes.is_empty()
+        is_alive && self.node == start.node && self.noted.starts_with(&start.notes)
+    }
+
+    /// Whether the transfer goes elsewhere now, and the coordinator may not have heard of the partial replica
+    /// of this task.
+    fn is_forgotten(&self, start: &Start) -> bool {
+        !self.noted.is_empty() && self.node != start.node
+    }
+
+    /// Ends the task, and removes its partial replica. If that fails, it stays on its node.
+    fn discard(mut self, client: &Client) {
+        let noted = self.noted.iter().filter(|note| *note != FINISHING);
+        let notes: Vec<_> = noted.filter_map(|note| note.parse::<Note>().ok()).collect();
+        let (node, task) = (client.node(&self.node).cloned(), self.task.take());
+        tokio::spawn(async move {
+            if let Some(task) = task {
+                task.abort();
+                let _ = task.await; // it was aborted
+            }
+            if let Some(node) = node {
+                let _ = node.discard(&notes).await; // nobody knows of it any more
+            }
+        });
     }
 }
 
@@ -300,7 +334,7 @@ async fn next(going: Option<&mut Going>) -> Option<Event> {
     tokio::select! {
         biased;
         Some(lines) = going.notes.recv() => {
-            going.has_notes = true;
+            going.noted.extend(lines.iter().cloned());
             Some(Event::Notes(lines))
         }
         ended = &mut *task => {

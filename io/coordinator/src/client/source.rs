@@ -68,7 +68,8 @@ impl FileSource {
             if now != seen {
                 return Err(changed());
             }
-            let (hash, bytes) = hashed(&mut file, &path, pieces)?;
+            // A node would take more bytes than were announced for its own fault.
+            let (hash, bytes) = hashed(&mut (&mut file).take(seen.bytes), &path, pieces)?;
             let after = file.metadata().map_err(|source| ClientError::File { path: path.clone(), source })?;
             if bytes != seen.bytes || Seen::of(&after) != seen {
                 return Err(changed());
@@ -127,10 +128,10 @@ impl Pieces {
     ///
     /// # Errors
     /// If the source could not be read to its end, or has changed.
-    pub(super) async fn checksum(self) -> Result<blake3::Hash, ClientError> {
-        drop(self.pieces);
+    pub(super) async fn checksum(&mut self) -> Result<blake3::Hash, ClientError> {
+        self.pieces.close();
         let gone = || ClientError::Corrupt("the source was given up before its end".to_owned());
-        self.end.await.map_err(|_| gone())?
+        (&mut self.end).await.map_err(|_| gone())?
     }
 }
 

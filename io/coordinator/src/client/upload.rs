@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use weir_node::{Node, NodeError, Note, ObjectName, Writer};
+use weir_node::{ErrorKind, Node, NodeError, Note, ObjectName, Writer};
 
 use super::draw_word;
 use super::run::{Stop, Tools};
@@ -24,13 +24,13 @@ pub(super) struct Upload {
 impl Upload {
     /// Writes it.
     pub(super) async fn run(mut self, mut tools: Tools) -> Result<Finished, Stop> {
-        let mut writer = match self.writer().await {
+        let mut writer = match self.writer(&tools).await {
             Ok(writer) => writer,
             Err(stop) => return self.adopt(stop).await,
         };
         let offset = writer.offset();
         tools.counts.before.store(offset, Ordering::Relaxed);
-        note(&mut writer, &tools).await;
+        self.note(writer.take_notes(), &tools).await;
         let mut bytes = 0_u64;
         let mut there = match offset {
             0 => None,
@@ -56,9 +56,10 @@ impl Upload {
             }
             tools.gate.pass(piece.len()).await;
             let moved = piece.len() as u64;
-            writer.write(piece).await?;
+            let written = writer.write(piece).await;
+            self.note(writer.take_notes(), &tools).await; // also if the write has failed
+            written?;
             tools.counts.moved.fetch_add(moved, Ordering::Relaxed);
-            note(&mut writer, &tools).await;
         }
         let checksum = self.pieces.checksum().await.map_err(Stop::Client)?;
         if bytes < offset {
@@ -67,11 +68,18 @@ impl Upload {
         // From here on it may be visible, whatever happens to this client.
         let _ = tools.notes.send(vec![FINISHING.to_owned()]).await; // the transfer is given up
         tools.gate.pass(0).await;
-        writer.finish().await?;
+        match writer.finish().await {
+            Ok(()) => {}
+            // A partial replica without notes was finished by an earlier run, and nobody has heard of it.
+            Err(error) if error.kind() == ErrorKind::Exists && self.is_there(bytes, &checksum).await? => {
+                self.node.discard(&self.notes).await?;
+            }
+            Err(error) => return Err(error.into()),
+        }
         Ok(Finished { bytes, checksum: checksum.as_bytes().to_vec() })
     }
 
-    async fn writer(&self) -> Result<Writer, Stop> {
+    async fn writer(&mut self, tools: &Tools) -> Result<Writer, Stop> {
         if !self.notes.is_empty() {
             return Ok(self.node.resume(&self.name, &self.notes, self.bytes).await?);
         }
@@ -82,37 +90,51 @@ impl Upload {
             return Err(Stop::Node(Fault::Exists, why.to_owned()));
         }
         let id = draw_word().parse().expect("a word of hexadecimal digits is an id");
-        Ok(self.node.begin(&self.name, &id, self.bytes).await?)
+        let before = self.node.notes_before(&id);
+        self.note(before.clone(), tools).await;
+        let mut writer = self.node.begin(&self.name, &id, self.bytes).await?;
+        let mut notes = writer.take_notes();
+        notes.retain(|note| !before.contains(note));
+        self.note(notes, tools).await;
+        Ok(writer)
     }
 
     /// The node has this very object already: the client was ended after it had finished its replica, and
     /// before the coordinator heard of it. Otherwise, why it cannot be written.
     async fn adopt(mut self, stop: Stop) -> Result<Finished, Stop> {
         let may_be = matches!(stop, Stop::Node(Fault::Gone | Fault::Exists, _));
-        let is_there = may_be && self.bytes.is_some() && self.node.size(&self.name).await? == self.bytes;
-        if !is_there {
+        let Some(bytes) = self.bytes.filter(|_| may_be) else { return Err(stop) };
+        if self.node.size(&self.name).await? != Some(bytes) {
             return Err(stop);
+        }
+        while self.pieces.next().await.is_some() {}
+        let checksum = self.pieces.checksum().await.map_err(Stop::Client)?;
+        if !self.is_there(bytes, &checksum).await? {
+            return Err(stop);
+        }
+        Ok(Finished { bytes, checksum: checksum.as_bytes().to_vec() })
+    }
+
+    /// Whether the node has an object of this name with this data.
+    async fn is_there(&self, bytes: u64, checksum: &blake3::Hash) -> Result<bool, NodeError> {
+        if self.node.size(&self.name).await? != Some(bytes) {
+            return Ok(false);
         }
         let mut reader = self.node.read(&self.name, 0).await?;
         let mut hasher = blake3::Hasher::new();
         while let Some(piece) = reader.next().await? {
             hasher.update(&piece);
         }
-        while self.pieces.next().await.is_some() {}
-        let checksum = self.pieces.checksum().await.map_err(Stop::Client)?;
-        if hasher.finalize() != checksum {
-            return Err(stop);
-        }
-        let bytes = self.bytes.expect("compared above");
-        Ok(Finished { bytes, checksum: checksum.as_bytes().to_vec() })
+        Ok(hasher.finalize() == *checksum)
     }
-}
 
-/// Hands on what must be kept to go on later.
-async fn note(writer: &mut Writer, tools: &Tools) {
-    let lines: Vec<_> = writer.take_notes().iter().map(ToString::to_string).collect();
-    if !lines.is_empty() {
-        let _ = tools.notes.send(lines).await; // the transfer is given up
+    /// Hands on what must be kept to go on later. Two notes may be equal, as two parts of an upload are.
+    async fn note(&mut self, notes: Vec<Note>, tools: &Tools) {
+        let lines: Vec<_> = notes.iter().map(ToString::to_string).collect();
+        self.notes.extend(notes);
+        if !lines.is_empty() {
+            let _ = tools.notes.send(lines).await; // the transfer is given up
+        }
     }
 }
 

@@ -14,7 +14,7 @@ const MOST_UNREACHABLE: u32 = 20;
 
 /// The most notes that a client leaves in a stream, and the longest, in bytes. An upload to S3 has one for
 /// each of its parts, which are 10,000 at most.
-pub(super) const MOST_NOTES: usize = 10_100;
+pub(crate) const MOST_NOTES: usize = 10_100;
 const LONGEST_NOTE: usize = 2_048;
 
 /// The longest text of a failure that is kept, in bytes.

@@ -88,13 +88,16 @@ pub(crate) async fn put(arguments: PutArguments) -> Result<(), Failure> {
     let results = client.put(&named, &what, &asked.asked(), watched).await;
     bars.finish().await;
     let passed = clock.now().saturating_since(since);
-    let (mut stored, mut failed) = (0, Vec::new());
-    for result in results.map_err(failure)? {
+    let (mut stored, mut failed) = (0, Vec::<ClientError>::new());
+    // Nothing was begun if the file itself cannot be read.
+    for result in results.map_err(Failure::usage)? {
         match result {
             Ok(one) => {
                 stored += 1;
                 say_stored(&named, "stored on", &one, passed)?;
             }
+            // What is wrong with all replicas is said once.
+            Err(error) if failed.iter().any(|other| other.to_string() == error.to_string()) => {}
             Err(error) => failed.push(error),
         }
     }

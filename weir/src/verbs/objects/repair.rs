@@ -34,10 +34,10 @@ pub(crate) struct RepairArguments {
 pub(crate) async fn verify(arguments: RepairArguments) -> Result<(), Failure> {
     let RepairArguments { name: named, asked, coordinator } = arguments;
     let (named, client) = (name(&named)?, coordinator.client()?);
-    let object = checked(&client, &named, &asked).await?;
+    let Checked { object, unread } = checked(&client, &named, &asked).await?;
     let bad = object.replicas.iter().filter(|replica| !replica.is_good).count();
     match bad {
-        0 => Ok(()),
+        0 => unread.map_or(Ok(()), |error| Err(failure(error))),
         _ => Err(Failure::Runtime(anyhow!(
             "{named}: {bad} of {} replicas are bad; weir repair {named} writes them anew",
             object.replicas.len()
@@ -52,7 +52,7 @@ pub(crate) async fn verify(arguments: RepairArguments) -> Result<(), Failure> {
 pub(crate) async fn repair(arguments: RepairArguments) -> Result<(), Failure> {
     let RepairArguments { name: named, asked, coordinator } = arguments;
     let (named, client) = (name(&named)?, coordinator.client()?);
-    let object = checked(&client, &named, &asked).await?;
+    let Checked { object, unread } = checked(&client, &named, &asked).await?;
     let (good, bad): (Vec<_>, Vec<_>) = object.replicas.iter().partition(|replica| replica.is_good);
     if good.is_empty() {
         return Err(Failure::Runtime(anyhow!("{named}: no replica is good; nothing was changed")));
@@ -69,14 +69,25 @@ pub(crate) async fn repair(arguments: RepairArguments) -> Result<(), Failure> {
         let line = format!("{named}: a replica is written on {}", written.map_err(failure)?.node);
         writeln!(say::out(), "{}", printable(&line))?;
     }
+    if let Some(error) = unread {
+        return Err(failure(error));
+    }
     if bad.is_empty() && missing == 0 {
         writeln!(say::out(), "{}", printable(&format!("{named}: nothing to repair")))?;
     }
     Ok(())
 }
 
+/// An object whose replicas were read.
+struct Checked {
+    object: Object,
+    /// Why a replica could not be read that may be good.
+    unread: Option<ClientError>,
+}
+
 /// The object, after each of its replicas was read.
-async fn checked(client: &Client, name: &ObjectName, asked: &AskedArguments) -> Result<Object, Failure> {
+async fn checked(client: &Client, name: &ObjectName, asked: &AskedArguments) -> Result<Checked, Failure> {
+    let mut failed = Vec::new();
     let object = client.object(name.as_str()).await.map_err(failure)?;
     for replica in &object.replicas {
         let mut bars = Bars::new();
@@ -89,10 +100,18 @@ async fn checked(client: &Client, name: &ObjectName, asked: &AskedArguments) -> 
         let verdict = match found {
             Ok(found) if is_same(&found) => "good".to_owned(),
             Ok(_) => "bad: it is not what was stored".to_owned(),
-            Err(error @ ClientError::Refused { .. }) => format!("cannot be read: {error}"),
+            Err(error @ ClientError::Refused { .. }) => {
+                let verdict = format!("cannot be read: {error}");
+                failed.push((&replica.node, error));
+                verdict
+            }
             Err(error) => return Err(failure(error)),
         };
         writeln!(say::out(), "{}", printable(&format!("{name} on {}: {verdict}", replica.node)))?;
     }
-    client.object(name.as_str()).await.map_err(failure)
+    let known = client.object(name.as_str()).await.map_err(failure)?;
+    let may_be_good =
+        |node: &str| known.replicas.iter().any(|replica| replica.node == node && replica.is_good);
+    let unread = failed.into_iter().find(|(node, _)| may_be_good(node)).map(|(_, error)| error);
+    Ok(Checked { object: known, unread })
 }

@@ -73,6 +73,18 @@ impl Program {
         self
     }
 
+    /// Sets a variable of its environment.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// What it reads from standard input.
+    pub(crate) fn reading(mut self, file: &Path) -> Self {
+        self.command.stdin(std::fs::File::open(file).expect("the test has made it"));
+        self
+    }
+
     /// Makes it possible to type into the program.
     pub(crate) fn typed_to(mut self) -> Self {
         self.command.stdin(Stdio::piped());
@@ -141,6 +153,11 @@ impl Running {
         writeln!(typed, "{line}").expect("it reads what is typed");
     }
 
+    /// Ends its standard input.
+    pub(crate) fn end_input(&mut self) {
+        drop(self.typed.take());
+    }
+
     /// Waits until the program has written a whole line with `text` in it, and returns the line.
     pub(crate) fn wait_for(&self, text: &str) -> String {
         let found = self.out.wait_for(0, text);
@@ -150,6 +167,34 @@ impl Running {
     /// Sends it a signal.
     pub(crate) fn signal(&mut self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("it runs");
+    }
+
+    /// How many bytes it has read from files, or written to them if that is more; `None` if it has ended.
+    pub(crate) fn bytes_moved(&mut self) -> Option<u64> {
+        if !self.is_running() {
+            return None;
+        }
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.child.id())).ok()?;
+        let of =
+            |key: &str| -> Option<u64> { io.lines().find_map(|line| line.strip_prefix(key)?.parse().ok()) };
+        of("rchar: ").max(of("wchar: "))
+    }
+
+    /// Its standard error so far.
+    pub(crate) fn logged(&self) -> String {
+        self.log.text()
+    }
+
+    /// Waits until it has logged a whole line with `text` in it.
+    pub(crate) fn wait_for_log(&self, text: &str) {
+        let found = self.log.wait_for(0, text);
+        assert!(found.is_some(), "{}: ended before it logged {text:?}\n{}", self.name, self.log.text());
+    }
+
+    /// Kills it with SIGKILL, and waits for its end.
+    pub(crate) fn kill(mut self) {
+        let _ = self.child.kill(); // it may have ended just now
+        let _ = self.child.wait();
     }
 
     /// Whether it still runs.
