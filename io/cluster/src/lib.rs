@@ -21,10 +21,12 @@
 //! let mut client = Client::start(spec.check()?, clock, vec!["oltp".to_owned()]);
 //! loop {
 //!     match client.next().await {
-//!         // Engine::set_fallback(now, terms.after); Engine::handle_grants(now, terms.until,
-//!         terms.volumes); only then: Told::Terms(terms) => client.applied(terms).await, Told::Link(state)
-//!         => println!("{state:?}"), } // And whenever Engine::poll_observation has something:
-//!         client.report(volumes).await }
+//!         // Engine::set_fallback(now, terms.after); Engine::handle_grants(now, terms.until, terms.volumes); only then:
+//!         Told::Terms(terms) => client.applied(terms).await,
+//!         Told::Link(state) => println!("{state:?}"),
+//!     }
+//!     // And whenever Engine::poll_observation has something: client.report(volumes).await
+//! }
 //! # }
 //! ```
 

@@ -1,4 +1,4 @@
-//! Keeps many transfers waiting at a coordinator, for `make bench`: `queue SOCKET TRANSFERS NODES`.
+//! Keeps many transfers waiting at a coordinator, to see its memory: `queue SOCKET TRANSFERS NODES`.
 //!
 //! It asks for as many puts, of the nodes `n0` to `n99` and so on, says how long that took, and holds on
 //! until standard input ends. It moves no data.

@@ -1,13 +1,14 @@
 //! Where the data of an object goes to on the client's side.
 //!
-//! A thread writes and hashes while the task reads the next piece.
+//! A thread writes while the task reads and hashes the next piece.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{Advice, CWD, RenameFlags, fadvise, renameat_with};
 use tokio::sync::{mpsc, oneshot};
 
 use super::ClientError;
@@ -19,7 +20,8 @@ pub(super) struct Sink {
     pieces: mpsc::Sender<Bytes>,
     /// How many bytes it has, those from before included.
     taken: u64,
-    end: oneshot::Receiver<io::Result<blake3::Hash>>,
+    hasher: blake3::Hasher,
+    end: oneshot::Receiver<io::Result<()>>,
     path: PathBuf,
 }
 
@@ -78,6 +80,7 @@ impl FileTarget {
         let wrong = |source| ClientError::File { path: path.clone(), source };
         let opened: io::Result<_> = opened.await.unwrap_or_else(|error| Err(io::Error::other(error)));
         let (file, hasher, offset) = opened.map_err(wrong)?;
+        let file = FlushedFile { file, written: offset, flushed: offset };
         Ok(Sink::of(file, hasher, offset, path))
     }
 
@@ -117,26 +120,19 @@ impl Sink {
         Self::of(ToTask(to), blake3::Hasher::new(), 0, PathBuf::from("the other transfer"))
     }
 
-    fn of(
-        mut to: impl Write + Send + 'static,
-        mut hasher: blake3::Hasher,
-        taken: u64,
-        path: PathBuf,
-    ) -> Self {
+    fn of(mut to: impl Write + Send + 'static, hasher: blake3::Hasher, taken: u64, path: PathBuf) -> Self {
         let (pieces, mut received) = mpsc::channel::<Bytes>(AHEAD);
         let (end, ended) = oneshot::channel();
         tokio::task::spawn_blocking(move || {
             let mut write = || {
                 while let Some(piece) = received.blocking_recv() {
                     to.write_all(&piece)?;
-                    hasher.update(&piece);
                 }
-                to.flush()?;
-                Ok(hasher.finalize())
+                to.flush()
             };
             let _ = end.send(write()); // nobody wants it any more
         });
-        Self { pieces, taken, end: ended, path }
+        Self { pieces, taken, hasher, end: ended, path }
     }
 
     /// How many bytes it has.
@@ -147,9 +143,11 @@ impl Sink {
     /// Takes a piece. Says whether it was taken: if not, [`Sink::checksum`] says why. If the caller drops the
     /// future, the piece was not taken.
     pub(super) async fn take(&mut self, piece: Bytes) -> bool {
-        let length = piece.len() as u64;
-        let is_taken = self.pieces.send(piece).await.is_ok();
-        self.taken += if is_taken { length } else { 0 };
+        let is_taken = self.pieces.send(piece.clone()).await.is_ok();
+        if is_taken {
+            self.hasher.update(&piece);
+            self.taken += piece.len() as u64;
+        }
         is_taken
     }
 
@@ -161,7 +159,34 @@ impl Sink {
         drop(self.pieces);
         let path = self.path;
         let ended = self.end.await.unwrap_or_else(|_| Err(io::Error::other("the thread has ended")));
-        ended.map_err(|source| ClientError::File { path, source })
+        ended.map(|()| self.hasher.finalize()).map_err(|source| ClientError::File { path, source })
+    }
+}
+
+/// How many bytes the kernel gathers before the disk begins with them.
+const FLUSHED: u64 = 16 << 20;
+
+/// A file whose data the disk begins with early, so that the sync at the end finds little to do.
+struct FlushedFile {
+    file: File,
+    written: u64,
+    flushed: u64,
+}
+
+impl Write for FlushedFile {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(data)?;
+        self.written += count as u64;
+        if self.written - self.flushed >= FLUSHED {
+            let length = NonZeroU64::new(self.written - self.flushed);
+            let _ = fadvise(&self.file, self.flushed, length, Advice::DontNeed); // the sync does it, too
+            self.flushed = self.written;
+        }
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 
