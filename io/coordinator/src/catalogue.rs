@@ -63,6 +63,14 @@ pub enum CatalogueError {
         /// What it is instead.
         found: String,
     },
+    /// A backup is not on the disk.
+    #[error("backup {}: {source}", path.display())]
+    Backup {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// The target of a backup exists.
     #[error("backup {}: found a file there; accepted: a new name", .0.display())]
     Exists(PathBuf),
@@ -106,8 +114,16 @@ impl Catalogue {
             let _ = std::fs::remove_file(to); // a part of a backup is none
         }
         written.map_err(wrong)?;
-        let flushed = std::fs::File::open(to).and_then(|file| file.sync_all().map(|()| file));
-        let bytes = flushed.and_then(|file| file.metadata()).map_or(0, |metadata| metadata.len());
+        // Whoever restores it must not have the coordinator remove what has come since under an old name.
+        let copy = Connection::open(to).and_then(|copy| copy.execute("DELETE FROM leftover", []));
+        copy.map_err(wrong)?;
+        let unwritten = |source| CatalogueError::Backup { path: to.to_owned(), source };
+        let file = std::fs::File::open(to).map_err(unwritten)?;
+        file.sync_all().map_err(unwritten)?;
+        if let Some(folder) = to.parent() {
+            std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(unwritten)?;
+        }
+        let bytes = file.metadata().map_err(unwritten)?.len();
         Ok(bytes)
     }
 

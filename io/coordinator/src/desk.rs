@@ -20,7 +20,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tokio::sync::mpsc;
 use weir_model::{Bandwidth, Direction, Instant, Span};
@@ -98,7 +98,7 @@ pub(crate) struct Desk {
     nodes: Vec<Node>,
     live: BTreeMap<u64, Live>,
     /// The leftovers that somebody removes now.
-    under_way: BTreeSet<u64>,
+    under_way: BTreeMap<u64, NodeIndex>,
     /// The waiting transfer that was told last why it waits.
     told_last: u64,
     /// What has become of transfers since this desk was opened.
@@ -190,7 +190,7 @@ impl Desk {
         let specs = config.nodes.iter().zip(&nodes).map(|(config, node)| spec(config, node)).collect();
         let policy: Policy = config.policy.policy();
         let scheduler = Scheduler::new(now, policy, specs);
-        let (live, under_way) = (BTreeMap::new(), BTreeSet::new());
+        let (live, under_way) = (BTreeMap::new(), BTreeMap::new());
         let ended = EndedTransfers::default();
         Ok(Self { config, scheduler, catalogue, nodes, live, under_way, told_last: 0, samples: 0, ended })
     }
@@ -211,18 +211,21 @@ impl Desk {
         self.scheduler.sample(now);
         let mut lost = Vec::new();
         for (id, live) in &mut self.live {
+            if live.outbox.is_closed() {
+                lost.push(*id); // its client had gone before anybody read its stream
+                continue;
+            }
             let held_to = self.scheduler.held_to(TransferId(*id));
             if live.node.is_some() && held_to != live.pace {
                 let bytes_per_second = held_to.map_or(0, Bandwidth::get);
-                match live.outbox.try_send(message(Message::Pace(Pace { bytes_per_second }))) {
-                    Ok(()) => live.pace = held_to,
-                    Err(mpsc::error::TrySendError::Full(_)) => {} // it hears of it with the next sample
-                    Err(mpsc::error::TrySendError::Closed(_)) => lost.push(*id),
+                // One that reads slowly hears of it with the next sample.
+                if live.outbox.try_send(message(Message::Pace(Pace { bytes_per_second }))).is_ok() {
+                    live.pace = held_to;
                 }
             }
         }
         for id in lost {
-            self.gone(now, unix, id)?;
+            self.lose(now, unix, id)?;
         }
         self.samples += 1;
         if self.samples.is_multiple_of(KEPT_EACH) {
@@ -267,7 +270,7 @@ impl Desk {
         };
         let mut again = Vec::new();
         for (id, live) in &mut self.live {
-            let is_back = live.is_parked && !is_down;
+            let is_back = has_changed && live.is_parked && !is_down;
             if may_leave(live) || is_back || live.doubted == Some(node) {
                 (live.doubted, live.is_parked) = (None, false);
                 again.push(*id);
@@ -316,33 +319,45 @@ impl Desk {
     /// Starts all transfers that may start now.
     fn start_all(&mut self, now: Instant, unix: UnixMs) -> Result<(), CatalogueError> {
         while let Some(start) = self.scheduler.poll_start(now) {
-            let (TransferId(id), node) = (start.id, start.node);
-            let Some(live) = self.live.get_mut(&id) else { continue };
-            let name = self.config.nodes[node.0].name.clone();
-            if live.partial.is_some_and(|partial| partial != node) {
-                self.catalogue.wait_again(id, "")?;
-                live.partial = None;
+            let TransferId(id) = start.id;
+            if let Err(error) = self.start(now, unix, id, start.node) {
+                // Its client has heard nothing of the start. Another transfer's change is no reason to end
+                // others.
+                tracing::error!(transfer = id, %error, "the catalogue refuses a start");
+                self.abandon(id, &error.to_string());
             }
-            if live.partial.is_none() {
-                live.progress = Progress { moved: 0, ..live.progress };
-            }
-            live.waited += passed_ms(now, live.since);
-            (live.node, live.since, live.pace) = (Some(node), now, None);
-            live.waits.clear();
-            self.catalogue.start(unix, id, &name)?;
-            let notes = self.catalogue.notes(id)?;
-            let object = match live.kind {
-                Kind::Put | Kind::Import | Kind::Unspecified => None,
-                Kind::Get | Kind::Check | Kind::Replicate => self.catalogue.object(&live.new.name)?,
-            };
-            let (bytes, checksum) = match object {
-                Some(object) => (Some(object.bytes), object.checksum.to_vec()),
-                None => (live.new.bytes, Vec::new()),
-            };
-            let start = Start { node: name, notes, bytes, checksum };
-            if live.outbox.try_send(message(Message::Start(start))).is_err() {
-                self.gone(now, unix, id)?;
-            }
+        }
+        Ok(())
+    }
+
+    /// A transfer starts on a node.
+    fn start(&mut self, now: Instant, unix: UnixMs, id: u64, node: NodeIndex) -> Result<(), CatalogueError> {
+        let Some(live) = self.live.get_mut(&id) else { return Ok(()) };
+        let name = self.config.nodes[node.0].name.clone();
+        if live.partial.is_some_and(|partial| partial != node) {
+            self.catalogue.wait_again(id, "")?;
+            live.partial = None;
+        }
+        if live.partial.is_none() {
+            live.progress = Progress { moved: 0, ..live.progress };
+        }
+        live.waited += passed_ms(now, live.since);
+        (live.node, live.since, live.pace) = (Some(node), now, None);
+        live.waits.clear();
+        self.catalogue.start(unix, id, &name)?;
+        let notes = self.catalogue.notes(id)?;
+        let begun = self.catalogue.transfer(id)?.map_or(0, |row| row.begun);
+        let object = match live.kind {
+            Kind::Put | Kind::Import | Kind::Unspecified => None,
+            Kind::Get | Kind::Check | Kind::Replicate => self.catalogue.object(&live.new.name)?,
+        };
+        let (bytes, checksum) = match object {
+            Some(object) => (Some(object.bytes), object.checksum.to_vec()),
+            None => (live.new.bytes, Vec::new()),
+        };
+        let start = Start { node: name, notes, bytes, checksum, begun };
+        if live.outbox.try_send(message(Message::Start(start))).is_err() {
+            self.lose(now, unix, id)?;
         }
         Ok(())
     }

@@ -44,13 +44,17 @@ pub(crate) fn failed(what: impl std::fmt::Display, error: &reqwest::Error) -> No
     NodeError::line(kind, &format!("{what}: {}", causes(error)))
 }
 
+/// How long each piece of the text of a refusal may take.
+const TEXT_PATIENCE: Duration = Duration::from_secs(2);
+
 /// The error of an answer that is no success, with the beginning of what the server says.
 pub(crate) async fn refused(what: impl std::fmt::Display, mut answer: Response) -> NodeError {
     let status = answer.status();
     let mut said = Vec::new();
     while said.len() < LONGEST_ANSWER {
-        match answer.chunk().await {
-            Ok(Some(chunk)) => said.extend(chunk.iter().take(LONGEST_ANSWER - said.len())),
+        // The status says what counts. A server that never ends its text holds up nobody.
+        match tokio::time::timeout(TEXT_PATIENCE, answer.chunk()).await {
+            Ok(Ok(Some(chunk))) => said.extend(chunk.iter().take(LONGEST_ANSWER - said.len())),
             _ => break,
         }
     }

@@ -22,6 +22,9 @@ use crate::name::{Note, ObjectName, PARTIALS, PartialId};
 pub(crate) use reader::Reader;
 pub(crate) use writer::Writer;
 
+/// The most that is read of what a server says of a resource, in bytes.
+const LONGEST_PROPERTIES: usize = 64 << 10;
+
 /// A collection in which objects are.
 #[derive(Clone)]
 pub(crate) struct Collection {
@@ -109,7 +112,37 @@ impl Collection {
     }
 
     pub(crate) async fn remove(&self, name: &ObjectName) -> Result<(), NodeError> {
-        self.delete(&format!("object {name}"), self.url_of(name.as_str())).await
+        let (what, url) = (format!("object {name}"), self.url_of(name.as_str()));
+        // A server removes a collection with everything in it. No collection is an object.
+        if self.is_collection(&what, url.clone()).await? {
+            return Ok(());
+        }
+        self.delete(&what, url).await
+    }
+
+    /// Whether a resource is a collection.
+    async fn is_collection(&self, what: &str, url: Url) -> Result<bool, NodeError> {
+        let propfind = Method::from_bytes(b"PROPFIND").unwrap_or_default();
+        let request = self.request(propfind, url).header("Depth", "0");
+        let mut answer = self.patiently(what, request).await?;
+        match answer.status() {
+            StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(false),
+            status if status.is_success() => {}
+            _ => return Err(refused(what, answer).await),
+        }
+        let mut said = Vec::new();
+        while said.len() < LONGEST_PROPERTIES {
+            let chunk = async { answer.chunk().await.map_err(|error| failed(what, &error)) };
+            match within(PATIENCE, what, chunk).await? {
+                Some(chunk) => said.extend(chunk.iter().take(LONGEST_PROPERTIES - said.len())),
+                None => break,
+            }
+        }
+        // RFC 4918, section 15.9: the type of a collection is an element of that name, of any prefix.
+        let text = String::from_utf8_lossy(&said);
+        let is_element = |rest: &str| rest.trim_start().starts_with(['>', '/']);
+        let of = |start: &str| text.split(start).skip(1).any(is_element);
+        Ok(of("<collection") || of(":collection"))
     }
 
     pub(crate) async fn discard(&self, notes: &[Note]) -> Result<(), NodeError> {

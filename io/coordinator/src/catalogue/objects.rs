@@ -33,7 +33,6 @@ pub(crate) struct ReplicaRow {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Leftover {
     pub(crate) id: u64,
-    pub(crate) node: String,
     pub(crate) what: What,
 }
 
@@ -80,6 +79,13 @@ impl Catalogue {
         })
     }
 
+    /// Whether a node has a replica of the object of that name.
+    pub(crate) fn is_replica(&self, name: &str, node: &str) -> Result<bool, CatalogueError> {
+        let query = "SELECT EXISTS (SELECT 1 FROM replica JOIN object ON object.id = object
+                     WHERE name = ?1 AND node = ?2)";
+        self.db.query_row(query, [name, node], |row| row.get(0)).map_err(self.wrong())
+    }
+
     /// What the objects' replicas on a node are: how many, and how many bytes.
     pub(crate) fn stored_on(&self, node: &str) -> Result<(u64, u64), CatalogueError> {
         let query =
@@ -90,15 +96,17 @@ impl Catalogue {
 
     /// A replica is complete: it is there from now on, its object too, and `transfer` is done.
     ///
-    /// The caller has made sure that an object of that name, if there is one, has the same checksum.
+    /// The caller has made sure that an object of that name, if there is one, has the same checksum. Whether
+    /// the node had no replica of it before.
     pub(crate) fn store(
         &mut self,
         now: UnixMs,
         transfer: u64,
         object: &ObjectRow,
         node: &str,
-    ) -> Result<(), CatalogueError> {
+    ) -> Result<bool, CatalogueError> {
         let ObjectRow { name, bytes, checksum, wanted, run, .. } = object;
+        let is_new = !self.is_replica(name, node)?;
         self.change(|change| {
             change.execute(
                 "INSERT INTO object (name, bytes, checksum, wanted, run, stored) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -111,7 +119,8 @@ impl Catalogue {
                 params![name, node, now],
             )?;
             end(change, now, transfer, State::Done, "")
-        })
+        })?;
+        Ok(is_new)
     }
 
     /// A replica was read whole: it is good, or it is not.
@@ -158,19 +167,45 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Everything that is to be removed from nodes.
-    pub(crate) fn leftovers(&self) -> Result<Vec<Leftover>, CatalogueError> {
-        let query = "SELECT id, node, name, notes FROM leftover ORDER BY id";
-        self.rows(query, [], |row| {
-            let (name, notes): (String, String) = (row.get(2)?, row.get(3)?);
+    /// The first `most` things that are to be removed from a node, the oldest first.
+    pub(crate) fn leftovers(&self, node: &str, most: usize) -> Result<Vec<Leftover>, CatalogueError> {
+        let query = "SELECT id, name, notes FROM leftover WHERE node = ?1 ORDER BY id LIMIT ?2";
+        self.rows(query, params![node, most], |row| {
+            let (name, notes): (String, String) = (row.get(1)?, row.get(2)?);
             let lines = notes.lines().filter(|line| *line != FINISHING).map(str::to_owned).collect();
             let what = match (name.is_empty(), notes.is_empty()) {
                 (true, _) => What::Partial(lines),
                 (false, true) => What::Object(name),
                 (false, false) => What::Either(name, lines),
             };
-            Ok(Leftover { id: row.get(0)?, node: row.get(1)?, what })
+            Ok(Leftover { id: row.get(0)?, what })
         })
+    }
+
+    /// A name that cannot be beside this one, because one would have to be a folder and a file: that of an
+    /// object, of one that is written, or of one that is yet to be removed.
+    pub(crate) fn conflict(&self, name: &str) -> Result<Option<String>, CatalogueError> {
+        // What begins with "a/" is above "a/" and below "a0", the next character.
+        let (from, below) = (format!("{name}/"), format!("{name}0"));
+        let mut names: Vec<String> = name.match_indices('/').map(|(at, _)| name[..at].to_owned()).collect();
+        let within = "SELECT name FROM (SELECT name FROM object UNION SELECT name FROM leftover
+                      UNION SELECT name FROM transfer WHERE kind = 1 AND state IN (1, 2, 6))";
+        let found =
+            self.rows(&format!("{within} WHERE name > ?1 AND name < ?2 LIMIT 1"), [&from, &below], |row| {
+                row.get(0)
+            })?;
+        if let Some(found) = found.into_iter().next() {
+            return Ok(Some(found));
+        }
+        while let Some(folder) = names.pop() {
+            if !self
+                .rows(&format!("{within} WHERE name = ?1"), [&folder], |row| row.get::<_, String>(0))?
+                .is_empty()
+            {
+                return Ok(Some(folder));
+            }
+        }
+        Ok(None)
     }
 
     /// The nodes from which a replica of that name is yet to be removed.

@@ -47,7 +47,8 @@ CREATE TABLE transfer (
     started    INTEGER NOT NULL,
     first_byte INTEGER NOT NULL,
     ended      INTEGER NOT NULL,
-    moving     INTEGER NOT NULL
+    moving     INTEGER NOT NULL,
+    begun      INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX transfer_by_name ON transfer (name, state);
 CREATE INDEX transfer_by_run ON transfer (run);
@@ -65,6 +66,7 @@ CREATE TABLE leftover (
     notes TEXT NOT NULL
 ) STRICT;
 CREATE INDEX leftover_by_name ON leftover (name);
+CREATE INDEX leftover_by_node ON leftover (node);
 CREATE TABLE peak (
     node     TEXT    PRIMARY KEY,
     read     INTEGER NOT NULL,

@@ -48,6 +48,8 @@ pub(crate) struct TransferRow {
     /// 0: not yet, here and below.
     pub(crate) started: UnixMs,
     pub(crate) ended: UnixMs,
+    /// How often it has left a partial replica behind, and begun anew.
+    pub(crate) begun: u32,
 }
 
 /// How far a transfer is.
@@ -62,7 +64,7 @@ pub(crate) struct Progress {
 }
 
 const COLUMNS: &str = "id, kind, name, replica, run, source, bytes, rate, class, deadline, state, why, node, moved, \
-                       asked, started, first_byte, ended, moving";
+                       asked, started, first_byte, ended, moving, begun";
 
 impl Catalogue {
     /// A transfer is asked for, and waits. Returns its number.
@@ -105,7 +107,7 @@ impl Catalogue {
     pub(crate) fn wait_again(&mut self, id: u64, why: &str) -> Result<(), CatalogueError> {
         self.change(|change| {
             leave_partial(change, id)?;
-            let query = "UPDATE transfer SET state = 1, moved = 0, why = ?2 WHERE id = ?1";
+            let query = "UPDATE transfer SET state = 1, moved = 0, why = ?2, begun = begun + 1 WHERE id = ?1";
             change.execute(query, params![id, why]).map(|_| ())
         })
     }
@@ -144,6 +146,20 @@ impl Catalogue {
             )?;
         }
         transaction.commit()
+    }
+
+    /// A transfer was not about to finish after all: something else has its name on the node, and stays.
+    pub(crate) fn forget_finishing(&mut self, id: u64) -> Result<(), CatalogueError> {
+        let query = "DELETE FROM note WHERE transfer = ?1 AND line = ?2";
+        self.db.execute(query, params![id, FINISHING]).map_err(self.wrong())?;
+        Ok(())
+    }
+
+    /// The nodes on which another transfer of that name was about to finish. It may be visible there.
+    pub(crate) fn finishing_on(&self, name: &str, but: u64) -> Result<Vec<String>, CatalogueError> {
+        let query = "SELECT node FROM transfer WHERE name = ?1 AND id <> ?2 AND state IN (1, 2, 6)
+                     AND EXISTS (SELECT 1 FROM note WHERE transfer = transfer.id AND line = ?3)";
+        self.rows(query, params![name, but, FINISHING], |row| row.get(0))
     }
 
     /// What was kept, in its order.
@@ -307,5 +323,6 @@ fn transfer(row: &Row<'_>) -> rusqlite::Result<TransferRow> {
         asked: row.get(14)?,
         started: row.get(15)?,
         ended: row.get(17)?,
+        begun: row.get(19)?,
     })
 }

@@ -37,7 +37,6 @@ impl Gate {
         loop {
             let signal = *self.signal.borrow_and_update();
             let now = self.clock.now();
-            let wait = self.due.saturating_since(now);
             let Some(pace) = signal.pace.filter(|_| signal.is_open) else {
                 if signal.is_open {
                     self.due = now;
@@ -46,9 +45,12 @@ impl Gate {
                 self.changed().await;
                 continue;
             };
+            #[allow(clippy::cast_precision_loss)] // a piece has a mebibyte
+            let takes = Span::from_secs_f64(bytes as f64 / pace.get() as f64);
+            // The piece before may have moved at a lower pace: nobody waits for that any more.
+            self.due = self.due.min(now + takes);
+            let wait = self.due.saturating_since(now);
             if wait.is_zero() {
-                #[allow(clippy::cast_precision_loss)] // a piece has a mebibyte
-                let takes = Span::from_secs_f64(bytes as f64 / pace.get() as f64);
                 let late = now.saturating_since(self.due);
                 let from = if late > SLACK { now } else { self.due };
                 self.due = from + takes;

@@ -259,6 +259,8 @@ struct Going {
     notes: mpsc::Receiver<Vec<String>>,
     /// What it has noted, and what was noted before it: all notes of the partial replica.
     noted: Vec<String>,
+    /// Which beginning of the transfer it is.
+    begun: u32,
     finished: Option<Finished>,
 }
 
@@ -285,6 +287,7 @@ impl Going {
             counts,
             notes: noted,
             noted: start.notes.clone(),
+            begun: start.begun,
             finished: None,
         })
     }
@@ -293,7 +296,8 @@ impl Going {
     /// coordinator may not have heard of the last notes, or of any.
     fn goes_on(&self, start: &Start) -> bool {
         let is_alive = self.task.is_some() || self.finished.is_some();
-        is_alive && self.node == start.node && self.noted.starts_with(&start.notes)
+        let is_same = self.node == start.node && self.begun == start.begun;
+        is_alive && is_same && self.noted.starts_with(&start.notes)
     }
 
     /// Whether the transfer goes elsewhere now, and the coordinator may not have heard of the partial replica

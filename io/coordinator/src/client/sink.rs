@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use rustix::fs::{Advice, CWD, RenameFlags, fadvise, renameat_with};
+use rustix::io::Errno;
 use tokio::sync::{mpsc, oneshot};
 
 use super::ClientError;
@@ -90,7 +91,15 @@ impl FileTarget {
         let wrong = |source| ClientError::File { path: self.path.clone(), source };
         let finished = tokio::task::spawn_blocking(move || {
             File::open(&partial)?.sync_all()?;
-            renameat_with(CWD, &partial, CWD, &path, RenameFlags::NOREPLACE)?;
+            match renameat_with(CWD, &partial, CWD, &path, RenameFlags::NOREPLACE) {
+                Ok(()) => {}
+                // A file system that cannot, such as NFS: a link does not replace anything either.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                    fs::hard_link(&partial, &path)?;
+                    fs::remove_file(&partial)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
             File::open(parent.unwrap_or_else(|| Path::new(".")))?.sync_all()
         });

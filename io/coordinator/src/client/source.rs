@@ -55,8 +55,9 @@ impl FileSource {
 
     /// What names this very data: another run of the client goes on only with the same.
     pub(super) fn identity(&self) -> String {
-        let Seen { device, inode, bytes, modified, .. } = self.seen;
-        format!("file {device:x}:{inode:x} {bytes} {}.{:09}", modified.0, modified.1)
+        let Seen { device, inode, bytes, modified, changed } = self.seen;
+        let [modified, changed] = [modified, changed].map(|(s, ns)| format!("{s}.{ns:09}"));
+        format!("file {device:x}:{inode:x} {bytes} {modified} {changed}")
     }
 
     /// Its pieces. An error if it is not what it was, now or at the end.

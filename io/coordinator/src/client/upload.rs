@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use weir_node::{ErrorKind, Node, NodeError, Note, ObjectName, Writer};
+use weir_node::{Node, NodeError, Note, ObjectName, Writer};
 
 use super::draw_word;
 use super::run::{Stop, Tools};
@@ -70,11 +70,11 @@ impl Upload {
         tools.gate.pass(0).await;
         match writer.finish().await {
             Ok(()) => {}
-            // A partial replica without notes was finished by an earlier run, and nobody has heard of it.
-            Err(error) if error.kind() == ErrorKind::Exists && self.is_there(bytes, &checksum).await? => {
-                self.node.discard(&self.notes).await?;
-            }
-            Err(error) => return Err(error.into()),
+            // It may be there all the same: finished by an earlier run, or by this one without an answer.
+            Err(error) => match self.is_there(bytes, &checksum).await {
+                Ok(true) => self.node.discard(&self.notes).await?,
+                _ => return Err(error.into()),
+            },
         }
         Ok(Finished { bytes, checksum: checksum.as_bytes().to_vec() })
     }

@@ -47,12 +47,13 @@ impl Desk {
         outbox: Outbox,
     ) -> Result<u64, NotAdmitted> {
         let kind = check_form(ask).map_err(wrong)?;
-        if self.live.len() >= MOST_LIVE {
+        let (mut new, allowed) = self.checked(kind, ask).map_err(wrong)?;
+        let found = self.earlier(now, unix, kind, &new)?;
+        // One that goes on has had its place before.
+        if found.is_none() && self.live.len() >= MOST_LIVE {
             let why = format!("found {MOST_LIVE} transfers that wait or run; accepted: no more");
             return Err(NotAdmitted::Refused(Refusal::Busy, why));
         }
-        let (mut new, allowed) = self.checked(kind, ask).map_err(wrong)?;
-        let found = self.earlier(now, unix, kind, &new)?;
         if matches!(kind, Kind::Get | Kind::Check | Kind::Replicate) {
             new.bytes = self.catalogue.object(&new.name)?.map(|object| object.bytes);
         }
@@ -215,16 +216,25 @@ impl Desk {
                     self.catalogue.end_transfer(unix, row.id, State::Cancelled, why)?;
                     self.count(State::Cancelled);
                 }
-                Ok(None)
+                self.without_conflict(&new.name).map(|()| None)
             }
+            (Kind::Import, None) => self.without_conflict(&new.name).map(|()| None),
             _ => Ok(None),
         }
+    }
+
+    /// Refuses a name that would have to be a folder and a file.
+    fn without_conflict(&self, name: &str) -> Result<(), NotAdmitted> {
+        let Some(other) = self.catalogue.conflict(name)? else { return Ok(()) };
+        let why =
+            format!("object: found {other}, beside which no node can have {name}; accepted: another name");
+        Err(NotAdmitted::Refused(Refusal::Exists, why))
     }
 
     /// Gives a transfer to the scheduler, or refuses it if no node is left.
     pub(super) fn submit(&mut self, now: Instant, unix: UnixMs, id: u64) -> Result<(), CatalogueError> {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
-        let (mut nodes, reasons) = self.usable(live)?;
+        let (mut nodes, reasons) = self.usable(id, live)?;
         let (kind, partial) = (live.kind, live.partial);
         if let Some(doubted) = live.doubted {
             let is_up = |node: NodeIndex| node != doubted && self.nodes[node.0].down.is_none();
@@ -232,7 +242,6 @@ impl Desk {
                 return Ok(()); // the next answer of the node brings it back
             }
             nodes.remove(doubted);
-            self.live.get_mut(&id).expect("it is there").doubted = None;
         }
         if let Some(partial) = partial {
             let has_other = nodes.iter().any(|node| self.nodes[node.0].down.is_none());
@@ -242,8 +251,11 @@ impl Desk {
                 self.catalogue.wait_again(id, "")?;
                 let live = self.live.get_mut(&id).expect("it is there");
                 (live.partial, live.progress.moved) = (None, 0);
+                // What it has left there may keep it from the node for a while.
+                return self.submit(now, unix, id);
             }
         }
+        self.live.get_mut(&id).expect("it is there").doubted = None;
         let live = self.live.get(&id).expect("it is there");
         if nodes.is_empty() {
             let why = format!("no node is left for {}: {}", live.new.name, reasons.join("; "));
@@ -264,7 +276,7 @@ impl Desk {
                 now + Span::from_millis(deadline.saturating_sub(unix).min(LONGEST_DEADLINE_MS))
             }),
             nodes,
-            object: (kind == Kind::Put).then(|| ObjectId(self.first_of(&live.new))),
+            object: (kind == Kind::Put).then(|| object_id(&live.new.name)),
         };
         if let Err(refused) = self.scheduler.submit(now, request) {
             if matches!(refused, weir_transfer::Refused::NoReplica(_)) {
@@ -284,7 +296,7 @@ impl Desk {
     }
 
     /// The nodes that a transfer may use now, and why others are left out.
-    fn usable(&self, live: &Live) -> Result<(NodeSet, Vec<String>), CatalogueError> {
+    fn usable(&self, id: u64, live: &Live) -> Result<(NodeSet, Vec<String>), CatalogueError> {
         let object = self.catalogue.object(&live.new.name)?;
         let replicas = match &object {
             Some(object) => self.catalogue.replicas(object.id)?,
@@ -295,7 +307,11 @@ impl Desk {
         let domains: BTreeSet<_> = replicas.iter().filter_map(|replica| self.node(&replica.node)).collect();
         let domains: BTreeSet<_> = domains.into_iter().map(|node| self.nodes[node.0].domain).collect();
         let left = match live.kind {
-            Kind::Put | Kind::Replicate | Kind::Import => self.catalogue.left_on(&live.new.name)?,
+            Kind::Put | Kind::Replicate | Kind::Import => {
+                let mut left = self.catalogue.left_on(&live.new.name)?;
+                left.extend(self.catalogue.finishing_on(&live.new.name, id)?);
+                left
+            }
             Kind::Get | Kind::Check | Kind::Unspecified => Vec::new(),
         };
         let (mut usable, mut reasons) = (NodeSet::EMPTY, Vec::new());
@@ -365,12 +381,14 @@ impl Desk {
         let place = self.config.classes.iter().position(|class| class == name).unwrap_or(0);
         u8::try_from(place).unwrap_or(u8::MAX)
     }
+}
 
-    /// The first transfer of the same object: its number stands for the object in the scheduler.
-    fn first_of(&self, new: &NewTransfer) -> u64 {
-        let same = |live: &Live| live.kind == Kind::Put && live.new.name == new.name;
-        self.live.iter().find(|(_, live)| same(live)).map_or(0, |(id, _)| *id)
-    }
+/// The number of an object for the scheduler: it follows from the name alone, so that transfers of one
+/// object that come back in another order still know each other.
+fn object_id(name: &str) -> ObjectId {
+    let hash = blake3::hash(name.as_bytes());
+    let first = hash.as_bytes().first_chunk().expect("a hash has 32 bytes");
+    ObjectId(u64::from_le_bytes(*first))
 }
 
 /// A deadline in a century is none, and must not overflow an instant.

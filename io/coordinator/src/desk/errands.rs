@@ -7,8 +7,8 @@ use super::Desk;
 use crate::catalogue::{CatalogueError, ObjectRow, State, UnixMs, What};
 use crate::proto::{Kind, Refusal};
 
-/// How many removals go on at a time.
-const MOST_AT_A_TIME: usize = 16;
+/// How many removals go on at a time on each node.
+const MOST_AT_A_TIME: usize = 4;
 
 /// How many interrupted transfers are kept.
 const MOST_INTERRUPTED: u32 = 20_000;
@@ -47,14 +47,29 @@ impl Desk {
             self.catalogue.end_transfer(unix, id, State::Failed, why)?;
         }
         let mut errands = Vec::new();
-        for leftover in self.catalogue.leftovers()? {
-            let node = self.node(&leftover.node).filter(|node| self.nodes[node.0].down.is_none());
-            let Some(node) = node.filter(|_| !self.under_way.contains(&leftover.id)) else { continue };
-            if self.under_way.len() >= MOST_AT_A_TIME {
-                break;
+        let up = (0..self.nodes.len()).filter(|node| self.nodes[*node].down.is_none()).map(NodeIndex);
+        for node in up.collect::<Vec<_>>() {
+            // A node that refuses removals so holds up no other node's.
+            let busy = self.under_way.values().filter(|other| **other == node).count();
+            let free = MOST_AT_A_TIME.saturating_sub(busy);
+            let name = self.config.nodes[node.0].name.clone();
+            let waiting =
+                if free == 0 { Vec::new() } else { self.catalogue.leftovers(&name, MOST_AT_A_TIME)? };
+            let waiting = waiting.into_iter().filter(|leftover| !self.under_way.contains_key(&leftover.id));
+            for leftover in waiting.take(free).collect::<Vec<_>>() {
+                // What has become a replica meanwhile, such as by an import, is nobody's leftover.
+                let is_replica = |object: &str| self.catalogue.is_replica(object, &name);
+                let what = match leftover.what {
+                    What::Object(object) if is_replica(&object)? => {
+                        self.catalogue.removed(leftover.id)?;
+                        continue;
+                    }
+                    What::Either(object, notes) if is_replica(&object)? => What::Partial(notes),
+                    what => what,
+                };
+                self.under_way.insert(leftover.id, node);
+                errands.push(Errand { id: leftover.id, node, what });
             }
-            self.under_way.insert(leftover.id);
-            errands.push(Errand { id: leftover.id, node, what: leftover.what });
         }
         Ok(errands)
     }

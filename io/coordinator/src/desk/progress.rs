@@ -33,7 +33,13 @@ impl Desk {
         said: Said,
     ) -> Result<(), CatalogueError> {
         let Some(node) = self.live.get(&id).and_then(|live| live.node) else {
-            return Ok(()); // it crossed a message that ended the transfer, or moved it elsewhere
+            return match said {
+                // Its client gives up while it waits.
+                Said::Failed(failed) if failed.fault() == Fault::Client && self.live.contains_key(&id) => {
+                    self.end(now, unix, id, State::Failed, Refusal::Failed, &failed.why)
+                }
+                _ => Ok(()), // it crossed a message that ended the transfer, or moved it elsewhere
+            };
         };
         match said {
             Said::Ask(_) => self.end(now, unix, id, State::Failed, Refusal::Wrong, "asked a second time"),
@@ -70,12 +76,17 @@ impl Desk {
     /// # Errors
     /// If the catalogue refuses.
     pub(crate) fn gone(&mut self, now: Instant, unix: UnixMs, id: u64) -> Result<(), CatalogueError> {
+        self.lose(now, unix, id)?;
+        self.start_all(now, unix)
+    }
+
+    /// Takes out a transfer whose stream has ended. The caller starts others in its place.
+    pub(super) fn lose(&mut self, now: Instant, unix: UnixMs, id: u64) -> Result<(), CatalogueError> {
         self.keep_progress(now, id)?;
         if self.live.remove(&id).is_some() {
             self.scheduler.give_up(TransferId(id));
             self.catalogue.interrupt(unix, id)?;
             self.count(State::Interrupted);
-            self.start_all(now, unix)?;
         }
         Ok(())
     }
@@ -165,6 +176,10 @@ impl Desk {
                 let why = "the object was removed meanwhile";
                 return self.end(now, unix, id, State::Failed, Refusal::Failed, why);
             }
+            (Kind::Put | Kind::Replicate, Some(object)) if self.has_replica_beside(&object, node)? => {
+                let why = "its failure domain has a replica by now".to_owned();
+                return self.failed(now, unix, id, node, Failed { fault: Fault::Other.into(), why });
+            }
             (Kind::Put | Kind::Replicate | Kind::Import, object) => {
                 let wanted = object.map_or(0, |object| object.wanted);
                 self.store(now, unix, id, node, ObjectRow { wanted, ..row(name, finished.bytes, checksum) })?;
@@ -183,6 +198,15 @@ impl Desk {
         self.start_all(now, unix)
     }
 
+    /// Whether an object has a replica in the failure domain of a node, as its transfers may have come back
+    /// in another order.
+    fn has_replica_beside(&self, object: &ObjectRow, node: NodeIndex) -> Result<bool, CatalogueError> {
+        let domain = self.nodes[node.0].domain;
+        let replicas = self.catalogue.replicas(object.id)?;
+        let others = replicas.iter().filter_map(|replica| self.node(&replica.node));
+        Ok(others.into_iter().any(|other| self.nodes[other.0].domain == domain))
+    }
+
     /// A transfer has written, or found, a replica of an object.
     fn store(
         &mut self,
@@ -196,10 +220,12 @@ impl Desk {
         let live = self.live.get(&id).expect("it runs");
         let wanted = object.wanted.max(live.wanted);
         let stored = ObjectRow { wanted, run: live.new.run.clone(), stored: unix, ..object };
-        self.catalogue.store(unix, id, &stored, &self.config.nodes[node.0].name)?;
+        let is_new = self.catalogue.store(unix, id, &stored, &self.config.nodes[node.0].name)?;
         let known = &mut self.nodes[node.0];
-        known.objects += 1;
-        known.stored = known.stored.saturating_add(stored.bytes);
+        if is_new {
+            known.objects += 1;
+            known.stored = known.stored.saturating_add(stored.bytes);
+        }
         Ok(())
     }
 
@@ -244,6 +270,10 @@ impl Desk {
         } else if fault == Fault::Unreachable {
             // Only this client says so. The node may be up for all others, so the next probe is waited for.
             live.doubted = Some(node);
+        }
+        if fault == Fault::Exists {
+            // What has the name there is somebody else's.
+            self.catalogue.forget_finishing(id)?;
         }
         let keeps_partial = fault == Fault::Unreachable && !is_out;
         if live.partial == Some(node) && !keeps_partial {

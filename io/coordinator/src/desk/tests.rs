@@ -433,3 +433,111 @@ fn a_client_that_leaves_notes_without_end_is_ended() {
     }
     assert!(asker.refused().unwrap().contains("accepted: 10100 notes"));
 }
+
+#[test]
+fn what_has_become_a_replica_meanwhile_is_not_removed() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    bench.put("x");
+    bench.desk().catalogue.leave_object("a", "x").unwrap();
+    assert_eq!(bench.desk().errands(UNIX).unwrap(), []);
+    assert_eq!(bench.desk().pending("x").unwrap(), [""; 0]);
+}
+
+#[test]
+fn many_clients_that_go_at_once_are_taken_out_one_after_the_other() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let askers: Vec<_> =
+        (0..300).map(|n| bench.ask(&put(&format!("x{n}"), &format!("r{n}"))).unwrap()).collect();
+    let last = askers.last().unwrap().id;
+    drop(askers);
+    bench.step();
+    let now = bench.now;
+    let told = bench.desk().find_transfer(now, last).unwrap().unwrap();
+    assert_eq!(told.state(), State::Interrupted);
+}
+
+#[test]
+fn what_somebody_else_has_put_under_the_name_meanwhile_is_left_alone() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    asker.started();
+    bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned(), "finishing".to_owned()] }));
+    bench.fail(&asker, Fault::Exists);
+    let errands = bench.desk().errands(UNIX).unwrap();
+    assert_eq!(errands[0].what, What::Partial(vec!["file 1".to_owned()]));
+}
+
+#[test]
+fn a_transfer_does_not_come_back_to_a_node_before_what_it_left_there_is_gone() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    let first = asker.start().unwrap();
+    bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned(), "finishing".to_owned()] }));
+    bench.gone(&asker);
+    let node = bench.desk().node(&first.node).unwrap().0;
+    bench.set_up(node, false);
+    let mut again = bench.ask(&put("x", "r")).unwrap();
+    let second = again.start().unwrap();
+    assert_ne!(first.node, second.node);
+    assert!(second.begun > first.begun, "its client must not go on with what it has there");
+    bench.set_up(node, true);
+    bench.fail(&again, Fault::Full);
+    assert!(again.refused().unwrap().contains("yet to be removed there"));
+}
+
+#[test]
+fn where_another_transfer_of_the_name_may_have_finished_no_replica_is_written() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let of = |replica| Ask { replicas: 2, replica, ..put("x", "r") };
+    let (first, second) = (bench.ask(&of(0)).unwrap(), bench.ask(&of(1)).unwrap());
+    bench.finish(&first, 100, 7);
+    bench.say(&second, Said::Notes(Notes { lines: vec!["finishing".to_owned()] }));
+    bench.gone(&second);
+    let mut repair = bench.ask(&ask(Kind::Replicate, "x", "repair")).unwrap();
+    assert!(repair.refused().unwrap().contains("yet to be removed there"));
+}
+
+#[test]
+fn replicas_whose_clients_come_back_in_another_order_still_lie_apart() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let of = |replica| Ask { replicas: 2, replica, ..put("x", "r") };
+    let (_first, _second) = (bench.ask(&of(0)).unwrap(), bench.ask(&of(1)).unwrap());
+    bench.restart();
+    let mut second = bench.ask(&of(1)).unwrap();
+    let mut first = bench.ask(&of(0)).unwrap();
+    assert_ne!(first.started(), second.started());
+    bench.finish(&first, 100, 7);
+    bench.finish(&second, 100, 7);
+    assert_eq!(bench.nodes_of("x").len(), 2);
+}
+
+#[test]
+fn a_name_that_would_have_to_be_a_folder_and_a_file_is_refused() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    bench.put("dir/x");
+    for name in ["dir", "dir/x/y"] {
+        let why = bench.ask(&put(name, name)).err().unwrap();
+        assert!(why.contains("found dir/x"), "{why}");
+    }
+    bench.put("dir/y");
+    bench.put("dirs");
+}
+
+#[test]
+fn a_node_that_refuses_removals_holds_up_no_other_nodes() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    for name in (0..10).map(|n| format!("x{n}")) {
+        let only = Ask { nodes: vec!["a".to_owned()], ..put(&name, &name) };
+        let asker = bench.ask(&only).unwrap();
+        bench.finish(&asker, 100, 7);
+    }
+    let asker = bench.ask(&Ask { nodes: vec!["b".to_owned()], ..put("y", "y") }).unwrap();
+    bench.finish(&asker, 100, 7);
+    let now = bench.now;
+    for name in (0..10).map(|n| format!("x{n}")).chain(["y".to_owned()]) {
+        assert!(bench.desk().remove(now, UNIX, &name).unwrap());
+    }
+    let errands = bench.desk().errands(UNIX).unwrap();
+    assert!(errands.iter().any(|errand| errand.node == NodeIndex(1)), "{errands:?}");
+    assert!(errands.len() < 11);
+}

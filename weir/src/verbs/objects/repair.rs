@@ -57,6 +57,10 @@ pub(crate) async fn repair(arguments: RepairArguments) -> Result<(), Failure> {
     if good.is_empty() {
         return Err(Failure::Runtime(anyhow!("{named}: no replica is good; nothing was changed")));
     }
+    if let Some(error) = unread {
+        // What could not be read may be the only other good one.
+        return Err(failure(error));
+    }
     for replica in &bad {
         client.drop_replica(named.as_str(), &replica.node).await.map_err(failure)?;
     }
@@ -68,9 +72,6 @@ pub(crate) async fn repair(arguments: RepairArguments) -> Result<(), Failure> {
         bars.finish().await;
         let line = format!("{named}: a replica is written on {}", written.map_err(failure)?.node);
         writeln!(say::out(), "{}", printable(&line))?;
-    }
-    if let Some(error) = unread {
-        return Err(failure(error));
     }
     if bad.is_empty() && missing == 0 {
         writeln!(say::out(), "{}", printable(&format!("{named}: nothing to repair")))?;
