@@ -38,6 +38,17 @@ fn a_server_that_moves_to_another_name_is_an_error() {
 }
 
 #[test]
+fn a_removal_of_a_name_that_is_a_collection_leaves_what_is_in_it() {
+    run(Bench::webdav(), "webdav: a collection is no object", async |bench| {
+        put(&bench.node, &name("collection/a"), &id("within"), &data(1, 9)).await.unwrap();
+        bench.node.remove(&name("collection")).await.unwrap();
+        assert_eq!(bench.node.size(&name("collection/a")).await.unwrap(), Some(9));
+        bench.node.remove(&name("collection/a")).await.unwrap();
+        assert_eq!(bench.node.size(&name("collection/a")).await.unwrap(), None);
+    });
+}
+
+#[test]
 fn a_collection_that_is_not_there_is_unreachable() {
     run(Bench::webdav(), "webdav: a collection that is not there", async |bench| {
         let server = bench.server.as_ref().unwrap();
