@@ -102,6 +102,30 @@ impl ApiListener {
         }
     }
 
+    /// Answers with a status and with metrics until the task is dropped, for a server that has nothing else
+    /// to tell.
+    async fn serve_reports<T, E, F>(
+        self,
+        collect: impl AsyncFn() -> T,
+        as_json: fn(T) -> Result<Vec<u8>, E>,
+        as_metrics: fn(T) -> Result<Vec<u8>, F>,
+    ) where
+        T: Send + 'static,
+        E: std::fmt::Display + Send + 'static,
+        F: std::fmt::Display + Send + 'static,
+    {
+        let (_kept, limits) = watch::channel(ApiLimits::DEFAULT);
+        let (as_json, json_made) = Shared::new(JSON, &collect, as_json);
+        let (as_metrics, metrics_made) = Shared::new(OPEN_METRICS, &collect, as_metrics);
+        let routes = Router::new().route(STATUS_PATH, get(tell).with_state(as_json));
+        let routes = routes.route("/metrics", get(tell).with_state(as_metrics));
+        tokio::select! {
+            () = serve::serve(self.0, routes, limits) => {}
+            () = json_made => {} // when nobody can ask any more
+            () = metrics_made => {}
+        }
+    }
+
     /// Answers for a controller until the task is dropped.
     ///
     /// # Errors

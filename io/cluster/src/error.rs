@@ -53,7 +53,11 @@ pub enum ClusterError {
 /// An error and its causes in a line. tonic only says "transport error"; the reason is three causes further
 /// down.
 pub(crate) fn line(error: &dyn Error) -> String {
-    let mut line = error.to_string();
+    with_causes(error.to_string(), error)
+}
+
+/// A line about an error, and what it does not say yet of the error's causes.
+pub fn with_causes(mut line: String, error: &dyn Error) -> String {
     let mut cause = error.source();
     while let Some(error) = cause {
         let text = error.to_string();

@@ -49,7 +49,7 @@ mod proto {
 }
 
 pub use client::{CheckedSpec, Client, ClientSpec, LinkState, Told};
-pub use error::ClusterError;
+pub use error::{ClusterError, with_causes};
 pub use incoming::{Admitted, Bounds, Full, Seat, accept};
 pub use server::Server;
 pub use tls::{Tls, TlsFiles};

@@ -4,9 +4,9 @@
 //! disk before the client gets it (`synchronous = FULL`, with a write-ahead log). Notes about partial
 //! replicas are not worth a flush each: without the last ones, a transfer repeats a part of its work.
 //!
-//! SQLite was chosen over redb because an operator can read the file with `sqlite3`, because a backup of a
-//! running catalogue is one statement (`VACUUM INTO`), and because its behaviour on full and failing disks is
-//! the best tested there is. Cost: a library in C.
+//! **SQLite and not redb.** An operator can read the file with `sqlite3`. A backup of a catalogue in use is
+//! one statement (`VACUUM INTO`). And nobody has tested a database on full and failing disks more. Cost: a
+//! library in C.
 
 mod objects;
 mod schema;

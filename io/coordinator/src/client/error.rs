@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 use tonic::{Code, Status};
+use weir_cluster::with_causes;
 
 use crate::proto::Refusal;
 
@@ -61,7 +62,10 @@ impl ClientError {
             Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition | Code::PermissionDenied => {
                 Self::Wrong(status.message().to_owned())
             }
-            _ => Self::Unreachable { place: place.to_owned(), why: line(status) },
+            _ => Self::Unreachable {
+                place: place.to_owned(),
+                why: with_causes(status.message().to_owned(), status),
+            },
         }
     }
 
@@ -75,18 +79,4 @@ impl ClientError {
                 | Self::Refused { refusal: Refusal::Wrong | Refusal::Exists, .. }
         )
     }
-}
-
-/// A refusal of the connection and its causes in a line. tonic only says "transport error".
-fn line(status: &Status) -> String {
-    let mut line = status.message().to_owned();
-    let mut cause = std::error::Error::source(status);
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if !line.contains(&text) {
-            line = format!("{line}: {text}");
-        }
-        cause = error.source();
-    }
-    line
 }

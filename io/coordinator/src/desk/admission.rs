@@ -192,7 +192,9 @@ impl Desk {
             (Kind::Put, object) => {
                 let open = self.catalogue.open_transfers(&new.name, new.kind)?;
                 let same = |row: &&TransferRow| row.new.source == new.source && !new.source.is_empty();
-                let interrupted = |row: &&TransferRow| row.state == State::Interrupted;
+                // The catalogue may have refused to remember the end of one whose client has gone.
+                let live = &self.live;
+                let interrupted = |row: &&TransferRow| !live.contains_key(&row.id);
                 let earlier = open.iter().filter(interrupted).filter(same);
                 if let Some(row) = earlier.clone().find(|row| row.new.replica == new.replica) {
                     return Ok(Some(row.clone()));
@@ -211,9 +213,10 @@ impl Desk {
                     );
                     return Err(NotAdmitted::Refused(Refusal::Exists, why));
                 }
-                for row in open.iter().filter(interrupted).filter(|row| !same(row)) {
+                let replaced = open.iter().filter(interrupted).filter(|row| !same(row)).map(|row| row.id);
+                for id in replaced.collect::<Vec<_>>() {
                     let why = "other data was put under its name";
-                    self.catalogue.end_transfer(unix, row.id, State::Cancelled, why)?;
+                    self.catalogue.end_transfer(unix, id, State::Cancelled, why)?;
                     self.count(State::Cancelled);
                 }
                 self.without_conflict(&new.name).map(|()| None)

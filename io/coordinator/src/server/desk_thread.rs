@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
+use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use weir_clock::Clock;
@@ -34,6 +35,8 @@ pub(super) type Work = Box<dyn FnOnce(&mut Desk, Instant, UnixMs) + Send>;
 pub(super) struct DeskHandle {
     inbox: mpsc::Sender<Work>,
     stop: Arc<Notify>,
+    /// Wakes those that wait for a removal.
+    removed: Arc<Notify>,
     thread: Arc<std::sync::Mutex<Option<thread::JoinHandle<()>>>>,
 }
 
@@ -84,16 +87,18 @@ impl DeskHandle {
         let outside = Handle::current();
         let stop = Arc::new(Notify::new());
         let stopped = Arc::clone(&stop);
+        let removed = Arc::new(Notify::new());
+        let told = Arc::clone(&removed);
         let run = move || {
             runtime.block_on(async {
                 tokio::select! {
                     () = stopped.notified() => {}
-                    () = serve(calendar, desk, messages, weak, &nodes, &outside) => {}
+                    () = serve(calendar, desk, messages, weak, &nodes, &outside, &told) => {}
                 }
             });
         };
         let thread = thread::Builder::new().name("weir-desk".to_owned()).spawn(run)?;
-        Ok(Self { inbox, stop, thread: Arc::new(std::sync::Mutex::new(Some(thread))) })
+        Ok(Self { inbox, stop, removed, thread: Arc::new(std::sync::Mutex::new(Some(thread))) })
     }
 
     /// Has the desk do something, and returns what came of it; `None` if the desk has stopped.
@@ -102,6 +107,11 @@ impl DeskHandle {
         work: impl FnOnce(&mut Desk, Instant, UnixMs) -> T + Send + 'static,
     ) -> Option<T> {
         ask(&self.inbox, work).await
+    }
+
+    /// Ends when something was removed from a node, after this call.
+    pub(super) fn removed(&self) -> Notified<'_> {
+        self.removed.notified()
     }
 
     /// A way to the desk that is no handle: the desk may stop while there is one.
@@ -158,6 +168,7 @@ async fn serve(
     itself: mpsc::WeakSender<Work>,
     nodes: &[Node],
     outside: &Handle,
+    removed: &Arc<Notify>,
 ) {
     let mut samples = interval(SAMPLE.into());
     samples.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -175,7 +186,7 @@ async fn serve(
                 logged(desk.sample(now, unix));
                 for errand in logged(desk.errands(unix)).unwrap_or_default() {
                     let node = nodes[errand.node.0].clone();
-                    outside.spawn(run(errand, node, itself.clone()));
+                    outside.spawn(run(errand, node, itself.clone(), Arc::clone(removed)));
                 }
             }
         }
@@ -183,7 +194,7 @@ async fn serve(
 }
 
 /// Removes something from a node, and tells the desk.
-async fn run(errand: Errand, node: Node, desk: mpsc::WeakSender<Work>) {
+async fn run(errand: Errand, node: Node, desk: mpsc::WeakSender<Work>, told: Arc<Notify>) {
     let removed = match &errand.what {
         What::Object(name) => remove(&node, name).await,
         What::Partial(lines) => discard(&node, lines).await,
@@ -199,6 +210,7 @@ async fn run(errand: Errand, node: Node, desk: mpsc::WeakSender<Work>) {
     if let Some(desk) = desk.upgrade() {
         let done = move |desk: &mut Desk, _, _| {
             logged(desk.errand_done(errand.id, removed.is_ok()));
+            told.notify_waiters();
         };
         let _ = desk.send(Box::new(done)).await; // the desk stops; the leftover is still in the catalogue
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_stream::Stream;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
@@ -35,8 +35,6 @@ const OUTBOX: usize = 64;
 const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an answer to a removal waits for the nodes.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(3);
-/// How often it looks.
-const REMOVAL_LOOKS: Duration = Duration::from_millis(50);
 
 /// The methods.
 #[derive(Clone)]
@@ -53,23 +51,21 @@ impl Service {
 
     /// What nodes an object of that name is yet to be removed from, after a while.
     async fn pending(&self, name: &str) -> Result<Response<Removed>, Status> {
-        let gone = timeout(REMOVAL_PATIENCE, async {
+        let look = || {
+            let name = name.to_owned();
+            self.desk.ask(move |desk, _, _| desk.pending(&name))
+        };
+        let gone = async {
             loop {
-                let name = name.to_owned();
-                let pending = self.desk.ask(move |desk, _, _| desk.pending(&name)).await;
-                match pending {
-                    Some(Ok(pending)) if !pending.is_empty() => sleep(REMOVAL_LOOKS).await,
-                    other => return other,
+                let removed = self.desk.removed(); // before the look, so that none is missed
+                match look().await {
+                    Some(Ok(pending)) if !pending.is_empty() => removed.await,
+                    _ => return,
                 }
             }
-        });
-        let pending = match gone.await {
-            Ok(answer) => answered(answer)?,
-            Err(_) => {
-                let name = name.to_owned();
-                answered(self.desk.ask(move |desk, _, _| desk.pending(&name)).await)?
-            }
         };
+        let _ = timeout(REMOVAL_PATIENCE, gone).await; // what is left is said
+        let pending = answered(look().await)?;
         Ok(Response::new(Removed { pending }))
     }
 }
