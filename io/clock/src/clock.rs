@@ -1,5 +1,8 @@
 //! The clock of the machine, in the project's own [`Instant`].
 
+use std::num::NonZeroU32;
+use std::time::Duration;
+
 use rustix::time::{ClockId, clock_gettime};
 use weir_model::{Instant, Span};
 
@@ -15,31 +18,51 @@ use weir_model::{Instant, Span};
 /// The processes of a machine can compare their instants. So the decisions of several gateways, each in a
 /// recording of its own, can be put in order. The standard library's clock has an origin of its own in each
 /// process. With it, the order would need the time of day as well, which is set back now and then.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Clock;
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    speed: NonZeroU32,
+}
 
 impl Clock {
     /// The clock.
     pub const fn new() -> Self {
-        Self
+        Self { speed: NonZeroU32::MIN }
+    }
+
+    /// A clock on which `speed` seconds pass in a second: for an experiment that takes an hour, and is run
+    /// in minutes with everything smaller by as much.
+    pub const fn sped_up(speed: NonZeroU32) -> Self {
+        Self { speed }
     }
 
     /// The time since the machine was started, to the nanosecond. Never goes back; costs no system call.
-    #[allow(clippy::unused_self)] // whoever reads a clock was given one
     pub fn now(self) -> Instant {
         let now = clock_gettime(ClockId::Boottime);
         let part = |part: i64| u64::try_from(part).expect("the clock begins at zero with the machine");
-        Instant::ORIGIN + Span::from_secs(part(now.tv_sec)) + Span::from_nanos(part(now.tv_nsec))
+        let since_start = Span::from_secs(part(now.tv_sec)) + Span::from_nanos(part(now.tv_nsec));
+        Instant::ORIGIN + since_start.saturating_mul(u64::from(self.speed.get()))
+    }
+
+    /// How long it takes until `span` has passed on this clock. For timers, which know no other clock than
+    /// the machine's.
+    pub fn takes(self, span: Span) -> Duration {
+        Duration::from(span) / self.speed.get()
     }
 
     /// The time of day, in milliseconds of Unix time; zero before 1970. It jumps when somebody sets the
     /// clock, so it is for people and for what outlives the machine's start, and no span is measured with
-    /// it.
-    #[allow(clippy::unused_self)] // as above
+    /// it. It is as fast as the machine's, also on a clock that is sped up.
+    #[allow(clippy::unused_self)] // whoever reads a clock was given one
     pub fn unix_ms(self) -> u64 {
         let now = clock_gettime(ClockId::Realtime);
         let part = |part: i64| u64::try_from(part).unwrap_or(0);
         part(now.tv_sec).saturating_mul(1_000).saturating_add(part(now.tv_nsec) / 1_000_000)
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -77,6 +100,17 @@ mod tests {
         let mut again = asleep(&std::env::current_exe().unwrap());
         let outcome = again.args(["--exact", NAME]).env(SLEPT, slept).output().unwrap();
         assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stdout));
+    }
+
+    #[test]
+    fn on_a_clock_that_is_sped_up_more_time_passes_and_a_span_takes_less() {
+        let (usual, fast) = (Clock::new(), Clock::sped_up(NonZeroU32::new(50).unwrap()));
+        let before = usual.now().since(Instant::ORIGIN);
+        let between = fast.now().since(Instant::ORIGIN);
+        let after = usual.now().since(Instant::ORIGIN);
+        assert!(before.saturating_mul(50) <= between && between <= after.saturating_mul(50));
+        assert_eq!(fast.takes(Span::from_secs(1)), Duration::from_millis(20));
+        assert_eq!(usual.takes(Span::from_secs(1)), Duration::from_secs(1));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! the coordinator does not count. If the session breaks, the task holds on. It goes on once the coordinator
 //! has started the transfer again, on the same node; for another node, a new task begins.
 
+mod counts;
 mod download;
 mod error;
 mod gate;

@@ -25,9 +25,7 @@ use std::collections::BTreeMap;
 use tokio::sync::mpsc;
 use weir_model::{Bandwidth, Direction, Instant, Span};
 use weir_status::EndedTransfers;
-use weir_transfer::{
-    Domain, NodeIndex, NodeSet, NodeSpec, Policy, PolicyName, SAMPLE, Scheduler, TransferId,
-};
+use weir_transfer::{Domain, NodeIndex, NodeSet, NodeSpec, Policy, SAMPLE, Scheduler, TransferId};
 
 use crate::catalogue::{Catalogue, CatalogueError, NewTransfer, Progress, State, UnixMs};
 use crate::proto::to_client::Message;
@@ -76,7 +74,7 @@ pub struct NodeConfig {
 #[derive(Clone, PartialEq, Debug)]
 pub struct DeskConfig {
     /// Which node a transfer goes to, and when.
-    pub policy: PolicyName,
+    pub policy: Policy,
     /// The names of the classes, rising; at least one.
     pub classes: Vec<String>,
     /// The rate of a transfer that asks for none.
@@ -188,8 +186,7 @@ impl Desk {
             nodes.push(Node { down: None, probed: None, moved, measured, domain, stored, objects });
         }
         let specs = config.nodes.iter().zip(&nodes).map(|(config, node)| spec(config, node)).collect();
-        let policy: Policy = config.policy.policy();
-        let scheduler = Scheduler::new(now, policy, specs);
+        let scheduler = Scheduler::new(now, config.policy.clone(), specs);
         let (live, under_way) = (BTreeMap::new(), BTreeMap::new());
         let ended = EndedTransfers::default();
         Ok(Self { config, scheduler, catalogue, nodes, live, under_way, told_last: 0, samples: 0, ended })

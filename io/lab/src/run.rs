@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anyhow::Context;
 use weir_sim::World;
 
-use crate::bulk::{BulkScenario, simulate};
+use crate::bulk::{self, BulkScenario};
 use crate::curve::Curve;
 use crate::delay::{Bench, MeasuredHeader, Scenario};
 use crate::experiment::{Experiment, NamedRun, resolve_run};
@@ -44,6 +44,8 @@ pub struct Plan<'a> {
     pub jobs: usize,
     /// Where the runs before an iSCSI target are measured.
     pub bench: &'a dyn Bench,
+    /// Where bulk transfers are run.
+    pub nodes: &'a dyn bulk::Bench,
 }
 
 /// A job that is done.
@@ -103,7 +105,7 @@ pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync))
     }
     let (done, all) = (AtomicUsize::new(0), curves.len() + rest.len());
     let work = |job: &Job<'_>| {
-        job.work(plan.bench, store)?;
+        job.work(plan, store)?;
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         progress(Progress { done, all, what: job.to_string() });
         Ok(())
@@ -149,12 +151,12 @@ fn on_threads<J: Sync>(
 }
 
 impl Job<'_> {
-    fn work(&self, bench: &dyn Bench, store: &Store) -> anyhow::Result<()> {
+    fn work(&self, plan: &Plan<'_>, store: &Store) -> anyhow::Result<()> {
         match self.what {
             What::Curve(name) => meter::measure(self.experiment, name, self.seed, store),
             What::Run(run) => self.run(run, store),
-            What::Measure(scenario, run) => self.measure(bench, scenario, run, store),
-            What::Transfer(scenario, run) => self.transfer(scenario, run, store),
+            What::Measure(scenario, run) => self.measure(plan.bench, scenario, run, store),
+            What::Transfer(scenario, run) => self.transfer(plan.nodes, scenario, run, store),
         }
     }
 
@@ -174,13 +176,19 @@ impl Job<'_> {
         store.write(&path, measured.to_text(&header))
     }
 
-    fn transfer(&self, scenario: &BulkScenario, run: &str, store: &Store) -> anyhow::Result<()> {
-        let header = self.header(run, "simulated".to_owned(), format!("{scenario:?}"));
+    fn transfer(
+        &self,
+        nodes: &dyn bulk::Bench,
+        scenario: &BulkScenario,
+        run: &str,
+        store: &Store,
+    ) -> anyhow::Result<()> {
+        let header = self.header(run, nodes.name(), format!("{scenario:?}"));
         let path = store.record(&self.experiment.id, self.seed, run);
         if MeasuredHeader::read(&path).is_some_and(|there| there == header) {
             return Ok(());
         }
-        let record = simulate(scenario, run, self.seed).with_context(|| self.to_string())?;
+        let record = nodes.transfer(scenario, run, self.seed).with_context(|| self.to_string())?;
         store.write(&path, record.to_text(&header))
     }
 

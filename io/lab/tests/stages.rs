@@ -19,7 +19,13 @@ fn experiment() -> Experiment {
 
 fn run_in(folder: &Path, experiment: &Experiment, jobs: usize) -> Store {
     let store = Store::new(folder.to_owned());
-    let plan = Plan { experiments: vec![experiment], seeds: SEEDS.to_vec(), jobs, bench: &Simulated };
+    let plan = Plan {
+        experiments: vec![experiment],
+        seeds: SEEDS.to_vec(),
+        jobs,
+        bench: &Simulated,
+        nodes: &Simulated,
+    };
     run(&plan, &store, &|_| ()).unwrap();
     store
 }

@@ -1,4 +1,5 @@
-//! For tests only: real servers of S3, WebDAV and SFTP, each with its data in a folder that is removed.
+//! For tests and experiments: real servers of S3, WebDAV and SFTP, each with its data in a folder that is
+//! removed.
 //!
 //! A server that stays behind would keep its port and its folder. Each one ends when its standard input
 //! does, so it also ends when the test is killed. A server says when it listens, so nobody waits and hopes.

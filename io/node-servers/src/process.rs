@@ -61,9 +61,10 @@ pub(crate) fn python(package: &str, program: &str, folder: &Path) -> Result<(Pro
     Ok(Process::start(&mut command, |line| line.trim().strip_prefix("listening ")?.parse().ok()))
 }
 
-/// The folder of the Python packages.
+/// The folder of the Python packages: that of the current directory, or that of the tree which this was built
+/// from.
 fn servers() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    root.join(target.unwrap_or_else(|| "target".into())).join("node-servers")
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
+    let here = target.join("node-servers");
+    if here.exists() { here } else { Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(here) }
 }

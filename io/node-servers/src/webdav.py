@@ -14,7 +14,8 @@ application = WsgiDAVApp(
         "verbose": 0,
     }
 )
-server = wsgi.Server(("127.0.0.1", 0), application)
+# A thread for each connection: an upload that waits would otherwise hold up all others.
+server = wsgi.Server(("127.0.0.1", 0), application, numthreads=128, request_queue_size=128)
 server.prepare()
 threading.Thread(target=server.serve, daemon=True).start()
 print(f"listening {server.bind_addr[1]}", flush=True)

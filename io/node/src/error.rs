@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::sent::Sent;
+
 /// The longest text of an error, in characters. A server writes a part of it.
 const LONGEST: usize = 600;
 
@@ -126,6 +128,25 @@ pub(crate) async fn within<T>(
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(NodeError::stalled(what)))
 }
 
+/// What `work` comes to, unless nothing leaves for the node for `limit`. However slow a node is that takes
+/// something, it has not stalled: thirty transfers may share it.
+pub(crate) async fn while_sending<T>(
+    limit: Duration,
+    sent: &Sent,
+    what: impl fmt::Display,
+    work: impl Future<Output = Result<T, NodeError>>,
+) -> Result<T, NodeError> {
+    let mut work = std::pin::pin!(work);
+    loop {
+        let before = sent.get();
+        match tokio::time::timeout(limit, &mut work).await {
+            Ok(done) => return done,
+            Err(_) if sent.get() == before => return Err(NodeError::stalled(what)),
+            Err(_) => {}
+        }
+    }
+}
+
 fn kind_of(error: &io::Error) -> ErrorKind {
     use rustix::io::Errno;
     match Errno::from_io_error(error) {
@@ -138,5 +159,26 @@ fn kind_of(error: &io::Error) -> ErrorKind {
             ErrorKind::Unreachable
         }
         _ => ErrorKind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_takes_a_byte_now_and_then_has_not_stalled_and_one_that_takes_none_has() {
+        let sent = Sent::default();
+        let slow = async {
+            for _ in 0..10 {
+                tokio::time::sleep(PATIENCE * 2 / 3).await;
+                sent.add(1);
+            }
+            Ok(())
+        };
+        while_sending(PATIENCE, &sent, "object x", slow).await.expect("it makes progress");
+        let dead = std::future::pending::<Result<(), NodeError>>();
+        let error = while_sending(PATIENCE, &sent, "object x", dead).await.expect_err("nothing leaves");
+        assert_eq!(error.kind(), ErrorKind::Stalled);
     }
 }

@@ -9,6 +9,7 @@ use crate::credentials::{Credentials, Secret};
 use crate::error::{ErrorKind, NodeError};
 use crate::location::Location;
 use crate::name::{Note, ObjectName, PartialId};
+use crate::sent::Sent;
 use crate::{file, s3, sftp, webdav};
 
 /// A storage node. Clones share what is behind it.
@@ -257,6 +258,19 @@ impl Writer {
             WriterDriver::WebDav(writer) => writer.offset(),
             WriterDriver::S3(writer) => writer.offset(),
             WriterDriver::Sftp(writer) => writer.offset(),
+        }
+    }
+
+    /// A count of the bytes of the object that have left for the node, those from before included. It grows
+    /// while a write goes on, and somewhat ahead of [`offset`](Self::offset): it shows how fast the node
+    /// takes data, also where a piece waits in this process before it is sent.
+    #[must_use]
+    pub fn sent(&self) -> Sent {
+        match &self.driver {
+            WriterDriver::File(writer) => writer.sent(),
+            WriterDriver::WebDav(writer) => writer.sent(),
+            WriterDriver::S3(writer) => writer.sent(),
+            WriterDriver::Sftp(writer) => writer.sent(),
         }
     }
 

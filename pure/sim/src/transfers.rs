@@ -28,6 +28,8 @@ use weir_transfer::{NodeIndex, Policy, Refused, Request, SAMPLE, TransferId};
 use self::world::World;
 use crate::Seed;
 
+pub use self::shares::{Taker, shares};
+
 /// The nodes, and what the host of all of them can carry.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TransferOptions {

@@ -132,6 +132,18 @@ impl FromStr for PolicyName {
 }
 
 impl Policy {
+    /// Its name.
+    pub const fn name(&self) -> PolicyName {
+        match self {
+            Self::RoundRobin(_) => PolicyName::Rr,
+            Self::StaticQos(_) => PolicyName::Static,
+            Self::SmR1(_) => PolicyName::SmR1,
+            Self::SmR2(_) => PolicyName::SmR2,
+            Self::SmR3(_) => PolicyName::SmR3,
+            Self::Deadline(_) => PolicyName::Deadline,
+        }
+    }
+
     /// The node for a transfer that has waited since `waiting_since`, or none.
     pub(crate) fn place(
         &mut self,

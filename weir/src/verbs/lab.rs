@@ -9,13 +9,14 @@ use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::signal::unix::{SignalKind, signal};
+use weir_lab::bulk;
 use weir_lab::check::{Checked, CheckedFigure, Conclusion};
 use weir_lab::delay::Bench;
 use weir_lab::experiment::Experiment;
 use weir_lab::library::Library;
 use weir_lab::report::{Outcome, evaluate, report};
 use weir_lab::run::{Plan, Progress, Simulated, Store, run};
-use weir_testbed::{Framework, RealBench, Stop};
+use weir_testbed::{Framework, RealBench, RealNodes, Stop};
 
 use crate::failure::Failure;
 use crate::say;
@@ -48,8 +49,9 @@ enum LabVerb {
         /// The folder of the results; a run that has its results there is not repeated
         #[arg(long, default_value = "lab-results")]
         out: PathBuf,
-        /// Run on this machine's kernel, with a real target: lio or tgt. Changes this machine's network and
-        /// disks while it runs, so use one that may be messed with, such as the guest of scripts/run-in-vm
+        /// Run in real time. Packet delay: on this machine's kernel, with a real target, lio or tgt. That
+        /// changes this machine's network and disks while it runs, so use one that may be messed with, such
+        /// as the guest of scripts/run-in-vm. Bulk transfers: on real storage nodes of this machine
         #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "lio")]
         real: Option<Target>,
     },
@@ -89,7 +91,8 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
             match real {
                 None => {
                     let seeds = seeds.map_or_else(|| (1..=10).collect(), |Seeds(seeds)| seeds);
-                    let plan = Plan { experiments, seeds, jobs: jobs.get(), bench: &Simulated };
+                    let (bench, nodes) = (&Simulated, &Simulated);
+                    let plan = Plan { experiments, seeds, jobs: jobs.get(), bench, nodes };
                     run_with_progress(&plan, &store)?;
                     tell_all(&plan, &store)
                 }
@@ -131,28 +134,53 @@ fn run_for_real(
     target: Target,
     store: &Store,
 ) -> Result<(), Failure> {
-    if let Some(experiment) = experiments.iter().find(|experiment| experiment.delay.is_none()) {
-        let message =
-            format!("{}: found --real; accepted: with experiments before an iSCSI target", experiment.id);
+    let is_neither = |experiment: &&&Experiment| experiment.delay.is_none() && experiment.bulk.is_none();
+    if let Some(experiment) = experiments.iter().find(is_neither) {
+        let message = format!(
+            "{}: found --real; accepted: with experiments before an iSCSI target, or with storage nodes",
+            experiment.id
+        );
         return Err(Failure::usage(message));
     }
-    let framework = match target {
-        Target::Lio => Framework::Lio,
-        Target::Tgt => Framework::Tgt,
-    };
-    let bench = RealBench::new(framework, std::env::current_exe()?, stop_at_signals()?)
-        .map_err(|error| Failure::usage(format!("lab run --real: {error:#}")))?;
     let seeds = seeds.map_or_else(|| vec![1], |Seeds(seeds)| seeds);
-    writeln!(say::out(), "on {}\n", bench.name())?;
-    let mut plan = Plan { experiments: Vec::new(), seeds, jobs: 1, bench: &bench };
+    let wrong = |error: anyhow::Error| Failure::usage(format!("lab run --real: {error:#}"));
+    let stop = stop_at_signals()?;
     let mut tally = Tally { is_real: true, ..Tally::default() };
+    let (delays, bulks): (Vec<_>, Vec<_>) =
+        experiments.into_iter().partition(|experiment| experiment.delay.is_some());
+    if !delays.is_empty() {
+        let framework = match target {
+            Target::Lio => Framework::Lio,
+            Target::Tgt => Framework::Tgt,
+        };
+        let bench = RealBench::new(framework, std::env::current_exe()?, stop.clone()).map_err(wrong)?;
+        writeln!(say::out(), "on {}\n", bench.name())?;
+        let plan =
+            Plan { experiments: Vec::new(), seeds: seeds.clone(), jobs: 1, bench: &bench, nodes: &Simulated };
+        one_by_one(delays, plan, &mut tally, store)?;
+        bench.finish()?;
+    }
+    if !bulks.is_empty() {
+        let nodes = RealNodes::start(stop).map_err(wrong)?;
+        writeln!(say::out(), "on {}\n", bulk::Bench::name(&nodes))?;
+        let plan = Plan { experiments: Vec::new(), seeds, jobs: 1, bench: &Simulated, nodes: &nodes };
+        one_by_one(bulks, plan, &mut tally, store)?;
+    }
+    tally.end(store)
+}
+
+fn one_by_one<'e>(
+    experiments: Vec<&'e Experiment>,
+    mut plan: Plan<'e>,
+    tally: &mut Tally,
+    store: &Store,
+) -> Result<(), Failure> {
     for experiment in experiments {
         plan.experiments = vec![experiment];
         run_with_progress(&plan, store)?;
         tally.tell(experiment, &plan.seeds, store)?;
     }
-    bench.finish()?;
-    tally.end(store)
+    Ok(())
 }
 
 /// Ctrl-C or SIGTERM stop the runs, and the test bed is taken away. A signal that ended the process would

@@ -48,9 +48,9 @@ const FUZZ: &str = "weir-fuzz";
 /// The simulator: no crate under `io/` that serves knows it.
 const SIM: &str = "weir-sim";
 
-/// The crates under `io/` that may use the simulator: a simulated array is one of the devices, and the lab
-/// runs experiments.
-const SIM_USERS: &[&str] = &["weir-backend", "weir-lab"];
+/// The crates under `io/` that may use the simulator: a simulated array is one of the devices, the lab runs
+/// experiments, and the test bed makes real nodes as fast as the model of an experiment.
+const SIM_USERS: &[&str] = &["weir-backend", "weir-lab", "weir-testbed"];
 
 /// Crates that wait, or call the kernel. No crate that decides may link one.
 const RUNTIMES: &[&str] =
@@ -112,7 +112,7 @@ fn refusal(member: &Member, other: &Member, dev: bool) -> Option<String> {
         },
         ("pure", _) => Some("what decides knows nothing that touches the world".to_owned()),
         ("io", _) if other.name == SIM && !SIM_USERS.contains(&member.name.as_str()) => {
-            let users = SIM_USERS.join(" and ");
+            let users = SIM_USERS.join(", ");
             Some(format!(
                 "a hook in the engine, which both worlds drive (only {users} know models of devices)"
             ))
@@ -180,7 +180,7 @@ mod tests {
             (member("pure/sched", &[("weir-clock", true)]), "what decides knows nothing"),
             (member("pure/sched", &[("weir-testkit", false)]), "a dev-dependency"),
             (member("io/gateway", &[("weir-sim", true)]), "a hook in the engine"),
-            (member("io/load", &[("weir-sim", false)]), "only weir-backend and weir-lab"),
+            (member("io/load", &[("weir-sim", false)]), "only weir-backend, weir-lab, weir-testbed know"),
             (member("io/gateway", &[("weir", false)]), "what both need"),
             (member("xtask", &[("weir-model", false)]), "no crate of the product"),
             (member("bench", &[("weir-model", false)]), "it measures programs"),

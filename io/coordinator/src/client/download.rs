@@ -1,7 +1,6 @@
 //! The task that reads an object from a node.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use tokio::sync::{Mutex, mpsc};
@@ -60,7 +59,7 @@ impl Download {
             };
             let sink = place.insert(sink);
             let from = sink.taken();
-            tools.counts.before.store(from, Ordering::Relaxed);
+            tools.counts.begin_behind(from);
             let mut reader = self.node.read(&self.name, from).await?;
             if let Some((bytes, _)) = self.expected.filter(|(bytes, _)| *bytes != reader.size()) {
                 let why = format!("found {} bytes instead of {bytes}", reader.size());
@@ -72,7 +71,7 @@ impl Download {
                 if !sink.take(piece).await {
                     break;
                 }
-                tools.counts.moved.fetch_add(moved, Ordering::Relaxed);
+                tools.counts.add_read(moved);
             }
             let bytes = sink.taken();
             let sink = place.take().expect("it was put there");

@@ -7,6 +7,10 @@ use weir_model::{Bandwidth, Instant, Span};
 
 /// How far ahead of its pace a transfer may be after a wait, so that single late pieces are made up for.
 const SLACK: Span = Span::from_millis(200);
+/// How much a transfer moves at once at a slow pace, in time and in bytes. A whole piece at 1 MB/s would be a
+/// second of standstill, and then a jerk.
+const AT_ONCE: Span = Span::from_millis(100);
+const LEAST_AT_ONCE: u64 = 16 << 10;
 
 /// What the session says.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -30,6 +34,15 @@ impl Gate {
     /// A gate that follows a signal.
     pub(super) fn new(clock: Clock, signal: watch::Receiver<Signal>) -> Self {
         Self { clock, signal, due: clock.now() }
+    }
+
+    /// How many of so many bytes are to move at once.
+    pub(super) fn at_once(&self, bytes: usize) -> usize {
+        let pace = self.signal.borrow().pace;
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let least = |pace: Bandwidth| (pace.get() as f64 * AT_ONCE.as_secs_f64()) as u64;
+        let most = pace.map_or(u64::MAX, |pace| least(pace).max(LEAST_AT_ONCE));
+        bytes.min(usize::try_from(most).unwrap_or(usize::MAX))
     }
 
     /// Waits until the next piece, of so many bytes, may move. It waits for ever if the session has ended.
@@ -57,7 +70,7 @@ impl Gate {
                 return;
             }
             tokio::select! {
-                () = sleep(wait.into()) => {}
+                () = sleep(self.clock.takes(wait)) => {}
                 () = self.changed() => {}
             }
         }

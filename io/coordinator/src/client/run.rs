@@ -1,15 +1,14 @@
 //! The loop of a transfer: between its session and the task that moves the data.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
-use weir_model::Bandwidth;
+use weir_model::{Bandwidth, Span};
 use weir_node::{ErrorKind, NodeError, Note};
 
+use super::counts::Counts;
 use super::gate::{Gate, Signal};
 use super::session::Session;
 use super::{Client, ClientError};
@@ -20,7 +19,7 @@ use crate::proto::to_client::Message;
 use crate::proto::{Ask, Failed, Fault, Finished, Moved, Notes, Refusal, Refused, Start};
 
 /// How often the coordinator hears what has moved.
-const TOLD_EACH: Duration = Duration::from_millis(250);
+const TOLD_EACH: Span = Span::from_millis(250);
 
 /// How far a transfer is, for its user.
 #[derive(Clone, PartialEq, Debug)]
@@ -66,15 +65,6 @@ pub(super) struct Tools {
     pub(super) notes: mpsc::Sender<Vec<String>>,
 }
 
-/// The bytes of a task.
-#[derive(Default, Debug)]
-pub(super) struct Counts {
-    /// Those that were there before it began.
-    pub(super) before: AtomicU64,
-    /// Those that it has moved.
-    pub(super) moved: AtomicU64,
-}
-
 /// The task that moves the data of one start.
 pub(super) type Task = JoinHandle<Result<Finished, Stop>>;
 
@@ -94,7 +84,7 @@ pub(super) async fn run(
 ) -> Result<Outcome, ClientError> {
     let session = Session::open(client.clone(), ask).await?;
     let mut run = Run { session, task: None, told: 0, progress };
-    let mut ticks = interval(TOLD_EACH);
+    let mut ticks = interval(client.clock.takes(TOLD_EACH));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -235,8 +225,8 @@ impl Run<'_> {
     /// Tells the coordinator, and the user, what has moved.
     async fn tell_moved(&mut self) {
         let Some(task) = &self.task else { return };
-        let moved = task.counts.moved.load(Ordering::Relaxed);
-        let done = task.counts.before.load(Ordering::Relaxed) + moved;
+        let moved = task.counts.moved();
+        let done = task.counts.before() + moved;
         self.progress.send_if_modified(|progress| {
             let is_new = progress.moved != done;
             progress.moved = done;
@@ -244,7 +234,7 @@ impl Run<'_> {
         });
         let bytes = moved.saturating_sub(self.told);
         if bytes > 0 {
-            self.told = moved;
+            self.told += bytes;
             self.session.say(Said::Moved(Moved { bytes })).await;
         }
     }

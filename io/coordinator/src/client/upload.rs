@@ -1,7 +1,5 @@
 //! The task that writes a replica to its node.
 
-use std::sync::atomic::Ordering;
-
 use bytes::Bytes;
 use weir_node::{Node, NodeError, Note, ObjectName, Writer};
 
@@ -29,7 +27,7 @@ impl Upload {
             Err(stop) => return self.adopt(stop).await,
         };
         let offset = writer.offset();
-        tools.counts.before.store(offset, Ordering::Relaxed);
+        tools.counts.follow(writer.sent());
         self.note(writer.take_notes(), &tools).await;
         let mut bytes = 0_u64;
         let mut there = match offset {
@@ -51,15 +49,13 @@ impl Upload {
                     "the partial replica has other data than its source".to_owned(),
                 ));
             }
-            if piece.is_empty() {
-                continue;
+            while !piece.is_empty() {
+                let slice = piece.split_to(tools.gate.at_once(piece.len()));
+                tools.gate.pass(slice.len()).await;
+                let written = writer.write(slice).await;
+                self.note(writer.take_notes(), &tools).await; // also if the write has failed
+                written?;
             }
-            tools.gate.pass(piece.len()).await;
-            let moved = piece.len() as u64;
-            let written = writer.write(piece).await;
-            self.note(writer.take_notes(), &tools).await; // also if the write has failed
-            written?;
-            tools.counts.moved.fetch_add(moved, Ordering::Relaxed);
         }
         let checksum = self.pieces.checksum().await.map_err(Stop::Client)?;
         if bytes < offset {

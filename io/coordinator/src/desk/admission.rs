@@ -282,11 +282,15 @@ impl Desk {
             object: (kind == Kind::Put).then(|| object_id(&live.new.name)),
         };
         if let Err(refused) = self.scheduler.submit(now, request) {
+            let mut why = refused.to_string();
             if matches!(refused, weir_transfer::Refused::NoReplica(_)) {
-                self.live.get_mut(&id).expect("it is there").is_parked = true;
-                return Ok(());
+                if self.catalogue.transfer(id)?.is_some_and(|row| row.started > 0) {
+                    self.live.get_mut(&id).expect("it is there").is_parked = true;
+                    return Ok(());
+                }
+                // Nothing is lost by an error, and its user may know better than to wait (paper §III-A).
+                why = self.why_unreachable(id);
             }
-            let why = refused.to_string();
             let refusal = match refused {
                 weir_transfer::Refused::TooFast { .. } => Refusal::Wrong,
                 _ => Refusal::NoNode,
@@ -296,6 +300,16 @@ impl Desk {
             self.refuse(id, refusal, &why);
         }
         Ok(())
+    }
+
+    /// Why no node can be reached that a read needs.
+    fn why_unreachable(&self, id: u64) -> String {
+        let Some(live) = self.live.get(&id) else { return String::new() };
+        let down =
+            self.config.nodes.iter().zip(&self.nodes).filter_map(|(config, node)| {
+                Some(format!("{} is down ({})", config.name, node.down.as_ref()?))
+            });
+        format!("no replica of {} can be reached: {}", live.new.name, down.collect::<Vec<_>>().join(", "))
     }
 
     /// The nodes that a transfer may use now, and why others are left out.
@@ -356,7 +370,7 @@ impl Desk {
 
     /// Whether the policy can judge a node.
     fn peak_is_known(&self, node: NodeIndex, direction: Direction) -> bool {
-        let needs = match self.config.policy {
+        let needs = match self.config.policy.name() {
             PolicyName::Static | PolicyName::SmR1 | PolicyName::SmR2 => true,
             PolicyName::Rr | PolicyName::SmR3 | PolicyName::Deadline => false,
         };

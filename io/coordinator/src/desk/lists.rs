@@ -105,7 +105,7 @@ impl Desk {
     /// All nodes.
     pub(crate) fn list_nodes(&self) -> NodeList {
         let nodes = (0..self.nodes.len()).map(|node| self.told_node(NodeIndex(node))).collect();
-        NodeList { nodes, policy: self.config.policy.to_string() }
+        NodeList { nodes, policy: self.config.policy.name().to_string() }
     }
 
     /// A node.

@@ -101,7 +101,7 @@ impl Desk {
         let told = running().chain(waiting()).take(MOST_TOLD);
         let (runs, waits) = (running().count(), waiting().count());
         TransfersStatus {
-            policy: self.config.policy.to_string(),
+            policy: self.config.policy.name().to_string(),
             waiting: waits as u64,
             running: runs as u64,
             running_below: running().filter(|(_, live)| live.is_below(now)).count() as u64,

@@ -43,7 +43,7 @@ impl Bench {
         let classes = ["bronze", "gold"].map(str::to_owned).to_vec();
         let rate = Bandwidth::new(10_000_000).unwrap();
         let nodes = nodes.iter().map(node).collect();
-        let config = DeskConfig { policy: PolicyName::SmR3, classes, rate, nodes };
+        let config = DeskConfig { policy: PolicyName::SmR3.policy(), classes, rate, nodes };
         let directory = tempfile::tempdir().unwrap();
         let mut bench = Self { desk: None, directory, config, now: Instant::ORIGIN, streams: 0 };
         bench.restart();
@@ -329,18 +329,23 @@ fn a_name_is_free_on_a_node_only_when_the_earlier_object_is_gone_from_there() {
 }
 
 #[test]
-fn a_read_waits_while_all_nodes_with_a_replica_are_down() {
+fn a_read_is_refused_if_no_replica_can_be_reached_and_one_that_had_started_waits() {
     let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
     bench.put("x");
     let name = bench_node(&mut bench);
     let node = bench.desk().node(&name).unwrap().0;
-    bench.set_up(node, false);
     let mut reader = bench.ask(&ask(Kind::Get, "x", "g")).unwrap();
+    assert!(reader.start().is_some());
+    bench.set_up(node, false);
+    bench.fail(&reader, Fault::Unreachable);
+    let mut late = bench.ask(&ask(Kind::Get, "x", "h")).unwrap();
+    let why = late.refused().expect("nobody can read it now");
+    assert_eq!(why, format!("no replica of x can be reached: {name} is down (it does not answer)"));
     bench.step();
     assert_eq!(reader.start(), None);
     let now = bench.now;
     let why = bench.desk().find_transfer(now, reader.id).unwrap().unwrap().why;
-    assert!(why.contains("is down (it does not answer)"), "{why}");
+    assert!(why.contains("is down (it does not answer)") || why.contains("cannot reach"), "{why}");
     bench.set_up(node, true);
     assert!(reader.start().is_some());
 }

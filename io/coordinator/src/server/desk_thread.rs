@@ -170,7 +170,7 @@ async fn serve(
     outside: &Handle,
     removed: &Arc<Notify>,
 ) {
-    let mut samples = interval(SAMPLE.into());
+    let mut samples = interval(calendar.clock.takes(SAMPLE));
     samples.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {

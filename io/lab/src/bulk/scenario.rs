@@ -104,9 +104,17 @@ pub struct ExternalSpec {
     pub share: f64,
 }
 
+impl RequestsSpec {
+    /// The nodes with a replica of what the transfer of that number reads; `None`: it writes.
+    pub fn replicas_of(&self, number: u32) -> Option<&[String]> {
+        let place = (number as usize).checked_rem(self.replicas.len())?;
+        self.replicas.get(place).map(Vec::as_slice)
+    }
+}
+
 impl BulkScenario {
     /// The place of a node in the order of names.
-    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+    pub fn place(&self, name: &str) -> Option<usize> {
         self.node.keys().position(|known| known == name)
     }
 

@@ -6,28 +6,31 @@ use weir_sim::Seed;
 use weir_sim::transfers::{External, StorageNode, TransferOptions, TransferOutcome, run_transfers};
 use weir_transfer::{Class, NodeIndex, NodeSet, Request, TransferId};
 
-use super::{BulkRecord, BulkRunSpec, BulkScenario, BulkTransfer};
+use super::{Bench, BulkRecord, BulkRunSpec, BulkScenario, BulkTransfer};
+use crate::run::Simulated;
 
 /// Longer than any run takes.
 const AT_MOST: Span = Span::from_secs(200_000);
 
-/// Runs the run of that name.
-///
-/// # Errors
-/// If there is no such run.
-pub(crate) fn simulate(scenario: &BulkScenario, run: &str, seed: u64) -> anyhow::Result<BulkRecord> {
-    let spec = scenario.run.get(run).with_context(|| format!("there is no run {run}"))?;
-    let policy = spec.policy().map_err(anyhow::Error::msg)?;
-    let requests: Vec<_> = (0..scenario.requests.count).map(|number| request(scenario, number)).collect();
-    let options = options(scenario, spec);
-    let every = scenario.requests.every.0;
-    let outcomes = run_transfers(&options, policy, requests.clone(), every, Seed(seed));
-    let transfers = requests.iter().zip(outcomes).map(|(request, outcome)| transfer(request, outcome));
-    Ok(BulkRecord {
-        nodes: scenario.node.keys().cloned().collect(),
-        rate: scenario.requests.rate.0.0.get(),
-        transfers: transfers.collect(),
-    })
+impl Bench for Simulated {
+    fn name(&self) -> String {
+        "simulated".to_owned()
+    }
+
+    fn transfer(&self, scenario: &BulkScenario, run: &str, seed: u64) -> anyhow::Result<BulkRecord> {
+        let spec = scenario.run.get(run).with_context(|| format!("there is no run {run}"))?;
+        let policy = spec.policy().map_err(anyhow::Error::msg)?;
+        let requests: Vec<_> = (0..scenario.requests.count).map(|number| request(scenario, number)).collect();
+        let options = options(scenario, spec);
+        let every = scenario.requests.every.0;
+        let outcomes = run_transfers(&options, policy, requests.clone(), every, Seed(seed));
+        let transfers = requests.iter().zip(outcomes).map(|(request, outcome)| transfer(request, outcome));
+        Ok(BulkRecord {
+            nodes: scenario.node.keys().cloned().collect(),
+            rate: scenario.requests.rate.0.0.get(),
+            transfers: transfers.collect(),
+        })
+    }
 }
 
 fn options(scenario: &BulkScenario, run: &BulkRunSpec) -> TransferOptions {
@@ -50,8 +53,7 @@ fn options(scenario: &BulkScenario, run: &BulkRunSpec) -> TransferOptions {
 
 fn request(scenario: &BulkScenario, number: u32) -> Request {
     let spec = &scenario.requests;
-    let replicas = (!spec.replicas.is_empty()).then(|| &spec.replicas[number as usize % spec.replicas.len()]);
-    let (direction, nodes) = match replicas {
+    let (direction, nodes) = match spec.replicas_of(number) {
         None => (Direction::Write, NodeSet::first(scenario.node.len())),
         Some(names) => {
             let places = names.iter().filter_map(|name| scenario.place(name));

@@ -5,7 +5,6 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use rustix::fs::{Advice, fadvise};
@@ -13,14 +12,18 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Reader;
 use super::beneath::Root;
-use crate::error::{NodeError, PATIENCE, patience, within};
+use crate::error::{NodeError, PATIENCE, patience, while_sending, within};
 use crate::name::{Note, ObjectName, PartialId};
+use crate::sent::Sent;
 
 /// How many pieces may wait for the thread.
 const AHEAD: usize = 4;
 
 /// The most bytes that are taken to be in the kernel's cache when a file is made durable.
 const CACHED: u64 = 1 << 30;
+
+/// How many bytes are written at once.
+const AT_ONCE: usize = 128 << 10;
 
 /// How many bytes the kernel gathers before the disk begins with them.
 const FLUSHED: u64 = 16 << 20;
@@ -31,7 +34,7 @@ pub(crate) struct Writer {
     file: Arc<File>,
     orders: mpsc::Sender<Order>,
     outcome: oneshot::Receiver<Result<(), NodeError>>,
-    written: Arc<AtomicU64>,
+    written: Sent,
     notes: Vec<Note>,
 }
 
@@ -54,7 +57,7 @@ impl Writer {
         let (orders, queue) = mpsc::channel(AHEAD);
         let (sender, outcome) = oneshot::channel();
         let (what, file) = (format!("partial {id}"), Arc::new(file));
-        let written = Arc::new(AtomicU64::new(from));
+        let written = Sent::new(from);
         let task = Task { root, name, id, file: file.clone(), written: written.clone() };
         let run = move || {
             let _ = sender.send(task.run(queue)); // the writer may have been dropped
@@ -64,7 +67,11 @@ impl Writer {
     }
 
     pub(crate) fn offset(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
+        self.written.get()
+    }
+
+    pub(crate) fn sent(&self) -> Sent {
+        self.written.clone()
     }
 
     pub(crate) fn take_notes(&mut self) -> Vec<Note> {
@@ -89,7 +96,7 @@ impl Writer {
     /// Hands an order to the thread, or says why the thread has ended.
     async fn order(&mut self, order: Order) -> Result<(), NodeError> {
         let sent = async { Ok(self.orders.send(order).await.is_ok()) };
-        if within(PATIENCE, &self.what, sent).await? {
+        if while_sending(PATIENCE, &self.written, &self.what, sent).await? {
             return Ok(());
         }
         // The thread says why it ends just after it has closed its queue.
@@ -110,14 +117,14 @@ struct Task {
     name: ObjectName,
     id: PartialId,
     file: Arc<File>,
-    written: Arc<AtomicU64>,
+    written: Sent,
 }
 
 impl Task {
     /// Does the orders until one fails, the last one is done, or the writer is dropped.
     fn run(&self, mut queue: mpsc::Receiver<Order>) -> Result<(), NodeError> {
         let wrong = |error| NodeError::io(format_args!("partial {}", self.id), &error);
-        let mut flushed = self.written.load(Ordering::Relaxed);
+        let mut flushed = self.written.get();
         while let Some(order) = queue.blocking_recv() {
             match order {
                 Order::Write(data) => {
@@ -136,7 +143,7 @@ impl Task {
     /// Has the disk begin with what was written since the last time, if that is much. The sync at the end,
     /// for which everything waits, so finds little to do.
     fn begin_to_flush(&self, flushed: &mut u64) {
-        let written = self.written.load(Ordering::Relaxed);
+        let written = self.written.get();
         if written - *flushed >= FLUSHED {
             // What the kernel still has to write stays in its cache; the advice makes it begin to.
             let _ = fadvise(&self.file, *flushed, NonZeroU64::new(written - *flushed), Advice::DontNeed);
@@ -146,11 +153,12 @@ impl Task {
 
     fn write(&self, mut data: &[u8]) -> std::io::Result<()> {
         while !data.is_empty() {
-            let at = self.written.load(Ordering::Relaxed);
-            match self.file.write_at(data, at) {
+            let at = self.written.get();
+            // A slow disk shows that it works before it has a whole piece.
+            match self.file.write_at(data.get(..AT_ONCE).unwrap_or(data), at) {
                 Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
-                    self.written.store(at + count as u64, Ordering::Relaxed);
+                    self.written.set(at + count as u64);
                     data = data.get(count..).unwrap_or_default();
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}

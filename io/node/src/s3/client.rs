@@ -1,23 +1,47 @@
-//! The HTTP client of the library, with bounded answers.
+//! The HTTP client of the library, with bounded answers, and with a count of what a part has sent.
 //!
 //! The library reads each answer into memory, however long the server makes it. No right answer is longer
 //! than a piece of an object.
+//!
+//! The library says when a part is there, and a part has 8 MiB or more. So the body of a part is counted
+//! here, as the connection takes it. No argument of the library's reaches this far; the part stands beside
+//! the task instead.
 
 use async_trait::async_trait;
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyDataStream, BodyExt, Limited};
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
     HttpService,
 };
-use reqwest::Client;
+use reqwest::{Body, Client, Request};
 
 use super::reader::PIECE;
+use crate::sent::{Counted, Sent};
 
 /// The most bytes of the answer to a success: a piece of an object, or a list.
 const LARGEST: usize = PIECE + (1 << 20);
 /// The most bytes of the answer to an error.
 const LARGEST_ERROR: usize = 64 << 10;
+
+tokio::task_local! {
+    /// The part that this task sends.
+    static PART: Part;
+}
+
+/// What is counted of a part.
+#[derive(Clone)]
+struct Part {
+    /// All parts of the object together.
+    all: Sent,
+    /// What the last attempt of this part has sent.
+    attempt: Sent,
+}
+
+/// Sends a part, and counts in `all` what the connection takes of it.
+pub(super) async fn counted<T>(all: Sent, part: impl Future<Output = T>) -> T {
+    PART.scope(Part { all, attempt: Sent::default() }, part).await
+}
 
 /// A client whose answers are bounded.
 #[derive(Clone, Debug)]
@@ -27,6 +51,37 @@ impl Bounded {
     pub(super) fn new(client: Client) -> Self {
         Self(client)
     }
+
+    /// Sends a request whose body is counted. Otherwise it is what the library does for its own client.
+    async fn send(&self, part: Part, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        // The attempt before has failed.
+        part.all.take_back(part.attempt.get());
+        part.attempt.set(0);
+        let (head, body) = request.into_parts();
+        let url = head.uri.to_string().parse();
+        let url = url.map_err(|error: url::ParseError| HttpError::new(HttpErrorKind::Unknown, error))?;
+        let mut request = Request::new(head.method, url);
+        *request.headers_mut() = head.headers;
+        let count = move |bytes| {
+            part.attempt.add(bytes);
+            part.all.add(bytes);
+        };
+        *request.body_mut() = Some(Body::wrap_stream(Counted::new(BodyDataStream::new(body), count)));
+        let answer = self.0.execute(request).await.map_err(failed)?;
+        let (head, body) = http::Response::<Body>::from(answer).into_parts();
+        Ok(HttpResponse::from_parts(head, HttpResponseBody::new(body.map_err(failed))))
+    }
+}
+
+/// The library tries again what was interrupted.
+fn failed(error: reqwest::Error) -> HttpError {
+    let kind = match &error {
+        error if error.is_timeout() => HttpErrorKind::Timeout,
+        error if error.is_connect() => HttpErrorKind::Connect,
+        error if error.is_decode() => HttpErrorKind::Decode,
+        _ => HttpErrorKind::Interrupted,
+    };
+    HttpError::new(kind, error.without_url())
 }
 
 impl HttpConnector for Bounded {
@@ -38,7 +93,11 @@ impl HttpConnector for Bounded {
 #[async_trait]
 impl HttpService for Bounded {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let (head, body) = self.0.call(request).await?.into_parts();
+        let answer = match PART.try_with(Part::clone) {
+            Ok(part) => self.send(part, request).await?,
+            Err(_) => self.0.call(request).await?,
+        };
+        let (head, body) = answer.into_parts();
         let limit = if head.status.is_success() { LARGEST } else { LARGEST_ERROR };
         let body = Limited::new(body, limit).map_err(|error| match error.downcast::<HttpError>() {
             Ok(error) => *error,

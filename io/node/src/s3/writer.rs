@@ -13,10 +13,12 @@ use object_store::{ObjectStore, PutMode, PutPayload};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Bucket;
+use super::client::counted;
 use super::failure::of;
 use super::plan::{in_flight, part_size};
-use crate::error::{ErrorKind, NodeError, PATIENCE, patience, within};
+use crate::error::{ErrorKind, NodeError, PATIENCE, patience, while_sending, within};
 use crate::name::Note;
+use crate::sent::Sent;
 
 /// The most bytes of an upload's id that are kept.
 const LONGEST_ID: usize = 1_200;
@@ -39,6 +41,7 @@ pub(crate) struct Writer {
     parts: Vec<PartId>,
     /// The bytes of the finished parts.
     offset: u64,
+    sent: Sent,
     /// The parts behind the finished ones, in their order.
     in_flight: VecDeque<InFlight>,
     /// The next part.
@@ -61,8 +64,21 @@ fn part_of(note: &Note) -> Option<(u64, PartId)> {
 impl Writer {
     pub(super) fn begin(bucket: Arc<Bucket>, what: String, path: Path, bytes: Option<u64>) -> Self {
         let (upload, parts, in_flight) = (None, Vec::new(), VecDeque::new());
-        let (filling, notes) = (Vec::new(), Vec::new());
-        Self { bucket, what, path, bytes, upload, parts, offset: 0, in_flight, filling, filled: 0, notes }
+        let (sent, filling, notes) = (Sent::default(), Vec::new(), Vec::new());
+        Self {
+            bucket,
+            what,
+            path,
+            bytes,
+            upload,
+            parts,
+            offset: 0,
+            sent,
+            in_flight,
+            filling,
+            filled: 0,
+            notes,
+        }
     }
 
     /// The writer behind the parts that the notes name.
@@ -83,6 +99,7 @@ impl Writer {
             writer.offset += bytes;
             writer.parts.push(part);
         }
+        writer.sent.set(writer.offset);
         Ok(writer)
     }
 
@@ -93,6 +110,10 @@ impl Writer {
 
     pub(crate) fn offset(&self) -> u64 {
         self.offset
+    }
+
+    pub(crate) fn sent(&self) -> Sent {
+        self.sent.clone()
     }
 
     pub(crate) fn take_notes(&mut self) -> Vec<Note> {
@@ -127,11 +148,11 @@ impl Writer {
         let index = self.parts.len() + self.in_flight.len();
         let (bytes, payload) = self.take_filled();
         let (bucket, path, what) = (self.bucket.clone(), self.path.clone(), self.what.clone());
+        let (all, progress) = (self.sent.clone(), self.sent.clone());
         let send = async move {
-            let sent = async {
-                bucket.store.put_part(&path, &upload, index, payload).await.map_err(|error| of(&what, &error))
-            };
-            within(patience(bytes), &what, sent).await
+            let put = counted(all, bucket.store.put_part(&path, &upload, index, payload));
+            let sent = async { put.await.map_err(|error| of(&what, &error)) };
+            while_sending(patience(bytes), &progress, &what, sent).await
         };
         self.in_flight.push_back(InFlight { bytes, sent: AbortOnDropHandle::new(tokio::spawn(send)) });
         Ok(())
@@ -203,12 +224,12 @@ impl Writer {
         let (bytes, payload) = self.take_filled();
         let put = async {
             let put = self.bucket.store.put_opts(&self.path, payload, PutMode::Create.into());
-            put.await.map_err(|error| match error {
+            counted(self.sent.clone(), put).await.map_err(|error| match error {
                 object_store::Error::AlreadyExists { .. } => NodeError::taken(&self.what),
                 error => of(&self.what, &error),
             })
         };
-        within(patience(bytes), &self.what, put).await.map(drop)
+        while_sending(patience(bytes), &self.sent, &self.what, put).await.map(drop)
     }
 
     fn take_filled(&mut self) -> (u64, PutPayload) {

@@ -9,6 +9,7 @@ use super::Reader;
 use super::session::{InFlight, Session, WINDOW, start};
 use crate::error::{ErrorKind, NodeError};
 use crate::name::Note;
+use crate::sent::Sent;
 
 /// Where a partial is, and what it becomes.
 pub(super) struct Paths {
@@ -30,6 +31,7 @@ pub(crate) struct Writer {
     position: u64,
     /// The bytes without a gap from the first that the server has acknowledged.
     offset: u64,
+    sent: Sent,
     /// The bytes of each write behind these, in their order.
     in_flight: VecDeque<(u64, InFlight<()>)>,
     notes: Vec<Note>,
@@ -43,11 +45,16 @@ impl Writer {
         paths: Paths,
         notes: Vec<Note>,
     ) -> Self {
-        Self { session, handle, paths, position: offset, offset, in_flight: VecDeque::new(), notes }
+        let (sent, in_flight) = (Sent::new(offset), VecDeque::new());
+        Self { session, handle, paths, position: offset, offset, sent, in_flight, notes }
     }
 
     pub(crate) fn offset(&self) -> u64 {
         self.offset
+    }
+
+    pub(crate) fn sent(&self) -> Sent {
+        self.sent.clone()
     }
 
     pub(crate) fn take_notes(&mut self) -> Vec<Note> {
@@ -95,6 +102,7 @@ impl Writer {
         match answer.await {
             Ok(()) => {
                 self.offset += length;
+                self.sent.add(length);
                 Ok(())
             }
             Err(error) => Err(self.session.why(error, &self.paths.root).await),

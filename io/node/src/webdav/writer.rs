@@ -7,9 +7,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Collection, Piece};
-use crate::error::{ErrorKind, NodeError, PATIENCE, patience, within};
+use crate::error::{ErrorKind, NodeError, PATIENCE, patience, while_sending};
 use crate::http::refused;
 use crate::name::{Note, ObjectName, PartialId};
+use crate::sent::{Counted, Sent};
 
 /// How many pieces may wait for the connection.
 const AHEAD: usize = 4;
@@ -26,7 +27,9 @@ pub(crate) struct Writer {
     pieces: mpsc::Sender<Piece>,
     /// What the server says to the `PUT`; `None` once it is known.
     answer: Option<AbortOnDropHandle<Result<(), NodeError>>>,
-    sent: u64,
+    /// The bytes of the pieces that were handed to the task.
+    taken: u64,
+    sent: Sent,
     notes: Vec<Note>,
 }
 
@@ -39,7 +42,11 @@ impl Writer {
     ) -> Self {
         let (pieces, queue) = mpsc::channel(AHEAD);
         let what = format!("partial {id}");
-        let request = collection.put(id, bytes, Body::wrap_stream(ReceiverStream::new(queue)));
+        let sent = Sent::default();
+        let counted = sent.clone();
+        let count = move |bytes| counted.add(bytes);
+        let body = Body::wrap_stream(Counted::new(ReceiverStream::new(queue), count));
+        let request = collection.put(id, bytes, body);
         let (sender, title) = (collection.clone(), what.clone());
         let answer = async move {
             let answer = sender.send(&title, request).await?;
@@ -47,11 +54,15 @@ impl Writer {
         };
         let answer = Some(AbortOnDropHandle::new(tokio::spawn(answer)));
         let (id, notes) = (id.clone(), vec![Note::file(id)]);
-        Self { what, collection, name, id, pieces, answer, sent: 0, notes }
+        Self { what, collection, name, id, pieces, answer, taken: 0, sent, notes }
     }
 
     pub(crate) fn offset(&self) -> u64 {
-        self.sent
+        self.taken
+    }
+
+    pub(crate) fn sent(&self) -> Sent {
+        self.sent.clone()
     }
 
     pub(crate) fn take_notes(&mut self) -> Vec<Note> {
@@ -79,21 +90,21 @@ impl Writer {
                 } => Ok(()),
             }
         };
-        let progress = within(PATIENCE, &what, progress).await;
+        let progress = while_sending(PATIENCE, &self.sent, &what, progress).await;
         match progress {
-            Ok(()) => self.sent += length,
+            Ok(()) => self.taken += length,
             Err(_) => self.answer = None,
         }
         progress
     }
 
     pub(crate) async fn finish(self) -> Result<(), NodeError> {
-        let Self { what, collection, name, id, pieces, answer, sent, .. } = self;
+        let Self { what, collection, name, id, pieces, answer, taken, sent, .. } = self;
         drop(pieces);
         let answer = answer.ok_or_else(|| NodeError::ended(&what))?;
         let answered = async { answer.await.unwrap_or_else(|_| Err(NodeError::ended(&what))) };
-        within(patience(sent.min(CACHED)), &what, answered).await?;
-        collection.publish(&id, sent, &name).await
+        while_sending(patience(taken.min(CACHED)), &sent, &what, answered).await?;
+        collection.publish(&id, taken, &name).await
     }
 }
 

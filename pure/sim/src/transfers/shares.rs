@@ -2,15 +2,15 @@
 
 /// One that takes a share.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Taker {
-    /// Its share, compared with others.
-    pub(super) weight: f64,
+pub struct Taker {
+    /// Its share, compared with others; above zero.
+    pub weight: f64,
     /// It takes no more than that.
-    pub(super) most: f64,
+    pub most: f64,
 }
 
-/// What each gets: shares by weight, and what one cannot take goes to the others.
-pub(super) fn shares(all: f64, takers: &[Taker]) -> Vec<f64> {
+/// What each gets of `all`, in the same unit: shares by weight, and what one cannot take goes to the others.
+pub fn shares(all: f64, takers: &[Taker]) -> Vec<f64> {
     let mut order: Vec<_> = (0..takers.len()).collect();
     // Whoever has enough the soonest comes first, and what it leaves is known before the next.
     order.sort_by(|a, b| {

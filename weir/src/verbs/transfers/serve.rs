@@ -90,7 +90,7 @@ fn desk_config(config: &TransfersConfig) -> DeskConfig {
         domain: node.domain.value.clone(),
     };
     DeskConfig {
-        policy: config.policy.value,
+        policy: config.policy.value.policy(),
         classes: config.classes.iter().map(|class| class.value.clone()).collect(),
         rate: config.rate.value,
         nodes: config.nodes.iter().map(node).collect(),

@@ -38,7 +38,7 @@ impl Scene {
             domain: name.to_owned(),
         };
         let config = DeskConfig {
-            policy: PolicyName::Static,
+            policy: PolicyName::Static.policy(),
             classes: vec!["bronze".to_owned()],
             rate: Bandwidth::new(10 * MEGABYTE).unwrap(),
             nodes: vec![node("b", 50 * MEGABYTE), node("a", 50 * MEGABYTE)],
