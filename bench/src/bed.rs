@@ -15,6 +15,7 @@ use super::images;
 #[derive(Debug)]
 pub(super) struct TestBed {
     root: PathBuf,
+    target: PathBuf,
     images: PathBuf,
     /// Not beside the files, because the path of a socket has at most 107 bytes.
     scratch: TempDir,
@@ -36,7 +37,7 @@ impl TestBed {
     ) -> anyhow::Result<Self> {
         let named = |path: &Path| path.canonicalize().with_context(|| path.display().to_string());
         let metadata = MetadataCommand::new().no_deps().exec().context("cargo metadata")?;
-        let target = metadata.target_directory.as_std_path();
+        let target = metadata.target_directory.as_std_path().to_owned();
         let images = images.map_or_else(|| target.join("bench"), Path::to_path_buf);
         fs::create_dir_all(&images).with_context(|| images.display().to_string())?;
         let images = images.canonicalize().with_context(|| images.display().to_string())?;
@@ -46,6 +47,7 @@ impl TestBed {
         }
         Ok(Self {
             root: metadata.workspace_root.into_std_path_buf(),
+            target,
             images,
             scratch: tempfile::Builder::new()
                 .prefix("weir-bench.")
@@ -62,6 +64,11 @@ impl TestBed {
         &self.root
     }
 
+    /// The directory of what is built.
+    pub(super) fn target(&self) -> &Path {
+        &self.target
+    }
+
     /// The directory of the served files.
     pub(super) fn images(&self) -> &Path {
         &self.images
@@ -72,12 +79,20 @@ impl TestBed {
         self.scratch.path().join(name)
     }
 
-    /// The file `name`, written in full.
+    /// The file `name` that is served, written in full.
     ///
     /// # Errors
     /// If there is no room for it.
     pub(super) fn image(&self, name: &str) -> anyhow::Result<PathBuf> {
-        images::image(&self.images, name)
+        self.file_of(name, images::IMAGE_BYTES)
+    }
+
+    /// The file `name` of so many bytes, whole MiB, written in full. It is kept for the next run.
+    ///
+    /// # Errors
+    /// If there is no room for it.
+    pub(super) fn file_of(&self, name: &str, bytes: u64) -> anyhow::Result<PathBuf> {
+        images::image(&self.images, name, bytes)
     }
 
     /// The program.

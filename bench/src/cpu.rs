@@ -59,13 +59,25 @@ fn has_just_ended(error: &io::Error) -> bool {
 /// # Errors
 /// If there is no such process.
 pub(super) fn resident_kib(pid: u32) -> anyhow::Result<u64> {
-    let file = format!("/proc/{pid}/status");
-    let status = fs::read_to_string(&file).with_context(|| file.clone())?;
-    resident_in(&status).with_context(|| format!("{file}: no VmRSS"))
+    kib_of(pid, "VmRSS:")
 }
 
-fn resident_in(status: &str) -> Option<u64> {
-    let value = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+/// The most kibibytes of memory that the process `pid` has ever had in use.
+///
+/// # Errors
+/// If there is no such process.
+pub(super) fn peak_resident_kib(pid: u32) -> anyhow::Result<u64> {
+    kib_of(pid, "VmHWM:")
+}
+
+fn kib_of(pid: u32, key: &str) -> anyhow::Result<u64> {
+    let file = format!("/proc/{pid}/status");
+    let status = fs::read_to_string(&file).with_context(|| file.clone())?;
+    kib_in(&status, key).with_context(|| format!("{file}: no {key}"))
+}
+
+fn kib_in(status: &str, key: &str) -> Option<u64> {
+    let value = status.lines().find_map(|line| line.strip_prefix(key))?;
     value.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
@@ -100,8 +112,9 @@ mod tests {
 
     #[test]
     fn resident_memory_is_read_in_kibibytes() {
-        assert_eq!(resident_in("VmSize:\t  9 kB\nVmRSS:\t    1234 kB\n"), Some(1234));
-        assert_eq!(resident_in("VmSize:\t  9 kB\n"), None);
+        let status = "VmHWM:\t  2345 kB\nVmRSS:\t    1234 kB\n";
+        assert_eq!([kib_in(status, "VmRSS:"), kib_in(status, "VmHWM:")], [Some(1234), Some(2345)]);
+        assert_eq!(kib_in("VmSize:\t  9 kB\n", "VmRSS:"), None);
     }
 
     #[test]

@@ -12,35 +12,36 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rustix::fs::{Advice, fadvise};
 
-/// Bytes of each file. To exceed a disk's own cache, a file would have to be so large that it takes minutes
-/// to write.
+/// Bytes of each file that is served. To exceed a disk's own cache, a file would have to be so large that it
+/// takes minutes to write.
 pub(super) const IMAGE_BYTES: u64 = 1 << 30;
 
 const CHUNK: usize = 1 << 20;
 
-/// The file `name` in `dir`, written now unless an earlier run has written it.
+/// The file `name` of so many bytes in `dir`, written now unless an earlier run has written it.
 ///
 /// # Errors
 /// If there is no room.
-pub(super) fn image(dir: &Path, name: &str) -> anyhow::Result<PathBuf> {
+pub(super) fn image(dir: &Path, name: &str, bytes: u64) -> anyhow::Result<PathBuf> {
     let path = dir.join(name);
-    if !is_written(&path) {
-        eprintln!("writing {name}, {} MiB", IMAGE_BYTES >> 20);
-        write(&path).with_context(|| format!("{}: cannot write the file to be served", path.display()))?;
+    if !is_written(&path, bytes) {
+        eprintln!("writing {name}, {} MiB", bytes >> 20);
+        write(&path, bytes)
+            .with_context(|| format!("{}: cannot write the file to be served", path.display()))?;
     }
     Ok(path)
 }
 
 /// Whether the file has its size and a block of the disk behind each byte.
-fn is_written(path: &Path) -> bool {
-    path.metadata().is_ok_and(|found| found.len() == IMAGE_BYTES && found.blocks() * 512 >= IMAGE_BYTES)
+fn is_written(path: &Path, bytes: u64) -> bool {
+    path.metadata().is_ok_and(|found| found.len() == bytes && found.blocks() * 512 >= bytes)
 }
 
-fn write(path: &Path) -> anyhow::Result<()> {
+fn write(path: &Path, bytes: u64) -> anyhow::Result<()> {
     let mut file = File::create(path)?;
     let mut chunk = vec![0; CHUNK];
     let mut state = 1;
-    for _ in 0..IMAGE_BYTES / CHUNK as u64 {
+    for _ in 0..bytes / CHUNK as u64 {
         scramble(&mut chunk, &mut state);
         file.write_all(&chunk)?;
     }
@@ -78,8 +79,8 @@ mod tests {
     fn a_sparse_file_counts_as_not_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sparse.img");
-        assert!(!is_written(&path));
+        assert!(!is_written(&path, IMAGE_BYTES));
         File::create(&path).unwrap().set_len(IMAGE_BYTES).unwrap();
-        assert!(!is_written(&path));
+        assert!(!is_written(&path, IMAGE_BYTES));
     }
 }

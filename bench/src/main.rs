@@ -30,6 +30,7 @@ mod servers;
 mod simulator;
 mod statistics;
 mod status;
+mod transfers;
 mod versus;
 
 use std::path::PathBuf;
@@ -46,7 +47,8 @@ use progress::Progress;
 use report::{Occasion, Report};
 
 /// The measurements without a server.
-const FUNCTIONS: [Benchmark; 3] = [decision::BENCHMARK, interval::BENCHMARK, simulator::BENCHMARK];
+const FUNCTIONS: [Benchmark; 4] =
+    [decision::BENCHMARK, interval::BENCHMARK, simulator::BENCHMARK, transfers::place::BENCHMARK];
 
 /// Measures what weir promises; see bench/README.md.
 #[derive(Parser)]
@@ -105,14 +107,17 @@ fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let is_of_builds = arguments.against.is_some();
     let all = if is_of_builds { cases::against_other_build() } else { cases::all() };
     let versus: Vec<_> = all.iter().filter(|case| arguments.wants(&case.name())).cloned().collect();
-    let wants = |name| !is_of_builds && arguments.wants(name);
+    let wants = |name: &str| !is_of_builds && arguments.wants(name);
     let (idle, agent) = (wants(idle::NAME), wants(agent::NAME));
     let functions: Vec<_> = FUNCTIONS.iter().filter(|benchmark| wants(benchmark.name)).collect();
     let attacks: Vec<_> = hostile::ATTACKS.iter().filter(|attack| wants(attack.name)).collect();
+    let transfers: Vec<_> = transfers::CASES.into_iter().filter(|case| wants(&case.name())).collect();
     let alone = [idle::NAME, agent::NAME].into_iter().chain(FUNCTIONS.iter().map(|benchmark| benchmark.name));
     let alone = alone.chain(hostile::ATTACKS.iter().map(|attack| attack.name));
     let names = all.iter().map(|case| case.name()).chain(alone.map(str::to_owned));
+    let names = names.chain(transfers::CASES.iter().map(|case| case.name()));
     let some = !versus.is_empty() || idle || agent || !functions.is_empty() || !attacks.is_empty();
+    let some = some || !transfers.is_empty();
     ensure!(some, none_wanted(names));
 
     let bed =
@@ -137,7 +142,8 @@ fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let pairs: u32 = versus.iter().map(|case| case.rounds(effort.rounds)).sum();
     let others = if idle { idle::measurements(effort) } else { 0 };
     let of_attacks = hostile::measurements(effort) * u32::try_from(attacks.len())?;
-    let mut progress = Progress::new(2 * pairs + others + of_attacks);
+    let of_transfers: u32 = transfers.iter().map(|case| case.measurements(effort)).sum();
+    let mut progress = Progress::new(2 * pairs + others + of_attacks + of_transfers);
     let mut samples = Vec::new();
     for case in &versus {
         let measured = versus::measure(&bed, case, effort, &mut progress)?;
@@ -149,6 +155,9 @@ fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     for attack in attacks {
         rows.extend(hostile::measure(&bed, attack, effort, &mut progress)?);
+    }
+    for case in transfers {
+        rows.extend(case.measure(&bed, effort, &mut progress)?);
     }
     let report = Report::new(occasion, rows, serde_json::to_value(samples)?);
     print!("{}", report.to_text());

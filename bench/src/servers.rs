@@ -102,21 +102,24 @@ impl Server {
         start_weir(bed, bed.weir(), name, pools, Transport::Unix, export)
     }
 
-    /// A controller with the file `text`, which `command` gets as its last argument. It is ready when it
-    /// answers at `status`.
+    /// A controller or a coordinator, with the file `text`, which `command` gets as its last argument. It is
+    /// ready when it answers at `status`. `name` names its files.
     ///
     /// # Errors
     /// If it does not start.
-    pub(super) fn controller(
+    pub(super) fn of_file(
         bed: &TestBed,
+        name: &str,
         mut command: Command,
         text: &str,
         status: SocketAddr,
     ) -> anyhow::Result<Self> {
-        let file = bed.scratch("controller.toml");
+        let file = bed.scratch(&format!("{name}.toml"));
         fs::write(&file, text).with_context(|| file.display().to_string())?;
         command.arg(file);
-        start(bed, "controller", command, Address::Tcp(status), "")
+        let mut server = start(bed, name, command, Address::Tcp(status), "")?;
+        server.metrics = Some(status);
+        Ok(server)
     }
 
     /// What it has logged.

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// How long a server may take to answer.
@@ -72,17 +73,12 @@ pub(super) struct GatewayView {
 }
 
 impl Status {
-    /// The status of the server at `address`, now.
+    /// The status of the gateway at `address`, now.
     ///
     /// # Errors
     /// If the server does not answer, or the answer is not weir's.
     pub(super) fn read(address: SocketAddr) -> anyhow::Result<Self> {
-        let url = format!("http://{address}/v1/status");
-        let agent: ureq::Agent =
-            ureq::Agent::config_builder().timeout_global(Some(ANSWER_TIMEOUT)).build().into();
-        let mut answer = agent.get(&url).call().with_context(|| url.clone())?;
-        let text = answer.body_mut().read_to_string().with_context(|| url.clone())?;
-        serde_json::from_str(&text).with_context(|| format!("{url}: the answer is no status of weir"))
+        read(address)
     }
 
     /// The volume `name`.
@@ -93,6 +89,19 @@ impl Status {
         let mut volumes = self.pools.iter().flat_map(|pool| &pool.volumes);
         volumes.find(|volume| volume.name == name).with_context(|| format!("the status has no volume {name}"))
     }
+}
+
+/// What the server at `address` says of itself, now.
+///
+/// # Errors
+/// If the server does not answer, or the answer is not weir's.
+pub(super) fn read<T: DeserializeOwned>(address: SocketAddr) -> anyhow::Result<T> {
+    let url = format!("http://{address}/v1/status");
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().timeout_global(Some(ANSWER_TIMEOUT)).build().into();
+    let mut answer = agent.get(&url).call().with_context(|| url.clone())?;
+    let text = answer.body_mut().read_to_string().with_context(|| url.clone())?;
+    serde_json::from_str(&text).with_context(|| format!("{url}: the answer is no status of weir"))
 }
 
 impl Volume {

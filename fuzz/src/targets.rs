@@ -6,6 +6,8 @@ mod configuration;
 mod engine;
 mod nbd_client;
 mod nbd_server;
+mod node_answers;
+mod node_texts;
 mod recording;
 mod scheduler;
 mod sensors;
@@ -32,7 +34,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 10] = [
+pub const ALL: [Target; 12] = [
     nbd_server::TARGET,
     nbd_client::TARGET,
     engine::TARGET,
@@ -43,6 +45,8 @@ pub const ALL: [Target; 10] = [
     recording::TARGET,
     trace::TARGET,
     sensors::TARGET,
+    node_texts::TARGET,
+    node_answers::TARGET,
 ];
 
 /// The target of this name.

@@ -83,3 +83,13 @@ fn no_trace_breaks_its_reader() {
 fn no_target_and_no_initiator_breaks_what_reads_their_texts() {
     holds("sensors", 60_000);
 }
+
+#[test]
+fn no_text_about_a_node_breaks_its_reader_and_no_note_leads_out_of_the_node() {
+    holds("node-texts", 4_000);
+}
+
+#[test]
+fn no_server_of_webdav_or_s3_breaks_a_read() {
+    holds("node-answers", 4_000);
+}

@@ -50,7 +50,7 @@ pub(super) fn measure_once(bed: &TestBed, attacker: &Path, seconds: u32) -> anyh
     );
     let mut command = beside(bed, bed.weir());
     command.arg("controller");
-    let controller = Server::controller(bed, command, &text, status)?;
+    let controller = Server::of_file(bed, "controller", command, &text, status)?;
     let pool = format!(
         "[cluster]\nname = \"{GOOD}\"\n{}[pool.p]\ncontrol = \"maestro\"\ncontrol_interval = \"500ms\"\n\
          controller = \"{address}\"\n[volume.good]\npool = \"p\"\nbackend = \"memory\"\nsize = \"64MiB\"\n",

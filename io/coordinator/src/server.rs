@@ -7,6 +7,8 @@
 mod desk_thread;
 mod probe;
 mod service;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::io;

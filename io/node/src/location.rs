@@ -102,7 +102,9 @@ impl fmt::Display for Location {
             Self::Sftp { user, host, port, root } => {
                 let user = user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
                 let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-                write!(f, "sftp://{user}{host}{port}{}", encoded(root))
+                // Only an address of IPv6 has colons.
+                let (open, close) = if host.contains(':') { ("[", "]") } else { ("", "") };
+                write!(f, "sftp://{user}{open}{host}{close}{port}{}", encoded(root))
             }
         }
     }
@@ -222,6 +224,10 @@ fn path_of(url: &Url) -> Result<String, LocationError> {
     }
     match String::from_utf8(bytes) {
         Ok(path) if path.is_empty() => Ok("/".to_owned()),
+        // A URL has none left, but for one that was hidden by "%2F".
+        Ok(path) if path.split('/').any(|part| part == "." || part == "..") => {
+            refuse("\".\" or \"..\" in the path", "a path without them")
+        }
         Ok(path) if path.len() <= 3_000 && !path.chars().any(char::is_control) => Ok(path),
         _ => refuse("this path", "at most 3000 bytes of UTF-8, without control characters"),
     }
@@ -265,6 +271,7 @@ mod tests {
             "webdavs://dav.example.org/",
             "sftp://me@host.example.org:2222/srv/bulk",
             "sftp://host/",
+            "sftp://me@[fd00::1]:22/srv",
         ] {
             assert_eq!(text.parse::<Location>().unwrap().to_string(), text);
         }
@@ -296,6 +303,7 @@ mod tests {
             "file:///a?b",
             "file:///a#b",
             "file:///a%00b",
+            "file:///a%2F..%2Fb",
         ] {
             let error =
                 text.parse::<Location>().map(|found| panic!("{text}: {found}")).unwrap_err().to_string();

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use weir_model::{Bandwidth, Direction, Instant};
 use weir_transfer::{
     Class, Domain, NodeIndex, NodeSet, NodeSpec, PolicyName, Request, SAMPLE, Scheduler, TransferId,
@@ -69,7 +69,7 @@ fn place(criterion: &mut Criterion) {
     for name in [PolicyName::SmR1, PolicyName::SmR3, PolicyName::Deadline] {
         for (among, shown) in [(Among::All, "any-node"), (Among::Replicas, "3-replicas")] {
             let (mut scheduler, now) = crowded(name, among);
-            group.bench_function(format!("{name}/{shown}"), |bench| {
+            group.bench_function(BenchmarkId::new(name.to_string(), shown), |bench| {
                 bench.iter(|| {
                     let start = scheduler.poll_start(black_box(now));
                     if let Some(start) = start {

@@ -200,10 +200,12 @@ impl Catalogue {
         })
     }
 
-    /// The coordinator begins: no client is there yet.
+    /// The coordinator begins: no client is there yet. All that was interrupted counts from now on, as the
+    /// clock may have been set meanwhile, and no client could come back.
     pub(crate) fn interrupt_all(&mut self, now: UnixMs) -> Result<(), CatalogueError> {
-        let query = "UPDATE transfer SET state = 6, ended = ?1, why = 'the coordinator was stopped'
-                     WHERE state IN (1, 2)";
+        let query = "UPDATE transfer SET state = 6, ended = ?1,
+                     why = CASE state WHEN 6 THEN why ELSE 'the coordinator was stopped' END
+                     WHERE state IN (1, 2, 6)";
         self.db.execute(query, [now]).map_err(self.wrong())?;
         Ok(())
     }

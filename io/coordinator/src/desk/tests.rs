@@ -1,5 +1,7 @@
 //! The desk, driven without a network.
 
+mod bounds;
+
 use tempfile::TempDir;
 use tokio::sync::mpsc::{Receiver, channel};
 use weir_model::{Bandwidth, Instant, Span};
