@@ -8,6 +8,7 @@
 //! one statement (`VACUUM INTO`). And nobody has tested a database on full and failing disks more. Cost: a
 //! library in C.
 
+mod holders;
 mod objects;
 mod schema;
 #[cfg(test)]
@@ -19,7 +20,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags, Params, Row, Transaction};
 use thiserror::Error;
 
-pub(crate) use objects::{ObjectRow, What};
+pub(crate) use holders::Holder;
+pub(crate) use objects::{Leftover, ObjectRow, What};
 pub(crate) use transfers::{NewTransfer, Progress, State, TransferRow};
 
 /// How many transfers that have ended are remembered.

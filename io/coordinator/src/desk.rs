@@ -29,7 +29,7 @@ use weir_transfer::{
     Domain, NodeIndex, NodeSet, NodeSpec, Policy, PolicyName, SAMPLE, Scheduler, TransferId,
 };
 
-use crate::catalogue::{Catalogue, CatalogueError, NewTransfer, Progress, State, UnixMs};
+use crate::catalogue::{Catalogue, CatalogueError, Holder, NewTransfer, Progress, State, UnixMs};
 use crate::proto::to_client::Message;
 use crate::proto::{Fault, Kind, Pace, Refusal, Refused, Start, ToClient, Waiting};
 
@@ -332,8 +332,16 @@ impl Desk {
 
     /// A transfer starts on a node.
     fn start(&mut self, now: Instant, unix: UnixMs, id: u64, node: NodeIndex) -> Result<(), CatalogueError> {
-        let Some(live) = self.live.get_mut(&id) else { return Ok(()) };
+        let Some(live) = self.live.get(&id) else { return Ok(()) };
         let name = self.config.nodes[node.0].name.clone();
+        let writes = matches!(live.kind, Kind::Put | Kind::Replicate | Kind::Import);
+        let holder = if writes { self.catalogue.holder(&name, &live.new.name, id)? } else { Holder::Nobody };
+        if matches!(holder, Holder::Leftover | Holder::Transfer(_)) {
+            // Its name was taken there while it waited.
+            self.scheduler.give_up(TransferId(id));
+            return self.submit(now, unix, id);
+        }
+        let live = self.live.get_mut(&id).expect("it was found just now");
         if live.partial.is_some_and(|partial| partial != node) {
             self.catalogue.wait_again(id, "")?;
             live.partial = None;

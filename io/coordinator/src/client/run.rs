@@ -149,7 +149,9 @@ impl Run<'_> {
         for lines in task.noted.get(start.notes.len()..).unwrap_or_default().chunks(MOST_NOTES) {
             self.session.say(Said::Notes(Notes { lines: lines.to_vec() })).await;
         }
-        task.signal.send_replace(Signal { is_open: true, pace: None });
+        // A note that the coordinator knows of is not sent again, so nothing else would answer it.
+        let may_finish = start.notes.iter().any(|note| note == FINISHING);
+        task.signal.send_replace(Signal { is_open: true, may_finish, pace: None });
         if let Some(finished) = task.finished.clone() {
             self.session.say(Said::Finished(finished)).await; // the first one was lost
         }
@@ -169,6 +171,11 @@ impl Run<'_> {
                 if let Some(task) = &self.task {
                     let pace = Bandwidth::new(pace.bytes_per_second);
                     task.signal.send_modify(|signal| signal.pace = pace);
+                }
+            }
+            Message::Finish(_) => {
+                if let Some(task) = &self.task {
+                    task.signal.send_modify(|signal| signal.may_finish = true);
                 }
             }
             Message::Done(done) => {
@@ -195,7 +202,7 @@ impl Run<'_> {
     /// The stream is broken: nothing moves until there is another.
     async fn reopen(&mut self) -> Result<(), ClientError> {
         if let Some(task) = &self.task {
-            task.signal.send_modify(|signal| signal.is_open = false);
+            task.signal.send_modify(|signal| (signal.is_open, signal.may_finish) = (false, false));
         }
         self.progress.send_modify(|progress| progress.phase = Phase::Lost);
         self.session.reopen().await
@@ -275,7 +282,7 @@ impl Going {
         start: &Start,
         begin: &mut impl FnMut(&Start, Tools) -> Result<Task, ClientError>,
     ) -> Result<Self, ClientError> {
-        let (signal, signals) = watch::channel(Signal { is_open: true, pace: None });
+        let (signal, signals) = watch::channel(Signal { is_open: true, ..Signal::default() });
         let (notes, noted) = mpsc::channel(1);
         let counts = Arc::<Counts>::default();
         let tools = Tools { gate: Gate::new(client.clock, signals), counts: Arc::clone(&counts), notes };

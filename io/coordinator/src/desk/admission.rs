@@ -8,7 +8,7 @@ use weir_transfer::{Class, NodeIndex, NodeSet, ObjectId, PolicyName, Request, Tr
 
 use super::progress::MOST_NOTES;
 use super::{Desk, Live, MOST_LIVE, Outbox, direction, message};
-use crate::catalogue::{CatalogueError, NewTransfer, Progress, State, TransferRow, UnixMs};
+use crate::catalogue::{CatalogueError, Holder, NewTransfer, Progress, State, TransferRow, UnixMs};
 use crate::proto::to_client::Message;
 use crate::proto::{Admitted, Ask, Done, Fault, Kind, Refusal};
 
@@ -309,14 +309,7 @@ impl Desk {
             |node: NodeIndex| replicas.iter().find(|replica| replica.node == self.config.nodes[node.0].name);
         let domains: BTreeSet<_> = replicas.iter().filter_map(|replica| self.node(&replica.node)).collect();
         let domains: BTreeSet<_> = domains.into_iter().map(|node| self.nodes[node.0].domain).collect();
-        let left = match live.kind {
-            Kind::Put | Kind::Replicate | Kind::Import => {
-                let mut left = self.catalogue.left_on(&live.new.name)?;
-                left.extend(self.catalogue.finishing_on(&live.new.name, id)?);
-                left
-            }
-            Kind::Get | Kind::Check | Kind::Unspecified => Vec::new(),
-        };
+        let holders = self.catalogue.holders(&live.new.name, id)?;
         let (mut usable, mut reasons) = (NodeSet::EMPTY, Vec::new());
         for node in live.allowed.iter() {
             let name = &self.config.nodes[node.0].name;
@@ -334,21 +327,22 @@ impl Desk {
                     leave_out("it has no good replica");
                 }
                 Kind::Check if with_replica(node).is_none() => leave_out("it has no replica"),
-                Kind::Import if left.contains(name) => {
-                    leave_out("an earlier object of that name is yet to be removed there");
+                Kind::Get | Kind::Check | Kind::Unspecified => usable.insert(node),
+                Kind::Put | Kind::Replicate if domains.contains(&self.nodes[node.0].domain) => {
+                    leave_out("its failure domain has a replica");
                 }
-                Kind::Get | Kind::Check | Kind::Import | Kind::Unspecified => usable.insert(node),
-                Kind::Put | Kind::Replicate => {
-                    if domains.contains(&self.nodes[node.0].domain) {
-                        leave_out("its failure domain has a replica");
-                    } else if left.contains(name) {
-                        leave_out("an earlier object of that name is yet to be removed there");
-                    } else if !self.has_room(node, live.new.bytes) {
-                        leave_out("its capacity is taken");
-                    } else {
-                        usable.insert(node);
+                Kind::Put | Kind::Replicate | Kind::Import => match holders.on(name) {
+                    Holder::Leftover => {
+                        leave_out("an earlier object of that name is yet to be removed there")
                     }
-                }
+                    Holder::Transfer(other) => {
+                        leave_out(&format!("transfer {other} has not ended, and may have stored it there"));
+                    }
+                    _ if live.kind != Kind::Import && !self.has_room(node, live.new.bytes) => {
+                        leave_out("its capacity is taken");
+                    }
+                    Holder::Nobody | Holder::Replica => usable.insert(node),
+                },
             }
         }
         Ok((usable, reasons))

@@ -4,10 +4,10 @@ use weir_model::Instant;
 use weir_transfer::{NodeIndex, TransferId};
 
 use super::{Desk, direction, message, passed_ms};
-use crate::catalogue::{CatalogueError, ObjectRow, State, UnixMs};
+use crate::catalogue::{CatalogueError, FINISHING, Holder, ObjectRow, State, UnixMs};
 use crate::proto::from_client::Message as Said;
 use crate::proto::to_client::Message;
-use crate::proto::{Done, Failed, Fault, Finished, Kind, Refusal};
+use crate::proto::{Done, Failed, Fault, Finish, Finished, Kind, Refusal};
 
 /// How often a transfer waits for a node that was not reachable before it does without that node.
 const MOST_UNREACHABLE: u32 = 20;
@@ -53,7 +53,12 @@ impl Desk {
                 };
                 live.notes_left = left;
                 self.catalogue.keep_notes(id, &notes.lines)?;
-                self.live.get_mut(&id).expect("it runs").partial = Some(node);
+                let live = self.live.get_mut(&id).expect("it runs");
+                live.partial = Some(node);
+                let finishes = notes.lines.iter().any(|line| line == FINISHING);
+                if finishes && live.outbox.try_send(message(Message::Finish(Finish {}))).is_err() {
+                    self.gone(now, unix, id)?; // it waits for this message; its next stream says so again
+                }
                 Ok(())
             }
             Said::Moved(moved) => {
@@ -144,6 +149,7 @@ impl Desk {
         let (kind, name) = (live.kind, live.new.name.clone());
         let here = self.config.nodes[node.0].name.clone();
         let object = self.catalogue.object(&name)?;
+        let holder = self.catalogue.holder(&here, &name, id)?;
         let is_same = |object: &ObjectRow| object.checksum == checksum && object.bytes == finished.bytes;
         match (kind, object) {
             (Kind::Get, Some(object)) if !is_same(&object) => {
@@ -161,7 +167,9 @@ impl Desk {
                 self.catalogue.end_transfer(unix, id, State::Done, why)?;
             }
             (Kind::Put | Kind::Replicate, Some(object)) if !is_same(&object) => {
-                self.catalogue.leave_object(&here, &name)?;
+                if holder != Holder::Replica {
+                    self.catalogue.leave_object(&here, &name)?;
+                }
                 let why = "its data differs from the other replica's: it changed while it was read";
                 return self.end(now, unix, id, State::Failed, Refusal::Failed, why);
             }
@@ -179,6 +187,11 @@ impl Desk {
             (Kind::Put | Kind::Replicate, Some(object)) if self.has_replica_beside(&object, node)? => {
                 let why = "its failure domain has a replica by now".to_owned();
                 return self.failed(now, unix, id, node, Failed { fault: Fault::Other.into(), why });
+            }
+            (Kind::Put | Kind::Replicate | Kind::Import, _) if holder == Holder::Leftover => {
+                // Somebody may be removing it at this moment.
+                let why = "an earlier object of that name is being removed there".to_owned();
+                return self.failed(now, unix, id, node, Failed { fault: Fault::Gone.into(), why });
             }
             (Kind::Put | Kind::Replicate | Kind::Import, object) => {
                 let wanted = object.map_or(0, |object| object.wanted);

@@ -8,7 +8,7 @@ use weir_transfer::{NodeIndex, PolicyName};
 use super::*;
 use crate::catalogue::What;
 use crate::proto::from_client::Message as Said;
-use crate::proto::{Ask, Failed, Fault, Finished, Moved, Notes, State};
+use crate::proto::{Ask, Failed, Fault, Finish, Finished, Moved, Notes, State};
 
 const UNIX: UnixMs = 1_790_000_000_000;
 
@@ -510,7 +510,7 @@ fn where_another_transfer_of_the_name_may_have_finished_no_replica_is_written() 
     bench.say(&second, Said::Notes(Notes { lines: vec!["finishing".to_owned()] }));
     bench.gone(&second);
     let mut repair = bench.ask(&ask(Kind::Replicate, "x", "repair")).unwrap();
-    assert!(repair.refused().unwrap().contains("yet to be removed there"));
+    assert!(repair.refused().unwrap().contains("may have stored it there"));
 }
 
 #[test]
@@ -556,4 +556,49 @@ fn a_node_that_refuses_removals_holds_up_no_other_nodes() {
     let errands = bench.desk().errands(UNIX).unwrap();
     assert!(errands.iter().any(|errand| errand.node == NodeIndex(1)), "{errands:?}");
     assert!(errands.len() < 11);
+}
+
+#[test]
+fn a_name_is_not_removed_from_a_node_where_a_transfer_may_have_stored_it() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    asker.started();
+    bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned(), "finishing".to_owned()] }));
+    bench.desk().catalogue.leave_object("a", "x").unwrap();
+    assert_eq!(bench.desk().errands(UNIX).unwrap(), []);
+    let now = bench.now;
+    assert_eq!(bench.desk().cancel(now, UNIX, asker.id).unwrap(), Some(true));
+    assert_eq!(bench.desk().errands(UNIX).unwrap().len(), 2);
+}
+
+#[test]
+fn what_is_finished_where_its_name_is_being_removed_is_not_stored() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    let node = asker.started();
+    bench.desk().catalogue.leave_object(&node, "x").unwrap();
+    assert_eq!(bench.desk().errands(UNIX).unwrap().len(), 1);
+    bench.finish(&asker, 100, 7);
+    assert_eq!(bench.desk().object("x").unwrap(), None);
+    assert_ne!(asker.started(), node, "it begins anew elsewhere");
+}
+
+#[test]
+fn a_client_may_finish_once_the_catalogue_has_its_note() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    asker.started();
+    bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned()] }));
+    assert_eq!(asker.next(), None);
+    let finishing = || Said::Notes(Notes { lines: vec!["finishing".to_owned()] });
+    bench.say(&asker, finishing());
+    assert_eq!(asker.next(), Some(Message::Finish(Finish {})));
+    bench.restart();
+    // The answer may have been lost: the start says the same.
+    let mut again = bench.ask(&put("x", "r")).unwrap();
+    assert_eq!(again.start().unwrap().notes, ["file 1", "finishing"]);
+    while bench.state(&again) == State::Active {
+        bench.say(&again, finishing());
+    }
+    assert_eq!(bench.state(&again), State::Interrupted, "it takes no messages, and would wait for ever");
 }
