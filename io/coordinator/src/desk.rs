@@ -11,10 +11,12 @@
 //! | `desk/lists.rs` | what people are told: objects, transfers, nodes |
 //! | `desk/report.rs` | what `/metrics` and `weir status` tell |
 //! | `desk/errands.rs` | what is removed, and when an interrupted transfer is given up |
+//! | `desk/patience.rs` | for how long a transfer waits for a removal, or for the one node on which it can go on |
 
 mod admission;
 mod errands;
 mod lists;
+mod patience;
 mod progress;
 mod report;
 #[cfg(test)]
@@ -35,6 +37,7 @@ use crate::proto::{Fault, Kind, Pace, Refusal, Refused, Start, ToClient, Waiting
 
 pub(crate) use admission::{NotAdmitted, VERSION};
 pub(crate) use errands::Errand;
+use patience::Awaited;
 pub(crate) use progress::MOST_NOTES;
 use report::MovedBytes;
 
@@ -99,6 +102,8 @@ pub(crate) struct Desk {
     live: BTreeMap<u64, Live>,
     /// The leftovers that somebody removes now.
     under_way: BTreeMap<u64, NodeIndex>,
+    /// The nodes and names of which a leftover is gone, since the last sample.
+    freed: Vec<(String, String)>,
     /// The waiting transfer that was told last why it waits.
     told_last: u64,
     /// What has become of transfers since this desk was opened.
@@ -141,6 +146,8 @@ struct Live {
     doubted: Option<NodeIndex>,
     /// All nodes with a replica are down: the scheduler has it again when one is up.
     is_parked: bool,
+    /// It waits for something that passes by itself.
+    awaits: Option<Awaited>,
     /// Where it runs.
     node: Option<NodeIndex>,
     /// The node that has a partial replica of it.
@@ -192,7 +199,8 @@ impl Desk {
         let scheduler = Scheduler::new(now, policy, specs);
         let (live, under_way) = (BTreeMap::new(), BTreeMap::new());
         let ended = EndedTransfers::default();
-        Ok(Self { config, scheduler, catalogue, nodes, live, under_way, told_last: 0, samples: 0, ended })
+        let (freed, told_last, samples) = (Vec::new(), 0, 0);
+        Ok(Self { config, scheduler, catalogue, nodes, live, under_way, freed, told_last, samples, ended })
     }
 
     /// Writes a copy of the catalogue.
@@ -234,6 +242,7 @@ impl Desk {
                 self.keep_progress(now, id)?;
             }
         }
+        self.look_again(now, unix)?;
         self.start_all(now, unix)?;
         self.tell_why();
         Ok(())
@@ -270,7 +279,7 @@ impl Desk {
         };
         let mut again = Vec::new();
         for (id, live) in &mut self.live {
-            let is_back = has_changed && live.is_parked && !is_down;
+            let is_back = has_changed && !is_down && (live.is_parked || live.awaits.is_some());
             if may_leave(live) || is_back || live.doubted == Some(node) {
                 (live.doubted, live.is_parked) = (None, false);
                 again.push(*id);
@@ -352,6 +361,7 @@ impl Desk {
         live.waited += passed_ms(now, live.since);
         (live.node, live.since, live.pace) = (Some(node), now, None);
         live.waits.clear();
+        live.awaits = None;
         self.catalogue.start(unix, id, &name)?;
         let notes = self.catalogue.notes(id)?;
         let begun = self.catalogue.transfer(id)?.map_or(0, |row| row.begun);
@@ -392,6 +402,9 @@ impl Desk {
         let Some(live) = self.live.get(&id) else { return String::new() };
         if let Some(node) = live.doubted {
             return format!("its client cannot reach {}; it is tried again", self.config.nodes[node.0].name);
+        }
+        if let Some(awaited) = &live.awaits {
+            return awaited.why.clone();
         }
         let nodes = match self.scheduler.waits_for(TransferId(id)) {
             Some(nodes) => nodes,

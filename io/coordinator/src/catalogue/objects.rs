@@ -206,10 +206,12 @@ impl Catalogue {
         self.rows("SELECT node FROM leftover WHERE name = ?1 ORDER BY id", [name], |row| row.get(0))
     }
 
-    /// It is removed.
-    pub(crate) fn removed(&mut self, leftover: u64) -> Result<(), CatalogueError> {
-        self.db.execute("DELETE FROM leftover WHERE id = ?1", [leftover]).map_err(self.wrong())?;
-        Ok(())
+    /// It is removed. The node and the name that it had, if it may have been visible.
+    pub(crate) fn removed(&mut self, leftover: u64) -> Result<Option<(String, String)>, CatalogueError> {
+        let query = "DELETE FROM leftover WHERE id = ?1 RETURNING node, name";
+        let gone = self.db.query_row(query, [leftover], |row| Ok((row.get(0)?, row.get(1)?))).optional();
+        let gone: Option<(String, String)> = gone.map_err(self.wrong())?;
+        Ok(gone.filter(|(_, name)| !name.is_empty()))
     }
 
     /// The peaks that were measured: node, and bytes a second of reads and of writes.

@@ -57,6 +57,8 @@ pub(super) enum Stop {
     Node(Fault, String),
     /// The client's fault: the transfer ends.
     Client(ClientError),
+    /// The replica is not what was stored, and its data was passed on already: the transfer ends.
+    PassedOn(String),
 }
 
 /// What a task has for its transfer.
@@ -225,18 +227,24 @@ impl Run<'_> {
                 self.progress.send_modify(|progress| progress.phase = waiting);
                 self.session.say(Said::Failed(Failed { fault: fault.into(), why })).await;
             }
-            Event::Ended(Err(Stop::Client(error))) => {
-                let failed = Failed { fault: Fault::Client.into(), why: error.to_string() };
-                self.session.say(Said::Failed(failed)).await;
-                while let Some(message) = self.session.next().await {
-                    if matches!(message, Message::Refused(_)) {
-                        break; // the coordinator has heard it
-                    }
-                }
-                return Err(error);
+            Event::Ended(Err(Stop::Client(error))) => return Err(self.end(Fault::Client, error).await),
+            Event::Ended(Err(Stop::PassedOn(why))) => {
+                return Err(self.end(Fault::PassedOn, ClientError::Corrupt(why)).await);
             }
         }
         Ok(())
+    }
+
+    /// Tells the coordinator why the transfer ends, and waits until it has heard that.
+    async fn end(&mut self, fault: Fault, error: ClientError) -> ClientError {
+        let failed = Failed { fault: fault.into(), why: error.to_string() };
+        self.session.say(Said::Failed(failed)).await;
+        while let Some(message) = self.session.next().await {
+            if matches!(message, Message::Refused(_)) {
+                break;
+            }
+        }
+        error
     }
 
     /// Tells the coordinator, and the user, what has moved.

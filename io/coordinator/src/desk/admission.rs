@@ -84,6 +84,7 @@ impl Desk {
             unreachable: 0,
             doubted: None,
             is_parked: false,
+            awaits: None,
             node: None,
             partial,
             progress,
@@ -234,11 +235,11 @@ impl Desk {
         Err(NotAdmitted::Refused(Refusal::Exists, why))
     }
 
-    /// Gives a transfer to the scheduler, or refuses it if no node is left.
+    /// Gives a transfer to the scheduler, has it wait for what passes by itself, or refuses it if no node is
+    /// left.
     pub(super) fn submit(&mut self, now: Instant, unix: UnixMs, id: u64) -> Result<(), CatalogueError> {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
-        let (mut nodes, reasons) = self.usable(id, live)?;
-        let (kind, partial) = (live.kind, live.partial);
+        let Usable { mut nodes, mut reasons, has_leftover } = self.usable(id, live)?;
         if let Some(doubted) = live.doubted {
             let is_up = |node: NodeIndex| node != doubted && self.nodes[node.0].down.is_none();
             if nodes.contains(doubted) && !nodes.iter().any(is_up) {
@@ -246,10 +247,16 @@ impl Desk {
             }
             nodes.remove(doubted);
         }
-        if let Some(partial) = partial {
-            let has_other = nodes.iter().any(|node| self.nodes[node.0].down.is_none());
-            if nodes.contains(partial) && (self.nodes[partial.0].down.is_none() || !has_other) {
+        let mut awaited = None;
+        if let Some(partial) = live.partial {
+            let down = self.nodes[partial.0].down.as_ref();
+            let has_other = !live.is_bound() && nodes.iter().any(|node| self.nodes[node.0].down.is_none());
+            if nodes.contains(partial) && (down.is_none() || !has_other) {
                 nodes = [partial].into_iter().collect();
+                awaited = down.filter(|_| live.is_bound()).map(|why| {
+                    let name = &self.config.nodes[partial.0].name;
+                    format!("{name} is down ({why}), and no other node can go on with what a pipe has sent")
+                });
             } else {
                 self.catalogue.wait_again(id, "")?;
                 let live = self.live.get_mut(&id).expect("it is there");
@@ -257,9 +264,16 @@ impl Desk {
                 // What it has left there may keep it from the node for a while.
                 return self.submit(now, unix, id);
             }
+        } else if nodes.is_empty() && has_leftover {
+            awaited = Some(format!("no node is left before a removal: {}", reasons.join("; ")));
         }
-        self.live.get_mut(&id).expect("it is there").doubted = None;
-        let live = self.live.get(&id).expect("it is there");
+        let live = self.live.get_mut(&id).expect("it is there");
+        live.doubted = None;
+        if let Some(in_vain) = live.set_awaited(now, awaited) {
+            (nodes, reasons) = (NodeSet::EMPTY, vec![in_vain]);
+        } else if nodes.is_empty() && has_leftover {
+            return Ok(()); // the removal brings it back
+        }
         if nodes.is_empty() {
             let why = format!("no node is left for {}: {}", live.new.name, reasons.join("; "));
             let is_denied = |(fault, _): &(Fault, String)| *fault == Fault::Denied;
@@ -269,18 +283,7 @@ impl Desk {
             self.refuse(id, if wrong { Refusal::Wrong } else { Refusal::NoNode }, &why);
             return Ok(());
         }
-        let request = Request {
-            id: TransferId(id),
-            direction: direction(kind),
-            bytes: live.new.bytes.map(|bytes| bytes.saturating_sub(live.progress.moved)),
-            rate: Bandwidth::new(live.new.rate).expect("a rate of zero is replaced"),
-            class: Class(self.class_of(&live.new.class)),
-            deadline: live.new.deadline.map(|deadline| {
-                now + Span::from_millis(deadline.saturating_sub(unix).min(LONGEST_DEADLINE_MS))
-            }),
-            nodes,
-            object: (kind == Kind::Put).then(|| object_id(&live.new.name)),
-        };
+        let request = self.request(now, unix, id, nodes);
         if let Err(refused) = self.scheduler.submit(now, request) {
             if matches!(refused, weir_transfer::Refused::NoReplica(_)) {
                 self.live.get_mut(&id).expect("it is there").is_parked = true;
@@ -298,8 +301,25 @@ impl Desk {
         Ok(())
     }
 
+    /// A transfer as the scheduler has it.
+    fn request(&self, now: Instant, unix: UnixMs, id: u64, nodes: NodeSet) -> Request {
+        let live = &self.live[&id];
+        Request {
+            id: TransferId(id),
+            direction: direction(live.kind),
+            bytes: live.new.bytes.map(|bytes| bytes.saturating_sub(live.progress.moved)),
+            rate: Bandwidth::new(live.new.rate).expect("a rate of zero is replaced"),
+            class: Class(self.class_of(&live.new.class)),
+            deadline: live.new.deadline.map(|deadline| {
+                now + Span::from_millis(deadline.saturating_sub(unix).min(LONGEST_DEADLINE_MS))
+            }),
+            nodes,
+            object: (live.kind == Kind::Put).then(|| object_id(&live.new.name)),
+        }
+    }
+
     /// The nodes that a transfer may use now, and why others are left out.
-    fn usable(&self, id: u64, live: &Live) -> Result<(NodeSet, Vec<String>), CatalogueError> {
+    fn usable(&self, id: u64, live: &Live) -> Result<Usable, CatalogueError> {
         let object = self.catalogue.object(&live.new.name)?;
         let replicas = match &object {
             Some(object) => self.catalogue.replicas(object.id)?,
@@ -310,7 +330,7 @@ impl Desk {
         let domains: BTreeSet<_> = replicas.iter().filter_map(|replica| self.node(&replica.node)).collect();
         let domains: BTreeSet<_> = domains.into_iter().map(|node| self.nodes[node.0].domain).collect();
         let holders = self.catalogue.holders(&live.new.name, id)?;
-        let (mut usable, mut reasons) = (NodeSet::EMPTY, Vec::new());
+        let (mut usable, mut reasons, mut has_leftover) = (NodeSet::EMPTY, Vec::new(), false);
         for node in live.allowed.iter() {
             let name = &self.config.nodes[node.0].name;
             let mut leave_out = |why: &str| reasons.push(format!("{name}: {why}"));
@@ -333,7 +353,8 @@ impl Desk {
                 }
                 Kind::Put | Kind::Replicate | Kind::Import => match holders.on(name) {
                     Holder::Leftover => {
-                        leave_out("an earlier object of that name is yet to be removed there")
+                        leave_out("an earlier object of that name is yet to be removed there");
+                        has_leftover = true;
                     }
                     Holder::Transfer(other) => {
                         leave_out(&format!("transfer {other} has not ended, and may have stored it there"));
@@ -345,7 +366,7 @@ impl Desk {
                 },
             }
         }
-        Ok((usable, reasons))
+        Ok(Usable { nodes: usable, reasons, has_leftover })
     }
 
     /// Whether the policy can judge a node.
@@ -378,6 +399,15 @@ impl Desk {
         let place = self.config.classes.iter().position(|class| class == name).unwrap_or(0);
         u8::try_from(place).unwrap_or(u8::MAX)
     }
+}
+
+/// The nodes that a transfer may use now.
+struct Usable {
+    nodes: NodeSet,
+    /// Why others are left out.
+    reasons: Vec<String>,
+    /// Whether one of them is left out only until something is removed from it.
+    has_leftover: bool,
 }
 
 /// The number of an object for the scheduler: it follows from the name alone, so that transfers of one

@@ -83,7 +83,7 @@ impl Desk {
         match (holder, &leftover.what) {
             // What has become a replica meanwhile, such as by an import, is nobody's leftover.
             (Holder::Replica, What::Either(_, notes)) => Ok(Some(What::Partial(notes.clone()))),
-            (Holder::Replica, _) => self.catalogue.removed(leftover.id).map(|()| None),
+            (Holder::Replica, _) => self.removed(leftover.id).map(|()| None),
             // What is there may be this transfer's. Its end says.
             (Holder::Transfer(_), _) => Ok(None),
             (Holder::Leftover | Holder::Nobody, what) => Ok(Some(what.clone())),
@@ -97,8 +97,14 @@ impl Desk {
     pub(crate) fn errand_done(&mut self, id: u64, is_removed: bool) -> Result<(), CatalogueError> {
         self.under_way.remove(&id);
         if is_removed {
-            self.catalogue.removed(id)?;
+            self.removed(id)?;
         }
+        Ok(())
+    }
+
+    /// A leftover is gone. The next sample looks at the transfers that wait for that.
+    fn removed(&mut self, leftover: u64) -> Result<(), CatalogueError> {
+        self.freed.extend(self.catalogue.removed(leftover)?);
         Ok(())
     }
 

@@ -255,7 +255,8 @@ impl Desk {
             why.pop();
         }
         let fault = Fault::try_from(fault).unwrap_or(Fault::Unspecified);
-        let kind = self.live.get(&id).expect("it runs").kind;
+        let live = self.live.get(&id).expect("it runs");
+        let (kind, name) = (live.kind, live.new.name.clone());
         if kind == Kind::Import && fault == Fault::Missing {
             return self.end(now, unix, id, State::Failed, Refusal::Wrong, &why);
         }
@@ -264,11 +265,19 @@ impl Desk {
         }
         let here = self.config.nodes[node.0].name.clone();
         tracing::warn!(transfer = id, node = here, why, "a transfer failed on its node");
+        if matches!(fault, Fault::Missing | Fault::Corrupt | Fault::PassedOn)
+            && matches!(kind, Kind::Get | Kind::Check)
+            && let Some(object) = self.catalogue.object(&name)?
+        {
+            self.catalogue.judge(unix, object.id, &here, false)?;
+        }
+        if fault == Fault::PassedOn {
+            return self.end(now, unix, id, State::Failed, Refusal::Failed, &why);
+        }
         self.keep_progress(now, id)?;
         self.scheduler.give_up(TransferId(id));
         let live = self.live.get_mut(&id).expect("it runs");
         live.node = None;
-        let name = live.new.name.clone();
         let mut is_out = true;
         match fault {
             Fault::Unreachable => {
@@ -295,12 +304,6 @@ impl Desk {
             self.catalogue.wait_again(id, &why)?;
         } else {
             self.catalogue.wait(id, &why)?;
-        }
-        if matches!(fault, Fault::Missing | Fault::Corrupt)
-            && matches!(kind, Kind::Get | Kind::Check)
-            && let Some(object) = self.catalogue.object(&name)?
-        {
-            self.catalogue.judge(unix, object.id, &here, false)?;
         }
         self.submit(now, unix, id)?;
         self.start_all(now, unix)

@@ -144,6 +144,16 @@ impl Asker {
         self.start().expect("it has started").node
     }
 
+    /// Why it waits, by the last that it has heard.
+    fn waits(&mut self) -> Option<String> {
+        let told = std::iter::from_fn(|| self.next()).filter_map(|message| match message {
+            Message::Waiting(waiting) => Some(waiting.why),
+            Message::Refused(refused) => panic!("refused: {}", refused.why),
+            _ => None,
+        });
+        told.last()
+    }
+
     fn is_done(&mut self) -> bool {
         std::iter::from_fn(|| self.next()).any(|message| matches!(message, Message::Done(_)))
     }
@@ -322,10 +332,12 @@ fn a_name_is_free_on_a_node_only_when_the_earlier_object_is_gone_from_there() {
     assert!(bench.desk().remove(now, UNIX, "x").unwrap());
     assert!(!bench.desk().remove(now, UNIX, "x").unwrap());
     let mut early = bench.ask(&put("x", "r2")).unwrap();
-    assert!(early.refused().unwrap().contains("yet to be removed"));
+    bench.step();
+    assert!(early.waits().unwrap().contains("yet to be removed"));
     let errands = bench.desk().errands(UNIX).unwrap();
     bench.desk().errand_done(errands[0].id, true).unwrap();
-    assert_eq!(bench.ask(&put("x", "r3")).unwrap().started(), "a");
+    bench.step();
+    assert_eq!(early.started(), "a");
 }
 
 #[test]
@@ -420,7 +432,11 @@ fn what_a_client_was_about_to_finish_is_removed_in_both_forms_and_its_name_is_no
     let errands = bench.desk().errands(UNIX).unwrap();
     assert_eq!(errands[0].what, What::Either("x".to_owned(), vec!["file 1".to_owned()]));
     let mut again = bench.ask(&put("x", "r2")).unwrap();
-    assert!(again.refused().unwrap().contains("yet to be removed"));
+    bench.step();
+    assert!(again.waits().unwrap().contains("yet to be removed"));
+    bench.desk().errand_done(errands[0].id, true).unwrap();
+    bench.step();
+    assert_eq!(again.started(), "a");
 }
 
 #[test]
@@ -498,7 +514,8 @@ fn a_transfer_does_not_come_back_to_a_node_before_what_it_left_there_is_gone() {
     assert!(second.begun > first.begun, "its client must not go on with what it has there");
     bench.set_up(node, true);
     bench.fail(&again, Fault::Full);
-    assert!(again.refused().unwrap().contains("yet to be removed there"));
+    bench.step();
+    assert!(again.waits().unwrap().contains("yet to be removed there"));
 }
 
 #[test]
@@ -601,4 +618,89 @@ fn a_client_may_finish_once_the_catalogue_has_its_note() {
         bench.say(&again, finishing());
     }
     assert_eq!(bench.state(&again), State::Interrupted, "it takes no messages, and would wait for ever");
+}
+
+#[test]
+fn the_only_node_is_waited_for_until_what_an_earlier_client_left_there_is_removed() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut first = bench.ask(&put("x", "r1")).unwrap();
+    first.started();
+    bench.say(&first, Said::Notes(Notes { lines: vec!["file 1".to_owned(), "finishing".to_owned()] }));
+    bench.gone(&first);
+    // A WebDAV node cannot go on with it.
+    let mut again = bench.ask(&put("x", "r2")).unwrap();
+    let begun = again.start().unwrap().begun;
+    bench.fail(&again, Fault::Gone);
+    bench.step();
+    assert!(again.waits().unwrap().contains("a: an earlier object of that name is yet to be removed there"));
+    let errands = bench.desk().errands(UNIX).unwrap();
+    bench.desk().errand_done(errands[0].id, true).unwrap();
+    bench.step();
+    let start = again.start().unwrap();
+    assert_eq!((start.notes.len(), start.begun), (0, begun + 1));
+}
+
+#[test]
+fn a_removal_is_waited_for_for_ten_minutes_and_no_longer() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    bench.desk().catalogue.leave_object("a", "x").unwrap();
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    bench.now = bench.now + Span::from_secs(598);
+    bench.step();
+    assert!(asker.waits().is_some());
+    bench.step();
+    let why = asker.refused().unwrap();
+    assert!(
+        why.contains("waited for ten minutes in vain: ") && why.contains("a: an earlier object"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_transfer_does_not_start_where_its_name_was_left_while_it_waited() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    bench.set_up(0, false);
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    bench.desk().catalogue.leave_object("a", "x").unwrap();
+    bench.set_up(0, true);
+    assert_eq!((asker.start(), bench.state(&asker)), (None, State::Waiting));
+}
+
+#[test]
+fn a_pipe_waits_ten_minutes_for_the_one_node_on_which_it_can_go_on() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let pipe = Ask { source: String::new(), bytes: None, ..put("x", "r") };
+    let mut asker = bench.ask(&pipe).unwrap();
+    let node = asker.started();
+    bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned()] }));
+    bench.restart();
+    let place = bench.desk().node(&node).unwrap().0;
+    bench.set_up(place, false);
+    let mut asker = bench.ask(&pipe).unwrap();
+    bench.step();
+    let why = asker.waits().unwrap();
+    assert!(why.contains(&format!("{node} is down (it does not answer), and no other node")), "{why}");
+    bench.set_up(place, true);
+    assert_eq!(asker.start().map(|start| (start.node, start.notes.len())), Some((node, 1)));
+    bench.gone(&asker);
+    bench.set_up(place, false);
+    let mut asker = bench.ask(&pipe).unwrap();
+    bench.now = bench.now + Span::from_secs(599);
+    bench.step();
+    assert!(asker.refused().unwrap().contains("waited for ten minutes in vain: "));
+}
+
+#[test]
+fn a_replica_whose_bad_data_was_passed_on_is_bad_and_its_transfer_ends() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let of = |replica| Ask { replicas: 2, replica, ..put("x", "r") };
+    let (first, second) = (bench.ask(&of(0)).unwrap(), bench.ask(&of(1)).unwrap());
+    bench.finish(&first, 100, 7);
+    bench.finish(&second, 100, 7);
+    let mut reader = bench.ask(&ask(Kind::Get, "x", "g1")).unwrap();
+    let bad = reader.started();
+    bench.fail(&reader, Fault::PassedOn);
+    assert!(reader.refused().is_some());
+    assert!(bench.nodes_of("x").contains(&(bad.clone(), false)));
+    assert_ne!(bench.ask(&ask(Kind::Get, "x", "g2")).unwrap().started(), bad);
 }

@@ -212,6 +212,7 @@ fn no_more_transfers_are_told_than_the_bound_and_the_others_are_counted() {
             unreachable: 0,
             doubted: None,
             is_parked: false,
+            awaits: None,
             notes_left: 0,
             node: None,
             partial: None,
