@@ -203,14 +203,6 @@ impl Desk {
         Ok(Self { config, scheduler, catalogue, nodes, live, under_way, freed, told_last, samples, ended })
     }
 
-    /// Writes a copy of the catalogue.
-    ///
-    /// # Errors
-    /// If it cannot be written, or there is a file.
-    pub(crate) fn backup(&self, to: &std::path::Path) -> Result<u64, CatalogueError> {
-        self.catalogue.backup(to)
-    }
-
     /// A second has passed: the scheduler takes its sample, and clients hear what follows.
     ///
     /// # Errors

@@ -1,12 +1,12 @@
 //! The methods of the protocol: each passes on to the desk what a client asks, and its answer back.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tokio_stream::Stream;
 use tokio_stream::StreamExt;
@@ -17,7 +17,7 @@ use weir_cluster::Seat;
 use weir_model::Bandwidth;
 
 use super::desk_thread::DeskHandle;
-use crate::catalogue::CatalogueError;
+use crate::catalogue::{CatalogueError, backup};
 use crate::desk::{NotAdmitted, message};
 use crate::proto::coordinator_server::Coordinator;
 use crate::proto::from_client::Message as Said;
@@ -42,11 +42,14 @@ pub(super) struct Service {
     desk: DeskHandle,
     /// The number of the last stream: a client may have a new one before the old one's end is noticed.
     streams: Arc<AtomicU64>,
+    catalogue: Arc<Path>,
+    /// One backup is written at a time.
+    backups: Arc<Mutex<()>>,
 }
 
 impl Service {
-    pub(super) fn new(desk: DeskHandle) -> Self {
-        Self { desk, streams: Arc::default() }
+    pub(super) fn new(desk: DeskHandle, catalogue: Arc<Path>) -> Self {
+        Self { desk, streams: Arc::default(), catalogue, backups: Arc::default() }
     }
 
     /// What nodes an object of that name is yet to be removed from, after a while.
@@ -227,7 +230,11 @@ impl Coordinator for Service {
             let why = format!("backup {}: found a relative path; accepted: an absolute one", path.display());
             return Err(Status::invalid_argument(why));
         }
-        let done = self.desk.ask(move |desk, _, _| desk.backup(&path)).await.ok_or_else(stopping)?;
+        let _one = self.backups.lock().await;
+        let from = Arc::clone(&self.catalogue);
+        // The desk's thread goes on meanwhile.
+        let done = tokio::task::spawn_blocking(move || backup(&from, &path)).await;
+        let done = done.map_err(|error| Status::internal(error.to_string()))?;
         let bytes = done.map_err(|error| Status::failed_precondition(error.to_string()))?;
         Ok(Response::new(BackupDone { bytes }))
     }
