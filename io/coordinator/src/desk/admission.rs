@@ -7,6 +7,7 @@ use weir_node::ObjectName;
 use weir_transfer::{Class, NodeIndex, NodeSet, ObjectId, PolicyName, Request, TransferId};
 
 use super::progress::MOST_NOTES;
+use super::room::{MOST_OF_PEER, Peer};
 use super::{Desk, Live, MOST_LIVE, Outbox, direction, message};
 use crate::catalogue::{CatalogueError, Holder, NewTransfer, Progress, State, TransferRow, UnixMs};
 use crate::proto::to_client::Message;
@@ -43,6 +44,7 @@ impl Desk {
         now: Instant,
         unix: UnixMs,
         stream: u64,
+        peer: Peer,
         ask: &Ask,
         outbox: Outbox,
     ) -> Result<u64, NotAdmitted> {
@@ -52,6 +54,10 @@ impl Desk {
         // One that goes on has had its place before.
         if found.is_none() && self.live.len() >= MOST_LIVE {
             let why = format!("found {MOST_LIVE} transfers that wait or run; accepted: no more");
+            return Err(NotAdmitted::Refused(Refusal::Busy, why));
+        }
+        if found.is_none() && self.of_peer(&peer) >= MOST_OF_PEER {
+            let why = format!("found {MOST_OF_PEER} transfers of {peer} that wait or run; accepted: no more");
             return Err(NotAdmitted::Refused(Refusal::Busy, why));
         }
         if matches!(kind, Kind::Get | Kind::Check | Kind::Replicate) {
@@ -79,6 +85,7 @@ impl Desk {
             new,
             outbox,
             stream,
+            peer,
             allowed,
             failed: BTreeMap::new(),
             unreachable: 0,
@@ -95,7 +102,7 @@ impl Desk {
             wanted: ask.replicas.max(1),
             notes_left: MOST_NOTES,
         };
-        self.live.insert(id, live);
+        self.enter(id, live);
         self.submit(now, unix, id)?;
         self.start_all(now, unix)?;
         Ok(id)
@@ -370,7 +377,7 @@ impl Desk {
     }
 
     /// Whether the policy can judge a node.
-    fn peak_is_known(&self, node: NodeIndex, direction: Direction) -> bool {
+    pub(super) fn peak_is_known(&self, node: NodeIndex, direction: Direction) -> bool {
         let needs = match self.config.policy {
             PolicyName::Static | PolicyName::SmR1 | PolicyName::SmR2 => true,
             PolicyName::Rr | PolicyName::SmR3 | PolicyName::Deadline => false,
@@ -381,18 +388,6 @@ impl Desk {
             Direction::Write => config.peak_write,
         };
         !needs || given.is_some() || self.nodes[node.0].measured.is_some()
-    }
-
-    /// Whether a replica of so many bytes fits on a node, beside those that are being written there.
-    fn has_room(&self, node: NodeIndex, bytes: Option<u64>) -> bool {
-        let Some(capacity) = self.config.nodes[node.0].capacity else { return true };
-        let written = self
-            .live
-            .values()
-            .filter(|live| live.node == Some(node) && direction(live.kind) == Direction::Write);
-        let coming: u64 = written.filter_map(|live| live.new.bytes).fold(0, u64::saturating_add);
-        let taken = self.nodes[node.0].stored.saturating_add(coming);
-        taken.saturating_add(bytes.unwrap_or(1)) <= capacity
     }
 
     fn class_of(&self, name: &str) -> u8 {

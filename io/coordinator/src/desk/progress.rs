@@ -88,7 +88,7 @@ impl Desk {
     /// Takes out a transfer whose stream has ended. The caller starts others in its place.
     pub(super) fn lose(&mut self, now: Instant, unix: UnixMs, id: u64) -> Result<(), CatalogueError> {
         self.keep_progress(now, id)?;
-        if self.live.remove(&id).is_some() {
+        if self.leave(id).is_some() {
             self.scheduler.give_up(TransferId(id));
             self.catalogue.interrupt(unix, id)?;
             self.count(State::Interrupted);
@@ -203,7 +203,7 @@ impl Desk {
             }
         }
         self.scheduler.done(TransferId(id));
-        if let Some(live) = self.live.remove(&id) {
+        if let Some(live) = self.leave(id) {
             self.count_done(live.is_below(now));
             let done = message(Message::Done(Done { bytes: finished.bytes }));
             let _ = live.outbox.try_send(done); // a client that lost it asks again, and hears it then
@@ -276,8 +276,8 @@ impl Desk {
         }
         self.keep_progress(now, id)?;
         self.scheduler.give_up(TransferId(id));
+        self.move_to(id, None);
         let live = self.live.get_mut(&id).expect("it runs");
-        live.node = None;
         let mut is_out = true;
         match fault {
             Fault::Unreachable => {

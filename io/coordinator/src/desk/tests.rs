@@ -70,7 +70,7 @@ impl Bench {
         let (outbox, inbox) = channel(64);
         self.streams += 1;
         let (now, stream) = (self.now, self.streams);
-        match self.desk().ask(now, UNIX, stream, ask, outbox) {
+        match self.desk().ask(now, UNIX, stream, Peer::user(0), ask, outbox) {
             Ok(id) => Ok(Asker { id, inbox }),
             Err(NotAdmitted::Refused(_, why)) => Err(why),
             Err(NotAdmitted::Catalogue(error)) => panic!("{error}"),
@@ -703,4 +703,82 @@ fn a_replica_whose_bad_data_was_passed_on_is_bad_and_its_transfer_ends() {
     assert!(reader.refused().is_some());
     assert!(bench.nodes_of("x").contains(&(bad.clone(), false)));
     assert_ne!(bench.ask(&ask(Kind::Get, "x", "g2")).unwrap().started(), bad);
+}
+
+#[test]
+fn what_is_coming_to_a_node_takes_room_until_it_ends() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    bench.config.nodes[0].capacity = Some(250);
+    bench.config.policy = PolicyName::Rr;
+    bench.restart();
+    let named = |name: &str| Ask { name: name.to_owned(), ..put(name, name) };
+    let (mut first, second) = (bench.ask(&named("x")).unwrap(), bench.ask(&named("y")).unwrap());
+    let refused = |bench: &mut Bench, run| bench.ask(&put("z", run)).unwrap().refused();
+    assert!(refused(&mut bench, "1").unwrap().contains("its capacity is taken"));
+    bench.finish(&second, 100, 7);
+    assert!(refused(&mut bench, "2").is_some(), "it is stored now");
+    first.started();
+    bench.fail(&first, Fault::Client);
+    let mut third = bench.ask(&put("z", "3")).unwrap();
+    assert_eq!(third.started(), "a");
+    bench.gone(&third);
+    assert_eq!(bench.desk().nodes[0].coming, 0);
+}
+
+#[test]
+fn one_peer_has_half_of_the_transfers_at_most() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    asker.started();
+    // The catalogue would take a minute for as many.
+    *bench.desk().peers.get_mut(&Peer::user(0)).unwrap() = room::MOST_OF_PEER;
+    let why = bench.ask(&put("y", "r")).err().unwrap();
+    assert_eq!(why, "found 10000 transfers of user 0 that wait or run; accepted: no more");
+    let (outbox, _inbox) = channel(64);
+    let now = bench.now;
+    let other = Peer::certificate(b"another");
+    bench.desk().ask(now, UNIX, 9, other, &put("y", "r"), outbox).unwrap();
+    bench.gone(&asker);
+    assert!(bench.ask(&put("z", "r")).is_ok());
+}
+
+#[test]
+fn a_new_peak_is_heard_of_by_those_whom_it_lets_in_or_keeps_out() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    bench.config.policy = PolicyName::Static;
+    bench.config.nodes[1].peak_write = Bandwidth::new(100_000_000);
+    bench.restart();
+    let peak = |bench: &mut Bench, megabytes: u64| {
+        let (now, peak) = (bench.now, Bandwidth::new(megabytes * 1_000_000).unwrap());
+        bench.desk().set_peak(now, UNIX, NodeIndex(0), (peak, peak)).unwrap();
+    };
+    bench.set_up(1, false);
+    let mut asker = bench.ask(&put("x", "r1")).unwrap();
+    assert_eq!(asker.start(), None, "the peak of the other node is not known");
+    peak(&mut bench, 5);
+    assert_eq!(asker.start(), None, "it asks for more");
+    peak(&mut bench, 50);
+    assert_eq!(asker.started(), "a");
+    bench.set_up(0, false);
+    let mut next = bench.ask(&put("y", "r2")).unwrap();
+    peak(&mut bench, 5);
+    bench.set_up(0, true);
+    assert_eq!(next.start(), None, "the node does no longer what it asks for");
+    bench.set_up(1, true);
+    assert_eq!(next.started(), "b");
+}
+
+#[test]
+fn a_transfer_whose_room_was_taken_while_it_waited_does_not_start() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    bench.config.nodes[0].capacity = Some(250);
+    bench.restart();
+    bench.set_up(0, false);
+    let mut askers = ["x", "y", "z"].map(|name| bench.ask(&put(name, name)).unwrap());
+    bench.set_up(0, true);
+    for asker in &mut askers[..2] {
+        asker.started();
+        bench.finish(asker, 100, 7);
+    }
+    assert!(askers[2].refused().unwrap().contains("its capacity is taken"));
 }

@@ -18,7 +18,7 @@ use weir_model::Bandwidth;
 
 use super::desk_thread::DeskHandle;
 use crate::catalogue::{CatalogueError, backup};
-use crate::desk::{NotAdmitted, message};
+use crate::desk::{NotAdmitted, Peer, message};
 use crate::proto::coordinator_server::Coordinator;
 use crate::proto::from_client::Message as Said;
 use crate::proto::to_client::Message;
@@ -81,6 +81,7 @@ impl Coordinator for Service {
 
     async fn transfer(&self, request: Request<Streaming<FromClient>>) -> Result<Response<Messages>, Status> {
         settle(&request)?;
+        let peer = peer(&request)?;
         let mut messages = request.into_inner();
         let first = timeout(ASK_TIMEOUT, messages.message());
         let first = first.await.map_err(|_| Status::deadline_exceeded("asked for nothing within 10 s"))??;
@@ -90,7 +91,8 @@ impl Coordinator for Service {
         let (outbox, inbox) = mpsc::channel(OUTBOX);
         let stream = self.streams.fetch_add(1, Ordering::Relaxed);
         let refusals = outbox.clone();
-        let asked = self.desk.ask(move |desk, now, unix| desk.ask(now, unix, stream, &ask, outbox)).await;
+        let asked =
+            self.desk.ask(move |desk, now, unix| desk.ask(now, unix, stream, peer, &ask, outbox)).await;
         match asked.ok_or_else(stopping)? {
             Ok(id) => {
                 tokio::spawn(read(self.desk.clone(), id, stream, messages));
@@ -286,6 +288,21 @@ fn no_transfer(id: u64) -> Status {
 fn settle<T>(request: &Request<T>) -> Result<(), Status> {
     let Some(info) = request.extensions().get::<TlsConnectInfo<Seat>>() else { return Ok(()) };
     info.get_ref().settle().map_err(|full| Status::resource_exhausted(full.to_string()))
+}
+
+/// On whose behalf a client asks.
+fn peer<T>(request: &Request<T>) -> Result<Peer, Status> {
+    let extensions = request.extensions();
+    if let Some(info) = extensions.get::<TlsConnectInfo<Seat>>() {
+        let certificates = info.peer_certs();
+        let own = certificates.as_deref().and_then(|chain| chain.first());
+        return own
+            .map(|own| Peer::certificate(own))
+            .ok_or_else(|| Status::permission_denied("no certificate"));
+    }
+    let credentials = extensions.get::<UdsConnectInfo>().and_then(|info| info.peer_cred);
+    let unknown = || Status::permission_denied("the system does not say which user has connected");
+    credentials.map(|credentials| Peer::user(credentials.uid())).ok_or_else(unknown)
 }
 
 /// Whether a request has come by the address for other machines.
