@@ -8,18 +8,26 @@
 //! one statement (`VACUUM INTO`). And nobody has tested a database on full and failing disks more. Cost: a
 //! library in C.
 
+mod backup;
+mod holders;
 mod objects;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod transfers;
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, Params, Row, Transaction};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use thiserror::Error;
 
-pub(crate) use objects::{ObjectRow, What};
+pub(crate) use backup::backup;
+pub(crate) use holders::Holder;
+pub(crate) use objects::{Leftover, ObjectRow, What};
 pub(crate) use transfers::{NewTransfer, Progress, State, TransferRow};
 
 /// How many transfers that have ended are remembered.
@@ -31,11 +39,13 @@ pub(crate) const FINISHING: &str = "finishing";
 /// Milliseconds of Unix time. The catalogue has no other time: it outlives the machine's clock.
 pub(crate) type UnixMs = u64;
 
-/// A catalogue that is open. No other process can open it meanwhile.
+/// A catalogue that is open. No other coordinator can open it meanwhile.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     path: PathBuf,
     db: Connection,
+    /// Its lock is what keeps a second coordinator out. It is given up after the database is closed.
+    _lock: File,
 }
 
 /// Why the catalogue cannot be used.
@@ -63,13 +73,21 @@ pub enum CatalogueError {
         /// What it is instead.
         found: String,
     },
+    /// The lock that keeps a second coordinator out cannot be had.
+    #[error("catalogue {}: {source}", path.display())]
+    Lock {
+        /// The lock's file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// A backup is not on the disk.
     #[error("backup {}: {source}", path.display())]
     Backup {
         /// The file.
         path: PathBuf,
         /// What the system says.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The target of a backup exists.
     #[error("backup {}: found a file there; accepted: a new name", .0.display())]
@@ -83,48 +101,19 @@ impl Catalogue {
     /// If it cannot be read or written, is in use, or is no catalogue.
     pub(crate) fn open(path: &Path) -> Result<Self, CatalogueError> {
         let wrong = |source| CatalogueError::of(path, source);
+        let lock = lock(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(path, flags).map_err(wrong)?;
         // Nobody who has it gives it up soon.
         db.busy_timeout(std::time::Duration::ZERO).map_err(wrong)?;
-        // The lock is taken with the first statement, and kept: it is what keeps a second coordinator out.
-        db.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(wrong)?;
         db.pragma_update(None, "journal_mode", "WAL").map_err(wrong)?;
         db.pragma_update(None, "synchronous", "FULL").map_err(wrong)?;
         db.pragma_update(None, "foreign_keys", true).map_err(wrong)?;
-        let mut catalogue = Self { path: path.to_owned(), db };
+        let mut catalogue = Self { path: path.to_owned(), db, _lock: lock };
         schema::bring_up_to_date(&mut catalogue)?;
         Ok(catalogue)
-    }
-
-    /// Writes a copy of the catalogue as it is now to a new file, and returns its size in bytes.
-    ///
-    /// # Errors
-    /// If there is a file of that name, or it cannot be written.
-    pub(crate) fn backup(&self, to: &Path) -> Result<u64, CatalogueError> {
-        if to.symlink_metadata().is_ok() {
-            return Err(CatalogueError::Exists(to.to_owned()));
-        }
-        let name = to.to_string_lossy().into_owned();
-        let wrong = |source| CatalogueError::of(to, source);
-        let written = self.db.execute("VACUUM INTO ?1", [name]);
-        if written.is_err() {
-            let _ = std::fs::remove_file(to); // a part of a backup is none
-        }
-        written.map_err(wrong)?;
-        // Whoever restores it must not have the coordinator remove what has come since under an old name.
-        let copy = Connection::open(to).and_then(|copy| copy.execute("DELETE FROM leftover", []));
-        copy.map_err(wrong)?;
-        let unwritten = |source| CatalogueError::Backup { path: to.to_owned(), source };
-        let file = std::fs::File::open(to).map_err(unwritten)?;
-        file.sync_all().map_err(unwritten)?;
-        if let Some(folder) = to.parent() {
-            std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(unwritten)?;
-        }
-        let bytes = file.metadata().map_err(unwritten)?.len();
-        Ok(bytes)
     }
 
     /// Makes a change, whole or not at all.
@@ -156,6 +145,21 @@ impl Catalogue {
     /// Turns a refusal of the database into an error that names the file.
     fn wrong(&self) -> impl Fn(rusqlite::Error) -> CatalogueError + Copy {
         |source| CatalogueError::of(&self.path, source)
+    }
+}
+
+/// Takes the lock of a catalogue, on a file beside it. SQLite has an exclusive lock of its own; it would keep
+/// a backup out, too.
+fn lock(catalogue: &Path) -> Result<File, CatalogueError> {
+    let mut path = catalogue.as_os_str().to_owned();
+    path.push(".lock");
+    let path = PathBuf::from(path);
+    let wrong = |source| CatalogueError::Lock { path: path.clone(), source };
+    let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(wrong)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => Err(CatalogueError::InUse(catalogue.to_owned())),
+        Err(error) => Err(wrong(error.into())),
     }
 }
 

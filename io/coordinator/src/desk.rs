@@ -11,12 +11,16 @@
 //! | `desk/lists.rs` | what people are told: objects, transfers, nodes |
 //! | `desk/report.rs` | what `/metrics` and `weir status` tell |
 //! | `desk/errands.rs` | what is removed, and when an interrupted transfer is given up |
+//! | `desk/room.rs` | what is coming to each node, and how many transfers each peer has |
+//! | `desk/patience.rs` | for how long a transfer waits for a removal, or for the one node on which it can go on |
 
 mod admission;
 mod errands;
 mod lists;
+mod patience;
 mod progress;
 mod report;
+mod room;
 #[cfg(test)]
 mod tests;
 
@@ -27,14 +31,16 @@ use weir_model::{Bandwidth, Direction, Instant, Span};
 use weir_status::EndedTransfers;
 use weir_transfer::{Domain, NodeIndex, NodeSet, NodeSpec, Policy, SAMPLE, Scheduler, TransferId};
 
-use crate::catalogue::{Catalogue, CatalogueError, NewTransfer, Progress, State, UnixMs};
+use crate::catalogue::{Catalogue, CatalogueError, Holder, NewTransfer, Progress, State, UnixMs};
 use crate::proto::to_client::Message;
 use crate::proto::{Fault, Kind, Pace, Refusal, Refused, Start, ToClient, Waiting};
 
 pub(crate) use admission::{NotAdmitted, VERSION};
 pub(crate) use errands::Errand;
+use patience::Awaited;
 pub(crate) use progress::MOST_NOTES;
 use report::MovedBytes;
+pub(crate) use room::Peer;
 
 /// The most transfers that wait or run at a time. Each has a stream, and so memory, at the coordinator.
 const MOST_LIVE: usize = 20_000;
@@ -94,9 +100,14 @@ pub(crate) struct Desk {
     scheduler: Scheduler,
     catalogue: Catalogue,
     nodes: Vec<Node>,
+    /// Changed by `desk/room.rs` alone.
     live: BTreeMap<u64, Live>,
+    /// How many of them each peer has.
+    peers: BTreeMap<Peer, usize>,
     /// The leftovers that somebody removes now.
     under_way: BTreeMap<u64, NodeIndex>,
+    /// The nodes and names of which a leftover is gone, since the last sample.
+    freed: Vec<(String, String)>,
     /// The waiting transfer that was told last why it waits.
     told_last: u64,
     /// What has become of transfers since this desk was opened.
@@ -119,6 +130,8 @@ struct Node {
     /// What the replicas there take, in bytes, and how many they are.
     stored: u64,
     objects: u64,
+    /// What those will take that are being written there, in bytes.
+    coming: u128,
 }
 
 /// A transfer whose client is connected.
@@ -129,6 +142,8 @@ struct Live {
     outbox: Outbox,
     /// The number of its client's stream.
     stream: u64,
+    /// Its client's.
+    peer: Peer,
     /// The nodes that it may ever use.
     allowed: NodeSet,
     /// Those that have failed it, and how.
@@ -139,6 +154,8 @@ struct Live {
     doubted: Option<NodeIndex>,
     /// All nodes with a replica are down: the scheduler has it again when one is up.
     is_parked: bool,
+    /// It waits for something that passes by itself.
+    awaits: Option<Awaited>,
     /// Where it runs.
     node: Option<NodeIndex>,
     /// The node that has a partial replica of it.
@@ -183,21 +200,35 @@ impl Desk {
             let (objects, stored) = catalogue.stored_on(&node.name)?;
             let domain = Domain(u32::try_from(number).expect("few nodes"));
             let moved = MovedBytes::default();
-            nodes.push(Node { down: None, probed: None, moved, measured, domain, stored, objects });
+            nodes.push(Node {
+                down: None,
+                probed: None,
+                moved,
+                measured,
+                domain,
+                stored,
+                objects,
+                coming: 0,
+            });
         }
         let specs = config.nodes.iter().zip(&nodes).map(|(config, node)| spec(config, node)).collect();
         let scheduler = Scheduler::new(now, config.policy.clone(), specs);
-        let (live, under_way) = (BTreeMap::new(), BTreeMap::new());
+        let (live, peers, under_way) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let ended = EndedTransfers::default();
-        Ok(Self { config, scheduler, catalogue, nodes, live, under_way, told_last: 0, samples: 0, ended })
-    }
-
-    /// Writes a copy of the catalogue.
-    ///
-    /// # Errors
-    /// If it cannot be written, or there is a file.
-    pub(crate) fn backup(&self, to: &std::path::Path) -> Result<u64, CatalogueError> {
-        self.catalogue.backup(to)
+        let (freed, told_last, samples) = (Vec::new(), 0, 0);
+        Ok(Self {
+            config,
+            scheduler,
+            catalogue,
+            nodes,
+            live,
+            peers,
+            under_way,
+            freed,
+            told_last,
+            samples,
+            ended,
+        })
     }
 
     /// A second has passed: the scheduler takes its sample, and clients hear what follows.
@@ -231,6 +262,7 @@ impl Desk {
                 self.keep_progress(now, id)?;
             }
         }
+        self.look_again(now, unix)?;
         self.start_all(now, unix)?;
         self.tell_why();
         Ok(())
@@ -267,7 +299,7 @@ impl Desk {
         };
         let mut again = Vec::new();
         for (id, live) in &mut self.live {
-            let is_back = has_changed && live.is_parked && !is_down;
+            let is_back = has_changed && !is_down && (live.is_parked || live.awaits.is_some());
             if may_leave(live) || is_back || live.doubted == Some(node) {
                 (live.doubted, live.is_parked) = (None, false);
                 again.push(*id);
@@ -292,15 +324,29 @@ impl Desk {
         (read, write): (Bandwidth, Bandwidth),
     ) -> Result<(), CatalogueError> {
         self.catalogue.set_peak(unix, &self.config.nodes[node.0].name, read.get(), write.get())?;
+        let before = self.taken_by(node);
         self.nodes[node.0].measured = Some((read, write));
         self.scheduler.set_spec(node, spec(&self.config.nodes[node.0], &self.nodes[node.0]));
-        // Those that wait may be taken by a node now that could not take them before.
-        let waiting = self.live.iter().filter(|(_, live)| live.node.is_none()).map(|(id, _)| *id);
-        for id in waiting.collect::<Vec<_>>() {
+        // Those that the node takes now and did not before, or the other way round. Others keep their place.
+        let after = self.taken_by(node);
+        let is_other = |(before, after): &(_, (u64, Option<bool>))| before != after || after.1.is_none();
+        let again = before.into_iter().zip(after).filter(is_other).map(|(_, (id, _))| id);
+        for id in again.collect::<Vec<_>>() {
             self.scheduler.give_up(TransferId(id));
             self.submit(now, unix, id)?;
         }
         self.start_all(now, unix)
+    }
+
+    /// Of the waiting transfers that may ever use a node, whether it would take them; `None`: they wait for
+    /// something else than the scheduler.
+    fn taken_by(&self, node: NodeIndex) -> Vec<(u64, Option<bool>)> {
+        let waiting = self.live.iter().filter(|(_, live)| live.node.is_none() && live.allowed.contains(node));
+        let taken = |(id, live): (&u64, &Live)| {
+            let would_take = self.scheduler.would_take(TransferId(*id), node);
+            (*id, would_take.map(|would_take| would_take && self.peak_is_known(node, direction(live.kind))))
+        };
+        waiting.map(taken).collect()
     }
 
     /// The name of a node.
@@ -329,8 +375,19 @@ impl Desk {
 
     /// A transfer starts on a node.
     fn start(&mut self, now: Instant, unix: UnixMs, id: u64, node: NodeIndex) -> Result<(), CatalogueError> {
-        let Some(live) = self.live.get_mut(&id) else { return Ok(()) };
+        let Some(live) = self.live.get(&id) else { return Ok(()) };
         let name = self.config.nodes[node.0].name.clone();
+        let stores = matches!(live.kind, Kind::Put | Kind::Replicate | Kind::Import);
+        let holder = if stores { self.catalogue.holder(&name, &live.new.name, id)? } else { Holder::Nobody };
+        let writes = direction(live.kind) == Direction::Write;
+        if matches!(holder, Holder::Leftover | Holder::Transfer(_))
+            || writes && !self.has_room(node, live.new.bytes)
+        {
+            // Its name or its room was taken there while it waited.
+            self.scheduler.give_up(TransferId(id));
+            return self.submit(now, unix, id);
+        }
+        let live = self.live.get_mut(&id).expect("it was found just now");
         if live.partial.is_some_and(|partial| partial != node) {
             self.catalogue.wait_again(id, "")?;
             live.partial = None;
@@ -339,8 +396,10 @@ impl Desk {
             live.progress = Progress { moved: 0, ..live.progress };
         }
         live.waited += passed_ms(now, live.since);
-        (live.node, live.since, live.pace) = (Some(node), now, None);
+        (live.since, live.pace, live.awaits) = (now, None, None);
         live.waits.clear();
+        self.move_to(id, Some(node));
+        let live = &self.live[&id];
         self.catalogue.start(unix, id, &name)?;
         let notes = self.catalogue.notes(id)?;
         let begun = self.catalogue.transfer(id)?.map_or(0, |row| row.begun);
@@ -381,6 +440,9 @@ impl Desk {
         let Some(live) = self.live.get(&id) else { return String::new() };
         if let Some(node) = live.doubted {
             return format!("its client cannot reach {}; it is tried again", self.config.nodes[node.0].name);
+        }
+        if let Some(awaited) = &live.awaits {
+            return awaited.why.clone();
         }
         let nodes = match self.scheduler.waits_for(TransferId(id)) {
             Some(nodes) => nodes,
@@ -433,7 +495,7 @@ impl Desk {
 
     /// Sends a client its refusal, and forgets the transfer.
     fn refuse(&mut self, id: u64, refusal: Refusal, why: &str) {
-        if let Some(live) = self.live.remove(&id) {
+        if let Some(live) = self.leave(id) {
             let refused = Refused { refusal: refusal.into(), why: why.to_owned() };
             let _ = live.outbox.try_send(message(Message::Refused(refused))); // the stream ends in any case
         }

@@ -118,14 +118,16 @@ impl Server {
         make_private(&state).map_err(in_state(&state))?;
         // The catalogue's lock says that no other coordinator is at work. Only then is an old socket
         // nobody's.
-        let catalogue = Catalogue::open(&state.join(CATALOGUE))?;
+        let path = state.join(CATALOGUE);
+        let catalogue = Catalogue::open(&path)?;
         let desk = Desk::open(clock.now(), clock.unix_ms(), desk, catalogue)?;
         let socket = state.join(SOCKET);
         let listener = bind(&socket).map_err(in_state(&socket))?;
         let desk = DeskHandle::start(clock, desk, nodes).await?;
         let mut tasks = Vec::new();
+        let service = Service::new(desk.clone(), path.into());
         let service = || {
-            CoordinatorServer::new(Service::new(desk.clone()))
+            CoordinatorServer::new(service.clone())
                 .max_decoding_message_size(MOST_BYTES)
                 .max_encoding_message_size(MOST_BYTES)
         };

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 use crate::error::{ErrorKind, NodeError, PATIENCE, PROBE_PATIENCE};
 use crate::name::{Note, ObjectName, PartialId};
-use crate::thread::on_thread;
+use crate::thread::{OneAtATime, on_thread};
 
 use beneath::Root;
 pub(crate) use reader::Reader;
@@ -34,16 +34,24 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 /// A directory in which objects are.
 pub(crate) struct Directory {
     root: Arc<PathBuf>,
+    probes: OneAtATime<()>,
 }
 
 impl Directory {
     pub(crate) fn new(root: PathBuf) -> Self {
-        Self { root: Arc::new(root) }
+        Self { root: Arc::new(root), probes: OneAtATime::default() }
     }
 
     pub(crate) async fn probe(&self) -> Result<(), NodeError> {
-        let root = self.root.clone();
-        on_thread(PROBE_PATIENCE, "root", move || Root::open(&root)?.check()).await
+        let (root, what) = (self.root.clone(), format!("root {}", self.root.display()));
+        let probed = self.probes.call(PROBE_PATIENCE, &what, move || Root::open(&root)?.check()).await;
+        probed.map_err(|error| match error.kind() {
+            ErrorKind::Stalled => {
+                let found = "no answer, as of a mount whose server is gone";
+                NodeError::new(ErrorKind::Unreachable, what, found, "one within 5 seconds")
+            }
+            _ => error,
+        })
     }
 
     pub(crate) async fn size(&self, name: &ObjectName) -> Result<Option<u64>, NodeError> {

@@ -322,6 +322,16 @@ impl Scheduler {
         self.waiting.get(id).map(|waiting| &waiting.nodes)
     }
 
+    /// Whether a node would take a transfer that waits, if the node had no other; `None` if it does not wait.
+    /// What is known of the node may have changed since the transfer was asked for.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn would_take(&self, id: TransferId, node: NodeIndex) -> Option<bool> {
+        let request = &self.waiting.get(id)?.request;
+        Some(self.policy.would_take(request, &self.nodes[node.0].idle(node, request.direction)))
+    }
+
     /// A node as the policy sees it, and its rate in the last sample, in bytes a second.
     ///
     /// # Panics

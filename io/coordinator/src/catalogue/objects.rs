@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::transfers::end;
-use super::{Catalogue, CatalogueError, FINISHING, State, UnixMs};
+use super::{Catalogue, CatalogueError, FINISHING, Holder, State, UnixMs};
 
 /// An object of which a replica is complete.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,13 +79,6 @@ impl Catalogue {
         })
     }
 
-    /// Whether a node has a replica of the object of that name.
-    pub(crate) fn is_replica(&self, name: &str, node: &str) -> Result<bool, CatalogueError> {
-        let query = "SELECT EXISTS (SELECT 1 FROM replica JOIN object ON object.id = object
-                     WHERE name = ?1 AND node = ?2)";
-        self.db.query_row(query, [name, node], |row| row.get(0)).map_err(self.wrong())
-    }
-
     /// What the objects' replicas on a node are: how many, and how many bytes.
     pub(crate) fn stored_on(&self, node: &str) -> Result<(u64, u64), CatalogueError> {
         let query =
@@ -106,7 +99,7 @@ impl Catalogue {
         node: &str,
     ) -> Result<bool, CatalogueError> {
         let ObjectRow { name, bytes, checksum, wanted, run, .. } = object;
-        let is_new = !self.is_replica(name, node)?;
+        let is_new = self.holder(node, name, transfer)? != Holder::Replica;
         self.change(|change| {
             change.execute(
                 "INSERT INTO object (name, bytes, checksum, wanted, run, stored) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -213,10 +206,12 @@ impl Catalogue {
         self.rows("SELECT node FROM leftover WHERE name = ?1 ORDER BY id", [name], |row| row.get(0))
     }
 
-    /// It is removed.
-    pub(crate) fn removed(&mut self, leftover: u64) -> Result<(), CatalogueError> {
-        self.db.execute("DELETE FROM leftover WHERE id = ?1", [leftover]).map_err(self.wrong())?;
-        Ok(())
+    /// It is removed. The node and the name that it had, if it may have been visible.
+    pub(crate) fn removed(&mut self, leftover: u64) -> Result<Option<(String, String)>, CatalogueError> {
+        let query = "DELETE FROM leftover WHERE id = ?1 RETURNING node, name";
+        let gone = self.db.query_row(query, [leftover], |row| Ok((row.get(0)?, row.get(1)?))).optional();
+        let gone: Option<(String, String)> = gone.map_err(self.wrong())?;
+        Ok(gone.filter(|(_, name)| !name.is_empty()))
     }
 
     /// The peaks that were measured: node, and bytes a second of reads and of writes.

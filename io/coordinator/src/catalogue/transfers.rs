@@ -119,8 +119,12 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Keeps what is needed to go on with a partial replica later. Not flushed to the disk at once.
+    /// Keeps what is needed to go on with a partial replica later. It is on the disk at the return if it says
+    /// that the client is about to finish, together with all notes before it; otherwise it is not flushed.
     pub(crate) fn keep_notes(&mut self, id: u64, lines: &[String]) -> Result<(), CatalogueError> {
+        if lines.iter().any(|line| line == FINISHING) {
+            return self.insert_notes(id, lines).map_err(self.wrong());
+        }
         self.unflushed(|catalogue| catalogue.insert_notes(id, lines))
     }
 
@@ -153,13 +157,6 @@ impl Catalogue {
         let query = "DELETE FROM note WHERE transfer = ?1 AND line = ?2";
         self.db.execute(query, params![id, FINISHING]).map_err(self.wrong())?;
         Ok(())
-    }
-
-    /// The nodes on which another transfer of that name was about to finish. It may be visible there.
-    pub(crate) fn finishing_on(&self, name: &str, but: u64) -> Result<Vec<String>, CatalogueError> {
-        let query = "SELECT node FROM transfer WHERE name = ?1 AND id <> ?2 AND state IN (1, 2, 6)
-                     AND EXISTS (SELECT 1 FROM note WHERE transfer = transfer.id AND line = ?3)";
-        self.rows(query, params![name, but, FINISHING], |row| row.get(0))
     }
 
     /// What was kept, in its order.

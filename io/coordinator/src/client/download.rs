@@ -82,6 +82,11 @@ impl Download {
                 (_, true) | (Destination::Nowhere, false) => {}
                 (Destination::Stdout | Destination::Task(_), false) => {
                     let why = format!("{}: what was read is not what was stored; do not use it", self.name);
+                    if from == 0 {
+                        return Err(Stop::PassedOn(why));
+                    }
+                    // It began at another replica. Nobody can say which of the two is bad.
+                    let why = format!("{why}; weir verify {} finds the bad replica", self.name);
                     return Err(Stop::Client(ClientError::Corrupt(why)));
                 }
                 (Destination::File(target), false) => {

@@ -17,6 +17,8 @@ const LEAST_AT_ONCE: u64 = 16 << 10;
 pub(super) struct Signal {
     /// Whether data may move.
     pub(super) is_open: bool,
+    /// Whether the coordinator knows that the replica may become visible.
+    pub(super) may_finish: bool,
     /// The most that may move in a second.
     pub(super) pace: Option<Bandwidth>,
 }
@@ -73,6 +75,17 @@ impl Gate {
                 () = sleep(self.clock.takes(wait)) => {}
                 () = self.changed() => {}
             }
+        }
+    }
+
+    /// Waits until the replica may become visible. It waits for ever if the session has ended.
+    pub(super) async fn may_finish(&mut self) {
+        loop {
+            let signal = *self.signal.borrow_and_update();
+            if signal.is_open && signal.may_finish {
+                return;
+            }
+            self.changed().await;
         }
     }
 

@@ -56,6 +56,8 @@ pub(super) enum Stop {
     Node(Fault, String),
     /// The client's fault: the transfer ends.
     Client(ClientError),
+    /// The replica is not what was stored, and its data was passed on already: the transfer ends.
+    PassedOn(String),
 }
 
 /// What a task has for its transfer.
@@ -139,7 +141,9 @@ impl Run<'_> {
         for lines in task.noted.get(start.notes.len()..).unwrap_or_default().chunks(MOST_NOTES) {
             self.session.say(Said::Notes(Notes { lines: lines.to_vec() })).await;
         }
-        task.signal.send_replace(Signal { is_open: true, pace: None });
+        // A note that the coordinator knows of is not sent again, so nothing else would answer it.
+        let may_finish = start.notes.iter().any(|note| note == FINISHING);
+        task.signal.send_replace(Signal { is_open: true, may_finish, pace: None });
         if let Some(finished) = task.finished.clone() {
             self.session.say(Said::Finished(finished)).await; // the first one was lost
         }
@@ -159,6 +163,11 @@ impl Run<'_> {
                 if let Some(task) = &self.task {
                     let pace = Bandwidth::new(pace.bytes_per_second);
                     task.signal.send_modify(|signal| signal.pace = pace);
+                }
+            }
+            Message::Finish(_) => {
+                if let Some(task) = &self.task {
+                    task.signal.send_modify(|signal| signal.may_finish = true);
                 }
             }
             Message::Done(done) => {
@@ -185,7 +194,7 @@ impl Run<'_> {
     /// The stream is broken: nothing moves until there is another.
     async fn reopen(&mut self) -> Result<(), ClientError> {
         if let Some(task) = &self.task {
-            task.signal.send_modify(|signal| signal.is_open = false);
+            task.signal.send_modify(|signal| (signal.is_open, signal.may_finish) = (false, false));
         }
         self.progress.send_modify(|progress| progress.phase = Phase::Lost);
         self.session.reopen().await
@@ -208,18 +217,24 @@ impl Run<'_> {
                 self.progress.send_modify(|progress| progress.phase = waiting);
                 self.session.say(Said::Failed(Failed { fault: fault.into(), why })).await;
             }
-            Event::Ended(Err(Stop::Client(error))) => {
-                let failed = Failed { fault: Fault::Client.into(), why: error.to_string() };
-                self.session.say(Said::Failed(failed)).await;
-                while let Some(message) = self.session.next().await {
-                    if matches!(message, Message::Refused(_)) {
-                        break; // the coordinator has heard it
-                    }
-                }
-                return Err(error);
+            Event::Ended(Err(Stop::Client(error))) => return Err(self.end(Fault::Client, error).await),
+            Event::Ended(Err(Stop::PassedOn(why))) => {
+                return Err(self.end(Fault::PassedOn, ClientError::Corrupt(why)).await);
             }
         }
         Ok(())
+    }
+
+    /// Tells the coordinator why the transfer ends, and waits until it has heard that.
+    async fn end(&mut self, fault: Fault, error: ClientError) -> ClientError {
+        let failed = Failed { fault: fault.into(), why: error.to_string() };
+        self.session.say(Said::Failed(failed)).await;
+        while let Some(message) = self.session.next().await {
+            if matches!(message, Message::Refused(_)) {
+                break;
+            }
+        }
+        error
     }
 
     /// Tells the coordinator, and the user, what has moved.
@@ -265,7 +280,7 @@ impl Going {
         start: &Start,
         begin: &mut impl FnMut(&Start, Tools) -> Result<Task, ClientError>,
     ) -> Result<Self, ClientError> {
-        let (signal, signals) = watch::channel(Signal { is_open: true, pace: None });
+        let (signal, signals) = watch::channel(Signal { is_open: true, ..Signal::default() });
         let (notes, noted) = mpsc::channel(1);
         let counts = Arc::<Counts>::default();
         let tools = Tools { gate: Gate::new(client.clock, signals), counts: Arc::clone(&counts), notes };

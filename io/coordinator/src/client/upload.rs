@@ -61,9 +61,10 @@ impl Upload {
         if bytes < offset {
             return Err(Stop::Node(Fault::Gone, "the partial replica is longer than its source".to_owned()));
         }
-        // From here on it may be visible, whatever happens to this client.
+        // From here on it may be visible, whatever happens to this client. The coordinator knows that before:
+        // otherwise, nobody would ever remove what a transfer has stored that is cancelled in this instant.
         let _ = tools.notes.send(vec![FINISHING.to_owned()]).await; // the transfer is given up
-        tools.gate.pass(0).await;
+        tools.gate.may_finish().await;
         match writer.finish().await {
             Ok(()) => {}
             // It may be there all the same: finished by an earlier run, or by this one without an answer.
@@ -164,3 +165,6 @@ impl ReadBack {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,9 @@ use weir_node::ObjectName;
 use weir_transfer::{Class, NodeIndex, NodeSet, ObjectId, PolicyName, Request, TransferId};
 
 use super::progress::MOST_NOTES;
+use super::room::{MOST_OF_PEER, Peer};
 use super::{Desk, Live, MOST_LIVE, Outbox, direction, message};
-use crate::catalogue::{CatalogueError, NewTransfer, Progress, State, TransferRow, UnixMs};
+use crate::catalogue::{CatalogueError, Holder, NewTransfer, Progress, State, TransferRow, UnixMs};
 use crate::proto::to_client::Message;
 use crate::proto::{Admitted, Ask, Done, Fault, Kind, Refusal};
 
@@ -43,6 +44,7 @@ impl Desk {
         now: Instant,
         unix: UnixMs,
         stream: u64,
+        peer: Peer,
         ask: &Ask,
         outbox: Outbox,
     ) -> Result<u64, NotAdmitted> {
@@ -52,6 +54,10 @@ impl Desk {
         // One that goes on has had its place before.
         if found.is_none() && self.live.len() >= MOST_LIVE {
             let why = format!("found {MOST_LIVE} transfers that wait or run; accepted: no more");
+            return Err(NotAdmitted::Refused(Refusal::Busy, why));
+        }
+        if found.is_none() && self.of_peer(&peer) >= MOST_OF_PEER {
+            let why = format!("found {MOST_OF_PEER} transfers of {peer} that wait or run; accepted: no more");
             return Err(NotAdmitted::Refused(Refusal::Busy, why));
         }
         if matches!(kind, Kind::Get | Kind::Check | Kind::Replicate) {
@@ -79,11 +85,13 @@ impl Desk {
             new,
             outbox,
             stream,
+            peer,
             allowed,
             failed: BTreeMap::new(),
             unreachable: 0,
             doubted: None,
             is_parked: false,
+            awaits: None,
             node: None,
             partial,
             progress,
@@ -94,7 +102,7 @@ impl Desk {
             wanted: ask.replicas.max(1),
             notes_left: MOST_NOTES,
         };
-        self.live.insert(id, live);
+        self.enter(id, live);
         self.submit(now, unix, id)?;
         self.start_all(now, unix)?;
         Ok(id)
@@ -234,11 +242,11 @@ impl Desk {
         Err(NotAdmitted::Refused(Refusal::Exists, why))
     }
 
-    /// Gives a transfer to the scheduler, or refuses it if no node is left.
+    /// Gives a transfer to the scheduler, has it wait for what passes by itself, or refuses it if no node is
+    /// left.
     pub(super) fn submit(&mut self, now: Instant, unix: UnixMs, id: u64) -> Result<(), CatalogueError> {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
-        let (mut nodes, reasons) = self.usable(id, live)?;
-        let (kind, partial) = (live.kind, live.partial);
+        let Usable { mut nodes, mut reasons, has_leftover } = self.usable(id, live)?;
         if let Some(doubted) = live.doubted {
             let is_up = |node: NodeIndex| node != doubted && self.nodes[node.0].down.is_none();
             if nodes.contains(doubted) && !nodes.iter().any(is_up) {
@@ -246,10 +254,16 @@ impl Desk {
             }
             nodes.remove(doubted);
         }
-        if let Some(partial) = partial {
-            let has_other = nodes.iter().any(|node| self.nodes[node.0].down.is_none());
-            if nodes.contains(partial) && (self.nodes[partial.0].down.is_none() || !has_other) {
+        let mut awaited = None;
+        if let Some(partial) = live.partial {
+            let down = self.nodes[partial.0].down.as_ref();
+            let has_other = !live.is_bound() && nodes.iter().any(|node| self.nodes[node.0].down.is_none());
+            if nodes.contains(partial) && (down.is_none() || !has_other) {
                 nodes = [partial].into_iter().collect();
+                awaited = down.filter(|_| live.is_bound()).map(|why| {
+                    let name = &self.config.nodes[partial.0].name;
+                    format!("{name} is down ({why}), and no other node can go on with what a pipe has sent")
+                });
             } else {
                 self.catalogue.wait_again(id, "")?;
                 let live = self.live.get_mut(&id).expect("it is there");
@@ -257,9 +271,16 @@ impl Desk {
                 // What it has left there may keep it from the node for a while.
                 return self.submit(now, unix, id);
             }
+        } else if nodes.is_empty() && has_leftover {
+            awaited = Some(format!("no node is left before a removal: {}", reasons.join("; ")));
         }
-        self.live.get_mut(&id).expect("it is there").doubted = None;
-        let live = self.live.get(&id).expect("it is there");
+        let live = self.live.get_mut(&id).expect("it is there");
+        live.doubted = None;
+        if let Some(in_vain) = live.set_awaited(now, awaited) {
+            (nodes, reasons) = (NodeSet::EMPTY, vec![in_vain]);
+        } else if nodes.is_empty() && has_leftover {
+            return Ok(()); // the removal brings it back
+        }
         if nodes.is_empty() {
             let why = format!("no node is left for {}: {}", live.new.name, reasons.join("; "));
             let is_denied = |(fault, _): &(Fault, String)| *fault == Fault::Denied;
@@ -269,18 +290,7 @@ impl Desk {
             self.refuse(id, if wrong { Refusal::Wrong } else { Refusal::NoNode }, &why);
             return Ok(());
         }
-        let request = Request {
-            id: TransferId(id),
-            direction: direction(kind),
-            bytes: live.new.bytes.map(|bytes| bytes.saturating_sub(live.progress.moved)),
-            rate: Bandwidth::new(live.new.rate).expect("a rate of zero is replaced"),
-            class: Class(self.class_of(&live.new.class)),
-            deadline: live.new.deadline.map(|deadline| {
-                now + Span::from_millis(deadline.saturating_sub(unix).min(LONGEST_DEADLINE_MS))
-            }),
-            nodes,
-            object: (kind == Kind::Put).then(|| object_id(&live.new.name)),
-        };
+        let request = self.request(now, unix, id, nodes.clone());
         if let Err(refused) = self.scheduler.submit(now, request) {
             let mut why = refused.to_string();
             if matches!(refused, weir_transfer::Refused::NoReplica(_)) {
@@ -289,7 +299,7 @@ impl Desk {
                     return Ok(());
                 }
                 // Nothing is lost by an error, and its user may know better than to wait (paper §III-A).
-                why = self.why_unreachable(id);
+                why = self.why_unreachable(id, &nodes);
             }
             let refusal = match refused {
                 weir_transfer::Refused::TooFast { .. } => Refusal::Wrong,
@@ -302,18 +312,35 @@ impl Desk {
         Ok(())
     }
 
-    /// Why no node can be reached that a read needs.
-    fn why_unreachable(&self, id: u64) -> String {
-        let Some(live) = self.live.get(&id) else { return String::new() };
-        let down =
-            self.config.nodes.iter().zip(&self.nodes).filter_map(|(config, node)| {
-                Some(format!("{} is down ({})", config.name, node.down.as_ref()?))
-            });
-        format!("no replica of {} can be reached: {}", live.new.name, down.collect::<Vec<_>>().join(", "))
+    /// Why none of these nodes can be reached, which a read needs.
+    fn why_unreachable(&self, id: u64, nodes: &NodeSet) -> String {
+        let down = nodes.iter().filter_map(|node| {
+            let why = self.nodes[node.0].down.as_ref()?;
+            Some(format!("{} is down ({why})", self.config.nodes[node.0].name))
+        });
+        let name = self.live.get(&id).map_or("", |live| &live.new.name);
+        format!("no replica of {name} can be reached: {}", down.collect::<Vec<_>>().join(", "))
+    }
+
+    /// A transfer as the scheduler has it.
+    fn request(&self, now: Instant, unix: UnixMs, id: u64, nodes: NodeSet) -> Request {
+        let live = &self.live[&id];
+        Request {
+            id: TransferId(id),
+            direction: direction(live.kind),
+            bytes: live.new.bytes.map(|bytes| bytes.saturating_sub(live.progress.moved)),
+            rate: Bandwidth::new(live.new.rate).expect("a rate of zero is replaced"),
+            class: Class(self.class_of(&live.new.class)),
+            deadline: live.new.deadline.map(|deadline| {
+                now + Span::from_millis(deadline.saturating_sub(unix).min(LONGEST_DEADLINE_MS))
+            }),
+            nodes,
+            object: (live.kind == Kind::Put).then(|| object_id(&live.new.name)),
+        }
     }
 
     /// The nodes that a transfer may use now, and why others are left out.
-    fn usable(&self, id: u64, live: &Live) -> Result<(NodeSet, Vec<String>), CatalogueError> {
+    fn usable(&self, id: u64, live: &Live) -> Result<Usable, CatalogueError> {
         let object = self.catalogue.object(&live.new.name)?;
         let replicas = match &object {
             Some(object) => self.catalogue.replicas(object.id)?,
@@ -323,15 +350,8 @@ impl Desk {
             |node: NodeIndex| replicas.iter().find(|replica| replica.node == self.config.nodes[node.0].name);
         let domains: BTreeSet<_> = replicas.iter().filter_map(|replica| self.node(&replica.node)).collect();
         let domains: BTreeSet<_> = domains.into_iter().map(|node| self.nodes[node.0].domain).collect();
-        let left = match live.kind {
-            Kind::Put | Kind::Replicate | Kind::Import => {
-                let mut left = self.catalogue.left_on(&live.new.name)?;
-                left.extend(self.catalogue.finishing_on(&live.new.name, id)?);
-                left
-            }
-            Kind::Get | Kind::Check | Kind::Unspecified => Vec::new(),
-        };
-        let (mut usable, mut reasons) = (NodeSet::EMPTY, Vec::new());
+        let holders = self.catalogue.holders(&live.new.name, id)?;
+        let (mut usable, mut reasons, mut has_leftover) = (NodeSet::EMPTY, Vec::new(), false);
         for node in live.allowed.iter() {
             let name = &self.config.nodes[node.0].name;
             let mut leave_out = |why: &str| reasons.push(format!("{name}: {why}"));
@@ -348,28 +368,30 @@ impl Desk {
                     leave_out("it has no good replica");
                 }
                 Kind::Check if with_replica(node).is_none() => leave_out("it has no replica"),
-                Kind::Import if left.contains(name) => {
-                    leave_out("an earlier object of that name is yet to be removed there");
+                Kind::Get | Kind::Check | Kind::Unspecified => usable.insert(node),
+                Kind::Put | Kind::Replicate if domains.contains(&self.nodes[node.0].domain) => {
+                    leave_out("its failure domain has a replica");
                 }
-                Kind::Get | Kind::Check | Kind::Import | Kind::Unspecified => usable.insert(node),
-                Kind::Put | Kind::Replicate => {
-                    if domains.contains(&self.nodes[node.0].domain) {
-                        leave_out("its failure domain has a replica");
-                    } else if left.contains(name) {
+                Kind::Put | Kind::Replicate | Kind::Import => match holders.on(name) {
+                    Holder::Leftover => {
                         leave_out("an earlier object of that name is yet to be removed there");
-                    } else if !self.has_room(node, live.new.bytes) {
-                        leave_out("its capacity is taken");
-                    } else {
-                        usable.insert(node);
+                        has_leftover = true;
                     }
-                }
+                    Holder::Transfer(other) => {
+                        leave_out(&format!("transfer {other} has not ended, and may have stored it there"));
+                    }
+                    _ if live.kind != Kind::Import && !self.has_room(node, live.new.bytes) => {
+                        leave_out("its capacity is taken");
+                    }
+                    Holder::Nobody | Holder::Replica => usable.insert(node),
+                },
             }
         }
-        Ok((usable, reasons))
+        Ok(Usable { nodes: usable, reasons, has_leftover })
     }
 
     /// Whether the policy can judge a node.
-    fn peak_is_known(&self, node: NodeIndex, direction: Direction) -> bool {
+    pub(super) fn peak_is_known(&self, node: NodeIndex, direction: Direction) -> bool {
         let needs = match self.config.policy.name() {
             PolicyName::Static | PolicyName::SmR1 | PolicyName::SmR2 => true,
             PolicyName::Rr | PolicyName::SmR3 | PolicyName::Deadline => false,
@@ -382,22 +404,19 @@ impl Desk {
         !needs || given.is_some() || self.nodes[node.0].measured.is_some()
     }
 
-    /// Whether a replica of so many bytes fits on a node, beside those that are being written there.
-    fn has_room(&self, node: NodeIndex, bytes: Option<u64>) -> bool {
-        let Some(capacity) = self.config.nodes[node.0].capacity else { return true };
-        let written = self
-            .live
-            .values()
-            .filter(|live| live.node == Some(node) && direction(live.kind) == Direction::Write);
-        let coming: u64 = written.filter_map(|live| live.new.bytes).fold(0, u64::saturating_add);
-        let taken = self.nodes[node.0].stored.saturating_add(coming);
-        taken.saturating_add(bytes.unwrap_or(1)) <= capacity
-    }
-
     fn class_of(&self, name: &str) -> u8 {
         let place = self.config.classes.iter().position(|class| class == name).unwrap_or(0);
         u8::try_from(place).unwrap_or(u8::MAX)
     }
+}
+
+/// The nodes that a transfer may use now.
+struct Usable {
+    nodes: NodeSet,
+    /// Why others are left out.
+    reasons: Vec<String>,
+    /// Whether one of them is left out only until something is removed from it.
+    has_leftover: bool,
 }
 
 /// The number of an object for the scheduler: it follows from the name alone, so that transfers of one

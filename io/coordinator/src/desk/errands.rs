@@ -4,11 +4,14 @@ use weir_model::Instant;
 use weir_transfer::NodeIndex;
 
 use super::Desk;
-use crate::catalogue::{CatalogueError, ObjectRow, State, UnixMs, What};
+use crate::catalogue::{CatalogueError, Holder, Leftover, ObjectRow, State, UnixMs, What};
 use crate::proto::{Kind, Refusal};
 
 /// How many removals go on at a time on each node.
 const MOST_AT_A_TIME: usize = 4;
+
+/// How many leftovers of each node are looked at, the oldest first: some may have to wait for a transfer.
+const MOST_LOOKED_AT: usize = 100;
 
 /// How many interrupted transfers are kept.
 const MOST_INTERRUPTED: u32 = 20_000;
@@ -54,24 +57,37 @@ impl Desk {
             let free = MOST_AT_A_TIME.saturating_sub(busy);
             let name = self.config.nodes[node.0].name.clone();
             let waiting =
-                if free == 0 { Vec::new() } else { self.catalogue.leftovers(&name, MOST_AT_A_TIME)? };
+                if free == 0 { Vec::new() } else { self.catalogue.leftovers(&name, MOST_LOOKED_AT)? };
             let waiting = waiting.into_iter().filter(|leftover| !self.under_way.contains_key(&leftover.id));
-            for leftover in waiting.take(free).collect::<Vec<_>>() {
-                // What has become a replica meanwhile, such as by an import, is nobody's leftover.
-                let is_replica = |object: &str| self.catalogue.is_replica(object, &name);
-                let what = match leftover.what {
-                    What::Object(object) if is_replica(&object)? => {
-                        self.catalogue.removed(leftover.id)?;
-                        continue;
-                    }
-                    What::Either(object, notes) if is_replica(&object)? => What::Partial(notes),
-                    what => what,
-                };
-                self.under_way.insert(leftover.id, node);
-                errands.push(Errand { id: leftover.id, node, what });
+            let mut free = free;
+            for leftover in waiting.collect::<Vec<_>>() {
+                if free == 0 {
+                    break;
+                }
+                if let Some(what) = self.removable(&name, &leftover)? {
+                    self.under_way.insert(leftover.id, node);
+                    errands.push(Errand { id: leftover.id, node, what });
+                    free -= 1;
+                }
             }
         }
         Ok(errands)
+    }
+
+    /// What of a leftover is to be removed from its node now.
+    fn removable(&mut self, node: &str, leftover: &Leftover) -> Result<Option<What>, CatalogueError> {
+        let holder = match &leftover.what {
+            What::Partial(_) => return Ok(Some(leftover.what.clone())),
+            What::Object(name) | What::Either(name, _) => self.catalogue.holder(node, name, 0)?,
+        };
+        match (holder, &leftover.what) {
+            // What has become a replica meanwhile, such as by an import, is nobody's leftover.
+            (Holder::Replica, What::Either(_, notes)) => Ok(Some(What::Partial(notes.clone()))),
+            (Holder::Replica, _) => self.removed(leftover.id).map(|()| None),
+            // What is there may be this transfer's. Its end says.
+            (Holder::Transfer(_), _) => Ok(None),
+            (Holder::Leftover | Holder::Nobody, what) => Ok(Some(what.clone())),
+        }
     }
 
     /// A removal is done, or is to be tried again.
@@ -81,8 +97,14 @@ impl Desk {
     pub(crate) fn errand_done(&mut self, id: u64, is_removed: bool) -> Result<(), CatalogueError> {
         self.under_way.remove(&id);
         if is_removed {
-            self.catalogue.removed(id)?;
+            self.removed(id)?;
         }
+        Ok(())
+    }
+
+    /// A leftover is gone. The next sample looks at the transfers that wait for that.
+    fn removed(&mut self, leftover: u64) -> Result<(), CatalogueError> {
+        self.freed.extend(self.catalogue.removed(leftover)?);
         Ok(())
     }
 

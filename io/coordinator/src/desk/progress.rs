@@ -4,10 +4,10 @@ use weir_model::Instant;
 use weir_transfer::{NodeIndex, TransferId};
 
 use super::{Desk, direction, message, passed_ms};
-use crate::catalogue::{CatalogueError, ObjectRow, State, UnixMs};
+use crate::catalogue::{CatalogueError, FINISHING, Holder, ObjectRow, State, UnixMs};
 use crate::proto::from_client::Message as Said;
 use crate::proto::to_client::Message;
-use crate::proto::{Done, Failed, Fault, Finished, Kind, Refusal};
+use crate::proto::{Done, Failed, Fault, Finish, Finished, Kind, Refusal};
 
 /// How often a transfer waits for a node that was not reachable before it does without that node.
 const MOST_UNREACHABLE: u32 = 20;
@@ -53,7 +53,12 @@ impl Desk {
                 };
                 live.notes_left = left;
                 self.catalogue.keep_notes(id, &notes.lines)?;
-                self.live.get_mut(&id).expect("it runs").partial = Some(node);
+                let live = self.live.get_mut(&id).expect("it runs");
+                live.partial = Some(node);
+                let finishes = notes.lines.iter().any(|line| line == FINISHING);
+                if finishes && live.outbox.try_send(message(Message::Finish(Finish {}))).is_err() {
+                    self.gone(now, unix, id)?; // it waits for this message; its next stream says so again
+                }
                 Ok(())
             }
             Said::Moved(moved) => {
@@ -83,7 +88,7 @@ impl Desk {
     /// Takes out a transfer whose stream has ended. The caller starts others in its place.
     pub(super) fn lose(&mut self, now: Instant, unix: UnixMs, id: u64) -> Result<(), CatalogueError> {
         self.keep_progress(now, id)?;
-        if self.live.remove(&id).is_some() {
+        if self.leave(id).is_some() {
             self.scheduler.give_up(TransferId(id));
             self.catalogue.interrupt(unix, id)?;
             self.count(State::Interrupted);
@@ -144,6 +149,7 @@ impl Desk {
         let (kind, name) = (live.kind, live.new.name.clone());
         let here = self.config.nodes[node.0].name.clone();
         let object = self.catalogue.object(&name)?;
+        let holder = self.catalogue.holder(&here, &name, id)?;
         let is_same = |object: &ObjectRow| object.checksum == checksum && object.bytes == finished.bytes;
         match (kind, object) {
             (Kind::Get, Some(object)) if !is_same(&object) => {
@@ -161,7 +167,9 @@ impl Desk {
                 self.catalogue.end_transfer(unix, id, State::Done, why)?;
             }
             (Kind::Put | Kind::Replicate, Some(object)) if !is_same(&object) => {
-                self.catalogue.leave_object(&here, &name)?;
+                if holder != Holder::Replica {
+                    self.catalogue.leave_object(&here, &name)?;
+                }
                 let why = "its data differs from the other replica's: it changed while it was read";
                 return self.end(now, unix, id, State::Failed, Refusal::Failed, why);
             }
@@ -180,6 +188,11 @@ impl Desk {
                 let why = "its failure domain has a replica by now".to_owned();
                 return self.failed(now, unix, id, node, Failed { fault: Fault::Other.into(), why });
             }
+            (Kind::Put | Kind::Replicate | Kind::Import, _) if holder == Holder::Leftover => {
+                // Somebody may be removing it at this moment.
+                let why = "an earlier object of that name is being removed there".to_owned();
+                return self.failed(now, unix, id, node, Failed { fault: Fault::Gone.into(), why });
+            }
             (Kind::Put | Kind::Replicate | Kind::Import, object) => {
                 let wanted = object.map_or(0, |object| object.wanted);
                 self.store(now, unix, id, node, ObjectRow { wanted, ..row(name, finished.bytes, checksum) })?;
@@ -190,7 +203,7 @@ impl Desk {
             }
         }
         self.scheduler.done(TransferId(id));
-        if let Some(live) = self.live.remove(&id) {
+        if let Some(live) = self.leave(id) {
             self.count_done(live.is_below(now));
             let done = message(Message::Done(Done { bytes: finished.bytes }));
             let _ = live.outbox.try_send(done); // a client that lost it asks again, and hears it then
@@ -242,7 +255,8 @@ impl Desk {
             why.pop();
         }
         let fault = Fault::try_from(fault).unwrap_or(Fault::Unspecified);
-        let kind = self.live.get(&id).expect("it runs").kind;
+        let live = self.live.get(&id).expect("it runs");
+        let (kind, name) = (live.kind, live.new.name.clone());
         if kind == Kind::Import && fault == Fault::Missing {
             return self.end(now, unix, id, State::Failed, Refusal::Wrong, &why);
         }
@@ -251,11 +265,19 @@ impl Desk {
         }
         let here = self.config.nodes[node.0].name.clone();
         tracing::warn!(transfer = id, node = here, why, "a transfer failed on its node");
+        if matches!(fault, Fault::Missing | Fault::Corrupt | Fault::PassedOn)
+            && matches!(kind, Kind::Get | Kind::Check)
+            && let Some(object) = self.catalogue.object(&name)?
+        {
+            self.catalogue.judge(unix, object.id, &here, false)?;
+        }
+        if fault == Fault::PassedOn {
+            return self.end(now, unix, id, State::Failed, Refusal::Failed, &why);
+        }
         self.keep_progress(now, id)?;
         self.scheduler.give_up(TransferId(id));
+        self.move_to(id, None);
         let live = self.live.get_mut(&id).expect("it runs");
-        live.node = None;
-        let name = live.new.name.clone();
         let mut is_out = true;
         match fault {
             Fault::Unreachable => {
@@ -282,12 +304,6 @@ impl Desk {
             self.catalogue.wait_again(id, &why)?;
         } else {
             self.catalogue.wait(id, &why)?;
-        }
-        if matches!(fault, Fault::Missing | Fault::Corrupt)
-            && matches!(kind, Kind::Get | Kind::Check)
-            && let Some(object) = self.catalogue.object(&name)?
-        {
-            self.catalogue.judge(unix, object.id, &here, false)?;
         }
         self.submit(now, unix, id)?;
         self.start_all(now, unix)

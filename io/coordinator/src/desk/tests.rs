@@ -10,7 +10,7 @@ use weir_transfer::{NodeIndex, PolicyName};
 use super::*;
 use crate::catalogue::What;
 use crate::proto::from_client::Message as Said;
-use crate::proto::{Ask, Failed, Fault, Finished, Moved, Notes, State};
+use crate::proto::{Ask, Failed, Fault, Finish, Finished, Moved, Notes, State};
 
 const UNIX: UnixMs = 1_790_000_000_000;
 
@@ -72,7 +72,7 @@ impl Bench {
         let (outbox, inbox) = channel(64);
         self.streams += 1;
         let (now, stream) = (self.now, self.streams);
-        match self.desk().ask(now, UNIX, stream, ask, outbox) {
+        match self.desk().ask(now, UNIX, stream, Peer::user(0), ask, outbox) {
             Ok(id) => Ok(Asker { id, inbox }),
             Err(NotAdmitted::Refused(_, why)) => Err(why),
             Err(NotAdmitted::Catalogue(error)) => panic!("{error}"),
@@ -144,6 +144,16 @@ impl Asker {
 
     fn started(&mut self) -> String {
         self.start().expect("it has started").node
+    }
+
+    /// Why it waits, by the last that it has heard.
+    fn waits(&mut self) -> Option<String> {
+        let told = std::iter::from_fn(|| self.next()).filter_map(|message| match message {
+            Message::Waiting(waiting) => Some(waiting.why),
+            Message::Refused(refused) => panic!("refused: {}", refused.why),
+            _ => None,
+        });
+        told.last()
     }
 
     fn is_done(&mut self) -> bool {
@@ -324,10 +334,12 @@ fn a_name_is_free_on_a_node_only_when_the_earlier_object_is_gone_from_there() {
     assert!(bench.desk().remove(now, UNIX, "x").unwrap());
     assert!(!bench.desk().remove(now, UNIX, "x").unwrap());
     let mut early = bench.ask(&put("x", "r2")).unwrap();
-    assert!(early.refused().unwrap().contains("yet to be removed"));
+    bench.step();
+    assert!(early.waits().unwrap().contains("yet to be removed"));
     let errands = bench.desk().errands(UNIX).unwrap();
     bench.desk().errand_done(errands[0].id, true).unwrap();
-    assert_eq!(bench.ask(&put("x", "r3")).unwrap().started(), "a");
+    bench.step();
+    assert_eq!(early.started(), "a");
 }
 
 #[test]
@@ -427,7 +439,11 @@ fn what_a_client_was_about_to_finish_is_removed_in_both_forms_and_its_name_is_no
     let errands = bench.desk().errands(UNIX).unwrap();
     assert_eq!(errands[0].what, What::Either("x".to_owned(), vec!["file 1".to_owned()]));
     let mut again = bench.ask(&put("x", "r2")).unwrap();
-    assert!(again.refused().unwrap().contains("yet to be removed"));
+    bench.step();
+    assert!(again.waits().unwrap().contains("yet to be removed"));
+    bench.desk().errand_done(errands[0].id, true).unwrap();
+    bench.step();
+    assert_eq!(again.started(), "a");
 }
 
 #[test]
@@ -505,7 +521,8 @@ fn a_transfer_does_not_come_back_to_a_node_before_what_it_left_there_is_gone() {
     assert!(second.begun > first.begun, "its client must not go on with what it has there");
     bench.set_up(node, true);
     bench.fail(&again, Fault::Full);
-    assert!(again.refused().unwrap().contains("yet to be removed there"));
+    bench.step();
+    assert!(again.waits().unwrap().contains("yet to be removed there"));
 }
 
 #[test]
@@ -517,7 +534,7 @@ fn where_another_transfer_of_the_name_may_have_finished_no_replica_is_written() 
     bench.say(&second, Said::Notes(Notes { lines: vec!["finishing".to_owned()] }));
     bench.gone(&second);
     let mut repair = bench.ask(&ask(Kind::Replicate, "x", "repair")).unwrap();
-    assert!(repair.refused().unwrap().contains("yet to be removed there"));
+    assert!(repair.refused().unwrap().contains("may have stored it there"));
 }
 
 #[test]
@@ -563,4 +580,212 @@ fn a_node_that_refuses_removals_holds_up_no_other_nodes() {
     let errands = bench.desk().errands(UNIX).unwrap();
     assert!(errands.iter().any(|errand| errand.node == NodeIndex(1)), "{errands:?}");
     assert!(errands.len() < 11);
+}
+
+#[test]
+fn a_name_is_not_removed_from_a_node_where_a_transfer_may_have_stored_it() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    asker.started();
+    bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned(), "finishing".to_owned()] }));
+    bench.desk().catalogue.leave_object("a", "x").unwrap();
+    assert_eq!(bench.desk().errands(UNIX).unwrap(), []);
+    let now = bench.now;
+    assert_eq!(bench.desk().cancel(now, UNIX, asker.id).unwrap(), Some(true));
+    assert_eq!(bench.desk().errands(UNIX).unwrap().len(), 2);
+}
+
+#[test]
+fn what_is_finished_where_its_name_is_being_removed_is_not_stored() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    let node = asker.started();
+    bench.desk().catalogue.leave_object(&node, "x").unwrap();
+    assert_eq!(bench.desk().errands(UNIX).unwrap().len(), 1);
+    bench.finish(&asker, 100, 7);
+    assert_eq!(bench.desk().object("x").unwrap(), None);
+    assert_ne!(asker.started(), node, "it begins anew elsewhere");
+}
+
+#[test]
+fn a_client_may_finish_once_the_catalogue_has_its_note() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    asker.started();
+    bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned()] }));
+    assert_eq!(asker.next(), None);
+    let finishing = || Said::Notes(Notes { lines: vec!["finishing".to_owned()] });
+    bench.say(&asker, finishing());
+    assert_eq!(asker.next(), Some(Message::Finish(Finish {})));
+    bench.restart();
+    // The answer may have been lost: the start says the same.
+    let mut again = bench.ask(&put("x", "r")).unwrap();
+    assert_eq!(again.start().unwrap().notes, ["file 1", "finishing"]);
+    while bench.state(&again) == State::Active {
+        bench.say(&again, finishing());
+    }
+    assert_eq!(bench.state(&again), State::Interrupted, "it takes no messages, and would wait for ever");
+}
+
+#[test]
+fn the_only_node_is_waited_for_until_what_an_earlier_client_left_there_is_removed() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut first = bench.ask(&put("x", "r1")).unwrap();
+    first.started();
+    bench.say(&first, Said::Notes(Notes { lines: vec!["file 1".to_owned(), "finishing".to_owned()] }));
+    bench.gone(&first);
+    // A WebDAV node cannot go on with it.
+    let mut again = bench.ask(&put("x", "r2")).unwrap();
+    let begun = again.start().unwrap().begun;
+    bench.fail(&again, Fault::Gone);
+    bench.step();
+    assert!(again.waits().unwrap().contains("a: an earlier object of that name is yet to be removed there"));
+    let errands = bench.desk().errands(UNIX).unwrap();
+    bench.desk().errand_done(errands[0].id, true).unwrap();
+    bench.step();
+    let start = again.start().unwrap();
+    assert_eq!((start.notes.len(), start.begun), (0, begun + 1));
+}
+
+#[test]
+fn a_removal_is_waited_for_for_ten_minutes_and_no_longer() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    bench.desk().catalogue.leave_object("a", "x").unwrap();
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    bench.now = bench.now + Span::from_secs(598);
+    bench.step();
+    assert!(asker.waits().is_some());
+    bench.step();
+    let why = asker.refused().unwrap();
+    assert!(
+        why.contains("waited for ten minutes in vain: ") && why.contains("a: an earlier object"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_transfer_does_not_start_where_its_name_was_left_while_it_waited() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    bench.set_up(0, false);
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    bench.desk().catalogue.leave_object("a", "x").unwrap();
+    bench.set_up(0, true);
+    assert_eq!((asker.start(), bench.state(&asker)), (None, State::Waiting));
+}
+
+#[test]
+fn a_pipe_waits_ten_minutes_for_the_one_node_on_which_it_can_go_on() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let pipe = Ask { source: String::new(), bytes: None, ..put("x", "r") };
+    let mut asker = bench.ask(&pipe).unwrap();
+    let node = asker.started();
+    bench.say(&asker, Said::Notes(Notes { lines: vec!["file 1".to_owned()] }));
+    bench.restart();
+    let place = bench.desk().node(&node).unwrap().0;
+    bench.set_up(place, false);
+    let mut asker = bench.ask(&pipe).unwrap();
+    bench.step();
+    let why = asker.waits().unwrap();
+    assert!(why.contains(&format!("{node} is down (it does not answer), and no other node")), "{why}");
+    bench.set_up(place, true);
+    assert_eq!(asker.start().map(|start| (start.node, start.notes.len())), Some((node, 1)));
+    bench.gone(&asker);
+    bench.set_up(place, false);
+    let mut asker = bench.ask(&pipe).unwrap();
+    bench.now = bench.now + Span::from_secs(599);
+    bench.step();
+    assert!(asker.refused().unwrap().contains("waited for ten minutes in vain: "));
+}
+
+#[test]
+fn a_replica_whose_bad_data_was_passed_on_is_bad_and_its_transfer_ends() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let of = |replica| Ask { replicas: 2, replica, ..put("x", "r") };
+    let (first, second) = (bench.ask(&of(0)).unwrap(), bench.ask(&of(1)).unwrap());
+    bench.finish(&first, 100, 7);
+    bench.finish(&second, 100, 7);
+    let mut reader = bench.ask(&ask(Kind::Get, "x", "g1")).unwrap();
+    let bad = reader.started();
+    bench.fail(&reader, Fault::PassedOn);
+    assert!(reader.refused().is_some());
+    assert!(bench.nodes_of("x").contains(&(bad.clone(), false)));
+    assert_ne!(bench.ask(&ask(Kind::Get, "x", "g2")).unwrap().started(), bad);
+}
+
+#[test]
+fn what_is_coming_to_a_node_takes_room_until_it_ends() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    bench.config.nodes[0].capacity = Some(250);
+    bench.config.policy = PolicyName::Rr;
+    bench.restart();
+    let named = |name: &str| Ask { name: name.to_owned(), ..put(name, name) };
+    let (mut first, second) = (bench.ask(&named("x")).unwrap(), bench.ask(&named("y")).unwrap());
+    let refused = |bench: &mut Bench, run| bench.ask(&put("z", run)).unwrap().refused();
+    assert!(refused(&mut bench, "1").unwrap().contains("its capacity is taken"));
+    bench.finish(&second, 100, 7);
+    assert!(refused(&mut bench, "2").is_some(), "it is stored now");
+    first.started();
+    bench.fail(&first, Fault::Client);
+    let mut third = bench.ask(&put("z", "3")).unwrap();
+    assert_eq!(third.started(), "a");
+    bench.gone(&third);
+    assert_eq!(bench.desk().nodes[0].coming, 0);
+}
+
+#[test]
+fn one_peer_has_half_of_the_transfers_at_most() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    asker.started();
+    // The catalogue would take a minute for as many.
+    *bench.desk().peers.get_mut(&Peer::user(0)).unwrap() = room::MOST_OF_PEER;
+    let why = bench.ask(&put("y", "r")).err().unwrap();
+    assert_eq!(why, "found 10000 transfers of user 0 that wait or run; accepted: no more");
+    let (outbox, _inbox) = channel(64);
+    let now = bench.now;
+    let other = Peer::certificate(b"another");
+    bench.desk().ask(now, UNIX, 9, other, &put("y", "r"), outbox).unwrap();
+    bench.gone(&asker);
+    assert!(bench.ask(&put("z", "r")).is_ok());
+}
+
+#[test]
+fn a_new_peak_is_heard_of_by_those_whom_it_lets_in_or_keeps_out() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    bench.config.policy = PolicyName::Static;
+    bench.config.nodes[1].peak_write = Bandwidth::new(100_000_000);
+    bench.restart();
+    let peak = |bench: &mut Bench, megabytes: u64| {
+        let (now, peak) = (bench.now, Bandwidth::new(megabytes * 1_000_000).unwrap());
+        bench.desk().set_peak(now, UNIX, NodeIndex(0), (peak, peak)).unwrap();
+    };
+    bench.set_up(1, false);
+    let mut asker = bench.ask(&put("x", "r1")).unwrap();
+    assert_eq!(asker.start(), None, "the peak of the other node is not known");
+    peak(&mut bench, 5);
+    assert_eq!(asker.start(), None, "it asks for more");
+    peak(&mut bench, 50);
+    assert_eq!(asker.started(), "a");
+    bench.set_up(0, false);
+    let mut next = bench.ask(&put("y", "r2")).unwrap();
+    peak(&mut bench, 5);
+    bench.set_up(0, true);
+    assert_eq!(next.start(), None, "the node does no longer what it asks for");
+    bench.set_up(1, true);
+    assert_eq!(next.started(), "b");
+}
+
+#[test]
+fn a_transfer_whose_room_was_taken_while_it_waited_does_not_start() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    bench.config.nodes[0].capacity = Some(250);
+    bench.restart();
+    bench.set_up(0, false);
+    let mut askers = ["x", "y", "z"].map(|name| bench.ask(&put(name, name)).unwrap());
+    bench.set_up(0, true);
+    for asker in &mut askers[..2] {
+        asker.started();
+        bench.finish(asker, 100, 7);
+    }
+    assert!(askers[2].refused().unwrap().contains("its capacity is taken"));
 }

@@ -1,12 +1,12 @@
 //! The methods of the protocol: each passes on to the desk what a client asks, and its answer back.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tokio_stream::Stream;
 use tokio_stream::StreamExt;
@@ -17,8 +17,8 @@ use weir_cluster::Seat;
 use weir_model::Bandwidth;
 
 use super::desk_thread::DeskHandle;
-use crate::catalogue::CatalogueError;
-use crate::desk::{NotAdmitted, message};
+use crate::catalogue::{CatalogueError, backup};
+use crate::desk::{NotAdmitted, Peer, message};
 use crate::proto::coordinator_server::Coordinator;
 use crate::proto::from_client::Message as Said;
 use crate::proto::to_client::Message;
@@ -42,11 +42,14 @@ pub(super) struct Service {
     desk: DeskHandle,
     /// The number of the last stream: a client may have a new one before the old one's end is noticed.
     streams: Arc<AtomicU64>,
+    catalogue: Arc<Path>,
+    /// One backup is written at a time.
+    backups: Arc<Mutex<()>>,
 }
 
 impl Service {
-    pub(super) fn new(desk: DeskHandle) -> Self {
-        Self { desk, streams: Arc::default() }
+    pub(super) fn new(desk: DeskHandle, catalogue: Arc<Path>) -> Self {
+        Self { desk, streams: Arc::default(), catalogue, backups: Arc::default() }
     }
 
     /// What nodes an object of that name is yet to be removed from, after a while.
@@ -78,6 +81,7 @@ impl Coordinator for Service {
 
     async fn transfer(&self, request: Request<Streaming<FromClient>>) -> Result<Response<Messages>, Status> {
         settle(&request)?;
+        let peer = peer(&request)?;
         let mut messages = request.into_inner();
         let first = timeout(ASK_TIMEOUT, messages.message());
         let first = first.await.map_err(|_| Status::deadline_exceeded("asked for nothing within 10 s"))??;
@@ -87,7 +91,8 @@ impl Coordinator for Service {
         let (outbox, inbox) = mpsc::channel(OUTBOX);
         let stream = self.streams.fetch_add(1, Ordering::Relaxed);
         let refusals = outbox.clone();
-        let asked = self.desk.ask(move |desk, now, unix| desk.ask(now, unix, stream, &ask, outbox)).await;
+        let asked =
+            self.desk.ask(move |desk, now, unix| desk.ask(now, unix, stream, peer, &ask, outbox)).await;
         match asked.ok_or_else(stopping)? {
             Ok(id) => {
                 tokio::spawn(read(self.desk.clone(), id, stream, messages));
@@ -227,7 +232,11 @@ impl Coordinator for Service {
             let why = format!("backup {}: found a relative path; accepted: an absolute one", path.display());
             return Err(Status::invalid_argument(why));
         }
-        let done = self.desk.ask(move |desk, _, _| desk.backup(&path)).await.ok_or_else(stopping)?;
+        let _one = self.backups.lock().await;
+        let from = Arc::clone(&self.catalogue);
+        // The desk's thread goes on meanwhile.
+        let done = tokio::task::spawn_blocking(move || backup(&from, &path)).await;
+        let done = done.map_err(|error| Status::internal(error.to_string()))?;
         let bytes = done.map_err(|error| Status::failed_precondition(error.to_string()))?;
         Ok(Response::new(BackupDone { bytes }))
     }
@@ -279,6 +288,21 @@ fn no_transfer(id: u64) -> Status {
 fn settle<T>(request: &Request<T>) -> Result<(), Status> {
     let Some(info) = request.extensions().get::<TlsConnectInfo<Seat>>() else { return Ok(()) };
     info.get_ref().settle().map_err(|full| Status::resource_exhausted(full.to_string()))
+}
+
+/// On whose behalf a client asks.
+fn peer<T>(request: &Request<T>) -> Result<Peer, Status> {
+    let extensions = request.extensions();
+    if let Some(info) = extensions.get::<TlsConnectInfo<Seat>>() {
+        let certificates = info.peer_certs();
+        let own = certificates.as_deref().and_then(|chain| chain.first());
+        return own
+            .map(|own| Peer::certificate(own))
+            .ok_or_else(|| Status::permission_denied("no certificate"));
+    }
+    let credentials = extensions.get::<UdsConnectInfo>().and_then(|info| info.peer_cred);
+    let unknown = || Status::permission_denied("the system does not say which user has connected");
+    credentials.map(|credentials| Peer::user(credentials.uid())).ok_or_else(unknown)
 }
 
 /// Whether a request has come by the address for other machines.

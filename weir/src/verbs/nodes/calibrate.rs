@@ -3,14 +3,23 @@
 //! Four streams write incompressible data to a new object each, and then read it, for at most ten seconds and
 //! 256 MiB each. What the operating system of the node keeps in memory counts as what the node can do. If
 //! that misleads, the operator gives `peak_read` in the file instead.
+//!
+//! The names of the objects and of their partials are the same each time. So a calibration finds, and
+//! removes, what an earlier one left that was killed. With names of their own, nobody could tell what is
+//! left: a node lists nothing. Two costs: two calibrations of a node at a time fail, and an upload to S3
+//! whose client was killed is found only by the bucket's own rule.
 
+use std::cell::{Cell, RefCell};
 use std::io::Write;
+use std::pin::pin;
 
 use anyhow::anyhow;
 use bytes::Bytes;
+use futures_util::future::join_all;
+use tokio::signal::unix::{SignalKind, signal};
 use weir_clock::Clock;
 use weir_model::{Instant, Span};
-use weir_node::{Node, NodeError, ObjectName};
+use weir_node::{Node, NodeError, Note, ObjectName, PartialId};
 
 use crate::config::Source;
 use crate::failure::Failure;
@@ -26,7 +35,18 @@ const MOST: u64 = 256 << 20;
 /// The size of a piece, in bytes.
 const PIECE: usize = 1 << 20;
 
-/// Measures a node, and tells the coordinator.
+/// What the names of all streams' objects begin with.
+const NAME: &str = "weir-calibration-";
+
+/// What one stream writes and then reads.
+struct Stream {
+    object: ObjectName,
+    id: PartialId,
+    /// Of its partial.
+    notes: RefCell<Vec<Note>>,
+}
+
+/// Measures a node, and tells the coordinator. Nothing stays on the node, also if a signal ends it.
 ///
 /// # Errors
 /// If the node is none of the file's, fails, or the coordinator does not answer.
@@ -38,77 +58,139 @@ pub(super) async fn calibrate(coordinator: &CoordinatorArgument, name: &str) -> 
     let node = nodes.iter().find(|(found, _)| found == name).map(|(_, node)| node.clone());
     let node = node.ok_or_else(|| Failure::usage(format!("node: found {name:?}; accepted: {known}")))?;
     let client = coordinator.client()?;
-    client.nodes().await.map_err(failure)?; // before anything is written, see that there is somebody to tell
-    say::on_stderr(format_args!("weir: writing to {name} for at most {} s", LONGEST.as_secs_f64()));
-    let clock = Clock::new();
-    let names = (0..STREAMS).map(|stream| object(&clock, stream)).collect::<Vec<_>>();
-    let measured = measure(clock, &node, &names, name).await;
-    for object in &names {
-        if let Err(error) = node.remove(object).await {
-            say::on_stderr(format_args!("weir: {object} is left on {name}: {error}"));
-        }
+    // Before anything is written, this also sees that there is somebody to tell.
+    if let Some(taken) = client.objects(NAME).await.map_err(failure)?.first() {
+        let found = format!("object: found {}; accepted: none whose name begins with {NAME}", taken.name);
+        return Err(Failure::usage(found));
     }
-    let (read, write) = measured.map_err(|error| Failure::Runtime(anyhow!("{name}: {error}")))?;
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let streams: Vec<_> = (0..STREAMS).map(|stream| Stream::new(&node, stream)).collect();
+    let of_node = |error: NodeError| Failure::Runtime(anyhow!("{name}: {error}"));
+    clean(&node, &streams).await.map_err(of_node)?;
+    say::on_stderr(format_args!("weir: writing to {name} for at most {} s", LONGEST.as_secs_f64()));
+    let stop = Cell::new(false);
+    let measured = {
+        let mut measuring = pin!(measure(Clock::new(), &node, &streams, name, &stop));
+        let signalled = async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        };
+        tokio::select! {
+            measured = &mut measuring => measured,
+            () = signalled => {
+                stop.set(true);
+                measuring.await
+            }
+        }
+    };
+    if let Err(error) = clean(&node, &streams).await {
+        say::on_stderr(format_args!(
+            "weir: {name} keeps data of the calibration, which the next one removes: {error}"
+        ));
+    }
+    let stopped = || Failure::Runtime(anyhow!("{name}: stopped by a signal; nothing was measured"));
+    let (read, write) = measured.map_err(of_node)?.ok_or_else(stopped)?;
     client.set_peak(name, read, write).await.map_err(failure)?;
     Ok(writeln!(say::out(), "{name}: reads {}, writes {}", text::rate(read), text::rate(write))?)
 }
 
+impl Stream {
+    fn new(node: &Node, number: u64) -> Self {
+        let name = format!("{NAME}{number}");
+        let id = name.parse().expect("it has letters, digits and - only");
+        let notes = RefCell::new(node.notes_before(&id));
+        Self { object: name.parse().expect("a plain word is a name"), id, notes }
+    }
+}
+
+/// Removes everything that a calibration may have left. No writer may be at work any more.
+async fn clean(node: &Node, streams: &[Stream]) -> Result<(), NodeError> {
+    let one = async |stream: &Stream| {
+        let notes = stream.notes.borrow().clone();
+        let discarded = node.discard(&notes).await;
+        node.remove(&stream.object).await.and(discarded)
+    };
+    join_all(streams.iter().map(one)).await.into_iter().collect()
+}
+
+/// What the node reads and writes, in bytes a second; `None` if it was stopped. No stream is at work any more
+/// then: what a stream that is dropped has ordered may still come about.
 async fn measure(
     clock: Clock,
     node: &Node,
-    names: &[ObjectName],
+    streams: &[Stream],
     name: &str,
-) -> Result<(u64, u64), NodeError> {
+    stop: &Cell<bool>,
+) -> Result<Option<(u64, u64)>, NodeError> {
     let began = clock.now();
-    let writes = names.iter().map(|object| write(clock, node, object, began + LONGEST));
-    let written: u64 = all(writes).await?.iter().sum();
+    let written =
+        all(streams.iter().map(|stream| write(clock, node, stream, began + LONGEST, stop)), stop).await?;
     let write = per_second(written, clock.now().since(began));
+    if stop.get() {
+        return Ok(None);
+    }
     say::on_stderr(format_args!("weir: reading from {name} for at most {} s", LONGEST.as_secs_f64()));
     let began = clock.now();
-    let reads = names.iter().map(|object| read(clock, node, object, began + LONGEST));
-    let read: u64 = all(reads).await?.iter().sum();
-    Ok((per_second(read, clock.now().since(began)), write))
+    let read =
+        all(streams.iter().map(|stream| read(clock, node, stream, began + LONGEST, stop)), stop).await?;
+    let read = per_second(read, clock.now().since(began));
+    Ok((!stop.get()).then_some((read, write)))
 }
 
-/// Runs all at the same time.
-async fn all<F>(streams: impl Iterator<Item = F>) -> Result<Vec<u64>, NodeError>
+/// Runs all at the same time, until each has ended. One that fails stops the others.
+async fn all<F>(streams: impl Iterator<Item = F>, stop: &Cell<bool>) -> Result<u64, NodeError>
 where
     F: Future<Output = Result<u64, NodeError>>,
 {
-    futures_util::future::try_join_all(streams).await
+    let one = async |stream: F| stream.await.inspect_err(|_| stop.set(true));
+    join_all(streams.map(one)).await.into_iter().sum()
 }
 
-async fn write(clock: Clock, node: &Node, name: &ObjectName, until: Instant) -> Result<u64, NodeError> {
-    let id = name.as_str().parse().expect("it has letters, digits and - only");
-    let mut writer = node.begin(name, &id, None).await?;
-    let mut noise = blake3::Hasher::new().update(name.as_str().as_bytes()).finalize_xof();
+async fn write(
+    clock: Clock,
+    node: &Node,
+    stream: &Stream,
+    until: Instant,
+    stop: &Cell<bool>,
+) -> Result<u64, NodeError> {
+    let Stream { object, id, notes } = stream;
+    let mut writer = node.begin(object, id, None).await?;
+    let mut noise = blake3::Hasher::new().update(object.as_str().as_bytes()).finalize_xof();
     let mut bytes = 0;
-    while bytes < MOST && clock.now() < until {
+    while bytes < MOST && clock.now() < until && !stop.get() {
         let mut piece = vec![0; PIECE];
         noise.fill(&mut piece);
-        writer.write(Bytes::from(piece)).await?;
+        let written = writer.write(Bytes::from(piece)).await;
+        // Those of the node's own ids, such as an upload's; the others are there from the start.
+        let known = notes.borrow().clone();
+        notes.borrow_mut().extend(writer.take_notes().into_iter().filter(|note| !known.contains(note)));
+        written?;
         bytes += PIECE as u64;
     }
-    writer.finish().await?;
+    if !stop.get() {
+        writer.finish().await?;
+    }
     Ok(bytes)
 }
 
-async fn read(clock: Clock, node: &Node, name: &ObjectName, until: Instant) -> Result<u64, NodeError> {
-    let mut reader = node.read(name, 0).await?;
+async fn read(
+    clock: Clock,
+    node: &Node,
+    stream: &Stream,
+    until: Instant,
+    stop: &Cell<bool>,
+) -> Result<u64, NodeError> {
+    let mut reader = node.read(&stream.object, 0).await?;
     let mut bytes = 0;
     while let Some(piece) = reader.next().await? {
         bytes += piece.len() as u64;
-        if clock.now() >= until {
+        if clock.now() >= until || stop.get() {
             break;
         }
     }
     Ok(bytes)
-}
-
-/// The name of a stream's object. Two calibrations at a time do not meet.
-fn object(clock: &Clock, stream: u64) -> ObjectName {
-    let word = format!("weir-calibration-{:x}-{}-{stream}", clock.unix_ms(), std::process::id());
-    word.parse().expect("a plain word is a name")
 }
 
 fn per_second(bytes: u64, passed: Span) -> u64 {

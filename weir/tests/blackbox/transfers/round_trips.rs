@@ -124,6 +124,23 @@ fn flipped_bits_are_found_by_verify_avoided_by_get_and_mended_by_repair() {
 }
 
 #[test]
+fn a_bad_replica_that_went_to_standard_output_is_noted_and_read_no_more() {
+    let site = Site::of_files(&["a", "b"]);
+    let content = "of many lines\n".repeat(10_000);
+    site.scene.write("data", &content);
+    site.run("put data --name x --replicas 2");
+    fs::write(site.scene.file("a/x"), content.replacen("lines", "liars", 1)).unwrap();
+    // One of two reads begins at the bad replica.
+    let mut codes = [(); 2].map(|()| site.weir("get x -o -").outcome().code);
+    codes.sort();
+    assert_eq!(codes, [Some(0), Some(1)]);
+    assert!(site.run("stat x").contains("a: bad"));
+    for _ in 0..2 {
+        assert!(site.run("get x -o -") == content.trim_end());
+    }
+}
+
+#[test]
 fn nothing_is_changed_if_no_replica_is_good() {
     let site = Site::of_files(&["a"]);
     write(&site.scene, "data", 4, MIB);

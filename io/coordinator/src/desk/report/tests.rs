@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 use weir_model::Span;
 use weir_transfer::{NodeSet, PolicyName};
 
+use super::super::Peer;
 use super::*;
 use crate::catalogue::{Catalogue, Progress};
 use crate::desk::{DeskConfig, NodeConfig};
@@ -60,7 +61,7 @@ impl Scene {
             run: name.to_owned(),
             ..Ask::default()
         };
-        self.desk.ask(at, UNIX, 1, &ask, outbox).unwrap()
+        self.desk.ask(at, UNIX, 1, Peer::user(0), &ask, outbox).unwrap()
     }
 
     fn say(&mut self, at: Instant, id: u64, said: Said) {
@@ -207,11 +208,13 @@ fn no_more_transfers_are_told_than_the_bound_and_the_others_are_counted() {
             new: new.clone(),
             outbox: outbox.clone(),
             stream: 1,
+            peer: Peer::user(0),
             allowed: NodeSet::first(2),
             failed: BTreeMap::new(),
             unreachable: 0,
             doubted: None,
             is_parked: false,
+            awaits: None,
             notes_left: 0,
             node: None,
             partial: None,
