@@ -10,6 +10,7 @@
 //! | `desk/progress.rs` | what follows from the messages of a transfer that runs |
 //! | `desk/lists.rs` | what people are told: objects, transfers, nodes |
 //! | `desk/report.rs` | what `/metrics` and `weir status` tell |
+//! | `desk/sensed.rs` | what the sensors of nodes say, and when that counts no more |
 //! | `desk/errands.rs` | what is removed, and when an interrupted transfer is given up |
 
 mod admission;
@@ -17,6 +18,7 @@ mod errands;
 mod lists;
 mod progress;
 mod report;
+mod sensed;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +39,7 @@ pub(crate) use admission::{NotAdmitted, VERSION};
 pub(crate) use errands::Errand;
 pub(crate) use progress::MOST_NOTES;
 use report::MovedBytes;
+use sensed::Sensor;
 
 /// The most transfers that wait or run at a time. Each has a stream, and so memory, at the coordinator.
 const MOST_LIVE: usize = 20_000;
@@ -116,6 +119,8 @@ struct Node {
     probed: Option<Instant>,
     /// Since this desk was opened.
     moved: MovedBytes,
+    /// What its sensor says, if it has one.
+    sensor: Option<Sensor>,
     measured: Option<(Bandwidth, Bandwidth)>,
     domain: Domain,
     /// What the replicas there take, in bytes, and how many they are.
@@ -185,7 +190,8 @@ impl Desk {
             let (objects, stored) = catalogue.stored_on(&node.name)?;
             let domain = Domain(u32::try_from(number).expect("few nodes"));
             let moved = MovedBytes::default();
-            nodes.push(Node { down: None, probed: None, moved, measured, domain, stored, objects });
+            let sensor = None;
+            nodes.push(Node { down: None, probed: None, moved, sensor, measured, domain, stored, objects });
         }
         let specs = config.nodes.iter().zip(&nodes).map(|(config, node)| spec(config, node)).collect();
         let policy: Policy = config.policy.policy();
@@ -209,6 +215,7 @@ impl Desk {
     /// If the catalogue refuses.
     pub(crate) fn sample(&mut self, now: Instant, unix: UnixMs) -> Result<(), CatalogueError> {
         self.scheduler.sample(now);
+        self.set_external_loads(now);
         let mut lost = Vec::new();
         for (id, live) in &mut self.live {
             if live.outbox.is_closed() {
@@ -398,7 +405,9 @@ impl Desk {
             }
             let (view, _) = self.scheduler.load(node, direction);
             let what = if direction == Direction::Read { "reads" } else { "writes" };
-            format!("{name} {what} {} for {} transfers", megabytes(view.average), view.active)
+            let others = view.external.filter(|external| *external > 0);
+            let others = others.map_or(String::new(), |rate| format!(", and {} for others", megabytes(rate)));
+            format!("{name} {what} {} for {} transfers{others}", megabytes(view.average), view.active)
         };
         let mut told: Vec<String> = nodes.iter().take(4).map(one).collect();
         let more = nodes.iter().count().saturating_sub(told.len());

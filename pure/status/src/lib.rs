@@ -35,7 +35,7 @@ pub use throttle::{
     ThrottleStatus,
 };
 pub use transfers::{
-    DirectionStatus, EndedTransfers, NodeStatus, PeakStatus, TransferKind, TransferState,
+    DirectionStatus, EndedTransfers, NodeStatus, PeakStatus, SensorStatus, TransferKind, TransferState,
     TransferStatus, TransfersStatus,
 };
 pub use words::{BoundBy, Case, ControlKind, Fit, Metric, Unit, UnknownMetric};

@@ -1,8 +1,8 @@
 //! `weir node agent`: what the block devices of a storage node's host do, for the coordinator of transfers.
 //!
-//! Each scrape reads the devices. So no scrape is older than its question, and nothing is read for nobody. A
-//! reading has a thread of its own: a directory on a device that hangs holds up the answers alone, and not the
-//! end of the process. The coordinator then finds the sensor stale, as it should.
+//! Each scrape reads the devices. So no answer is older than its question, and nothing is read for nobody. A
+//! reading has a thread of its own: a directory on a device that hangs holds up the answers, and not the end
+//! of the process. The coordinator then finds the sensor stale, as it should.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -62,7 +62,7 @@ pub(crate) async fn node(
     let mut interrupt = signal(SignalKind::interrupt())?;
     let watched = watched(&arguments)?;
     let names: Vec<_> = watched.iter().map(ToString::to_string).collect();
-    let sensor = StorageSensor::open(Roots::default(), watched).map_err(refused)?;
+    let sensor = StorageSensor::open(Roots::default(), watched).map_err(|error| refused(&error))?;
     let listener = listen(&arguments.listen).await?;
     let address = listener.local_address()?;
     let sensor = Arc::new(Mutex::new(sensor));
@@ -87,11 +87,12 @@ pub(crate) async fn node(
 fn watched(arguments: &AgentArguments) -> Result<Vec<Watched>, Failure> {
     let directories = arguments.paths.iter().map(|path| Watched::directory(path));
     let devices = arguments.devices.iter().map(|device| Watched::device(device));
-    let watched: Vec<_> = directories.chain(devices).collect::<Result<_, _>>().map_err(refused)?;
+    let watched: Vec<_> =
+        directories.chain(devices).collect::<Result<_, _>>().map_err(|error| refused(&error))?;
     if watched.is_empty() { Err(Failure::usage(NOTHING)) } else { Ok(watched) }
 }
 
-fn refused(error: NotWatched) -> Failure {
+fn refused(error: &NotWatched) -> Failure {
     Failure::usage(printable(&format!("node agent: {error}")))
 }
 
