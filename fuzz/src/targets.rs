@@ -7,6 +7,7 @@ mod engine;
 mod nbd_client;
 mod nbd_server;
 mod node_answers;
+mod node_sensor;
 mod node_texts;
 mod recording;
 mod scheduler;
@@ -34,7 +35,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 12] = [
+pub const ALL: [Target; 13] = [
     nbd_server::TARGET,
     nbd_client::TARGET,
     engine::TARGET,
@@ -47,6 +48,7 @@ pub const ALL: [Target; 12] = [
     sensors::TARGET,
     node_texts::TARGET,
     node_answers::TARGET,
+    node_sensor::TARGET,
 ];
 
 /// The target of this name.

@@ -93,3 +93,8 @@ fn no_text_about_a_node_breaks_its_reader_and_no_note_leads_out_of_the_node() {
 fn no_server_of_webdav_or_s3_breaks_a_read() {
     holds("node-answers", 4_000);
 }
+
+#[test]
+fn no_sensor_of_a_node_breaks_its_reader() {
+    holds("node-sensor", 20_000);
+}

@@ -11,6 +11,7 @@ use crate::verbs::explain::ExplainArguments;
 use crate::verbs::grants::GrantsArguments;
 use crate::verbs::lab::LabArguments;
 use crate::verbs::load::LoadArguments;
+use crate::verbs::node::NodeArguments;
 use crate::verbs::nodes::NodesArguments;
 use crate::verbs::record::RecordArguments;
 use crate::verbs::replay::ReplayArguments;
@@ -20,8 +21,8 @@ use crate::verbs::throttle::ThrottleArguments;
 use crate::verbs::transfers::TransfersArguments;
 use crate::verbs::what_if::WhatIfArguments;
 use crate::verbs::{
-    check, controller, demo, explain, grants, lab, load, nodes, objects, record, replay, serve, set, sim,
-    status, throttle, transfers, what_if,
+    check, controller, demo, explain, grants, lab, load, node, nodes, objects, record, replay, serve, set,
+    sim, status, throttle, transfers, what_if,
 };
 use crate::{ask, log};
 
@@ -97,6 +98,8 @@ enum Verb {
     Transfers(TransfersArguments),
     /// Print the storage nodes, what they do and what they can do; or measure one
     Nodes(NodesArguments),
+    /// Serve what a storage node's host sees of its block devices, for the coordinator of transfers
+    Node(NodeArguments),
     /// Load any NBD server, in an open or a closed loop, and print rates and latencies
     Load(LoadArguments),
     /// Replay a recorded load on a simulated array or a server, or the decisions that `weir record` wrote
@@ -155,6 +158,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Import(arguments) => on_runtime(objects::import(arguments)),
         Verb::Transfers(arguments) => on_runtime(transfers::transfers(arguments)),
         Verb::Nodes(arguments) => on_runtime(nodes::nodes(arguments)),
+        Verb::Node(arguments) => on_runtime(node::node(arguments)),
         Verb::Load(arguments) => on_runtime(load::load(arguments)),
         Verb::Sim(arguments) => sim::sim(&arguments),
         Verb::Demo(arguments) => on_runtime(demo::demo(arguments)),

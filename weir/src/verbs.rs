@@ -7,6 +7,7 @@ pub(crate) mod explain;
 pub(crate) mod grants;
 pub(crate) mod lab;
 pub(crate) mod load;
+pub(crate) mod node;
 pub(crate) mod nodes;
 pub(crate) mod objects;
 pub(crate) mod record;

@@ -58,6 +58,7 @@ pub(super) const TARGET: Target = Target {
         "portal",
         "number",
         "counters",
+        "totals",
         "in flight",
         "mount",
         "tcp",
@@ -110,10 +111,13 @@ fn run(script: &Script, seen: &mut Seen) {
     if told(block::stat(&text)).is_some() {
         seen.reach("counters");
     }
+    if told(block::totals(&text)).is_some() {
+        seen.reach("totals");
+    }
     if told(block::reads_in_flight(&text)).is_some() {
         seen.reach("in flight");
     }
-    if mounts::source_of(Path::new("/srv/a.img"), &text).is_some() {
+    if mounts::mounted_at(Path::new("/srv/a.img"), &text).is_some() {
         seen.reach("mount");
     }
     if told(tcp::openings(&text)).is_some() {

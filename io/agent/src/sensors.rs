@@ -15,6 +15,7 @@ mod lio;
 mod netlink;
 mod reading;
 mod scst;
+mod storage;
 mod survey;
 pub mod text;
 mod tgt;
@@ -24,4 +25,5 @@ mod written;
 
 pub use counters::{BlockSensor, Reading};
 pub use reading::Remark;
+pub use storage::{NotWatched, StorageSensor, Watched};
 pub use survey::{Roots, Surveyor};

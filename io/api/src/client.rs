@@ -26,6 +26,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// address may send more, and it must not fill the memory.
 const LONGEST_ANSWER: usize = 64 << 20;
 
+/// The most characters of a refusal that are told.
+const MOST_TOLD: usize = 100;
+
 /// A server that can be asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Server {
@@ -52,6 +55,25 @@ pub enum AskError {
     /// The answer does not come from this version of weir.
     #[error("{0}: the answer is not one of this version of weir: {1}")]
     NotWeir(Server, String),
+}
+
+/// What a server answers to a GET of `path` over `stream`, if its status says that all is well. No more of an
+/// answer is read than `most_bytes`. It may take for ever: the caller bounds the time.
+///
+/// # Errors
+/// If the answer is no HTTP, is longer, or says that something is wrong; in words, without line ends.
+pub async fn get_over(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    host: &str,
+    path: &str,
+    most_bytes: usize,
+) -> Result<String, String> {
+    match ask(stream, Method::GET, host, path, String::new(), most_bytes).await? {
+        (true, text) => Ok(text),
+        (false, text) => {
+            Err(format!("the server refuses: {:?}", text.chars().take(MOST_TOLD).collect::<String>()))
+        }
+    }
 }
 
 impl Server {
@@ -93,11 +115,11 @@ impl Server {
             match self {
                 Self::Http { authority, prefix } => {
                     let stream = TcpStream::connect(authority).await.map_err(|error| error.to_string())?;
-                    ask(stream, method, authority, &format!("{prefix}{path}"), body).await
+                    ask(stream, method, authority, &format!("{prefix}{path}"), body, LONGEST_ANSWER).await
                 }
                 Self::Unix(socket) => {
                     let stream = UnixStream::connect(socket).await.map_err(|error| error.to_string())?;
-                    ask(stream, method, "localhost", path, body).await
+                    ask(stream, method, "localhost", path, body, LONGEST_ANSWER).await
                 }
             }
         };
@@ -113,6 +135,11 @@ impl Server {
     }
 }
 
+/// A bound for people.
+fn shown(bytes: usize) -> String {
+    if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) }
+}
+
 /// Replaces the characters that a terminal would obey: the program at the address may not be weir.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()
@@ -125,6 +152,7 @@ async fn ask(
     host: &str,
     path: &str,
     body: String,
+    most_bytes: usize,
 ) -> Result<(bool, String), String> {
     let text = |error: &dyn fmt::Display| error.to_string();
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| text(&error))?;
@@ -138,9 +166,9 @@ async fn ask(
     let answer = async {
         let answer = sender.send_request(request).await.map_err(|error| text(&error))?;
         let done = answer.status().is_success();
-        let body = Limited::new(answer.into_body(), LONGEST_ANSWER);
+        let body = Limited::new(answer.into_body(), most_bytes);
         let body = body.collect().await.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
-            Some(_) => format!("it is longer than {} MiB", LONGEST_ANSWER >> 20),
+            Some(_) => format!("it is longer than {}", shown(most_bytes)),
             None => error.to_string(),
         })?;
         let body = body.to_bytes();

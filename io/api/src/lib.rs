@@ -15,6 +15,7 @@ mod array;
 mod client;
 mod control;
 mod metrics;
+mod node_agent;
 mod serve;
 mod shared;
 mod throttle;
@@ -35,7 +36,7 @@ use weir_gateway::StatusProbe;
 use weir_status::GatewayStatus;
 
 pub use array::ArrayProbe;
-pub use client::{AskError, Server};
+pub use client::{AskError, Server, get_over};
 pub use control::{Asked, Change, ControlListener};
 pub use serve::ApiLimits;
 use shared::{Shared, tell};

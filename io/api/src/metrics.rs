@@ -1,5 +1,6 @@
 //! The metrics, by name: counters, gauges and histograms, never a latency that was averaged beforehand.
 
+mod node_agent;
 mod sharing;
 mod throttle;
 mod transfers;
@@ -12,10 +13,11 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use weir_model::{IoKind, Verdict};
 use weir_status::{
-    BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, ReplyDelayStatus, RequestCounters,
-    StageLatencies, ThrottleStatus, TransfersStatus, VolumeStatus,
+    BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, NodeAgentStatus, PoolStatus, ReplyDelayStatus,
+    RequestCounters, StageLatencies, ThrottleStatus, TransfersStatus, VolumeStatus,
 };
 
+use node_agent::NodeAgentCollector;
 use throttle::ThrottleCollector;
 use transfers::TransfersCollector;
 
@@ -32,6 +34,11 @@ pub(crate) fn encode_throttle(status: ThrottleStatus) -> Result<Vec<u8>, Error> 
 /// The status of a coordinator of transfers as OpenMetrics text.
 pub(crate) fn encode_transfers(status: TransfersStatus) -> Result<Vec<u8>, Error> {
     encode_all(TransfersCollector(status))
+}
+
+/// The status of a storage node's agent as OpenMetrics text.
+pub(crate) fn encode_node_agent(status: NodeAgentStatus) -> Result<Vec<u8>, Error> {
+    encode_all(NodeAgentCollector(status))
 }
 
 fn encode_all(collector: impl Collector) -> Result<Vec<u8>, Error> {

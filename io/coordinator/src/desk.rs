@@ -10,6 +10,7 @@
 //! | `desk/progress.rs` | what follows from the messages of a transfer that runs |
 //! | `desk/lists.rs` | what people are told: objects, transfers, nodes |
 //! | `desk/report.rs` | what `/metrics` and `weir status` tell |
+//! | `desk/sensed.rs` | what the sensors of nodes say, and when that counts no more |
 //! | `desk/errands.rs` | what is removed, and when an interrupted transfer is given up |
 //! | `desk/room.rs` | what is coming to each node, and how many transfers each peer has |
 //! | `desk/patience.rs` | for how long a transfer waits for a removal, or for the one node on which it can go on |
@@ -21,6 +22,7 @@ mod patience;
 mod progress;
 mod report;
 mod room;
+mod sensed;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +43,7 @@ use patience::Awaited;
 pub(crate) use progress::MOST_NOTES;
 use report::MovedBytes;
 pub(crate) use room::Peer;
+use sensed::Sensor;
 
 /// The most transfers that wait or run at a time. Each has a stream, and so memory, at the coordinator.
 const MOST_LIVE: usize = 20_000;
@@ -125,6 +128,8 @@ struct Node {
     probed: Option<Instant>,
     /// Since this desk was opened.
     moved: MovedBytes,
+    /// What its sensor says, if it has one.
+    sensor: Option<Sensor>,
     measured: Option<(Bandwidth, Bandwidth)>,
     domain: Domain,
     /// What the replicas there take, in bytes, and how many they are.
@@ -204,6 +209,7 @@ impl Desk {
                 down: None,
                 probed: None,
                 moved,
+                sensor: None,
                 measured,
                 domain,
                 stored,
@@ -237,6 +243,7 @@ impl Desk {
     /// If the catalogue refuses.
     pub(crate) fn sample(&mut self, now: Instant, unix: UnixMs) -> Result<(), CatalogueError> {
         self.scheduler.sample(now);
+        self.set_external_loads(now);
         let mut lost = Vec::new();
         for (id, live) in &mut self.live {
             if live.outbox.is_closed() {
@@ -457,7 +464,9 @@ impl Desk {
             }
             let (view, _) = self.scheduler.load(node, direction);
             let what = if direction == Direction::Read { "reads" } else { "writes" };
-            format!("{name} {what} {} for {} transfers", megabytes(view.average), view.active)
+            let others = view.external.filter(|external| *external > 0);
+            let others = others.map_or(String::new(), |rate| format!(", and {} for others", megabytes(rate)));
+            format!("{name} {what} {} for {} transfers{others}", megabytes(view.average), view.active)
         };
         let mut told: Vec<String> = nodes.iter().take(4).map(one).collect();
         let more = nodes.iter().count().saturating_sub(told.len());

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `catalogue` | remembers objects, replicas and transfers, in a database |
 //! | `desk` | decides, without a socket: what may be asked for, where it may run, what follows from each message |
+//! | `sensor` | where the sensor of a node is, and what its answers say |
 //! | `server` | drives the desk: streams of clients, probes of nodes, removals |
 //! | `client` | asks a coordinator, and moves the data |
 //!
@@ -21,11 +22,13 @@ mod catalogue;
 mod client;
 mod codec;
 mod desk;
+pub mod sensor;
 mod server;
 
 pub use catalogue::CatalogueError;
 pub use client::{Address, Asked, Client, ClientError, Phase, Progress, Stored, Target, Watched, What};
 pub use desk::{DeskConfig, NodeConfig};
+pub use sensor::SensorUrl;
 pub use server::{Server, ServerError, ServerSpec, StatusProbe};
 
 /// As the build script makes it of `proto/transfers.proto`.

@@ -6,6 +6,7 @@
 
 mod desk_thread;
 mod probe;
+mod sensors;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -25,10 +26,12 @@ use tonic::transport::Server as Transport;
 use weir_clock::Clock;
 use weir_cluster::{Bounds, ClusterError, Tls, accept};
 use weir_node::Node;
+use weir_transfer::NodeIndex;
 
 use crate::catalogue::{Catalogue, CatalogueError};
 use crate::desk::{Desk, DeskConfig};
 use crate::proto::coordinator_server::CoordinatorServer;
+use crate::sensor::SensorUrl;
 use desk_thread::DeskHandle;
 pub use probe::StatusProbe;
 use service::Service;
@@ -61,6 +64,8 @@ pub struct ServerSpec {
     pub desk: DeskConfig,
     /// The nodes, in the order of [`DeskConfig::nodes`].
     pub nodes: Vec<Node>,
+    /// Where the sensor of each node is, in the same order; `None`: it has none.
+    pub sensors: Vec<Option<SensorUrl>>,
 }
 
 /// Why a coordinator cannot start.
@@ -110,7 +115,7 @@ impl Server {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn start(clock: Clock, spec: ServerSpec) -> Result<Self, ServerError> {
-        let ServerSpec { state, remote, desk, nodes } = spec;
+        let ServerSpec { state, remote, desk, nodes, sensors } = spec;
         let in_state = |path: &Path| {
             let path = path.to_owned();
             move |source| ServerError::State { path, source }
@@ -120,11 +125,15 @@ impl Server {
         // nobody's.
         let path = state.join(CATALOGUE);
         let catalogue = Catalogue::open(&path)?;
-        let desk = Desk::open(clock.now(), clock.unix_ms(), desk, catalogue)?;
+        let mut desk = Desk::open(clock.now(), clock.unix_ms(), desk, catalogue)?;
+        let sensors = sensors.into_iter().enumerate();
+        let sensors: Vec<_> = sensors.filter_map(|(place, url)| Some((NodeIndex(place), url?))).collect();
+        sensors.iter().for_each(|(node, _)| desk.watch(*node));
         let socket = state.join(SOCKET);
         let listener = bind(&socket).map_err(in_state(&socket))?;
         let desk = DeskHandle::start(clock, desk, nodes).await?;
-        let mut tasks = Vec::new();
+        let ask = |(node, url)| tokio::spawn(sensors::ask_each_second(url, node, desk.weak()));
+        let mut tasks: Vec<_> = sensors.into_iter().map(ask).collect();
         let service = Service::new(desk.clone(), path.into());
         let service = || {
             CoordinatorServer::new(service.clone())

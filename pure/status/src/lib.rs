@@ -15,6 +15,7 @@
 mod array;
 mod explanation;
 mod gateway;
+mod node_agent;
 mod reason;
 mod sharing;
 mod throttle;
@@ -27,13 +28,14 @@ pub use gateway::{
     BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, ReplyDelayStatus, RequestCounters,
     StageLatencies, VolumeStatus, WindowCounters, WindowStatus,
 };
+pub use node_agent::{DeviceTotals, NodeAgentStatus, WatchedDevice};
 pub use sharing::{AchievedStatus, DesiredStatus, GrantStatus, PoolSharing, TargetStatus, VolumeSharing};
 pub use throttle::{
     DelayInterval, InitiatorStatus, InterfaceOutOfReach, ResourceStatus, Standing, TargetOutOfReach,
     ThrottleStatus,
 };
 pub use transfers::{
-    DirectionStatus, EndedTransfers, NodeStatus, PeakStatus, TransferKind, TransferState, TransferStatus,
-    TransfersStatus,
+    DirectionStatus, EndedTransfers, NodeStatus, PeakStatus, SensorStatus, TransferKind, TransferState,
+    TransferStatus, TransfersStatus,
 };
 pub use words::{BoundBy, Case, ControlKind, Fit, Metric, Unit, UnknownMetric};

@@ -51,6 +51,8 @@ pub struct NodeStatus {
     pub down: Option<String>,
     /// How long ago the last probe of the node ended, in seconds; `None` before the first one.
     pub probed_age_s: Option<f64>,
+    /// What sees the other loads of its device; `None`: the node has no sensor.
+    pub sensor: Option<SensorStatus>,
     /// What is read from it.
     pub reads: DirectionStatus,
     /// What is written to it.
@@ -84,6 +86,18 @@ pub struct DirectionStatus {
     pub peak: Option<PeakStatus>,
     /// What was moved since the coordinator's start, in bytes: a counter.
     pub moved_bytes: u64,
+    /// What others than the transfers move at the node's device, in bytes a second, as an average of ten
+    /// seconds; `None`: nobody knows, as there is no sensor or it is stale.
+    pub external_bytes_per_s: Option<u64>,
+}
+
+/// What sees the other loads of a node: its `weir node agent`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SensorStatus {
+    /// How long ago its last good answer came, in seconds; `None` before the first.
+    pub age_s: Option<f64>,
+    /// Why it is stale, so that nothing of it is used; `None`: it is fresh.
+    pub stale: Option<String>,
 }
 
 /// The most that a node does in one direction.
@@ -199,6 +213,7 @@ mod tests {
                 url: "file:///srv/array".to_owned(),
                 down: Some("it does not answer".to_owned()),
                 probed_age_s: Some(1.5),
+                sensor: Some(SensorStatus { age_s: Some(0.5), stale: Some("no answer".to_owned()) }),
                 reads: DirectionStatus::default(),
                 writes: DirectionStatus {
                     active: 1,

@@ -6,7 +6,7 @@ use weir_status::{DirectionStatus, NodeStatus, TransferStatus, TransfersStatus};
 use crate::sharing::table;
 use crate::{dash, length, rate, size};
 
-const NODES: [&str; 12] = [
+const NODES: [&str; 13] = [
     "node",
     "state",
     "probed",
@@ -15,6 +15,7 @@ const NODES: [&str; 12] = [
     "now",
     "last 10 s",
     "reserved",
+    "external",
     "peak",
     "stored",
     "of",
@@ -27,7 +28,7 @@ const TRANSFERS: [&str; 11] =
 const MOST_SHOWN: usize = 50;
 
 /// The coordinator in one line, two rows for each node, and a row for each of the first transfers. Each node
-/// that is down and each transfer that waits has a line that says why.
+/// that is down, each sensor that is stale and each transfer that waits has a line that says why.
 pub fn transfers(status: &TransfersStatus) -> String {
     let style = presets::UTF8_HORIZONTAL_ONLY;
     let nodes = status.nodes.iter().flat_map(|node| {
@@ -40,6 +41,10 @@ pub fn transfers(status: &TransfersStatus) -> String {
     let down: Vec<_> = down.map(|(name, why)| format!("{name} is down: {why}")).collect();
     if !down.is_empty() {
         parts.push(down.join("\n"));
+    }
+    let stale: Vec<_> = status.nodes.iter().filter_map(stale).collect();
+    if !stale.is_empty() {
+        parts.push(stale.join("\n"));
     }
     let shown = &status.transfers[..status.transfers.len().min(MOST_SHOWN)];
     if !shown.is_empty() {
@@ -56,6 +61,14 @@ pub fn transfers(status: &TransfersStatus) -> String {
         parts.push(format!("and {more} transfers more: weir transfers list"));
     }
     parts.join("\n\n")
+}
+
+/// The line of a node whose sensor is stale.
+fn stale(node: &NodeStatus) -> Option<String> {
+    let sensor = node.sensor.as_ref()?;
+    let why = sensor.stale.as_ref()?;
+    let last = sensor.age_s.map(|age| format!(" (its last good answer came {} ago)", time(age)));
+    Some(format!("{}: its sensor is stale: {why}{}", node.name, last.unwrap_or_default()))
 }
 
 fn headline(status: &TransfersStatus) -> String {
@@ -92,11 +105,18 @@ fn row(node: &NodeStatus, what: &str, direction: &DirectionStatus) -> [String; N
         rate(direction.rate_bytes_per_s),
         rate(direction.average_bytes_per_s),
         rate(direction.reserved_bytes_per_s),
+        external(node, direction),
         peak,
         once(size(node.stored_bytes)),
         once(node.capacity_bytes.map_or(dash(), size)),
         once(node.objects.to_string()),
     ]
+}
+
+/// What others than the transfers move; a dash if the node has no sensor.
+fn external(node: &NodeStatus, direction: &DirectionStatus) -> String {
+    let unknown = || if node.sensor.is_some() { "stale".to_owned() } else { dash() };
+    direction.external_bytes_per_s.map_or_else(unknown, rate)
 }
 
 fn transfer(transfer: &TransferStatus) -> [String; TRANSFERS.len()] {
@@ -129,7 +149,7 @@ fn time(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_status::{EndedTransfers, PeakStatus, TransferKind, TransferState};
+    use weir_status::{EndedTransfers, PeakStatus, SensorStatus, TransferKind, TransferState};
 
     use super::*;
 
@@ -139,6 +159,7 @@ mod tests {
             url: "file:///srv/array".to_owned(),
             down: None,
             probed_age_s: Some(4.25),
+            sensor: None,
             reads: DirectionStatus::default(),
             writes: DirectionStatus {
                 active: 3,
@@ -147,6 +168,7 @@ mod tests {
                 reserved_bytes_per_s: 30_000_000,
                 peak: Some(PeakStatus { bytes_per_s: 120_000_000, is_measured: true }),
                 moved_bytes: 1,
+                external_bytes_per_s: None,
             },
             class: "silver".to_owned(),
             cost: 2,
@@ -208,6 +230,27 @@ mod tests {
             assert!(text.contains(part), "{part:?} in\n{text}");
         }
         assert_eq!(text.matches("array").count(), 1, "{text}");
+    }
+
+    /// The cell of a column in the row of a node's writes.
+    fn external_of(node: &NodeStatus) -> String {
+        let [(_, reads), (_, writes)] = node.directions();
+        assert_eq!(external(node, reads), if node.sensor.is_some() { "stale" } else { "-" });
+        external(node, writes)
+    }
+
+    #[test]
+    fn the_load_of_others_is_a_rate_or_stale_with_its_reason_or_a_dash_without_a_sensor() {
+        assert_eq!(external_of(&node()), "-");
+        let why = "no answer within 1 s".to_owned();
+        let stale = SensorStatus { age_s: Some(7.0), stale: Some(why) };
+        let stale = NodeStatus { sensor: Some(stale), ..node() };
+        let text = transfers(&TransfersStatus { nodes: vec![stale.clone()], ..TransfersStatus::default() });
+        let line = "array: its sensor is stale: no answer within 1 s (its last good answer came 7.0 s ago)";
+        assert!(text.contains(line), "{text}");
+        assert_eq!(external_of(&stale), "stale");
+        let writes = DirectionStatus { external_bytes_per_s: Some(150_000_000), ..stale.writes.clone() };
+        assert_eq!(external_of(&NodeStatus { writes, ..stale }), "150 MB/s");
     }
 
     #[test]

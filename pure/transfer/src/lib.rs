@@ -13,12 +13,14 @@
 //! | `policy/sm_r3.rs` | SM-R3: the measured rate, shared by one more |
 //! | `policy/deadline.rs` | beyond the paper: as many as serve all in time and raise the node's rate |
 //! | `pace.rs` | which transfers are held back so that others keep their rate |
+//! | `external.rs` | what others than the transfers do at a node, by the counters of its device |
 //! | `queue.rs` | which waiting transfer is the next |
 //! | `scheduler.rs` | the state machine of all these |
 //!
 //! The five policies are those of Nikolow, Słota and Kitowski, *Storage QoS Aspects in Distributed
 //! Virtualized Environments*, Cloud Computing 2010, §III-B.
 
+mod external;
 mod moving_average;
 mod node;
 mod pace;
@@ -27,6 +29,7 @@ mod queue;
 mod request;
 mod scheduler;
 
+pub use external::{DeviceBytes, ExternalLoad, STALE_AFTER};
 pub use moving_average::MovingAverage;
 pub use node::{Domain, NodeIndex, NodeSet, NodeSpec, NodeView};
 pub use policy::{

@@ -48,6 +48,8 @@ pub struct NodeView {
     /// The sum of the rates that its transfers need from now on. A transfer that got more than it asked for
     /// needs less.
     pub needed: u64,
+    /// What others than the transfers move there; `None`: nobody knows. Only `deadline` looks at it.
+    pub external: Option<u64>,
 }
 
 /// Some of the nodes.

@@ -123,6 +123,8 @@ struct Load {
     moved: u64,
     /// How many transfers there were at the last sample.
     active_before: u32,
+    /// What others than the transfers move, in bytes a second.
+    external: Option<u64>,
     pacing: Pacing,
 }
 
@@ -264,6 +266,14 @@ impl Scheduler {
     /// If there is no such node.
     pub fn set_spec(&mut self, node: NodeIndex, spec: NodeSpec) {
         self.nodes[node.0].spec = spec;
+    }
+
+    /// Others than the transfers move so much at a node now, in bytes a second; `None`: nobody knows.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn set_external(&mut self, node: NodeIndex, direction: Direction, external: Option<u64>) {
+        self.nodes[node.0].load(direction).external = external;
     }
 
     /// A sample: what has moved since the last one becomes each node's measured rate, and transfers are held
@@ -437,7 +447,7 @@ impl Node {
     /// The view of it without transfers.
     const fn idle(&self, node: NodeIndex, direction: Direction) -> NodeView {
         let peak = self.spec.peak(direction);
-        NodeView { node, peak, reserved: 0, average: 0, active: 0, needed: 0 }
+        NodeView { node, peak, reserved: 0, average: 0, active: 0, needed: 0, external: None }
     }
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a rate above zero; `as` saturates
@@ -453,6 +463,7 @@ impl Node {
             average: load.average.get(),
             active: load.active,
             needed: load.needed as u64,
+            external: load.external,
         }
     }
 }

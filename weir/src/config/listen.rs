@@ -109,6 +109,14 @@ fn read_socket(path: &str) -> Option<PathBuf> {
     fits.then(|| PathBuf::from(path))
 }
 
+/// An address of TCP as an argument; `such_as` is one.
+///
+/// # Errors
+/// If it is none, in words for the operator.
+pub(crate) fn tcp_address_argument(text: &str, such_as: &str) -> Result<TcpAddress, String> {
+    read_tcp(text).ok_or_else(|| format!("found {text:?}; accepted: {}", tcp(such_as).words()))
+}
+
 /// An address of TCP; `such_as` is one.
 pub(super) fn tcp(such_as: &str) -> Accepts<TcpAddress> {
     Accepts::text(format!("an address or a host name, with a port, such as {such_as:?}"), read_tcp)

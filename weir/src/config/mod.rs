@@ -47,7 +47,7 @@ pub(crate) use controller::{ControlledVolume, ControllerConfig, TlsConfig};
 pub(crate) use error::ConfigError;
 pub(crate) use fault::{Fault, FaultEffect};
 pub(crate) use limits::Limits;
-pub(crate) use listen::{Address, TcpAddress};
+pub(crate) use listen::{Address, TcpAddress, tcp_address_argument};
 pub(crate) use origin::Resolved;
 pub(crate) use pool::{Control, Pool, Ports};
 pub(crate) use report::{check_report, controller_report, throttle_report, transfers_report};

@@ -108,6 +108,7 @@ pub(crate) fn transfers_report(config: &TransfersConfig) -> String {
         rows.push(&key("cost"), &node.cost, ToString::to_string);
         rows.push_optional(&key("capacity"), &node.capacity, |size| show_size(*size));
         rows.push(&key("domain"), &node.domain, Clone::clone);
+        rows.push_optional(&key("sensor"), &node.sensor, ToString::to_string);
     }
     table(&rows.0)
 }

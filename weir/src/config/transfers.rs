@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use bytesize::ByteSize;
 use toml::de::DeValue;
+use weir_coordinator::SensorUrl;
 use weir_model::Bandwidth;
 use weir_node::Location;
 use weir_transfer::{Class, PolicyName};
@@ -24,7 +25,7 @@ pub(super) const KEYS: &[&str] = &["transfers", "node"];
 pub(super) const TRANSFERS_KEYS: &[&str] =
     &["policy", "state", "address", "ca", "certificate", "key", "metrics", "classes", "rate"];
 pub(super) const NODE_KEYS: &[&str] =
-    &["url", "credentials", "peak_read", "peak_write", "class", "cost", "capacity", "domain"];
+    &["url", "credentials", "peak_read", "peak_write", "class", "cost", "capacity", "domain", "sensor"];
 
 /// The most nodes of a coordinator.
 const MOST_NODES: usize = 1000;
@@ -94,6 +95,8 @@ pub(crate) struct NodeConfig {
     pub(crate) capacity: Resolved<Option<ByteSize>>,
     /// What it fails with. Replicas of an object lie in different domains.
     pub(crate) domain: Resolved<String>,
+    /// Where its `weir node agent` is; absent: nothing is known of the loads of others.
+    pub(crate) sensor: Resolved<Option<SensorUrl>>,
 }
 
 impl TransfersConfig {
@@ -215,19 +218,39 @@ fn resolve_node(section: &Section<'_>, name: &str, class: &Accepts<Class>) -> Op
     let cost = section.or_default("cost", &accepts::whole(0..=HIGHEST_COST), 0, "no bound leaves it out");
     let capacity = section.optional("capacity", &size, "as much as the storage takes");
     let domain = section.or_default("domain", &plain_name(), name.to_owned(), "it fails on its own");
-    Some(NodeConfig { url: url?, credentials, peak_read, peak_write, class, cost, capacity, domain })
+    let sensor = sensor(section);
+    Some(NodeConfig { url: url?, credentials, peak_read, peak_write, class, cost, capacity, domain, sensor })
+}
+
+/// The url of the node's sensor.
+fn sensor(section: &Section<'_>) -> Resolved<Option<SensorUrl>> {
+    let url = Accepts::text(SensorUrl::ACCEPTED, |text| text.parse().ok());
+    let default = "nothing is known of the loads of others";
+    if tells_a_password(section, "sensor") {
+        section.refuse_found("sensor", A_PASSWORD, SensorUrl::ACCEPTED);
+        return Resolved { value: None, origin: Origin::Default(default) };
+    }
+    section.optional("sensor", &url, default)
 }
 
 /// The url under `key`, which is required. A message about it does not repeat a password, as messages go into
 /// logs.
 fn without_password<T: 'static>(section: &Section<'_>, key: &str, url: &Accepts<T>) -> Option<Resolved<T>> {
-    let tells = Accepts::value("", |value| Some(value.as_str().is_some_and(has_password)));
-    if section.optional(key, &tells, "").value == Some(true) {
+    if tells_a_password(section, key) {
         let accepted = "a url without a password, and credentials = \"PATH\" of a file with it";
-        section.refuse_found(key, "a url with a password", accepted);
+        section.refuse_found(key, A_PASSWORD, accepted);
         return None;
     }
     section.required(key, url)
+}
+
+/// What is found in a url that tells a password.
+const A_PASSWORD: &str = "a url with a password";
+
+/// Whether there is a url with a password under `key`.
+fn tells_a_password(section: &Section<'_>, key: &str) -> bool {
+    let tells = Accepts::value("", |value| Some(value.as_str().is_some_and(has_password)));
+    section.optional(key, &tells, "").value == Some(true)
 }
 
 /// A rate as an argument.

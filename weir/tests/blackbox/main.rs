@@ -19,6 +19,7 @@ mod listing;
 mod maestro;
 mod memory;
 mod metrics;
+mod node_agent;
 mod odd_requests;
 mod pages;
 mod pid;

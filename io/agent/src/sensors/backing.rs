@@ -7,7 +7,7 @@ use rustix::fs::{major, minor};
 use weir_throttle::DeviceNumber;
 
 use super::reading::{Reader, Remark, errno, is_gone};
-use super::text::mounts::source_of;
+use super::text::mounts::mounted_at;
 
 /// The block device behind `path`; none if a file is on no block device of this host, such as tmpfs or NFS.
 pub(super) fn device_of(sys: &Path, proc: &Path, path: &Path, reader: &mut Reader) -> Option<DeviceNumber> {
@@ -28,7 +28,8 @@ pub(super) fn device_of(sys: &Path, proc: &Path, path: &Path, reader: &mut Reade
     }
     // A file on btrfs says a number that belongs to no device. The list of mounts has the device's path.
     let mounts = reader.text(&proc.join("self/mountinfo"))?;
-    let source = std::fs::metadata(source_of(&path.canonicalize().ok()?, &mounts)?).ok()?;
+    let source = mounted_at(&path.canonicalize().ok()?, &mounts)?.source;
+    let source = std::fs::metadata(source).ok()?;
     source.file_type().is_block_device().then(|| number(source.rdev()))
 }
 

@@ -20,6 +20,7 @@ impl Collector for TransfersCollector {
         self.encode_transfers(&mut encoder)?;
         self.encode_ended(&mut encoder)?;
         self.encode_nodes(&mut encoder)?;
+        self.encode_sensors(&mut encoder)?;
         self.encode_directions(&mut encoder)
     }
 }
@@ -95,9 +96,28 @@ impl TransfersCollector {
         Ok(())
     }
 
+    /// The sensors of the nodes that have one, and what they see while they are fresh.
+    fn encode_sensors(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let sensors = || self.0.nodes.iter().filter_map(|node| Some((node, node.sensor.as_ref()?)));
+        let help = "1: the node's sensor is fresh; 0: it is stale, and not used; absent without a sensor";
+        let mut family = describe(encoder, "node_sensor_fresh", help, MetricType::Gauge)?;
+        for (node, sensor) in sensors() {
+            let fresh = i64::from(sensor.stale.is_none());
+            family.encode_family(&[("node", &*node.name)])?.encode_gauge(&fresh)?;
+        }
+        let help = "How long ago the sensor's last good answer came, in seconds; absent before the first";
+        let mut family = describe(encoder, "node_sensor_age_seconds", help, MetricType::Gauge)?;
+        for (node, sensor) in sensors() {
+            if let Some(age) = sensor.age_s {
+                family.encode_family(&[("node", &*node.name)])?.encode_gauge(&age)?;
+            }
+        }
+        Ok(())
+    }
+
     fn encode_directions(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
         type Value = fn(&DirectionStatus) -> Option<i64>;
-        let families: [(&str, &str, Value); 6] = [
+        let families: [(&str, &str, Value); 7] = [
             ("node_transfers", "Transfers that run at the node", |load| Some(i64::from(load.active))),
             (
                 "node_rate_bytes_per_second",
@@ -113,6 +133,12 @@ impl TransfersCollector {
                 "node_reserved_bytes_per_second",
                 "The sum of the rates that its transfers asked for, in bytes a second",
                 |load| Some(gauge(load.reserved_bytes_per_s)),
+            ),
+            (
+                "node_external_bytes_per_second",
+                "What others than the transfers move at the node's device, in bytes a second; absent while its \
+                 sensor is not fresh",
+                |load| load.external_bytes_per_s.map(gauge),
             ),
             (
                 "node_peak_bytes_per_second",
@@ -155,13 +181,12 @@ fn gauge(value: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use weir_status::{EndedTransfers, PeakStatus};
+    use weir_status::{EndedTransfers, PeakStatus, SensorStatus};
 
     use super::*;
     use crate::metrics::encode_transfers;
 
-    #[test]
-    fn each_metric_has_its_labels_and_its_unit_and_what_nobody_knows_is_absent() {
+    fn array() -> NodeStatus {
         let writes = DirectionStatus {
             active: 3,
             rate_bytes_per_s: 110,
@@ -169,12 +194,14 @@ mod tests {
             reserved_bytes_per_s: 30,
             peak: Some(PeakStatus { bytes_per_s: 120, is_measured: true }),
             moved_bytes: 7_000,
+            external_bytes_per_s: Some(45),
         };
-        let node = NodeStatus {
+        NodeStatus {
             name: "array".to_owned(),
             url: "file:///srv/array".to_owned(),
             down: Some("no answer".to_owned()),
             probed_age_s: Some(1.5),
+            sensor: Some(SensorStatus { age_s: Some(0.5), stale: None }),
             reads: DirectionStatus::default(),
             writes,
             class: "bronze".to_owned(),
@@ -183,7 +210,12 @@ mod tests {
             capacity_bytes: None,
             stored_bytes: 5_000,
             objects: 2,
-        };
+        }
+    }
+
+    #[test]
+    fn each_metric_has_its_labels_and_its_unit_and_what_nobody_knows_is_absent() {
+        let node = array();
         let up = NodeStatus {
             name: "disk".to_owned(),
             down: None,
@@ -233,5 +265,26 @@ mod tests {
         ] {
             assert!(!text.contains(absent), "{absent:?} in\n{text}");
         }
+    }
+
+    #[test]
+    fn the_load_of_others_is_told_while_its_sensor_is_fresh_and_no_sensor_has_no_metric() {
+        let stale = SensorStatus { age_s: None, stale: Some("no answer".to_owned()) };
+        let writes = DirectionStatus::default();
+        let disk = NodeStatus { name: "disk".to_owned(), sensor: Some(stale), writes, ..array() };
+        let tape = NodeStatus { name: "tape".to_owned(), sensor: None, ..disk.clone() };
+        let status = TransfersStatus { nodes: vec![array(), disk, tape], ..TransfersStatus::default() };
+        let text = String::from_utf8(encode_transfers(status).unwrap()).unwrap();
+        let is_of_sensors = |line: &&str| {
+            ["weir_node_sensor", "weir_node_external"].iter().any(|name| line.starts_with(name))
+        };
+        let found: Vec<_> = text.lines().filter(is_of_sensors).collect();
+        let expected = [
+            "weir_node_sensor_fresh{node=\"array\"} 1",
+            "weir_node_sensor_fresh{node=\"disk\"} 0",
+            "weir_node_sensor_age_seconds{node=\"array\"} 0.5",
+            "weir_node_external_bytes_per_second{node=\"array\",direction=\"write\"} 45",
+        ];
+        assert_eq!(found, expected, "{text}");
     }
 }

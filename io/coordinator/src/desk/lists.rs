@@ -3,6 +3,7 @@
 use weir_model::{Bandwidth, Direction, Instant};
 use weir_transfer::NodeIndex;
 
+use super::sensed::Sensor;
 use super::{Desk, Live, passed_ms};
 use crate::catalogue::{CatalogueError, ObjectRow, TransferRow};
 use crate::proto::{self, NodeInfo, NodeList, Object, ObjectList, Replica, TransferInfo, TransferList};
@@ -121,6 +122,7 @@ impl Desk {
                 average: view.average,
                 reserved: view.reserved,
                 active: view.active,
+                external: view.external,
             }
         };
         NodeInfo {
@@ -136,6 +138,7 @@ impl Desk {
             capacity: config.capacity,
             stored_bytes: known.stored,
             objects: known.objects,
+            sensor: known.sensor.as_ref().map(Sensor::told),
         }
     }
 }

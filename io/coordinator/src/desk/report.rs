@@ -8,7 +8,7 @@ use weir_status::{
     DirectionStatus, EndedTransfers, NodeStatus, PeakStatus, TransferKind, TransferState, TransferStatus,
     TransfersStatus,
 };
-use weir_transfer::NodeIndex;
+use weir_transfer::{DeviceBytes, NodeIndex};
 
 use super::{Desk, Live, passed_ms};
 use crate::catalogue::State;
@@ -42,6 +42,11 @@ impl MovedBytes {
             Direction::Read => self.read,
             Direction::Write => self.written,
         }
+    }
+
+    /// The same in both directions.
+    pub(super) const fn both(self) -> DeviceBytes {
+        DeviceBytes { read: self.read, written: self.written }
     }
 }
 
@@ -126,6 +131,7 @@ impl Desk {
                     .or(measured)
                     .map(|peak| PeakStatus { bytes_per_s: peak.get(), is_measured: given.is_none() }),
                 moved_bytes: known.moved.get(direction),
+                external_bytes_per_s: view.external,
             }
         };
         NodeStatus {
@@ -133,6 +139,7 @@ impl Desk {
             url: config.url.clone(),
             down: known.down.clone(),
             probed_age_s: known.probed.map(|probed| now.saturating_since(probed).as_secs_f64()),
+            sensor: known.sensor.as_ref().map(|sensor| sensor.status(now)),
             reads: told(Direction::Read, config.peak_read, read),
             writes: told(Direction::Write, config.peak_write, write),
             class: self.config.classes[config.class].clone(),

@@ -69,7 +69,7 @@ fn ask_and_fall_silent(socket: PathBuf, admitted: oneshot::Sender<()>, end: std:
 async fn a_client_whose_machine_has_gone_holds_its_transfer_for_some_fifteen_seconds() {
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().join("state");
-    let spec = ServerSpec { state: state.clone(), remote: None, desk: desk(), nodes: Vec::new() };
+    let spec = ServerSpec { state: state.clone(), remote: None, desk: desk(), nodes: Vec::new(), sensors: Vec::new() };
     let server = Server::start(Clock::new(), spec).await.unwrap();
     let ((admitted, is_admitted), (end, ended)) = (oneshot::channel(), std::sync::mpsc::channel());
     // While a thread of the runtime is at work, time passes only as it is told.

@@ -138,7 +138,8 @@ impl RealNodes {
             nodes: scenario.node.iter().map(node).collect(),
         };
         let nodes = nodes.values().cloned().collect();
-        let spec = ServerSpec { state: state.to_owned(), remote: None, desk, nodes };
+        let sensors = nodes.iter().map(|_: &Node| None).collect();
+        let spec = ServerSpec { state: state.to_owned(), remote: None, desk, nodes, sensors };
         Ok(Server::start(self.clock, spec).await?)
     }
 

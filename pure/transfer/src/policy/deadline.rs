@@ -42,6 +42,11 @@
 //!   transfer that has lost its patience is tried on a node whose peak has room, whatever the history says,
 //!   and at most one a minute. Without that, a single client that stalls would close its node for all others.
 //!
+//! - **External load**, what others than the transfers move at a node, is taken off the peak wherever the
+//!   policy has nothing but the peak to go by: for an idle node without a history, and for the trial after
+//!   the patience. What it has measured contains the load of others already: to take it off once more would
+//!   count it twice. An idle node takes a transfer whatever others do, so that nothing waits for ever.
+//!
 //! **Where it is not the best.** A node on which one transfer alone reaches the whole peak has one at a time.
 //! If the transfers last for a few seconds only, the node idles between one and the next.
 
@@ -107,15 +112,14 @@ impl Deadline {
     /// What the node can do above the margin, if it takes the transfer.
     fn spare(&self, now: Instant, node: &NodeView, request: &Request, is_patient: bool) -> Option<f64> {
         let history = self.histories.get(&(node.node, request.direction));
-        let peak = bytes_f64(node.peak.get());
         let wanted = request.wanted(now, node.peak);
         if node.active == 0 {
-            let alone = history.and_then(|history| history.reached(now, 1)).unwrap_or(peak);
+            let alone = history.and_then(|history| history.reached(now, 1)).unwrap_or_else(|| left(node));
             return Some(alone - wanted);
         }
         let history = history?;
         let reached = history.reached(now, node.active)?;
-        let predicted = history.predicted(now, node.active, peak)?;
+        let predicted = history.predicted(now, node.active, bytes_f64(node.peak.get()))?;
         let is_unhurt = node.active == 1 || history.share(node.active)? > UNHURT * history.largest_share();
         let raises = predicted > RAISES * reached && is_unhurt;
         // A deadline that asks for more than the rate leaves no time to wait for the best moment.
@@ -133,6 +137,11 @@ impl Deadline {
             return None;
         }
         let wanted = request.wanted(now, node.peak);
-        super::more(bytes_f64(node.peak.get()), MARGIN * (bytes_f64(node.needed) + wanted))
+        super::more(left(node), MARGIN * (bytes_f64(node.needed) + wanted))
     }
+}
+
+/// What its peak leaves beside the external load, in bytes a second.
+fn left(node: &NodeView) -> f64 {
+    bytes_f64(node.peak.get().saturating_sub(node.external.unwrap_or(0)))
 }

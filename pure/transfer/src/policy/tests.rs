@@ -16,6 +16,7 @@ fn node(place: usize, peak: u64, active: u32, average: u64) -> NodeView {
         average: average * MB,
         active,
         needed: u64::from(active) * 10 * MB,
+        external: None,
     }
 }
 
@@ -166,4 +167,49 @@ fn deadline_takes_an_idle_node_that_did_too_little_only_after_all_others() {
     let mut place =
         |nodes: &[NodeView]| policy.place(now, &write(1, 10 * MB, 1), now, nodes).map(|NodeIndex(node)| node);
     assert_eq!((place(&two), place(&idle)), (Some(1), Some(0)), "it comes last, and takes any");
+}
+
+/// The node whose device moves so many MB/s for others.
+fn beside(external: u64, node: NodeView) -> NodeView {
+    NodeView { external: Some(external * MB), ..node }
+}
+
+#[test]
+fn deadline_takes_the_idle_node_whose_peak_leaves_the_most_beside_the_load_of_others() {
+    let place = |nodes: &[NodeView]| placed(PolicyName::Deadline, nodes);
+    let (large, small) = (node(0, 300, 0, 0), node(1, 100, 0, 0));
+    assert_eq!(place(&[large, small]), Some(0), "300 - 10 > 100 - 10");
+    assert_eq!(place(&[beside(250, large), small]), Some(1), "300 - 250 - 10 < 100 - 10");
+    assert_eq!(place(&[beside(250, large), beside(60, small)]), Some(0));
+    assert_eq!(place(&[beside(u64::MAX / MB, small)]), Some(1), "an idle node takes a transfer in any case");
+}
+
+#[test]
+fn deadline_does_not_try_a_node_against_its_history_whose_peak_is_taken_by_others() {
+    let (policy, now) = learned(&[(1, 8)]);
+    // It takes a second at its rate, and has waited for three: it has lost its patience.
+    let request = Request { bytes: Some(10 * MB), ..write(1, 10 * MB, 1) };
+    let tries = |node| policy.clone().place(now, &request, Instant::ORIGIN, &[node]).is_some();
+    let busy = node(0, 100, 1, 0);
+    assert!(tries(busy), "100 > 1.2 (10 + 10)");
+    assert!(tries(beside(70, busy)), "100 - 70 > 1.2 (10 + 10)");
+    assert!(!tries(beside(80, busy)), "it is slow because of the others, and not because of a slow client");
+}
+
+#[test]
+fn deadline_does_not_take_off_again_what_its_history_contains() {
+    let (policy, now) = learned(&[(1, 40)]);
+    let place = |node: NodeView| policy.clone().place(now, &write(1, 10 * MB, 1), now, &[node]);
+    for external in [0, 50, 250, 1_000] {
+        assert_eq!(place(beside(external, node(0, 300, 1, 0))), Some(NodeIndex(0)), "{external} MB/s");
+    }
+}
+
+#[test]
+fn no_policy_of_the_paper_looks_at_the_load_of_others() {
+    for name in PolicyName::ALL.into_iter().filter(|name| *name != PolicyName::Deadline) {
+        let nodes = [node(0, 300, 2, 30), node(1, 300, 3, 30)];
+        let external = nodes.map(|node| beside(299, node));
+        assert_eq!(placed(name, &external), placed(name, &nodes), "{name}");
+    }
 }

@@ -29,6 +29,7 @@ class = "high"
 cost = 2
 capacity = "2TB"
 domain = "rack1"
+sensor = "http://array.example:9813/metrics#/srv/array"
 [node.tape]
 url = "sftp://weir@tape.example:2222/objects"
 "#;
@@ -86,6 +87,8 @@ fn every_key_can_be_set() {
     assert_eq!((node.class.value, config.class_name(Class(1))), (Some(Class(1)), "high"));
     assert_eq!((node.cost.value, node.capacity.value), (2, Some(ByteSize::tb(2))));
     assert_eq!(node.domain.value, "rack1");
+    let sensor = node.sensor.value.as_ref().unwrap();
+    assert_eq!((sensor.authority(), sensor.choice()), ("array.example:9813", Some("/srv/array")));
     assert_eq!(config.nodes["tape"].class.value, None);
 }
 
@@ -111,10 +114,11 @@ fn the_url_of_a_node_is_enough_and_the_report_says_why_the_rest_is_as_it_is() {
         ("node.array.cost", "0 default: no bound leaves it out"),
         ("node.array.capacity", "- default: as much as the storage takes"),
         ("node.array.domain", "array default: it fails on its own"),
+        ("node.array.sensor", "- default: nothing is known of the loads of others"),
     ] {
         assert_eq!(row(&report, key), expected, "{report}");
     }
-    assert_eq!(report.lines().count(), 16, "{report}");
+    assert_eq!(report.lines().count(), 17, "{report}");
 }
 
 #[test]
@@ -132,7 +136,8 @@ fn the_report_names_the_line_of_every_value() {
         ("node.array.cost", "2 line 17"),
         ("node.array.capacity", "2TB line 18"),
         ("node.array.domain", "rack1 line 19"),
-        ("node.tape.url", "sftp://weir@tape.example:2222/objects line 21"),
+        ("node.array.sensor", "http://array.example:9813/metrics#/srv/array line 20"),
+        ("node.tape.url", "sftp://weir@tape.example:2222/objects line 22"),
     ] {
         assert_eq!(row(&report, key), expected, "{report}");
     }
@@ -164,7 +169,7 @@ fn a_table_that_is_missing_is_one_line() {
     );
     let named = "1: node: found 5; accepted: tables [node.NAME]";
     assert_eq!(problems("node = 5\n[transfers]\n"), [named]);
-    let keys = "url, credentials, peak_read, peak_write, class, cost, capacity, domain";
+    let keys = "url, credentials, peak_read, peak_write, class, cost, capacity, domain, sensor";
     let table = format!("3: node.a: found 5; accepted: a table with the keys {keys}");
     assert_eq!(problems("[transfers]\n[node]\na = 5\n"), [table]);
     let own = "policy, state, address, ca, certificate, key, metrics, classes, rate";
@@ -214,7 +219,7 @@ fn a_wrong_value_of_the_coordinator_is_one_line() {
             "10: transfers.name: found an unknown key; accepted: policy, state, address, ca, certificate, key, \
              metrics, classes, rate",
         ),
-        ("[node.tape]", "[pool.p]\n[node.tape]", "20: pool: found an unknown key; accepted: transfers, node"),
+        ("[node.tape]", "[pool.p]\n[node.tape]", "21: pool: found an unknown key; accepted: transfers, node"),
     ] {
         assert_refused(old, new, expected);
     }
@@ -299,7 +304,7 @@ fn a_wrong_value_of_a_node_is_one_line() {
             "domain = \"rack1\"",
             "rack = 1",
             "19: node.array.rack: found an unknown key; accepted: url, credentials, peak_read, peak_write, \
-             class, cost, capacity, domain",
+             class, cost, capacity, domain, sensor",
         ),
     ] {
         assert_refused(old, new, expected);
@@ -313,10 +318,10 @@ fn a_url_has_one_of_five_schemes_and_no_password() {
     assert_refused(
         "url = \"sftp://weir@tape.example:2222/objects\"\n",
         "",
-        &format!("20: node.tape.url: found nothing; {accepted}"),
+        &format!("21: node.tape.url: found nothing; {accepted}"),
     );
     for url in ["", "s3://", "/srv/array", "http://host/", "srv:///array"] {
-        let expected = format!("21: node.tape.url: found \"{url}\"; {accepted}");
+        let expected = format!("22: node.tape.url: found \"{url}\"; {accepted}");
         assert_refused("sftp://weir@tape.example:2222/objects", url, &expected);
     }
     for url in
@@ -327,7 +332,7 @@ fn a_url_has_one_of_five_schemes_and_no_password() {
         assert_refused(
             "sftp://weir@tape.example:2222/objects",
             url,
-            &format!("21: node.tape.url: {found}; {accepted}"),
+            &format!("22: node.tape.url: {found}; {accepted}"),
         );
     }
     for url in [
@@ -339,6 +344,21 @@ fn a_url_has_one_of_five_schemes_and_no_password() {
     ] {
         transfers(&FULL.replace("sftp://weir@tape.example:2222/objects", url));
     }
+}
+
+#[test]
+fn a_sensor_is_the_url_of_an_agent_without_a_password() {
+    let given = "http://array.example:9813/metrics#/srv/array";
+    let accepted = "accepted: http://HOST:PORT/metrics, and #DIRECTORY or #DEVICE behind it if the agent serves \
+                    several";
+    for url in
+        ["", "array.example:9813", "https://array.example:9813/metrics", "http://array.example/metrics"]
+    {
+        assert_refused(given, url, &format!("20: node.array.sensor: found \"{url}\"; {accepted}"));
+    }
+    let secret = "http://weir:secret@array.example:9813/metrics";
+    assert_refused(given, secret, &format!("20: node.array.sensor: found a url with a password; {accepted}"));
+    assert_eq!(row(&transfers_report(&transfers(FULL)), "node.array.sensor"), format!("{given} line 20"));
 }
 
 #[test]

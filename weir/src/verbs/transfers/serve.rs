@@ -59,6 +59,7 @@ impl Running {
             remote,
             desk: desk_config(&config),
             nodes: opened,
+            sensors: config.nodes.values().map(|node| node.sensor.value.clone()).collect(),
         };
         let refused = |error: ServerError| Failure::usage(format!("transfers: {error}"));
         let server = Server::start(Clock::new(), spec).await.map_err(refused)?;

@@ -37,6 +37,37 @@ pub fn stat(text: &str) -> Result<(BlockCounters, u64), Unfit> {
     read().ok_or_else(|| Unfit::new(text, "the counters of a block device, at least nine numbers"))
 }
 
+/// What a device has done since the kernel knows it. The kernel's counters begin anew at their end.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Totals {
+    /// Reads that are done.
+    pub reads: u64,
+    /// What they read, in sectors of 512 bytes, whatever the sectors of the device.
+    pub sectors_read: u64,
+    /// Writes that are done.
+    pub writes: u64,
+    /// What they wrote, in sectors of 512 bytes.
+    pub sectors_written: u64,
+    /// For how many milliseconds the device had something to do.
+    pub busy_millis: u64,
+}
+
+/// The totals in the file `stat`.
+///
+/// # Errors
+/// If one of the first ten fields is missing or no number. Later kernels append fields.
+pub fn totals(text: &str) -> Result<Totals, Unfit> {
+    let mut fields = text.split_ascii_whitespace().map(|field| field.parse::<u64>().ok());
+    let mut next = || fields.next().flatten();
+    let mut read = || -> Option<_> {
+        let (reads, _merged, sectors_read, _millis) = (next()?, next()?, next()?, next()?);
+        let (writes, _merged, sectors_written, _millis) = (next()?, next()?, next()?, next()?);
+        let (_in_flight, busy_millis) = (next()?, next()?);
+        Some(Totals { reads, sectors_read, writes, sectors_written, busy_millis })
+    };
+    read().ok_or_else(|| Unfit::new(text, "the counters of a block device, at least ten numbers"))
+}
+
 /// The reads in the file `inflight`: its first number of two.
 ///
 /// # Errors
@@ -63,6 +94,17 @@ mod tests {
         let wrapped = stat("1 0 0 4294967301 0 0 0 0 0").unwrap().0;
         assert_eq!(wrapped.read_millis, 5);
         assert_eq!(reads_in_flight("       7        9\n"), Ok(7));
+    }
+
+    #[test]
+    fn the_totals_of_both_directions_are_told_apart() {
+        let text = "    446  216  21952  252  71  50  968  26  3  256  279\n";
+        let read =
+            Totals { reads: 446, sectors_read: 21952, writes: 71, sectors_written: 968, busy_millis: 256 };
+        assert_eq!(totals(text), Ok(read));
+        for text in ["", "1 2 3 4 5 6 7 8 9", "1 2 3 4 5 6 7 8 9 x", "-1 2 3 4 5 6 7 8 9 10"] {
+            assert!(totals(text).is_err(), "{text}");
+        }
     }
 
     #[test]

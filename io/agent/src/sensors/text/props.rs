@@ -76,8 +76,9 @@ proptest! {
         prop_assert!(connections.len() <= text.matches("Session: ").count());
         prop_assert!(connections.iter().all(|connection| name(&connection.initiator).is_ok()));
         let _ = tgt::portals(&text);
-        let _ = (block::number(&text), block::stat(&text), block::reads_in_flight(&text));
-        let _ = (mounts::source_of(Path::new("/srv/a"), &text), tcp::openings(&text));
+        let _ = (block::number(&text), block::stat(&text), block::totals(&text));
+        let _ = block::reads_in_flight(&text);
+        let _ = (mounts::mounted_at(Path::new("/srv/a"), &text), tcp::openings(&text));
         if let Err(unfit) = name(&text) {
             prop_assert!(unfit.found.chars().count() <= 60);
         }
@@ -99,5 +100,9 @@ proptest! {
         prop_assert_eq!(counters.read_millis, fields[3]);
         prop_assert_eq!(counters.sectors_written, u64::from(fields[6]));
         prop_assert_eq!(in_flight, u64::from(fields[8]));
+        prop_assert!(block::totals(&text).is_err(), "the tenth field is not there");
+        let totals = block::totals(&format!("{text} 7\n")).unwrap();
+        prop_assert_eq!(totals.sectors_read, u64::from(fields[2]));
+        prop_assert_eq!((totals.sectors_written, totals.busy_millis), (u64::from(fields[6]), 7));
     }
 }
