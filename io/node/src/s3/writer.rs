@@ -15,6 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::Bucket;
 use super::failure::of;
 use super::plan::{in_flight, part_size};
+use super::tags::Tags;
 use crate::error::{ErrorKind, NodeError, PATIENCE, patience, within};
 use crate::name::Note;
 
@@ -37,6 +38,8 @@ pub(crate) struct Writer {
     upload: Option<String>,
     /// The finished parts, without a gap from the first.
     parts: Vec<PartId>,
+    /// The bytes of those that were there before, in the same order.
+    kept: Vec<u64>,
     /// The bytes of the finished parts.
     offset: u64,
     /// The parts behind the finished ones, in their order.
@@ -62,7 +65,21 @@ impl Writer {
     pub(super) fn begin(bucket: Arc<Bucket>, what: String, path: Path, bytes: Option<u64>) -> Self {
         let (upload, parts, in_flight) = (None, Vec::new(), VecDeque::new());
         let (filling, notes) = (Vec::new(), Vec::new());
-        Self { bucket, what, path, bytes, upload, parts, offset: 0, in_flight, filling, filled: 0, notes }
+        let kept = Vec::new();
+        Self {
+            bucket,
+            what,
+            path,
+            bytes,
+            upload,
+            parts,
+            kept,
+            offset: 0,
+            in_flight,
+            filling,
+            filled: 0,
+            notes,
+        }
     }
 
     /// The writer behind the parts that the notes name.
@@ -82,8 +99,15 @@ impl Writer {
             let (bytes, part) = part.ok_or_else(|| NodeError::gone(&writer.what, "another note"))?;
             writer.offset += bytes;
             writer.parts.push(part);
+            writer.kept.push(bytes);
         }
         Ok(writer)
+    }
+
+    /// The tags of the parts that were there before.
+    pub(crate) fn tags(&self) -> Tags {
+        let tags = self.parts.iter().map(|part| part.content_id.as_str());
+        Tags::new(self.kept.iter().copied().zip(tags))
     }
 
     /// The upload's id, empty if there is none yet.
