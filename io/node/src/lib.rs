@@ -74,4 +74,5 @@ pub use error::{ErrorKind, NodeError};
 pub use location::{Location, LocationError};
 pub use name::{NameError, Note, ObjectName, PartialId};
 pub use node::{Node, Reader, Writer};
+pub use s3::Tags;
 pub use sent::Sent;

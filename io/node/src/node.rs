@@ -9,6 +9,7 @@ use crate::credentials::{Credentials, Secret};
 use crate::error::{ErrorKind, NodeError};
 use crate::location::Location;
 use crate::name::{Note, ObjectName, PartialId};
+use crate::s3::Tags;
 use crate::sent::Sent;
 use crate::{file, s3, sftp, webdav};
 
@@ -289,8 +290,7 @@ impl Writer {
     }
 
     /// Reads the partial from byte `from` to its [`offset`](Self::offset), so that a caller can compute a
-    /// hash over what is there. `None` for S3 and WebDAV, which let nobody read a partial; S3 vouches for its
-    /// parts by their tags.
+    /// hash over what is there. `None` for S3 and WebDAV, which let nobody read a partial.
     ///
     /// # Errors
     /// If `from` is behind the offset.
@@ -301,6 +301,16 @@ impl Writer {
             WriterDriver::WebDav(_) | WriterDriver::S3(_) => return Ok(None),
         };
         Ok(Some(Reader::new(driver, from)))
+    }
+
+    /// The tags of the parts that were there before a [`resume`](Node::resume), to compare them with the
+    /// source. `None` but for S3.
+    #[must_use]
+    pub fn tags(&self) -> Option<Tags> {
+        match &self.driver {
+            WriterDriver::S3(writer) => Some(writer.tags()),
+            WriterDriver::File(_) | WriterDriver::Sftp(_) | WriterDriver::WebDav(_) => None,
+        }
     }
 
     /// Writes the next bytes. It may return before they are on the node, so an error may be about an earlier

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `client` | the HTTP client of the library, with bounded answers |
 //! | `failure` | S3's errors as a node's |
+//! | `tags` | whether parts of an earlier upload have the data of the source |
 //! | `plan` | how large the parts are |
 //! | `writer`, `reader` | bytes to an object and from it, several requests at a time |
 
@@ -14,6 +15,7 @@ mod client;
 mod failure;
 mod plan;
 mod reader;
+mod tags;
 mod writer;
 
 use std::sync::Arc;
@@ -35,6 +37,7 @@ use crate::name::{Note, ObjectName};
 use client::Bounded;
 use failure::of;
 pub(crate) use reader::Reader;
+pub use tags::Tags;
 pub(crate) use writer::Writer;
 
 /// How often the library sends a request again that got no answer, or an answer that asks for it.

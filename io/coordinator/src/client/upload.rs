@@ -1,7 +1,7 @@
 //! The task that writes a replica to its node.
 
 use bytes::Bytes;
-use weir_node::{Node, NodeError, Note, ObjectName, Writer};
+use weir_node::{Node, NodeError, Note, ObjectName, Tags, Writer};
 
 use super::draw_word;
 use super::run::{Stop, Tools};
@@ -30,10 +30,7 @@ impl Upload {
         tools.counts.follow(writer.sent());
         self.note(writer.take_notes(), &tools).await;
         let mut bytes = 0_u64;
-        let mut there = match offset {
-            0 => None,
-            _ => writer.read_back(0)?.map(ReadBack::new),
-        };
+        let mut there = if offset == 0 { None } else { There::of(&writer)? };
         while let Some(mut piece) = self.pieces.next().await {
             let ahead = offset.saturating_sub(bytes).min(piece.len() as u64);
             bytes += piece.len() as u64;
@@ -135,7 +132,28 @@ impl Upload {
     }
 }
 
-/// The data of a partial replica, to compare.
+/// What is known of the data of a partial replica, to compare.
+enum There {
+    Data(ReadBack),
+    Tags(Tags),
+}
+
+impl There {
+    fn of(writer: &Writer) -> Result<Option<Self>, NodeError> {
+        let data = writer.read_back(0)?.map(|reader| Self::Data(ReadBack::new(reader)));
+        Ok(data.or_else(|| writer.tags().map(Self::Tags)))
+    }
+
+    /// Whether it goes on with these bytes.
+    async fn has(&mut self, expected: &[u8]) -> Result<bool, NodeError> {
+        match self {
+            Self::Data(data) => data.has(expected).await,
+            Self::Tags(tags) => Ok(tags.go_on_with(expected)),
+        }
+    }
+}
+
+/// The data of a partial replica.
 struct ReadBack {
     reader: weir_node::Reader,
     rest: Bytes,

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Reader;
 use super::beneath::Root;
-use crate::error::{NodeError, PATIENCE, patience, while_sending, within};
+use crate::error::{NodeError, PATIENCE, patience, while_sending};
 use crate::name::{Note, ObjectName, PartialId};
 use crate::sent::Sent;
 
@@ -90,7 +90,8 @@ impl Writer {
         self.order(Order::Finish).await?;
         let limit = patience(self.offset().min(CACHED));
         let (what, outcome) = (self.what, self.outcome);
-        within(limit, &what, async { outcome.await.unwrap_or_else(|_| Err(NodeError::ended(&what))) }).await
+        // The last pieces may be on their way yet, to a slow disk.
+        while_sending(limit, &self.written, &what, async { outcome.await.unwrap_or_else(|_| Err(NodeError::ended(&what))) }).await
     }
 
     /// Hands an order to the thread, or says why the thread has ended.

@@ -16,6 +16,7 @@ use super::Bucket;
 use super::client::counted;
 use super::failure::of;
 use super::plan::{in_flight, part_size};
+use super::tags::Tags;
 use crate::error::{ErrorKind, NodeError, PATIENCE, patience, while_sending, within};
 use crate::name::Note;
 use crate::sent::Sent;
@@ -39,6 +40,8 @@ pub(crate) struct Writer {
     upload: Option<String>,
     /// The finished parts, without a gap from the first.
     parts: Vec<PartId>,
+    /// The bytes of those that were there before, in the same order.
+    kept: Vec<u64>,
     /// The bytes of the finished parts.
     offset: u64,
     sent: Sent,
@@ -65,6 +68,7 @@ impl Writer {
     pub(super) fn begin(bucket: Arc<Bucket>, what: String, path: Path, bytes: Option<u64>) -> Self {
         let (upload, parts, in_flight) = (None, Vec::new(), VecDeque::new());
         let (sent, filling, notes) = (Sent::default(), Vec::new(), Vec::new());
+        let kept = Vec::new();
         Self {
             bucket,
             what,
@@ -72,6 +76,7 @@ impl Writer {
             bytes,
             upload,
             parts,
+            kept,
             offset: 0,
             sent,
             in_flight,
@@ -98,9 +103,16 @@ impl Writer {
             let (bytes, part) = part.ok_or_else(|| NodeError::gone(&writer.what, "another note"))?;
             writer.offset += bytes;
             writer.parts.push(part);
+            writer.kept.push(bytes);
         }
         writer.sent.set(writer.offset);
         Ok(writer)
+    }
+
+    /// The tags of the parts that were there before.
+    pub(crate) fn tags(&self) -> Tags {
+        let tags = self.parts.iter().map(|part| part.content_id.as_str());
+        Tags::new(self.kept.iter().copied().zip(tags))
     }
 
     /// The upload's id, empty if there is none yet.

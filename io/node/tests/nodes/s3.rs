@@ -43,6 +43,23 @@ fn the_notes_of_an_upload_are_its_id_and_its_parts() {
 }
 
 #[test]
+fn the_parts_that_a_server_has_are_compared_with_their_source() {
+    run(Bench::s3(), "s3: tags", async |bench| {
+        let (name, mut notes) = (name("compared"), Vec::new());
+        let mut writer = bench.node.begin(&name, &id("compared"), None).await.unwrap();
+        write(&mut writer, &data(1, 60 * PIECE), &mut notes).await.unwrap();
+        drop(writer);
+        let resumed = bench.node.resume(&name, &notes, None).await.unwrap();
+        let there = usize::try_from(resumed.offset()).unwrap();
+        let mut changed = data(1, 60 * PIECE).to_vec();
+        assert!(there > 0 && resumed.tags().unwrap().go_on_with(&changed[..there]));
+        changed[there - 1] ^= 1;
+        assert!(!resumed.tags().unwrap().go_on_with(&changed[..there]));
+        bench.node.discard(&notes).await.unwrap();
+    });
+}
+
+#[test]
 fn a_reader_keeps_to_the_version_that_it_began_with() {
     run(Bench::s3(), "s3: versions", async |bench| {
         let name = name("changed");

@@ -29,10 +29,10 @@ use super::shaper::{NodeShape, Shape, Shaper};
 use crate::stop::Stop;
 
 /// By how much each object is smaller. So is each rate, on the clock of the run.
-const SMALLER: u32 = 150;
+const SMALLER: u32 = 180;
 /// How many seconds of the run pass in a second. So the rates of the machine are smaller by `SMALLER /
 /// FASTER`.
-const FASTER: NonZeroU32 = NonZeroU32::new(50).expect("above zero");
+const FASTER: NonZeroU32 = NonZeroU32::new(60).expect("above zero");
 
 /// Real nodes on this machine.
 pub struct RealNodes {
