@@ -6,6 +6,7 @@ mod configuration;
 mod engine;
 mod nbd_client;
 mod nbd_server;
+mod node_sensor;
 mod recording;
 mod scheduler;
 mod sensors;
@@ -32,7 +33,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 10] = [
+pub const ALL: [Target; 11] = [
     nbd_server::TARGET,
     nbd_client::TARGET,
     engine::TARGET,
@@ -43,6 +44,7 @@ pub const ALL: [Target; 10] = [
     recording::TARGET,
     trace::TARGET,
     sensors::TARGET,
+    node_sensor::TARGET,
 ];
 
 /// The target of this name.

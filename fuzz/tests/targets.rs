@@ -83,3 +83,8 @@ fn no_trace_breaks_its_reader() {
 fn no_target_and_no_initiator_breaks_what_reads_their_texts() {
     holds("sensors", 60_000);
 }
+
+#[test]
+fn no_sensor_of_a_node_breaks_its_reader() {
+    holds("node-sensor", 20_000);
+}

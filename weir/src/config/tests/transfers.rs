@@ -136,7 +136,8 @@ fn the_report_names_the_line_of_every_value() {
         ("node.array.cost", "2 line 17"),
         ("node.array.capacity", "2TB line 18"),
         ("node.array.domain", "rack1 line 19"),
-        ("node.tape.url", "sftp://weir@tape.example:2222/objects line 21"),
+        ("node.array.sensor", "http://array.example:9813/metrics#/srv/array line 20"),
+        ("node.tape.url", "sftp://weir@tape.example:2222/objects line 22"),
     ] {
         assert_eq!(row(&report, key), expected, "{report}");
     }
@@ -168,7 +169,7 @@ fn a_table_that_is_missing_is_one_line() {
     );
     let named = "1: node: found 5; accepted: tables [node.NAME]";
     assert_eq!(problems("node = 5\n[transfers]\n"), [named]);
-    let keys = "url, credentials, peak_read, peak_write, class, cost, capacity, domain";
+    let keys = "url, credentials, peak_read, peak_write, class, cost, capacity, domain, sensor";
     let table = format!("3: node.a: found 5; accepted: a table with the keys {keys}");
     assert_eq!(problems("[transfers]\n[node]\na = 5\n"), [table]);
     let own = "policy, state, address, ca, certificate, key, metrics, classes, rate";
