@@ -170,8 +170,9 @@ mod tests {
     async fn a_node_that_takes_a_byte_now_and_then_has_not_stalled_and_one_that_takes_none_has() {
         let sent = Sent::default();
         let slow = async {
+            let mut ticks = tokio::time::interval(PATIENCE * 2 / 3);
             for _ in 0..10 {
-                tokio::time::sleep(PATIENCE * 2 / 3).await;
+                ticks.tick().await;
                 sent.add(1);
             }
             Ok(())

@@ -27,8 +27,8 @@ pub(crate) fn client(server: &Url) -> Result<Client, NodeError> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder().redirect(Policy::none()).no_proxy();
     let builder = builder.connect_timeout(CONNECT).pool_idle_timeout(IDLE);
-    // The kernel takes a server whose window opens in small steps for one that takes nothing. The drivers look
-    // for progress themselves.
+    // The kernel takes a server whose window opens in small steps for one that takes nothing. The drivers
+    // look for progress themselves.
     let builder = builder.tcp_user_timeout(None);
     // Reading the authorities' certificates takes time, and fails where there are none.
     let builder = if server.scheme() == "https" { builder } else { builder.tls_certs_only([]) };

@@ -716,7 +716,7 @@ fn a_replica_whose_bad_data_was_passed_on_is_bad_and_its_transfer_ends() {
 fn what_is_coming_to_a_node_takes_room_until_it_ends() {
     let mut bench = Bench::new(&[("a", "1")]);
     bench.config.nodes[0].capacity = Some(250);
-    bench.config.policy = PolicyName::Rr;
+    bench.config.policy = PolicyName::Rr.policy();
     bench.restart();
     let named = |name: &str| Ask { name: name.to_owned(), ..put(name, name) };
     let (mut first, second) = (bench.ask(&named("x")).unwrap(), bench.ask(&named("y")).unwrap());
@@ -752,7 +752,7 @@ fn one_peer_has_half_of_the_transfers_at_most() {
 #[test]
 fn a_new_peak_is_heard_of_by_those_whom_it_lets_in_or_keeps_out() {
     let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
-    bench.config.policy = PolicyName::Static;
+    bench.config.policy = PolicyName::Static.policy();
     bench.config.nodes[1].peak_write = Bandwidth::new(100_000_000);
     bench.restart();
     let peak = |bench: &mut Bench, megabytes: u64| {

@@ -29,12 +29,17 @@ fn desk() -> DeskConfig {
         domain: "a".to_owned(),
     };
     let rate = Bandwidth::new(10_000_000).unwrap();
-    DeskConfig { policy: PolicyName::Deadline, classes: vec!["bronze".to_owned()], rate, nodes: vec![node] }
+    DeskConfig {
+        policy: PolicyName::Deadline.policy(),
+        classes: vec!["bronze".to_owned()],
+        rate,
+        nodes: vec![node],
+    }
 }
 
 /// Asks for a transfer, on a runtime of its own, and says when it is admitted. From then on nothing runs
 /// there, until `end` is heard of: the connection is open, and no ping is answered.
-fn ask_and_fall_silent(socket: PathBuf, admitted: oneshot::Sender<()>, end: std::sync::mpsc::Receiver<()>) {
+fn ask_and_fall_silent(socket: PathBuf, admitted: oneshot::Sender<()>, end: &std::sync::mpsc::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let held = runtime.block_on(async {
         let connect = tower::service_fn(move |_: Uri| {
@@ -69,12 +74,18 @@ fn ask_and_fall_silent(socket: PathBuf, admitted: oneshot::Sender<()>, end: std:
 async fn a_client_whose_machine_has_gone_holds_its_transfer_for_some_fifteen_seconds() {
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().join("state");
-    let spec = ServerSpec { state: state.clone(), remote: None, desk: desk(), nodes: Vec::new(), sensors: Vec::new() };
+    let spec = ServerSpec {
+        state: state.clone(),
+        remote: None,
+        desk: desk(),
+        nodes: Vec::new(),
+        sensors: Vec::new(),
+    };
     let server = Server::start(Clock::new(), spec).await.unwrap();
     let ((admitted, is_admitted), (end, ended)) = (oneshot::channel(), std::sync::mpsc::channel());
     // While a thread of the runtime is at work, time passes only as it is told.
     let client = tokio::task::spawn_blocking(move || {
-        std::thread::spawn(move || ask_and_fall_silent(state.join(SOCKET), admitted, ended)).join()
+        std::thread::spawn(move || ask_and_fall_silent(state.join(SOCKET), admitted, &ended)).join()
     });
     is_admitted.await.unwrap();
     pause();

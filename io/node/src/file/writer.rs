@@ -91,7 +91,10 @@ impl Writer {
         let limit = patience(self.offset().min(CACHED));
         let (what, outcome) = (self.what, self.outcome);
         // The last pieces may be on their way yet, to a slow disk.
-        while_sending(limit, &self.written, &what, async { outcome.await.unwrap_or_else(|_| Err(NodeError::ended(&what))) }).await
+        while_sending(limit, &self.written, &what, async {
+            outcome.await.unwrap_or_else(|_| Err(NodeError::ended(&what)))
+        })
+        .await
     }
 
     /// Hands an order to the thread, or says why the thread has ended.

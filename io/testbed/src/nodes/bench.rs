@@ -48,8 +48,8 @@ pub struct RealNodes {
 type Ending = JoinHandle<Result<(), ClientError>>;
 
 impl RealNodes {
-    /// Starts the nodes, in a network of their own, which this thread has from now on. Their transfers end when
-    /// `stop` is set.
+    /// Starts the nodes, in a network of their own, which this thread has from now on. Their transfers end
+    /// when `stop` is set.
     ///
     /// # Errors
     /// If this machine lacks a part of them, or the user is not root.
@@ -137,7 +137,7 @@ impl RealNodes {
             rate: smaller(scenario.requests.rate.0.0),
             nodes: scenario.node.iter().map(node).collect(),
         };
-        let nodes = nodes.values().cloned().collect();
+        let nodes: Vec<_> = nodes.values().cloned().collect();
         let sensors = nodes.iter().map(|_: &Node| None).collect();
         let spec = ServerSpec { state: state.to_owned(), remote: None, desk, nodes, sensors };
         Ok(Server::start(self.clock, spec).await?)

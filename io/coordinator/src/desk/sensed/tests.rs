@@ -4,7 +4,7 @@ use tempfile::TempDir;
 use weir_model::{Bandwidth, Span};
 use weir_transfer::{DeviceBytes, PolicyName};
 
-use super::super::{DeskConfig, NodeConfig};
+use super::super::{DeskConfig, NodeConfig, Peer};
 use super::*;
 use crate::catalogue::Catalogue;
 use crate::proto::from_client::Message as Said;
@@ -35,7 +35,7 @@ impl Scene {
             domain: name.to_owned(),
         };
         let config = DeskConfig {
-            policy,
+            policy: policy.policy(),
             classes: vec!["bronze".to_owned()],
             rate: Bandwidth::new(10 * MB).unwrap(),
             nodes: vec![node("array"), node("disk")],
@@ -85,7 +85,7 @@ fn the_load_of_others_is_what_the_device_writes_beside_the_transfers() {
         ..Ask::default()
     };
     let (outbox, _inbox) = tokio::sync::mpsc::channel(64);
-    let id = scene.desk.ask(at(0), UNIX, 1, &ask, outbox).unwrap();
+    let id = scene.desk.ask(at(0), UNIX, 1, Peer::user(0), &ask, outbox).unwrap();
     scene.answer(0, "sda", 5_000);
     for second in 1..=3 {
         scene.desk.said(at(second), UNIX, id, Said::Moved(Moved { bytes: 20 * MB })).unwrap();
@@ -94,8 +94,14 @@ fn the_load_of_others_is_what_the_device_writes_beside_the_transfers() {
     scene.sample(3);
     assert_eq!(scene.told(3), (Some(150), None));
     let (outbox, _waits) = tokio::sync::mpsc::channel(64);
-    let second =
-        scene.desk.ask(at(3), UNIX, 2, &Ask { name: "two".to_owned(), run: "two".to_owned(), ..ask }, outbox);
+    let second = scene.desk.ask(
+        at(3),
+        UNIX,
+        2,
+        Peer::user(0),
+        &Ask { name: "two".to_owned(), run: "two".to_owned(), ..ask },
+        outbox,
+    );
     let why = scene.desk.why_it_waits(second.unwrap());
     assert!(why.contains("for 1 transfers, and 150.0 MB/s for others"), "{why}");
     let status = scene.desk.status(at(3));
@@ -184,6 +190,6 @@ fn an_idle_node_takes_a_transfer_whatever_its_sensor_says() {
         ..Ask::default()
     };
     let (outbox, _inbox) = tokio::sync::mpsc::channel(64);
-    scene.desk.ask(at(2), UNIX, 1, &ask, outbox).unwrap();
+    scene.desk.ask(at(2), UNIX, 1, Peer::user(0), &ask, outbox).unwrap();
     assert_eq!(scene.desk.status(at(2)).running, 1);
 }

@@ -28,7 +28,7 @@ impl Bench {
         let (outbox, _inbox) = channel(64);
         self.streams += 1;
         let (now, stream) = (self.now, self.streams);
-        match self.desk().ask(now, UNIX, stream, ask, outbox) {
+        match self.desk().ask(now, UNIX, stream, Peer::user(3), ask, outbox) {
             Ok(_) => None,
             Err(NotAdmitted::Refused(refusal, _)) => Some(refusal),
             Err(NotAdmitted::Catalogue(error)) => panic!("{error}"),
@@ -46,11 +46,14 @@ impl Bench {
                 new: like.new.clone(),
                 outbox: like.outbox.clone(),
                 stream: like.stream,
+                // Neither of the two has more than one peer may.
+                peer: Peer::user(if id % 2 == 0 { 1 } else { 2 }),
                 allowed: like.allowed.clone(),
                 failed: BTreeMap::new(),
                 unreachable: 0,
                 doubted: None,
                 is_parked: false,
+                awaits: None,
                 node: None,
                 partial: None,
                 progress: Progress::default(),
@@ -61,7 +64,7 @@ impl Bench {
                 wanted: 1,
                 notes_left: MOST_NOTES,
             };
-            assert!(desk.live.insert(id, live).is_none());
+            desk.enter(id, live);
         }
     }
 }
