@@ -3,7 +3,7 @@
 //!
 //! `WEIR_FUZZ_SEED` chooses other mutations. `WEIR_FUZZ_MESSAGES` says how many messages each target judges.
 
-use weir_fuzz::targets::by_name;
+use weir_fuzz::targets::{ALL, by_name};
 use weir_fuzz::{Effort, drive, replay};
 
 /// The most memory that all targets side by side may take, however hostile the scripts: some MiB for each,
@@ -97,4 +97,14 @@ fn no_server_of_webdav_or_s3_breaks_a_read() {
 #[test]
 fn no_sensor_of_a_node_breaks_its_reader() {
     holds("node-sensor", 20_000);
+}
+
+#[test]
+fn make_fuzz_runs_every_target() {
+    let script = include_str!("../../scripts/fuzz");
+    let lines = script.lines().filter_map(|line| line.strip_prefix("targets=\""));
+    let named: Vec<&str> = lines.flat_map(|line| line.trim_end_matches('"').split(' ')).collect();
+    for target in ALL {
+        assert!(named.contains(&target.name), "scripts/fuzz does not name {}", target.name);
+    }
 }
