@@ -94,6 +94,9 @@ pub enum CatalogueError {
     Exists(PathBuf),
 }
 
+/// How long a change waits for another connection to the file.
+const BUSY: std::time::Duration = std::time::Duration::from_secs(1);
+
 impl Catalogue {
     /// Opens the catalogue at `path`, or makes an empty one there.
     ///
@@ -106,8 +109,8 @@ impl Catalogue {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(path, flags).map_err(wrong)?;
-        // Nobody who has it gives it up soon.
-        db.busy_timeout(std::time::Duration::ZERO).map_err(wrong)?;
+        // A backup may have it for a moment, and so may an operator's own look.
+        db.busy_timeout(BUSY).map_err(wrong)?;
         db.pragma_update(None, "journal_mode", "WAL").map_err(wrong)?;
         db.pragma_update(None, "synchronous", "FULL").map_err(wrong)?;
         db.pragma_update(None, "foreign_keys", true).map_err(wrong)?;

@@ -36,7 +36,8 @@ impl Sent {
     }
 
     pub(crate) fn take_back(&self, bytes: u64) {
-        self.0.fetch_sub(bytes, Ordering::Relaxed);
+        let less = |sent: u64| Some(sent.saturating_sub(bytes));
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less); // it never refuses
     }
 }
 

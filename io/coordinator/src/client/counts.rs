@@ -1,7 +1,7 @@
 //! The bytes of a task, which it raises while others read them.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use weir_node::Sent;
 
@@ -14,6 +14,8 @@ pub(super) struct Counts {
     read: AtomicU64,
     /// For a task that writes: what has left for the node, those from before included.
     sent: OnceLock<Sent>,
+    /// Whether its replica may become visible at any moment.
+    finishes: AtomicBool,
 }
 
 impl Counts {
@@ -44,5 +46,15 @@ impl Counts {
     /// So many bytes were read.
     pub(super) fn add_read(&self, bytes: u64) {
         self.read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// From now on, the task makes its replica visible.
+    pub(super) fn finish(&self) {
+        self.finishes.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its replica may become visible at any moment.
+    pub(super) fn finishes(&self) -> bool {
+        self.finishes.load(Ordering::Relaxed)
     }
 }

@@ -92,11 +92,14 @@ pub(super) async fn run(
         tokio::select! {
             message = run.session.next() => match message {
                 Some(Message::Start(start)) => run.start(client, &start, &mut begin).await?,
-                Some(message) => {
-                    if let Some(outcome) = run.hear(message)? {
-                        return Ok(outcome);
+                Some(message) => match run.hear(message) {
+                    Ok(Some(outcome)) => return Ok(outcome),
+                    Ok(None) => {}
+                    Err(error) => {
+                        run.take_back(client).await;
+                        return Err(error);
                     }
-                }
+                },
                 None => run.reopen().await?,
             },
             Some(event) = next(run.task.as_mut()) => run.tell(event).await?,
@@ -189,6 +192,18 @@ impl Run<'_> {
             Message::Start(_) => {} // the caller's
         }
         Ok(None)
+    }
+
+    /// The transfer has ended. What the task makes visible at this moment is removed again: the coordinator
+    /// has looked for it, and may have been too early.
+    async fn take_back(&mut self, client: &Client) {
+        let Some(mut going) = self.task.take().filter(|going| going.counts.finishes()) else { return };
+        let Some((task, name)) = going.task.take().zip(self.session.name()) else { return };
+        if let Ok(Ok(_)) = task.await
+            && let Some(node) = client.node(&going.node)
+        {
+            let _ = node.remove(&name).await; // the coordinator has tried, too
+        }
     }
 
     /// The stream is broken: nothing moves until there is another.

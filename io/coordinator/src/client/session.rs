@@ -7,6 +7,7 @@ use tokio::time::sleep;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use weir_model::{Instant, Span};
+use weir_node::ObjectName;
 
 use super::{Client, ClientError};
 use crate::proto::from_client::Message as Said;
@@ -44,6 +45,11 @@ impl Session {
                 Ok(None) | Err(_) => return None,
             }
         }
+    }
+
+    /// The name of the transfer's object.
+    pub(super) fn name(&self) -> Option<ObjectName> {
+        self.ask.name.parse().ok()
     }
 
     /// Tells the coordinator something. If the stream is broken, [`Session::next`] says so.

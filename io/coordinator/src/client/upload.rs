@@ -62,12 +62,15 @@ impl Upload {
         // otherwise, nobody would ever remove what a transfer has stored that is cancelled in this instant.
         let _ = tools.notes.send(vec![FINISHING.to_owned()]).await; // the transfer is given up
         tools.gate.may_finish().await;
+        tools.counts.finish();
         match writer.finish().await {
             Ok(()) => {}
             // It may be there all the same: finished by an earlier run, or by this one without an answer.
             Err(error) => match self.is_there(bytes, &checksum).await {
                 Ok(true) => self.node.discard(&self.notes).await?,
-                _ => return Err(error.into()),
+                Ok(false) => return Err(error.into()),
+                // It may be there, and nobody can say so: it is not somebody else's.
+                Err(unknown) => return Err(unknown.into()),
             },
         }
         Ok(Finished { bytes, checksum: checksum.as_bytes().to_vec() })

@@ -56,7 +56,8 @@ impl Desk {
             let why = format!("found {MOST_LIVE} transfers that wait or run; accepted: no more");
             return Err(NotAdmitted::Refused(Refusal::Busy, why));
         }
-        if found.is_none() && self.of_peer(&peer) >= MOST_OF_PEER {
+        let is_done = found.as_ref().is_some_and(|row| row.state == State::Done);
+        if !is_done && self.of_peer(&peer) >= MOST_OF_PEER {
             let why = format!("found {MOST_OF_PEER} transfers of {peer} that wait or run; accepted: no more");
             return Err(NotAdmitted::Refused(Refusal::Busy, why));
         }
@@ -318,8 +319,13 @@ impl Desk {
             let why = self.nodes[node.0].down.as_ref()?;
             Some(format!("{} is down ({why})", self.config.nodes[node.0].name))
         });
-        let name = self.live.get(&id).map_or("", |live| &live.new.name);
-        format!("no replica of {name} can be reached: {}", down.collect::<Vec<_>>().join(", "))
+        let down = down.collect::<Vec<_>>().join(", ");
+        match self.live.get(&id) {
+            Some(live) if live.kind != Kind::Import => {
+                format!("no replica of {} can be reached: {down}", live.new.name)
+            }
+            _ => down,
+        }
     }
 
     /// A transfer as the scheduler has it.

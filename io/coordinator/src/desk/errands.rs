@@ -108,13 +108,13 @@ impl Desk {
         Ok(())
     }
 
-    /// Removes an object. Its transfers that write it end. Whether there was one.
+    /// Removes an object. Its transfers that would make replicas end. Whether there was one.
     ///
     /// # Errors
     /// If the catalogue refuses.
     pub(crate) fn remove(&mut self, now: Instant, unix: UnixMs, name: &str) -> Result<bool, CatalogueError> {
         let Some(object) = self.catalogue.object(name)? else { return Ok(false) };
-        for kind in [Kind::Put, Kind::Replicate] {
+        for kind in [Kind::Put, Kind::Replicate, Kind::Import] {
             for row in self.catalogue.open_transfers(name, kind.into())? {
                 let why = "its object was removed";
                 self.end(now, unix, row.id, State::Cancelled, Refusal::Cancelled, why)?;

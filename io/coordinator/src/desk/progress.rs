@@ -17,6 +17,9 @@ const MOST_UNREACHABLE: u32 = 20;
 pub(crate) const MOST_NOTES: usize = 10_100;
 const LONGEST_NOTE: usize = 2_048;
 
+/// The most bytes that a client moves between two of its messages: four a second, over the fastest network.
+const MOST_AT_ONCE: u64 = 1 << 36;
+
 /// The longest text of a failure that is kept, in bytes.
 const LONGEST_WHY: usize = 400;
 
@@ -63,12 +66,15 @@ impl Desk {
             }
             Said::Moved(moved) => {
                 let live = self.live.get_mut(&id).expect("it runs");
-                live.progress.moved = live.progress.moved.saturating_add(moved.bytes).min(MOST_MOVED);
-                if live.progress.first_byte == 0 && moved.bytes > 0 {
+                // Nobody moves more than there is, so no client can spoil what is known of a node.
+                let left = live.new.bytes.map_or(MOST_AT_ONCE, |all| all.saturating_sub(live.progress.moved));
+                let bytes = moved.bytes.min(left).min(MOST_AT_ONCE);
+                live.progress.moved = live.progress.moved.saturating_add(bytes).min(MOST_MOVED);
+                if live.progress.first_byte == 0 && bytes > 0 {
                     live.progress.first_byte = unix;
                 }
-                self.nodes[node.0].moved.add(direction(live.kind), moved.bytes);
-                self.scheduler.moved(TransferId(id), moved.bytes);
+                self.nodes[node.0].moved.add(direction(live.kind), bytes);
+                self.scheduler.moved(TransferId(id), bytes);
                 Ok(())
             }
             Said::Finished(finished) => self.finished(now, unix, id, node, &finished),
@@ -186,11 +192,13 @@ impl Desk {
             }
             (Kind::Put | Kind::Replicate, Some(object)) if self.has_replica_beside(&object, node)? => {
                 let why = "its failure domain has a replica by now".to_owned();
+                self.refuse_finished(id, node);
                 return self.failed(now, unix, id, node, Failed { fault: Fault::Other.into(), why });
             }
             (Kind::Put | Kind::Replicate | Kind::Import, _) if holder == Holder::Leftover => {
                 // Somebody may be removing it at this moment.
                 let why = "an earlier object of that name is being removed there".to_owned();
+                self.refuse_finished(id, node);
                 return self.failed(now, unix, id, node, Failed { fault: Fault::Gone.into(), why });
             }
             (Kind::Put | Kind::Replicate | Kind::Import, object) => {
@@ -209,6 +217,14 @@ impl Desk {
             let _ = live.outbox.try_send(done); // a client that lost it asks again, and hears it then
         }
         self.start_all(now, unix)
+    }
+
+    /// What a transfer has finished does not count: it begins anew, also if it has left nothing behind, as an
+    /// import. Otherwise its client would tell the next start that it has finished.
+    fn refuse_finished(&mut self, id: u64, node: NodeIndex) {
+        if let Some(live) = self.live.get_mut(&id) {
+            live.partial = Some(node);
+        }
     }
 
     /// Whether an object has a replica in the failure domain of a node, as its transfers may have come back

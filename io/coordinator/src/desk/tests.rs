@@ -733,14 +733,17 @@ fn what_is_coming_to_a_node_takes_room_until_it_ends() {
 }
 
 #[test]
-fn one_peer_has_half_of_the_transfers_at_most() {
+fn one_peer_has_half_of_the_transfers_at_most_also_if_it_goes_on_with_earlier_ones() {
     let mut bench = Bench::new(&[("a", "1")]);
+    let interrupted = bench.ask(&put("w", "w")).unwrap();
+    bench.gone(&interrupted);
     let mut asker = bench.ask(&put("x", "r")).unwrap();
     asker.started();
     // The catalogue would take a minute for as many.
     *bench.desk().peers.get_mut(&Peer::user(0)).unwrap() = room::MOST_OF_PEER;
     let why = bench.ask(&put("y", "r")).err().unwrap();
     assert_eq!(why, "found 10000 transfers of user 0 that wait or run; accepted: no more");
+    assert_eq!(bench.ask(&put("w", "again")).err(), Some(why));
     let (outbox, _inbox) = channel(64);
     let now = bench.now;
     let other = Peer::certificate(b"another");
@@ -788,4 +791,35 @@ fn a_transfer_whose_room_was_taken_while_it_waited_does_not_start() {
         bench.finish(asker, 100, 7);
     }
     assert!(askers[2].refused().unwrap().contains("its capacity is taken"));
+}
+
+#[test]
+fn an_import_that_runs_while_its_object_is_removed_stores_nothing() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    bench.config.policy = PolicyName::Rr.policy();
+    bench.restart();
+    let import = |run: &str| Ask { node: "a".to_owned(), ..ask(Kind::Import, "x", run) };
+    let (mut first, mut second) = (bench.ask(&import("r1")).unwrap(), bench.ask(&import("r2")).unwrap());
+    assert_eq!((first.started(), second.started()), ("a".to_owned(), "a".to_owned()));
+    bench.finish(&first, 100, 7);
+    assert!(first.is_done());
+    let now = bench.now;
+    assert!(bench.desk().remove(now, UNIX, "x").unwrap());
+    assert_eq!(second.refused().as_deref(), Some("its object was removed"));
+    bench.finish(&second, 100, 7);
+    assert_eq!(bench.desk().object("x").unwrap(), None);
+}
+
+#[test]
+fn a_client_that_says_it_has_moved_more_than_there_is_spoils_nothing_that_is_known_of_its_node() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    let mut asker = bench.ask(&put("x", "r")).unwrap();
+    asker.started();
+    bench.say(&asker, Said::Moved(Moved { bytes: u64::MAX }));
+    bench.say(&asker, Said::Moved(Moved { bytes: u64::MAX }));
+    bench.step();
+    let moved = bench.desk().nodes[0].moved.both();
+    assert_eq!((moved.read, moved.written), (0, 100));
+    let (_, rate) = bench.desk().scheduler.load(NodeIndex(0), Direction::Write);
+    assert_eq!(rate, 100);
 }

@@ -232,10 +232,16 @@ impl Coordinator for Service {
             let why = format!("backup {}: found a relative path; accepted: an absolute one", path.display());
             return Err(Status::invalid_argument(why));
         }
-        let _one = self.backups.lock().await;
+        // It goes on if its client goes away, and the next one waits for it all the same.
+        let one = Arc::clone(&self.backups).lock_owned().await;
         let from = Arc::clone(&self.catalogue);
         // The desk's thread goes on meanwhile.
-        let done = tokio::task::spawn_blocking(move || backup(&from, &path)).await;
+        let done = tokio::task::spawn_blocking(move || {
+            let done = backup(&from, &path);
+            drop(one);
+            done
+        });
+        let done = done.await;
         let done = done.map_err(|error| Status::internal(error.to_string()))?;
         let bytes = done.map_err(|error| Status::failed_precondition(error.to_string()))?;
         Ok(Response::new(BackupDone { bytes }))

@@ -61,7 +61,10 @@ pub(crate) async fn an_object_comes_back_as_it_was_written_whatever_its_size_and
             let id = id(&format!("whole-{seed}-{known}"));
             let mut writer = bench.node.begin(&name, &id, announced).await.unwrap();
             write(&mut writer, &bytes, &mut Vec::new()).await.unwrap();
+            let sent = writer.sent();
+            assert!(sent.get() <= size as u64, "{name}");
             writer.finish().await.unwrap();
+            assert_eq!(sent.get(), size as u64, "{name}");
             assert_eq!(bench.node.size(&name).await.unwrap(), Some(size as u64), "{name}");
             assert!(get(&bench.node, &name, 0).await == bytes, "{name}");
         }
