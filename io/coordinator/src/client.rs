@@ -21,6 +21,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
@@ -66,6 +67,8 @@ pub struct Client {
     /// For messages.
     place: Arc<str>,
     clock: Clock,
+    /// Whether the coordinator has taken a transfer of this client, or of a clone of it.
+    has_met: Arc<AtomicBool>,
 }
 
 impl Client {
@@ -107,7 +110,8 @@ impl Client {
         let coordinator = CoordinatorClient::new(channel)
             .max_decoding_message_size(MOST_BYTES)
             .max_encoding_message_size(MOST_BYTES);
-        Ok(Self { coordinator, nodes: Arc::new(nodes), place: place.into(), clock })
+        let has_met = Arc::default();
+        Ok(Self { coordinator, nodes: Arc::new(nodes), place: place.into(), clock, has_met })
     }
 
     /// All objects whose names begin with `prefix`, by name.
@@ -225,6 +229,14 @@ impl Client {
 
     fn answered<T>(&self, answer: Result<tonic::Response<T>, tonic::Status>) -> Result<T, ClientError> {
         answer.map(tonic::Response::into_inner).map_err(|status| ClientError::of(&self.place, &status))
+    }
+
+    fn has_met(&self) -> bool {
+        self.has_met.load(Ordering::Relaxed)
+    }
+
+    fn meet(&self) {
+        self.has_met.store(true, Ordering::Relaxed);
     }
 
     /// A node by its name.

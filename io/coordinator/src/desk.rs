@@ -37,6 +37,7 @@ use crate::catalogue::{Catalogue, CatalogueError, Holder, NewTransfer, Progress,
 use crate::proto::to_client::Message;
 use crate::proto::{Fault, Kind, Pace, Refusal, Refused, Start, ToClient, Waiting};
 
+pub use admission::CALIBRATION;
 pub(crate) use admission::{NotAdmitted, VERSION};
 pub(crate) use errands::Errand;
 use patience::Awaited;

@@ -27,7 +27,7 @@ mod server;
 
 pub use catalogue::CatalogueError;
 pub use client::{Address, Asked, Client, ClientError, Phase, Progress, Stored, Target, Watched, What};
-pub use desk::{DeskConfig, NodeConfig};
+pub use desk::{CALIBRATION, DeskConfig, NodeConfig};
 pub use sensor::SensorUrl;
 pub use server::{Server, ServerError, ServerSpec, StatusProbe};
 

@@ -30,9 +30,15 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Asks for a transfer.
+    /// Asks for a transfer. A client that has never met the coordinator says at once that nobody is there,
+    /// as a wrong address would have it wait in vain. One that has met it holds on, as in
+    /// [`Session::reopen`]: the coordinator may be starting again.
     pub(super) async fn open(client: Client, ask: Ask) -> Result<Self, ClientError> {
-        let (outbox, inbox) = stream(&client, &ask).await?;
+        let (outbox, inbox) = match stream(&client, &ask).await {
+            Err(ClientError::Unreachable { .. }) if client.has_met() => stream_again(&client, &ask).await?,
+            answer => answer?,
+        };
+        client.meet();
         Ok(Self { client, ask, outbox, inbox })
     }
 
@@ -62,27 +68,28 @@ impl Session {
     /// # Errors
     /// If there is none within ten minutes.
     pub(super) async fn reopen(&mut self) -> Result<(), ClientError> {
-        let since: Instant = self.client.clock.now();
-        loop {
-            sleep(AGAIN).await;
-            match stream(&self.client, &self.ask).await {
-                Ok((outbox, inbox)) => {
-                    (self.outbox, self.inbox) = (outbox, inbox);
-                    return Ok(());
-                }
-                Err(error) if self.client.clock.now().saturating_since(since) > TRIES_FOR => {
-                    return Err(error);
-                }
-                Err(_) => {}
-            }
+        (self.outbox, self.inbox) = stream_again(&self.client, &self.ask).await?;
+        Ok(())
+    }
+}
+
+/// Both directions of a stream.
+type Stream = (mpsc::Sender<FromClient>, Streaming<ToClient>);
+
+/// A stream to a coordinator that may be away for a while.
+async fn stream_again(client: &Client, ask: &Ask) -> Result<Stream, ClientError> {
+    let since: Instant = client.clock.now();
+    loop {
+        sleep(AGAIN).await;
+        match stream(client, ask).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) if client.clock.now().saturating_since(since) > TRIES_FOR => return Err(error),
+            Err(_) => {}
         }
     }
 }
 
-async fn stream(
-    client: &Client,
-    ask: &Ask,
-) -> Result<(mpsc::Sender<FromClient>, Streaming<ToClient>), ClientError> {
+async fn stream(client: &Client, ask: &Ask) -> Result<Stream, ClientError> {
     let (outbox, messages) = mpsc::channel(OUTBOX);
     let first = FromClient { message: Some(Said::Ask(ask.clone())) };
     outbox.try_send(first).expect("it is empty");

@@ -16,6 +16,10 @@ use crate::proto::{Admitted, Ask, Done, Fault, Kind, Refusal};
 /// The version of the protocol.
 pub(crate) const VERSION: u32 = 1;
 
+/// What the names of the files begin with that a calibration writes to a node, and removes. No object has
+/// such a name.
+pub const CALIBRATION: &str = "weir-calibration-";
+
 /// The longest name of a run or of a source, in bytes.
 const LONGEST_TEXT: usize = 400;
 /// The most nodes that a client names.
@@ -295,11 +299,13 @@ impl Desk {
         if let Err(refused) = self.scheduler.submit(now, request) {
             let mut why = refused.to_string();
             if matches!(refused, weir_transfer::Refused::NoReplica(_)) {
-                if self.catalogue.transfer(id)?.is_some_and(|row| row.started > 0) {
-                    self.live.get_mut(&id).expect("it is there").is_parked = true;
+                let live = self.live.get_mut(&id).expect("it is there");
+                if live.progress.first_byte > 0 {
+                    live.is_parked = true;
                     return Ok(());
                 }
-                // Nothing is lost by an error, and its user may know better than to wait (paper §III-A).
+                // Nothing is read yet, so nothing is lost by an error, and its user may know better than to
+                // wait (paper §III-A).
                 why = self.why_unreachable(id, &nodes);
             }
             let refusal = match refused {
@@ -450,6 +456,12 @@ fn check_form(ask: &Ask) -> Result<Kind, (Refusal, String)> {
     }
     if let Err(error) = ask.name.parse::<ObjectName>() {
         return wrong(format!("name: {error}"));
+    }
+    if matches!(kind, Kind::Put | Kind::Import) && ask.name.starts_with(CALIBRATION) {
+        return wrong(format!(
+            "name: found {}; accepted: one that does not begin with {CALIBRATION}, as data of a calibration does",
+            ask.name
+        ));
     }
     if ask.run.is_empty() || ask.run.len() > LONGEST_TEXT || ask.source.len() > LONGEST_TEXT {
         return wrong(format!("run and source: accepted: a run, and at most {LONGEST_TEXT} bytes each"));

@@ -343,18 +343,25 @@ fn a_name_is_free_on_a_node_only_when_the_earlier_object_is_gone_from_there() {
 }
 
 #[test]
-fn a_read_is_refused_if_no_replica_can_be_reached_and_one_that_had_started_waits() {
+fn a_read_is_refused_if_no_replica_can_be_reached_and_one_that_had_read_a_part_waits() {
     let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
     bench.put("x");
     let name = bench_node(&mut bench);
     let node = bench.desk().node(&name).unwrap().0;
+    let unreachable = format!("no replica of x can be reached: {name} is down (it does not answer)");
+    let mut without_a_byte = bench.ask(&ask(Kind::Get, "x", "f")).unwrap();
+    assert!(without_a_byte.start().is_some());
+    bench.fail(&without_a_byte, Fault::Unreachable);
+    bench.set_up(node, false);
+    assert_eq!(without_a_byte.refused().as_ref(), Some(&unreachable));
+    bench.set_up(node, true);
     let mut reader = bench.ask(&ask(Kind::Get, "x", "g")).unwrap();
     assert!(reader.start().is_some());
-    bench.set_up(node, false);
+    bench.say(&reader, Said::Moved(Moved { bytes: 60 }));
     bench.fail(&reader, Fault::Unreachable);
+    bench.set_up(node, false);
     let mut late = bench.ask(&ask(Kind::Get, "x", "h")).unwrap();
-    let why = late.refused().expect("nobody can read it now");
-    assert_eq!(why, format!("no replica of x can be reached: {name} is down (it does not answer)"));
+    assert_eq!(late.refused(), Some(unreachable));
     bench.step();
     assert_eq!(reader.start(), None);
     let now = bench.now;

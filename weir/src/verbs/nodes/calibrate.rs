@@ -7,19 +7,22 @@
 //! The names of the objects and of their partials are the same each time. So a calibration finds, and
 //! removes, what an earlier one left that was killed. With names of their own, nobody could tell what is
 //! left: a node lists nothing. Two costs: two calibrations of a node at a time fail, and an upload to S3
-//! whose client was killed is found only by the bucket's own rule.
+//! whose client was killed is found only by the bucket's own rule. The coordinator takes no object of such a
+//! name, and a file with other data than a calibration's stays: then nothing is measured.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::pin::pin;
 
 use anyhow::anyhow;
+use blake3::OutputReader;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use tokio::signal::unix::{SignalKind, signal};
 use weir_clock::Clock;
+use weir_coordinator::CALIBRATION;
 use weir_model::{Instant, Span};
-use weir_node::{Node, NodeError, Note, ObjectName, PartialId};
+use weir_node::{ErrorKind, Node, NodeError, Note, ObjectName, PartialId};
 
 use crate::config::Source;
 use crate::failure::Failure;
@@ -34,9 +37,6 @@ const LONGEST: Span = Span::from_secs(10);
 const MOST: u64 = 256 << 20;
 /// The size of a piece, in bytes.
 const PIECE: usize = 1 << 20;
-
-/// What the names of all streams' objects begin with.
-const NAME: &str = "weir-calibration-";
 
 /// What one stream writes and then reads.
 struct Stream {
@@ -59,13 +59,17 @@ pub(super) async fn calibrate(coordinator: &CoordinatorArgument, name: &str) -> 
     let node = node.ok_or_else(|| Failure::usage(format!("node: found {name:?}; accepted: {known}")))?;
     let client = coordinator.client()?;
     // Before anything is written, this also sees that there is somebody to tell.
-    if let Some(taken) = client.objects(NAME).await.map_err(failure)?.first() {
-        let found = format!("object: found {}; accepted: none whose name begins with {NAME}", taken.name);
-        return Err(Failure::usage(found));
-    }
+    client.objects(CALIBRATION).await.map_err(failure)?;
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let streams: Vec<_> = (0..STREAMS).map(|stream| Stream::new(&node, stream)).collect();
     let of_node = |error: NodeError| Failure::Runtime(anyhow!("{name}: {error}"));
+    for stream in &streams {
+        if !stream.is_ours(&node).await.map_err(of_node)? {
+            let file = &stream.object;
+            let found = format!("{name}: found a file {file} with other data; accepted: none of that name");
+            return Err(Failure::usage(found));
+        }
+    }
     clean(&node, &streams).await.map_err(of_node)?;
     say::on_stderr(format_args!("weir: writing to {name} for at most {} s", LONGEST.as_secs_f64()));
     let stop = Cell::new(false);
@@ -98,10 +102,31 @@ pub(super) async fn calibrate(coordinator: &CoordinatorArgument, name: &str) -> 
 
 impl Stream {
     fn new(node: &Node, number: u64) -> Self {
-        let name = format!("{NAME}{number}");
+        let name = format!("{CALIBRATION}{number}");
         let id = name.parse().expect("it has letters, digits and - only");
         let notes = RefCell::new(node.notes_before(&id));
         Self { object: name.parse().expect("a plain word is a name"), id, notes }
+    }
+
+    /// What it writes: always the same bytes, which no compression makes shorter.
+    fn noise(&self) -> OutputReader {
+        blake3::Hasher::new().update(self.object.as_str().as_bytes()).finalize_xof()
+    }
+
+    /// Whether the node has nothing under its name, or what an earlier calibration wrote. The first piece
+    /// tells: nobody else writes this noise.
+    async fn is_ours(&self, node: &Node) -> Result<bool, NodeError> {
+        let mut reader = match node.read(&self.object, 0).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+            reader => reader?,
+        };
+        let found = match reader.next().await {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+            found => found?.unwrap_or_default(),
+        };
+        let mut noise = vec![0; found.len()];
+        self.noise().fill(&mut noise);
+        Ok(!found.is_empty() && found == noise)
     }
 }
 
@@ -157,9 +182,10 @@ async fn write(
 ) -> Result<u64, NodeError> {
     let Stream { object, id, notes } = stream;
     let mut writer = node.begin(object, id, None).await?;
-    let mut noise = blake3::Hasher::new().update(object.as_str().as_bytes()).finalize_xof();
+    let mut noise = stream.noise();
     let mut bytes = 0;
-    while bytes < MOST && clock.now() < until && !stop.get() {
+    // At least one piece, as the next calibration knows an object of this one by its data.
+    while bytes == 0 || bytes < MOST && clock.now() < until && !stop.get() {
         let mut piece = vec![0; PIECE];
         noise.fill(&mut piece);
         let written = writer.write(Bytes::from(piece)).await;

@@ -1,5 +1,7 @@
 //! `weir nodes calibrate` that is ended in the middle.
 
+use std::fs;
+
 use rustix::process::Signal;
 
 use super::site::{Site, stored, write};
@@ -33,11 +35,18 @@ fn a_calibration_that_is_ended_leaves_nothing_and_one_that_is_killed_leaves_it_t
 }
 
 #[test]
-fn a_calibration_takes_no_object_for_its_own() {
+fn a_calibration_removes_no_data_of_others() {
     let site = Site::of_files(&["a"]);
-    let content = write(&site.scene, "data", 1, 1_000);
-    site.run("put data --name weir-calibration-0");
+    write(&site.scene, "data", 1, 1_000);
+    let refused = site.refusal("put data --name weir-calibration-0");
+    assert!(
+        refused.contains("found weir-calibration-0; accepted: one that does not begin with"),
+        "{refused}"
+    );
+    let others = site.scene.write("a/weir-calibration-3", b"the data of others");
     let refused = site.refusal("nodes calibrate a");
-    assert!(refused.contains("found weir-calibration-0; accepted: none"), "{refused}");
-    site.expect_object("weir-calibration-0", &content);
+    assert!(refused.contains("a: found a file weir-calibration-3 with other data"), "{refused}");
+    assert_eq!(fs::read(others).unwrap(), b"the data of others");
+    let refused = site.refusal("import a weir-calibration-3");
+    assert!(refused.contains("name: found weir-calibration-3"), "{refused}");
 }
