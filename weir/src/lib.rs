@@ -28,6 +28,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use failure::Failure;
 
@@ -35,23 +36,57 @@ use failure::Failure;
 pub fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(answer) => {
-            // Help and version are answers too; they go to standard output, and are no failure.
-            let printed = answer.print();
-            if answer.use_stderr() {
-                return ExitCode::from(failure::EX_USAGE);
-            }
-            return exit_code(printed.map_err(|error| say::unwritten(error).into()));
+        // Help and version are answers too; they go to standard output, and are no failure.
+        Err(answer) if !answer.use_stderr() => {
+            return exit_code(answer.print().map_err(|error| say::unwritten(error).into()));
         }
+        // Without any argument, the help is the refusal.
+        Err(answer) if answer.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = answer.print(); // nobody may read it
+            return ExitCode::from(failure::EX_USAGE);
+        }
+        Err(answer) => return Failure::usage(one_line(&answer.to_string())).report(),
     };
     let done = cli::run(cli);
     // What has no line end was not written yet.
     exit_code(done.and_then(|()| Ok(say::out().flush()?)))
 }
 
+/// A refusal of the parser of arguments in one line, as all refusals of weir are. The parser's own has
+/// several, and tells the usage, which `--help` tells better.
+fn one_line(refusal: &str) -> String {
+    let told = ["\n\nUsage:", "\n\nFor more information"];
+    let told = told.iter().fold(refusal, |text, end| text.split(end).next().unwrap_or(text));
+    let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("weir: {} (--help tells more)", words.strip_prefix("error: ").unwrap_or(&words))
+}
+
 fn exit_code(done: Result<(), Failure>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_of_the_parser_of_arguments_is_one_line_without_the_usage() {
+        let refused = |arguments: &str| {
+            let answer = cli::Cli::try_parse_from(arguments.split(' ')).unwrap_err();
+            assert!(answer.use_stderr());
+            one_line(&answer.to_string())
+        };
+        assert_eq!(
+            refused("weir check"),
+            "weir: the following required arguments were not provided: <FILE> (--help tells more)"
+        );
+        for arguments in ["weir chek x.toml", "weir check --colour x.toml", "weir check a b"] {
+            let line = refused(arguments);
+            assert!(line.starts_with("weir: ") && line.lines().count() == 1, "{line}");
+            assert!(!line.contains("Usage:"), "{line}");
+        }
     }
 }

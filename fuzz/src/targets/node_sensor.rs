@@ -24,6 +24,7 @@ pub(super) const TARGET: Target = Target {
         b"\\n",
         b"18446744073709551616",
         b"# ",
+        b"# EOF\n",
         b"\xc3\xa9",
     ],
     must_reach: &["the only device", "a chosen device", "refused"],

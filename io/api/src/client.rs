@@ -11,7 +11,7 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::handshake;
 use hyper::header::{CONTENT_TYPE, HOST};
-use hyper::{Method, Request};
+use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use thiserror::Error;
@@ -69,9 +69,10 @@ pub async fn get_over(
     most_bytes: usize,
 ) -> Result<String, String> {
     match ask(stream, Method::GET, host, path, String::new(), most_bytes).await? {
-        (true, text) => Ok(text),
-        (false, text) => {
-            Err(format!("the server refuses: {:?}", text.chars().take(MOST_TOLD).collect::<String>()))
+        (status, text) if status.is_success() => Ok(text),
+        (status, text) => {
+            let text: String = text.chars().take(MOST_TOLD).collect();
+            Err(format!("the server refuses ({}): {text:?}", status.as_u16()))
         }
     }
 }
@@ -125,11 +126,11 @@ impl Server {
         };
         let answer = timeout(ANSWER_TIMEOUT, asked).await;
         match answer.unwrap_or_else(|_| Err(format!("within {ANSWER_TIMEOUT:?}"))) {
-            Ok((true, text)) => Ok(text),
-            Ok((false, text)) if text.is_empty() => {
+            Ok((status, text)) if status.is_success() => Ok(text),
+            Ok((_, text)) if text.is_empty() => {
                 Err(AskError::NotWeir(self.clone(), "nothing is at this address".to_owned()))
             }
-            Ok((false, text)) => Err(AskError::Refused(printable(&text))),
+            Ok((_, text)) => Err(AskError::Refused(printable(&text))),
             Err(error) => Err(AskError::NoAnswer(self.clone(), error)),
         }
     }
@@ -145,7 +146,7 @@ fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()
 }
 
-/// Sends a request. Returns whether the server did as it was asked, and its answer.
+/// Sends a request. Returns the status and the text of the answer.
 async fn ask(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     method: Method,
@@ -153,7 +154,7 @@ async fn ask(
     path: &str,
     body: String,
     most_bytes: usize,
-) -> Result<(bool, String), String> {
+) -> Result<(StatusCode, String), String> {
     let text = |error: &dyn fmt::Display| error.to_string();
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| text(&error))?;
     let request = Request::builder()
@@ -165,14 +166,14 @@ async fn ask(
         .map_err(|error| text(&error))?;
     let answer = async {
         let answer = sender.send_request(request).await.map_err(|error| text(&error))?;
-        let done = answer.status().is_success();
+        let status = answer.status();
         let body = Limited::new(answer.into_body(), most_bytes);
         let body = body.collect().await.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
             Some(_) => format!("it is longer than {}", shown(most_bytes)),
             None => error.to_string(),
         })?;
         let body = body.to_bytes();
-        Ok((done, String::from_utf8_lossy(&body).into_owned()))
+        Ok((status, String::from_utf8_lossy(&body).into_owned()))
     };
     // The connection makes progress only while it is polled. Its own errors show in the answer.
     tokio::pin!(answer);

@@ -26,7 +26,7 @@ mod sensed;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::mpsc;
 use weir_model::{Bandwidth, Direction, Instant, Span};
@@ -110,10 +110,14 @@ pub(crate) struct Desk {
     peers: BTreeMap<Peer, usize>,
     /// The leftovers that somebody removes now.
     under_way: BTreeMap<u64, NodeIndex>,
+    /// How often each leftover could not be removed.
+    failed_removals: BTreeMap<u64, u32>,
     /// The nodes and names of which a leftover is gone, since the last sample.
     freed: Vec<(String, String)>,
     /// The waiting transfer that was told last why it waits.
     told_last: u64,
+    /// Transfers that the desk gave up while the catalogue could not remember that. Each was live before.
+    abandoned: BTreeSet<u64>,
     /// What has become of transfers since this desk was opened.
     ended: EndedTransfers,
     /// How many samples there were.
@@ -156,12 +160,16 @@ struct Live {
     failed: BTreeMap<NodeIndex, (Fault, String)>,
     /// How often a node was not reachable for it.
     unreachable: u32,
+    /// How often a partial replica of it was lost.
+    gone: u32,
     /// The node that its client could not reach. It is not used again before somebody has asked it.
     doubted: Option<NodeIndex>,
     /// All nodes with a replica are down: the scheduler has it again when one is up.
     is_parked: bool,
     /// It waits for something that passes by itself.
     awaits: Option<Awaited>,
+    /// The object that it reads, since its last start: another one may have its name by its end.
+    object: Option<u64>,
     /// Where it runs.
     node: Option<NodeIndex>,
     /// The node that has a partial replica of it.
@@ -234,6 +242,8 @@ impl Desk {
             freed,
             told_last,
             samples,
+            failed_removals: BTreeMap::new(),
+            abandoned: BTreeSet::new(),
             ended,
         })
     }
@@ -270,7 +280,7 @@ impl Desk {
                 self.keep_progress(now, id)?;
             }
         }
-        self.look_again(now, unix)?;
+        self.look_again(now, unix);
         self.start_all(now, unix)?;
         self.tell_why();
         Ok(())
@@ -313,11 +323,20 @@ impl Desk {
                 again.push(*id);
             }
         }
-        for id in again {
-            self.scheduler.give_up(TransferId(id));
-            self.submit(now, unix, id)?;
-        }
+        self.submit_again(now, unix, again);
         self.start_all(now, unix)
+    }
+
+    /// Gives transfers to the scheduler anew. One that the catalogue refuses is no reason to leave the others
+    /// out: nobody would give them to the scheduler later.
+    fn submit_again(&mut self, now: Instant, unix: UnixMs, ids: Vec<u64>) {
+        for id in ids {
+            self.scheduler.give_up(TransferId(id));
+            if let Err(error) = self.submit(now, unix, id) {
+                tracing::error!(transfer = id, %error, "the catalogue refuses a change");
+                self.abandon(id, &error.to_string());
+            }
+        }
     }
 
     /// A client has measured what a node can do.
@@ -339,10 +358,7 @@ impl Desk {
         let after = self.taken_by(node);
         let is_other = |(before, after): &(_, (u64, Option<bool>))| before != after || after.1.is_none();
         let again = before.into_iter().zip(after).filter(is_other).map(|(_, (id, _))| id);
-        for id in again.collect::<Vec<_>>() {
-            self.scheduler.give_up(TransferId(id));
-            self.submit(now, unix, id)?;
-        }
+        self.submit_again(now, unix, again.collect());
         self.start_all(now, unix)
     }
 
@@ -415,11 +431,14 @@ impl Desk {
             Kind::Put | Kind::Import | Kind::Unspecified => None,
             Kind::Get | Kind::Check | Kind::Replicate => self.catalogue.object(&live.new.name)?,
         };
+        let read = object.as_ref().map(|object| object.id);
         let (bytes, checksum) = match object {
             Some(object) => (Some(object.bytes), object.checksum.to_vec()),
             None => (live.new.bytes, Vec::new()),
         };
         let start = Start { node: name, notes, bytes, checksum, begun };
+        let live = self.live.get_mut(&id).expect("it was found just now");
+        live.object = read;
         if live.outbox.try_send(message(Message::Start(start))).is_err() {
             self.lose(now, unix, id)?;
         }
@@ -489,11 +508,13 @@ impl Desk {
         self.live.get(&id).is_some_and(|live| live.stream == stream)
     }
 
-    /// Gives up a transfer about which the catalogue can remember nothing more.
+    /// Gives up a transfer about which the catalogue can remember nothing now, as on a full disk. Once it
+    /// can, the transfer is an interrupted one: [`Desk::errands`].
     pub(crate) fn abandon(&mut self, id: u64, why: &str) {
         self.scheduler.give_up(TransferId(id));
         if self.live.contains_key(&id) {
-            self.count(State::Failed);
+            self.count(State::Interrupted);
+            self.abandoned.insert(id);
         }
         self.refuse(id, Refusal::Failed, why);
     }

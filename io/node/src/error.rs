@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::sent::Sent;
+use crate::passed::Passed;
 
 /// The longest text of an error, in characters. A server writes a part of it.
 const LONGEST: usize = 600;
@@ -132,7 +132,7 @@ pub(crate) async fn within<T>(
 /// something, it has not stalled: thirty transfers may share it.
 pub(crate) async fn while_sending<T>(
     limit: Duration,
-    sent: &Sent,
+    sent: &Passed,
     what: impl fmt::Display,
     work: impl Future<Output = Result<T, NodeError>>,
 ) -> Result<T, NodeError> {
@@ -168,7 +168,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_node_that_takes_a_byte_now_and_then_has_not_stalled_and_one_that_takes_none_has() {
-        let sent = Sent::default();
+        let sent = Passed::default();
         let slow = async {
             let mut ticks = tokio::time::interval(PATIENCE * 2 / 3);
             for _ in 0..10 {

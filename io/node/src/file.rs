@@ -20,7 +20,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, OFlags, flock, fstat};
 use rustix::io::Errno;
 
-use crate::error::{ErrorKind, NodeError, PATIENCE, PROBE_PATIENCE};
+use crate::error::{ErrorKind, NodeError, PATIENCE, PROBE_PATIENCE, patience};
 use crate::name::{Note, ObjectName, PartialId};
 use crate::thread::{OneAtATime, on_thread};
 
@@ -109,8 +109,17 @@ impl Directory {
         self.on_root(&format!("object {name}"), move |root| root.remove(&name)).await
     }
 
-    pub(crate) async fn discard(&self, notes: &[Note]) -> Result<(), NodeError> {
-        let Some(id) = Note::file_id(notes) else { return Ok(()) };
+    pub(crate) async fn make_durable(&self, name: &ObjectName) -> Result<(), NodeError> {
+        let (root, name) = (self.root.clone(), name.clone());
+        let durable = {
+            let name = name.clone();
+            move || Root::open(&root)?.make_durable(&name)
+        };
+        on_thread(patience(writer::CACHED), &format!("object {name}"), durable).await
+    }
+
+    pub(crate) async fn discard(&self, notes: &[Note]) -> Result<bool, NodeError> {
+        let Some(id) = Note::file_id(notes) else { return Ok(false) };
         self.on_root(&format!("partial {id}"), move |root| root.discard(&id)).await
     }
 

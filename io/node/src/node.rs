@@ -9,8 +9,8 @@ use crate::credentials::{Credentials, Secret};
 use crate::error::{ErrorKind, NodeError};
 use crate::location::Location;
 use crate::name::{Note, ObjectName, PartialId};
+use crate::passed::Passed;
 use crate::s3::Tags;
-use crate::sent::Sent;
 use crate::{file, s3, sftp, webdav};
 
 /// A storage node. Clones share what is behind it.
@@ -50,6 +50,8 @@ pub struct Reader {
     driver: ReaderDriver,
     /// The bytes that are still to come.
     left: u64,
+    /// The bytes of the pieces that were handed out.
+    delivered: Passed,
 }
 
 enum ReaderDriver {
@@ -220,6 +222,19 @@ impl Node {
         Ok(Reader::new(driver, from))
     }
 
+    /// Makes an object durable that another writer may have written, as far as the node can: a file with its
+    /// folder. What a server of HTTP shows is its own to keep.
+    ///
+    /// # Errors
+    /// If there is no such object, or the node cannot do it.
+    pub async fn make_durable(&self, name: &ObjectName) -> Result<(), NodeError> {
+        match &*self.0 {
+            Driver::File(node) => node.make_durable(name).await,
+            Driver::Sftp(node) => node.make_durable(name).await,
+            Driver::WebDav(_) | Driver::S3(_) => Ok(()),
+        }
+    }
+
     /// Removes an object. The folders that it lies in stay.
     ///
     /// # Errors
@@ -233,16 +248,18 @@ impl Node {
         }
     }
 
-    /// Removes a partial whose notes are given. No writer may be at work on it.
+    /// Removes a partial whose notes are given. No writer may be at work on it. Whether it was there: then
+    /// nothing of it is visible under its object's name, and what has that name is somebody else's. S3 cannot
+    /// tell, and says no.
     ///
     /// # Errors
     /// If the node cannot do it. That the partial is not there is no error, and neither is a list without
     /// notes.
-    pub async fn discard(&self, notes: &[Note]) -> Result<(), NodeError> {
+    pub async fn discard(&self, notes: &[Note]) -> Result<bool, NodeError> {
         match &*self.0 {
             Driver::File(node) => node.discard(notes).await,
             Driver::WebDav(node) => node.discard(notes).await,
-            Driver::S3(node) => node.discard(notes).await,
+            Driver::S3(node) => node.discard(notes).await.map(|()| false),
             Driver::Sftp(node) => node.discard(notes).await,
         }
     }
@@ -266,7 +283,7 @@ impl Writer {
     /// while a write goes on, and somewhat ahead of [`offset`](Self::offset): it shows how fast the node
     /// takes data, also where a piece waits in this process before it is sent.
     #[must_use]
-    pub fn sent(&self) -> Sent {
+    pub fn sent(&self) -> Passed {
         match &self.driver {
             WriterDriver::File(writer) => writer.sent(),
             WriterDriver::WebDav(writer) => writer.sent(),
@@ -369,9 +386,20 @@ impl Writer {
 
 impl Reader {
     fn new(driver: ReaderDriver, from: u64) -> Self {
-        let mut reader = Self { driver, left: 0 };
+        let mut reader = Self { driver, left: 0, delivered: Passed::default() };
         reader.left = reader.size().saturating_sub(from);
         reader
+    }
+
+    /// What has arrived from the node, also of pieces that are not whole yet: a piece may take seconds.
+    #[must_use]
+    pub fn arrived(&self) -> Passed {
+        match &self.driver {
+            ReaderDriver::File(reader) => reader.arrived(),
+            ReaderDriver::S3(reader) => reader.arrived(),
+            // Their pieces are what arrives at a time.
+            ReaderDriver::WebDav(_) | ReaderDriver::Sftp(_) => self.delivered.clone(),
+        }
     }
 
     /// The bytes of the whole object, whatever byte the read began with. For a partial that is read back, its
@@ -405,6 +433,7 @@ impl Reader {
         match self.left.checked_sub(length) {
             Some(left) if length > 0 => {
                 self.left = left;
+                self.delivered.add(length);
                 Ok(piece)
             }
             _ => {

@@ -117,11 +117,25 @@ impl Host {
     }
 
     pub(crate) async fn remove(&self, name: &ObjectName) -> Result<(), NodeError> {
-        self.session().await?.remove(&format!("object {name}"), &self.path(name)).await
+        self.session().await?.remove(&format!("object {name}"), &self.path(name)).await.map(drop)
     }
 
-    pub(crate) async fn discard(&self, notes: &[Note]) -> Result<(), NodeError> {
-        let Some(id) = Note::file_id(notes) else { return Ok(()) };
+    pub(crate) async fn make_durable(&self, name: &ObjectName) -> Result<(), NodeError> {
+        let (session, what, path) = (self.session().await?, format!("object {name}"), self.path(name));
+        let handle = session.open(&what, &path, OpenFlags::READ).await?;
+        session.sync(&what, &handle).await?;
+        session.close(&what, &handle).await?;
+        session
+            .sync_folder(match path.rsplit_once('/') {
+                Some((folder, _)) if !folder.is_empty() => folder,
+                _ => "/",
+            })
+            .await;
+        Ok(())
+    }
+
+    pub(crate) async fn discard(&self, notes: &[Note]) -> Result<bool, NodeError> {
+        let Some(id) = Note::file_id(notes) else { return Ok(false) };
         self.session().await?.remove(&format!("partial {id}"), &self.partial(&id)).await
     }
 

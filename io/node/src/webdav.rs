@@ -117,7 +117,7 @@ impl Collection {
         if self.is_collection(&what, url.clone()).await? {
             return Ok(());
         }
-        self.delete(&what, url).await
+        self.delete(&what, url).await.map(drop)
     }
 
     /// Whether a resource is a collection.
@@ -145,8 +145,8 @@ impl Collection {
         Ok(of("<collection") || of(":collection"))
     }
 
-    pub(crate) async fn discard(&self, notes: &[Note]) -> Result<(), NodeError> {
-        let Some(id) = Note::file_id(notes) else { return Ok(()) };
+    pub(crate) async fn discard(&self, notes: &[Note]) -> Result<bool, NodeError> {
+        let Some(id) = Note::file_id(notes) else { return Ok(false) };
         self.delete(&format!("partial {id}"), self.url_of_partial(&id)).await
     }
 
@@ -195,11 +195,12 @@ impl Collection {
         }
     }
 
-    async fn delete(&self, what: &str, url: Url) -> Result<(), NodeError> {
+    /// Removes a resource. Whether it was there.
+    async fn delete(&self, what: &str, url: Url) -> Result<bool, NodeError> {
         let answer = self.patiently(what, self.request(Method::DELETE, url)).await?;
         match answer.status() {
-            StatusCode::NOT_FOUND | StatusCode::GONE => Ok(()),
-            status if status.is_success() => Ok(()),
+            StatusCode::NOT_FOUND | StatusCode::GONE => Ok(false),
+            status if status.is_success() => Ok(true),
             _ => Err(refused(what, answer).await),
         }
     }

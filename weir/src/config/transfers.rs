@@ -211,7 +211,7 @@ fn resolve_nodes(root: &Section<'_>, class: &Accepts<Class>) -> BTreeMap<String,
 fn resolve_node(section: &Section<'_>, name: &str, class: &Accepts<Class>) -> Option<NodeConfig> {
     let peak = |key: &str| section.optional(key, &accepts::bandwidth(), "not known until it is measured");
     let size = accepts::size(ByteSize::b(1)..=LARGEST_CAPACITY);
-    let url = without_password(section, "url", &url());
+    let url = url_of_node(section);
     let credentials = section.optional("credentials", &credentials(), "no secret is shown");
     let (peak_read, peak_write) = (peak("peak_read"), peak("peak_write"));
     let class = section.optional("class", class, "transfers of every class");
@@ -226,30 +226,35 @@ fn resolve_node(section: &Section<'_>, name: &str, class: &Accepts<Class>) -> Op
 fn sensor(section: &Section<'_>) -> Resolved<Option<SensorUrl>> {
     let url = Accepts::text(SensorUrl::ACCEPTED, |text| text.parse().ok());
     let default = "nothing is known of the loads of others";
-    if tells_a_password(section, "sensor") {
+    if tells_a_password(section, "sensor", |text| text.parse::<SensorUrl>().is_ok()) {
         section.refuse_found("sensor", A_PASSWORD, SensorUrl::ACCEPTED);
         return Resolved { value: None, origin: Origin::Default(default) };
     }
     section.optional("sensor", &url, default)
 }
 
-/// The url under `key`, which is required. A message about it does not repeat a password, as messages go into
-/// logs.
-fn without_password<T: 'static>(section: &Section<'_>, key: &str, url: &Accepts<T>) -> Option<Resolved<T>> {
-    if tells_a_password(section, key) {
+/// The url of the node. A message about it does not repeat a password, as messages go into logs.
+fn url_of_node(section: &Section<'_>) -> Option<Resolved<Location>> {
+    if tells_a_password(section, "url", |text| text.parse::<Location>().is_ok()) {
         let accepted = "a url without a password, and credentials = \"PATH\" of a file with it";
-        section.refuse_found(key, A_PASSWORD, accepted);
+        section.refuse_found("url", A_PASSWORD, accepted);
         return None;
     }
-    section.required(key, url)
+    section.required("url", &url())
 }
 
 /// What is found in a url that tells a password.
 const A_PASSWORD: &str = "a url with a password";
 
-/// Whether there is a url with a password under `key`.
-fn tells_a_password(section: &Section<'_>, key: &str) -> bool {
-    let tells = Accepts::value("", |value| Some(value.as_str().is_some_and(has_password)));
+/// Whether there is a url with a password under `key`, or what may be one with a mistake in it. Example: the
+/// password of `sftp://u:a/b@host/` has a `/`, so the host ends before the `@`.
+fn tells_a_password(section: &Section<'_>, key: &str, is_accepted: fn(&str) -> bool) -> bool {
+    let tells = move |text: &str| {
+        // In the endpoint of an S3 url, both characters may be encoded.
+        let plain = text.replace("%40", "@").replace("%3A", ":").replace("%3a", ":");
+        has_password(text) || !is_accepted(text) && before_at(&plain).contains(':')
+    };
+    let tells = Accepts::value("", move |value| Some(value.as_str().is_some_and(tells)));
     section.optional(key, &tells, "").value == Some(true)
 }
 
@@ -271,9 +276,16 @@ fn url() -> Accepts<Location> {
 /// Whether there is a password before the host of a url: `scheme://user:password@host`, with or without a
 /// scheme.
 fn has_password(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+    before_at(without_scheme(url).split(['/', '?', '#']).next().unwrap_or_default()).contains(':')
+}
+
+fn without_scheme(url: &str) -> &str {
+    url.split_once("://").map_or(url, |(_, rest)| rest)
+}
+
+/// What stands before the last `@` and behind the scheme.
+fn before_at(url: &str) -> &str {
+    without_scheme(url).rsplit_once('@').map_or("", |(before, _)| before)
 }
 
 fn policy() -> Accepts<PolicyName> {

@@ -190,6 +190,7 @@ fn a_sensor_that_talks_nonsense_or_for_ever_or_not_at_all_disturbs_nobody_and_is
         (2, Manner::Odd, "accepted: each counter of a device once, as a whole number"),
         (3, Manner::Endless, "it is longer than 64 KiB"),
         (4, Manner::Mute, "no answer within 1 s"),
+        (5, Manner::Cut, "found a page that is cut short"),
     ] {
         sensor.set(manner);
         wait_until_stale(&url, why);
@@ -197,7 +198,7 @@ fn a_sensor_that_talks_nonsense_or_for_ever_or_not_at_all_disturbs_nobody_and_is
     }
     sensor.set(Manner::Good);
     wait_until_fresh(&url);
-    assert_eq!(node(&url)["objects"], 4);
+    assert_eq!(node(&url)["objects"], 5);
     assert!(!nodes(&scene).contains("stale"));
     coordinator.signal(Signal::TERM);
     assert_eq!(coordinator.wait().code, Some(0));

@@ -121,6 +121,8 @@ impl StorageSensor {
         let (device, folder) = match what {
             Watched::Directory(path) => {
                 let uppermost = device_of(sys, proc, path, &mut self.reader)?;
+                // Where it stood, there may be a file by now, perhaps on another device.
+                path.is_dir().then_some(())?;
                 lowest(sys, uppermost, &mut self.reader)?
             }
             Watched::Device(device) => (device.clone(), sys.join("class/block").join(device)),
@@ -193,12 +195,13 @@ impl Watched {
     /// A directory. Its path becomes absolute, and has no `/` at its end.
     ///
     /// # Errors
-    /// If it is no directory.
+    /// If it is no directory, or its path is no UTF-8: in the metrics, two such paths would be one.
     pub fn directory(path: &Path) -> Result<Self, NotWatched> {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let watched = Self::Directory(absolute.components().collect());
         let found = match std::fs::metadata(path) {
-            Ok(found) if found.is_dir() => return Ok(watched),
+            Ok(found) if found.is_dir() && absolute.to_str().is_some() => return Ok(watched),
+            Ok(found) if found.is_dir() => "a path that is no UTF-8".to_owned(),
             Ok(_) => "no directory".to_owned(),
             Err(error) => format!("nothing that can be used ({})", errno(&error)),
         };

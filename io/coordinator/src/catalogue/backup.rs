@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::CatalogueError;
+use super::{CatalogueError, FINISHING};
 
 /// How long the coordinator may hold the catalogue's locks, which it does for moments.
 const LOCKED: Duration = Duration::from_secs(5);
@@ -34,8 +34,12 @@ pub(crate) fn backup(from: &Path, to: &Path) -> Result<u64, CatalogueError> {
     }
     written.map_err(wrong)?;
     // Whoever restores it must not have the coordinator remove what has come since under an old name.
-    let copy = Connection::open(to).and_then(|copy| copy.execute("DELETE FROM leftover", []));
-    copy.map_err(wrong)?;
+    // What was about to finish then may be somebody else's by now, too.
+    let clean = |copy: Connection| {
+        copy.execute("DELETE FROM leftover", [])?;
+        copy.execute("DELETE FROM note WHERE line = ?1", [FINISHING])
+    };
+    Connection::open(to).and_then(clean).map_err(wrong)?;
     let unwritten = |source| CatalogueError::Backup { path: to.to_owned(), source };
     let file = File::open(to).map_err(unwritten)?;
     file.sync_all().map_err(unwritten)?;

@@ -18,7 +18,33 @@ pub(super) enum Destination {
     Stdout,
     /// It is only read and hashed.
     Nowhere,
+    /// It is only read and hashed, and then made durable: it becomes an object where it is.
+    Catalogue,
     Task(mpsc::Sender<Bytes>),
+}
+
+/// What the tasks of one transfer have done, one after the other. What one has read, the next does not read
+/// again, and what one has handed on, the next does not hand on again.
+#[derive(Default)]
+#[allow(clippy::large_enum_variant)] // a transfer has one
+pub(super) enum Place {
+    /// Nothing that would help the next one.
+    #[default]
+    Empty,
+    /// A part of the object is in this sink.
+    Part(Sink),
+    /// The sink has the whole object. What that came to, if the task lived to see it.
+    Whole(Option<Finished>),
+}
+
+impl Place {
+    /// How many bytes the sink has; `None`: there is none any more.
+    fn taken(&self) -> Option<u64> {
+        match self {
+            Self::Part(sink) => Some(sink.taken()),
+            Self::Empty | Self::Whole(_) => None,
+        }
+    }
 }
 
 /// What is read, and where it goes to.
@@ -28,57 +54,70 @@ pub(super) struct Download {
     /// What was stored; `None`: nobody knows yet.
     pub(super) expected: Option<(u64, blake3::Hash)>,
     pub(super) destination: Destination,
-    /// The sink of all tasks of the transfer, one after the other: what one has read, the next does not read
-    /// again.
-    pub(super) sink: Arc<Mutex<Option<Sink>>>,
+    /// Of all tasks of the transfer.
+    pub(super) place: Arc<Mutex<Place>>,
 }
 
 impl Download {
     /// Reads it.
     pub(super) async fn run(self, tools: Tools) -> Result<Finished, Stop> {
-        let shared = Arc::clone(&self.sink);
+        let shared = Arc::clone(&self.place);
         let mut place = shared.lock().await;
         let read = self.read(&mut place, tools).await;
         // An empty partial file is of no use to anybody.
         if read.is_err()
-            && place.as_ref().is_some_and(|sink| sink.taken() == 0)
+            && place.taken() == Some(0)
             && let (Destination::File(target), Some((_, checksum))) = (&self.destination, &self.expected)
         {
-            *place = None;
+            *place = Place::Empty;
             target.discard(checksum).await;
         }
         read
     }
 
-    async fn read(&self, place: &mut Option<Sink>, mut tools: Tools) -> Result<Finished, Stop> {
+    async fn read(&self, place: &mut Place, mut tools: Tools) -> Result<Finished, Stop> {
+        // Nothing has to be kept of what is only judged, and each node is judged for itself.
+        let is_judged = matches!(self.destination, Destination::Nowhere | Destination::Catalogue);
         loop {
-            let sink = match place.take() {
-                // Nothing has to be kept of what is only judged, and each node is judged for itself.
-                Some(sink) if !matches!(self.destination, Destination::Nowhere) => sink,
+            let sink = match std::mem::take(place) {
+                Place::Part(sink) if !is_judged => sink,
+                Place::Whole(Some(finished)) if !is_judged && self.expects(&finished) => {
+                    tools.counts.begin_behind(finished.bytes);
+                    *place = Place::Whole(Some(finished.clone()));
+                    return Ok(finished); // the coordinator has not heard of it
+                }
+                Place::Whole(_) if matches!(self.destination, Destination::Stdout | Destination::Task(_)) => {
+                    *place = Place::Whole(None); // no task after this one may pass it on either
+                    let why = format!("{} was passed on whole, and the coordinator was lost then", self.name);
+                    return Err(Stop::Client(ClientError::Corrupt(format!("{why}; do not use it"))));
+                }
                 _ => self.open().await.map_err(Stop::Client)?,
             };
-            let sink = place.insert(sink);
+            *place = Place::Part(sink);
+            let Place::Part(sink) = &mut *place else { unreachable!("it was put there just now") };
             let from = sink.taken();
             tools.counts.begin_behind(from);
             let mut reader = self.node.read(&self.name, from).await?;
+            tools.counts.read_by(reader.arrived());
             if let Some((bytes, _)) = self.expected.filter(|(bytes, _)| *bytes != reader.size()) {
                 let why = format!("found {} bytes instead of {bytes}", reader.size());
                 return Err(Stop::Node(Fault::Corrupt, why));
             }
             while let Some(piece) = reader.next().await? {
                 tools.gate.pass(piece.len()).await;
-                let moved = piece.len() as u64;
                 if !sink.take(piece).await {
                     break;
                 }
-                tools.counts.add_read(moved);
             }
             let bytes = sink.taken();
-            let sink = place.take().expect("it was put there");
+            let Place::Part(sink) = std::mem::replace(place, Place::Whole(None)) else {
+                unreachable!("it was put there above")
+            };
             let checksum = sink.checksum().await.map_err(Stop::Client)?;
             let is_good = self.expected.is_none_or(|expected| expected == (bytes, checksum));
             match (&self.destination, is_good) {
                 (Destination::File(target), true) => target.finish(&checksum).await.map_err(Stop::Client)?,
+                (Destination::Catalogue, _) => self.node.make_durable(&self.name).await?,
                 (_, true) | (Destination::Nowhere, false) => {}
                 (Destination::Stdout | Destination::Task(_), false) => {
                     let why = format!("{}: what was read is not what was stored; do not use it", self.name);
@@ -90,6 +129,7 @@ impl Download {
                     return Err(Stop::Client(ClientError::Corrupt(why)));
                 }
                 (Destination::File(target), false) => {
+                    *place = Place::Empty;
                     target.discard(&self.expected.expect("compared above").1).await;
                     if from > 0 {
                         continue; // the fault may be in what was there before: from the start, from here alone
@@ -100,8 +140,17 @@ impl Download {
                     ));
                 }
             }
-            return Ok(Finished { bytes, checksum: checksum.as_bytes().to_vec() });
+            let finished = Finished { bytes, checksum: checksum.as_bytes().to_vec() };
+            *place = Place::Whole(Some(finished.clone()));
+            return Ok(finished);
         }
+    }
+
+    /// Whether this is what is stored: the object may be another one by now.
+    fn expects(&self, finished: &Finished) -> bool {
+        self.expected.is_none_or(|(bytes, checksum)| {
+            bytes == finished.bytes && finished.checksum == checksum.as_bytes()
+        })
     }
 
     async fn open(&self) -> Result<Sink, ClientError> {
@@ -109,10 +158,13 @@ impl Download {
             (Destination::File(target), Some((bytes, checksum))) => target.open(checksum, *bytes).await,
             (Destination::Stdout, _) => Ok(Sink::stdout()),
             (Destination::Task(to), _) => Ok(Sink::task(to.clone())),
-            (Destination::Nowhere, _) => Ok(Sink::nowhere()),
+            (Destination::Nowhere | Destination::Catalogue, _) => Ok(Sink::nowhere()),
             (Destination::File(_), None) => {
                 Err(ClientError::Corrupt("the coordinator did not say what was stored".to_owned()))
             }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use weir_node::{Note, ObjectName};
 
-use super::download::{Destination, Download};
+use super::download::{Destination, Download, Place};
 use super::run::{Outcome, Phase, Progress, Task, Tools, run};
-use super::sink::{FileTarget, Sink};
+use super::sink::FileTarget;
 use super::source::{AHEAD, FileSource, Pieces};
 use super::upload::Upload;
 use super::{Client, ClientError, draw_word};
@@ -183,7 +183,7 @@ impl Client {
         watched: Watched,
     ) -> Result<Stored, ClientError> {
         let ask = Ask { node: node.to_owned(), replicas: 1, ..self.ask_for(Kind::Import, path, asked) };
-        self.read(ask, path, Destination::Nowhere, &watched).await
+        self.read(ask, path, Destination::Catalogue, &watched).await
     }
 
     /// Writes one more replica of an object, on a node whose failure domain has none. The data comes from a
@@ -253,7 +253,7 @@ impl Client {
         destination: Destination,
         watched: &Watched,
     ) -> Result<Stored, ClientError> {
-        let sink: Arc<Mutex<Option<Sink>>> = Arc::default();
+        let place: Arc<Mutex<Place>> = Arc::default();
         let begin = |start: &Start, tools: Tools| {
             let checksum = <[u8; 32]>::try_from(start.checksum.as_slice()).ok().map(blake3::Hash::from_bytes);
             let download = Download {
@@ -261,7 +261,7 @@ impl Client {
                 name: name.clone(),
                 expected: start.bytes.zip(checksum),
                 destination: destination.clone(),
-                sink: Arc::clone(&sink),
+                place: Arc::clone(&place),
             };
             Ok(tokio::spawn(download.run(tools)))
         };

@@ -85,7 +85,7 @@ pub(super) async fn run(
     mut begin: impl FnMut(&Start, Tools) -> Result<Task, ClientError>,
 ) -> Result<Outcome, ClientError> {
     let session = Session::open(client.clone(), ask).await?;
-    let mut run = Run { session, task: None, told: 0, progress };
+    let mut run = Run { session, task: None, is_started: false, told: 0, progress };
     let mut ticks = interval(client.clock.takes(TOLD_EACH));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -96,14 +96,16 @@ pub(super) async fn run(
                     Ok(Some(outcome)) => return Ok(outcome),
                     Ok(None) => {}
                     Err(error) => {
-                        run.take_back(client).await;
+                        if matches!(&error, ClientError::Refused { refusal: Refusal::Cancelled, .. }) {
+                            run.take_back(client).await;
+                        }
                         return Err(error);
                     }
                 },
                 None => run.reopen().await?,
             },
-            Some(event) = next(run.task.as_mut()) => run.tell(event).await?,
-            _ = ticks.tick() => run.tell_moved().await,
+            Some(event) = next(run.task.as_mut()), if run.is_started => run.tell(event).await?,
+            _ = ticks.tick(), if run.is_started => run.tell_moved().await,
         }
     }
 }
@@ -112,6 +114,9 @@ pub(super) async fn run(
 struct Run<'p> {
     session: Session,
     task: Option<Going>,
+    /// Whether the coordinator has started the transfer over this stream. Before that, what the task has done
+    /// is not told: messages name no node, and the coordinator may have started the transfer on another one.
+    is_started: bool,
     /// How many bytes of the task the coordinator has heard of.
     told: u64,
     progress: &'p watch::Sender<Progress>,
@@ -129,6 +134,7 @@ impl Run<'_> {
             progress.phase = Phase::Moving(start.node.clone());
             progress.bytes = start.bytes.or(progress.bytes);
         });
+        self.is_started = true;
         let task = match self.task.take() {
             Some(task) if task.goes_on(start) => task,
             before => {
@@ -194,12 +200,15 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// The transfer has ended. What the task makes visible at this moment is removed again: the coordinator
-    /// has looked for it, and may have been too early.
+    /// The transfer was cancelled. What the task makes visible at this moment is removed again: the
+    /// coordinator has looked for it, and may have been too early. After a break of the stream, the transfer
+    /// may have become another client's, and so may what is visible. Then the coordinator alone removes it.
     async fn take_back(&mut self, client: &Client) {
-        let Some(mut going) = self.task.take().filter(|going| going.counts.finishes()) else { return };
+        let mine = self.task.take().filter(|going| self.is_started && going.counts.finishes());
+        let Some(mut going) = mine else { return };
         let Some((task, name)) = going.task.take().zip(self.session.name()) else { return };
         if let Ok(Ok(_)) = task.await
+            && going.counts.has_published()
             && let Some(node) = client.node(&going.node)
         {
             let _ = node.remove(&name).await; // the coordinator has tried, too
@@ -208,6 +217,7 @@ impl Run<'_> {
 
     /// The stream is broken: nothing moves until there is another.
     async fn reopen(&mut self) -> Result<(), ClientError> {
+        self.is_started = false;
         if let Some(task) = &self.task {
             task.signal.send_modify(|signal| (signal.is_open, signal.may_finish) = (false, false));
         }
@@ -281,6 +291,8 @@ struct Going {
     noted: Vec<String>,
     /// Which beginning of the transfer it is.
     begun: u32,
+    /// Of the object that it reads.
+    checksum: Vec<u8>,
     finished: Option<Finished>,
 }
 
@@ -308,15 +320,16 @@ impl Going {
             notes: noted,
             noted: start.notes.clone(),
             begun: start.begun,
+            checksum: start.checksum.clone(),
             finished: None,
         })
     }
 
-    /// Whether the task that holds on is that of this start: the same node, with the same partial data. The
-    /// coordinator may not have heard of the last notes, or of any.
+    /// Whether the task that holds on is that of this start: the same node, with the same partial data, of the
+    /// same object. The coordinator may not have heard of the last notes, or of any.
     fn goes_on(&self, start: &Start) -> bool {
         let is_alive = self.task.is_some() || self.finished.is_some();
-        let is_same = self.node == start.node && self.begun == start.begun;
+        let is_same = self.node == start.node && self.begun == start.begun && self.checksum == start.checksum;
         is_alive && is_same && self.noted.starts_with(&start.notes)
     }
 

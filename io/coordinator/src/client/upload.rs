@@ -40,7 +40,7 @@ impl Upload {
             {
                 let notes = std::mem::take(&mut self.notes);
                 drop(writer);
-                self.node.discard(&notes).await?;
+                let _: bool = self.node.discard(&notes).await?;
                 return Err(Stop::Node(
                     Fault::Gone,
                     "the partial replica has other data than its source".to_owned(),
@@ -64,10 +64,13 @@ impl Upload {
         tools.gate.may_finish().await;
         tools.counts.finish();
         match writer.finish().await {
-            Ok(()) => {}
+            Ok(()) => tools.counts.publish(),
             // It may be there all the same: finished by an earlier run, or by this one without an answer.
             Err(error) => match self.is_there(bytes, &checksum).await {
-                Ok(true) => self.node.discard(&self.notes).await?,
+                Ok(true) => {
+                    let _: bool = self.node.discard(&self.notes).await?;
+                    self.node.make_durable(&self.name).await?;
+                }
                 Ok(false) => return Err(error.into()),
                 // It may be there, and nobody can say so: it is not somebody else's.
                 Err(unknown) => return Err(unknown.into()),
@@ -109,6 +112,8 @@ impl Upload {
         if !self.is_there(bytes, &checksum).await? {
             return Err(stop);
         }
+        // Whoever wrote it may have been ended before it was durable.
+        self.node.make_durable(&self.name).await?;
         Ok(Finished { bytes, checksum: checksum.as_bytes().to_vec() })
     }
 

@@ -36,6 +36,7 @@ impl Desk {
     /// # Errors
     /// If the catalogue refuses.
     pub(crate) fn errands(&mut self, unix: UnixMs) -> Result<Vec<Errand>, CatalogueError> {
+        self.interrupt_abandoned(unix)?;
         for (kept, is_run_bound, why) in [
             (RESUMABLE, false, "nobody continued it within a day"),
             (RUN_BOUND, true, "its client did not come back within ten minutes"),
@@ -58,9 +59,12 @@ impl Desk {
             let name = self.config.nodes[node.0].name.clone();
             let waiting =
                 if free == 0 { Vec::new() } else { self.catalogue.leftovers(&name, MOST_LOOKED_AT)? };
-            let waiting = waiting.into_iter().filter(|leftover| !self.under_way.contains_key(&leftover.id));
+            let mut waiting: Vec<_> =
+                waiting.into_iter().filter(|leftover| !self.under_way.contains_key(&leftover.id)).collect();
+            // Those that failed come last, or a few that always fail would hold up all others.
+            waiting.sort_by_key(|leftover| (self.failed_removals.get(&leftover.id).copied(), leftover.id));
             let mut free = free;
-            for leftover in waiting.collect::<Vec<_>>() {
+            for leftover in waiting {
                 if free == 0 {
                     break;
                 }
@@ -72,6 +76,21 @@ impl Desk {
             }
         }
         Ok(errands)
+    }
+
+    /// Interrupts those transfers in the catalogue that it could not forget before. If it still cannot, the
+    /// next errands try again.
+    fn interrupt_abandoned(&mut self, unix: UnixMs) -> Result<(), CatalogueError> {
+        while let Some(id) = self.abandoned.first().copied() {
+            if let Some(row) = self.catalogue.transfer(id)?
+                && self.seems_live(&row)
+                && self.catalogue.interrupt(unix, id).is_err()
+            {
+                return Ok(()); // said when the transfer was given up
+            }
+            self.abandoned.remove(&id);
+        }
+        Ok(())
     }
 
     /// What of a leftover is to be removed from its node now.
@@ -97,14 +116,16 @@ impl Desk {
     pub(crate) fn errand_done(&mut self, id: u64, is_removed: bool) -> Result<(), CatalogueError> {
         self.under_way.remove(&id);
         if is_removed {
-            self.removed(id)?;
+            return self.removed(id);
         }
+        *self.failed_removals.entry(id).or_insert(0) += 1;
         Ok(())
     }
 
     /// A leftover is gone. The next sample looks at the transfers that wait for that.
     fn removed(&mut self, leftover: u64) -> Result<(), CatalogueError> {
         self.freed.extend(self.catalogue.removed(leftover)?);
+        self.failed_removals.remove(&leftover);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use weir_transfer::NodeIndex;
 
 use super::sensed::Sensor;
 use super::{Desk, Live, passed_ms};
-use crate::catalogue::{CatalogueError, ObjectRow, TransferRow};
+use crate::catalogue::{CatalogueError, ObjectRow, State, TransferRow};
 use crate::proto::{self, NodeInfo, NodeList, Object, ObjectList, Replica, TransferInfo, TransferList};
 
 /// The most objects or transfers in an answer.
@@ -75,19 +75,26 @@ impl Desk {
         Ok(self.catalogue.transfer(id)?.map(|row| self.told_transfer(now, row)))
     }
 
+    /// Whether the catalogue has a transfer for one that waits or runs, and it does neither: the catalogue
+    /// could not remember its end.
+    pub(super) fn seems_live(&self, row: &TransferRow) -> bool {
+        matches!(row.state, State::Waiting | State::Active) && !self.live.contains_key(&row.id)
+    }
+
     fn told_transfer(&self, now: Instant, row: TransferRow) -> TransferInfo {
         let live = self.live.get(&row.id);
         let mut progress = live.map_or(row.progress, |live| live.progress);
         if let Some(live) = live.filter(|live| live.node.is_some()) {
             progress.moving += passed_ms(now, live.since);
         }
+        let state = if self.seems_live(&row) { State::Interrupted } else { row.state };
         let waits = |live: &&Live| live.node.is_none();
         let why = live.filter(waits).map_or(row.why, |_| self.why_it_waits(row.id));
         TransferInfo {
             transfer: row.id,
             kind: row.new.kind,
             name: row.new.name,
-            state: row.state as i32,
+            state: state as i32,
             why,
             node: row.node,
             bytes: row.new.bytes,

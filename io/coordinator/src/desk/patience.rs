@@ -8,7 +8,7 @@ use weir_model::{Instant, Span};
 use weir_transfer::TransferId;
 
 use super::{Desk, Live};
-use crate::catalogue::{CatalogueError, UnixMs};
+use crate::catalogue::UnixMs;
 use crate::proto::Kind;
 
 /// For how long such a wait lasts at most.
@@ -46,13 +46,10 @@ impl Live {
 
 impl Desk {
     /// Looks again at the transfers that have waited long enough, and at those whose name has become free.
-    pub(super) fn look_again(&mut self, now: Instant, unix: UnixMs) -> Result<(), CatalogueError> {
+    pub(super) fn look_again(&mut self, now: Instant, unix: UnixMs) {
         let is_late = |live: &Live| live.awaits.as_ref().is_some_and(|awaited| awaited.is_over(now));
-        let late = self.live.iter().filter(|(_, live)| is_late(live));
-        for id in late.map(|(id, _)| *id).collect::<Vec<_>>() {
-            self.scheduler.give_up(TransferId(id));
-            self.submit(now, unix, id)?;
-        }
+        let late = self.live.iter().filter(|(_, live)| is_late(live)).map(|(id, _)| *id);
+        self.submit_again(now, unix, late.collect());
         for (node, name) in std::mem::take(&mut self.freed) {
             let Some(node) = self.node(&node) else { continue };
             let could = |id: &u64| {
@@ -60,12 +57,8 @@ impl Desk {
             };
             let may =
                 |live: &Live| live.node.is_none() && live.new.name == name && live.allowed.contains(node);
-            let again = self.live.iter().filter(|(id, live)| may(live) && !could(id));
-            for id in again.map(|(id, _)| *id).collect::<Vec<_>>() {
-                self.scheduler.give_up(TransferId(id));
-                self.submit(now, unix, id)?;
-            }
+            let again = self.live.iter().filter(|(id, live)| may(live) && !could(id)).map(|(id, _)| *id);
+            self.submit_again(now, unix, again.collect());
         }
-        Ok(())
     }
 }

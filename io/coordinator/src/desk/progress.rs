@@ -9,7 +9,8 @@ use crate::proto::from_client::Message as Said;
 use crate::proto::to_client::Message;
 use crate::proto::{Done, Failed, Fault, Finish, Finished, Kind, Refusal};
 
-/// How often a transfer waits for a node that was not reachable before it does without that node.
+/// How often a transfer waits for a node that was not reachable, or begins anew on one that has lost its
+/// partial replica, before it does without that node.
 const MOST_UNREACHABLE: u32 = 20;
 
 /// The most notes that a client leaves in a stream, and the longest, in bytes. An upload to S3 has one for
@@ -38,7 +39,10 @@ impl Desk {
         let Some(node) = self.live.get(&id).and_then(|live| live.node) else {
             return match said {
                 // Its client gives up while it waits.
-                Said::Failed(failed) if failed.fault() == Fault::Client && self.live.contains_key(&id) => {
+                Said::Failed(failed)
+                    if matches!(failed.fault(), Fault::Client | Fault::PassedOn)
+                        && self.live.contains_key(&id) =>
+                {
                     self.end(now, unix, id, State::Failed, Refusal::Failed, &failed.why)
                 }
                 _ => Ok(()), // it crossed a message that ended the transfer, or moved it elsewhere
@@ -96,7 +100,9 @@ impl Desk {
         self.keep_progress(now, id)?;
         if self.leave(id).is_some() {
             self.scheduler.give_up(TransferId(id));
+            self.abandoned.insert(id); // unless the catalogue remembers it now
             self.catalogue.interrupt(unix, id)?;
+            self.abandoned.remove(&id);
             self.count(State::Interrupted);
         }
         Ok(())
@@ -152,25 +158,22 @@ impl Desk {
             let why = "its checksum is not 32 bytes long";
             return self.end(now, unix, id, State::Failed, Refusal::Wrong, why);
         };
-        let (kind, name) = (live.kind, live.new.name.clone());
+        let (kind, name, read) = (live.kind, live.new.name.clone(), live.object);
         let here = self.config.nodes[node.0].name.clone();
         let object = self.catalogue.object(&name)?;
         let holder = self.catalogue.holder(&here, &name, id)?;
         let is_same = |object: &ObjectRow| object.checksum == checksum && object.bytes == finished.bytes;
         match (kind, object) {
+            (Kind::Get | Kind::Check, Some(object)) if read != Some(object.id) => {
+                let why = "the object was replaced by another one meanwhile";
+                return self.end(now, unix, id, State::Failed, Refusal::Failed, why);
+            }
             (Kind::Get, Some(object)) if !is_same(&object) => {
                 let why = "what was read is not what was stored".to_owned();
                 return self.failed(now, unix, id, node, Failed { fault: Fault::Corrupt.into(), why });
             }
             (Kind::Check, Some(object)) => {
-                let is_good = is_same(&object);
-                if !is_good {
-                    tracing::warn!(object = name, node = here, "a replica is not what was stored");
-                }
-                self.catalogue.judge(unix, object.id, &here, is_good)?;
-                self.keep_progress(now, id)?;
-                let why = if is_good { "" } else { "the replica is not what was stored" };
-                self.catalogue.end_transfer(unix, id, State::Done, why)?;
+                self.judged(now, unix, id, &object, &here, is_same(&object))?;
             }
             (Kind::Put | Kind::Replicate, Some(object)) if !is_same(&object) => {
                 if holder != Holder::Replica {
@@ -217,6 +220,25 @@ impl Desk {
             let _ = live.outbox.try_send(done); // a client that lost it asks again, and hears it then
         }
         self.start_all(now, unix)
+    }
+
+    /// A replica was read whole: it is good, or it is not.
+    fn judged(
+        &mut self,
+        now: Instant,
+        unix: UnixMs,
+        id: u64,
+        object: &ObjectRow,
+        here: &str,
+        is_good: bool,
+    ) -> Result<(), CatalogueError> {
+        if !is_good {
+            tracing::warn!(object = object.name, node = here, "a replica is not what was stored");
+        }
+        self.catalogue.judge(unix, object.id, here, is_good)?;
+        self.keep_progress(now, id)?;
+        let why = if is_good { "" } else { "the replica is not what was stored" };
+        self.catalogue.end_transfer(unix, id, State::Done, why)
     }
 
     /// What a transfer has finished does not count: it begins anew, also if it has left nothing behind, as an
@@ -272,7 +294,7 @@ impl Desk {
         }
         let fault = Fault::try_from(fault).unwrap_or(Fault::Unspecified);
         let live = self.live.get(&id).expect("it runs");
-        let (kind, name) = (live.kind, live.new.name.clone());
+        let (kind, name, read) = (live.kind, live.new.name.clone(), live.object);
         if kind == Kind::Import && fault == Fault::Missing {
             return self.end(now, unix, id, State::Failed, Refusal::Wrong, &why);
         }
@@ -283,7 +305,7 @@ impl Desk {
         tracing::warn!(transfer = id, node = here, why, "a transfer failed on its node");
         if matches!(fault, Fault::Missing | Fault::Corrupt | Fault::PassedOn)
             && matches!(kind, Kind::Get | Kind::Check)
-            && let Some(object) = self.catalogue.object(&name)?
+            && let Some(object) = self.catalogue.object(&name)?.filter(|object| read == Some(object.id))
         {
             self.catalogue.judge(unix, object.id, &here, false)?;
         }
@@ -300,7 +322,11 @@ impl Desk {
                 live.unreachable += 1;
                 is_out = live.unreachable > MOST_UNREACHABLE;
             }
-            Fault::Gone => is_out = false,
+            // It begins anew there. A node that loses each partial is out at last.
+            Fault::Gone => {
+                live.gone += 1;
+                is_out = live.gone > MOST_UNREACHABLE;
+            }
             _ => {}
         }
         if is_out {

@@ -11,6 +11,10 @@ use super::Desk;
 use crate::proto;
 use crate::sensor::page::Device;
 
+/// Why a new sensor's figures are not used. Neither is a fault yet.
+const SILENT: &str = "it has not answered yet";
+const BEGINS: &str = "it begins to count: two answers make a rate";
+
 /// What is known of a node's sensor.
 #[derive(Debug)]
 pub(super) struct Sensor {
@@ -26,7 +30,7 @@ pub(super) struct Sensor {
 impl Desk {
     /// A node has a sensor. It is stale until it has answered twice.
     pub(crate) fn watch(&mut self, node: NodeIndex) {
-        let stale = Some("it has not answered yet".to_owned());
+        let stale = Some(SILENT.to_owned());
         let load = ExternalLoad::default();
         self.nodes[node.0].sensor = Some(Sensor { load, device: None, problem: None, stale });
     }
@@ -61,12 +65,20 @@ impl Desk {
             let node = &self.config.nodes[place].name;
             match (&sensor.stale, &stale) {
                 (None, Some(why)) => tracing::warn!(node, why, "the node's sensor is stale: not used"),
+                (Some(before), Some(why)) if is_new(before) && sensor.problem.is_some() => {
+                    tracing::warn!(node, why, "the node's sensor gives no figures: not used");
+                }
                 (Some(_), None) => tracing::info!(node, "the node's sensor is fresh"),
                 _ => {}
             }
             sensor.stale = stale;
         }
     }
+}
+
+/// Whether a sensor is stale only because it is new.
+fn is_new(stale: &str) -> bool {
+    [SILENT, BEGINS].contains(&stale)
 }
 
 impl Sensor {
@@ -88,9 +100,9 @@ impl Sensor {
         }
         Some(match (&self.problem, self.load.age(now)) {
             (Some(problem), _) => problem.clone(),
-            (None, None) => "it has not answered yet".to_owned(),
+            (None, None) => SILENT.to_owned(),
             (None, Some(age)) if age > STALE_AFTER => "it does not answer".to_owned(),
-            (None, Some(_)) => "it begins to count: two answers make a rate".to_owned(),
+            (None, Some(_)) => BEGINS.to_owned(),
         })
     }
 }

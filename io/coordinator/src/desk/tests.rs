@@ -498,8 +498,68 @@ fn a_name_is_not_kept_by_a_transfer_whose_end_the_catalogue_could_not_remember()
     let mut lost = bench.ask(&put("x", "r1")).unwrap();
     lost.started();
     bench.desk().abandon(lost.id, "the disk is full");
+    assert_eq!(bench.state(&lost), State::Interrupted, "nobody moves it");
     let other = Ask { source: "other".to_owned(), ..put("x", "r2") };
     assert_eq!(bench.ask(&other).unwrap().started(), "a");
+}
+
+#[test]
+fn a_transfer_whose_end_the_catalogue_could_not_remember_is_given_up_after_its_time_as_others_are() {
+    let mut bench = Bench::new(&[("a", "1"), ("b", "2")]);
+    let [mut first, mut second] = ["x", "y"].map(|name| bench.ask(&put(name, name)).unwrap());
+    first.started();
+    bench.desk().abandon(first.id, "the disk is full");
+    bench.desk().errands(UNIX).unwrap();
+    bench.desk().errands(UNIX + 86_401_000).unwrap();
+    assert_eq!(bench.state(&first), State::Failed);
+    // One that is asked for again before the catalogue remembers is not interrupted.
+    second.started();
+    bench.desk().abandon(second.id, "the disk is full");
+    let mut again = bench.ask(&put("y", "y")).unwrap();
+    again.started();
+    bench.desk().errands(UNIX).unwrap();
+    assert_eq!((again.id, bench.state(&again)), (second.id, State::Active));
+}
+
+#[test]
+fn a_read_of_an_object_that_was_replaced_meanwhile_says_nothing_of_the_new_one() {
+    for kind in [Kind::Get, Kind::Check] {
+        let mut bench = Bench::new(&[("a", "1")]);
+        bench.put("x");
+        let mut reader = bench.ask(&Ask { node: "a".to_owned(), ..ask(kind, "x", "g") }).unwrap();
+        reader.started();
+        let now = bench.now;
+        bench.desk().remove(now, UNIX, "x").unwrap();
+        let removal = bench.desk().errands(UNIX).unwrap().remove(0);
+        bench.desk().errand_done(removal.id, true).unwrap();
+        let mut writer = bench.ask(&Ask { source: "new".to_owned(), ..put("x", "new") }).unwrap();
+        for _ in 0..20 {
+            bench.step(); // the node takes a second transfer
+        }
+        writer.started();
+        bench.finish(&writer, 100, 8);
+        assert!(writer.is_done());
+        bench.finish(&reader, 100, 7);
+        assert_eq!(reader.refused().unwrap(), "the object was replaced by another one meanwhile");
+        assert_eq!(bench.nodes_of("x"), [("a".to_owned(), true)]);
+    }
+}
+
+#[test]
+fn a_few_removals_that_always_fail_hold_up_no_others() {
+    let mut bench = Bench::new(&[("a", "1")]);
+    for name in ["u", "v", "w", "x", "y"] {
+        bench.put(name);
+        let now = bench.now;
+        bench.desk().remove(now, UNIX, name).unwrap();
+    }
+    let first = bench.desk().errands(UNIX).unwrap();
+    assert_eq!(first.len(), 4, "so many at a time");
+    for errand in &first {
+        bench.desk().errand_done(errand.id, false).unwrap();
+    }
+    let next = bench.desk().errands(UNIX).unwrap();
+    assert_eq!(next[0].what, What::Object("y".to_owned()));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Reads the metrics of a `weir node agent`: what one device has done.
 //!
 //! Only three metrics count. Other lines are passed over, so that a proxy may add its own. A line of one of
-//! the three that is odd is an error, and no guess: a wrong counter would look like a load.
+//! the three that is odd is an error, and no guess: a wrong counter would look like a load. For the same
+//! reason a page counts only with its last line, `# EOF`: a page that is cut short may end inside a number.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,9 @@ use weir_transfer::DeviceBytes;
 const PRESENT: &str = "weir_node_device_present";
 const READ: &str = "weir_node_device_read_bytes_total";
 const WRITTEN: &str = "weir_node_device_written_bytes_total";
+
+/// The last line of a page (OpenMetrics 1.0).
+const END: &str = "# EOF";
 
 /// The most devices of a page that an error names.
 const MOST_NAMED: usize = 3;
@@ -49,8 +53,12 @@ struct Row {
 /// The device of a page: the one that `choice` names, by its directory or its name, or else the only one.
 ///
 /// # Errors
-/// If there is no such device or several, if it is not there, or if a line about a device is odd.
+/// If there is no such device or several, if it is not there, if a line about a device is odd, or if the page
+/// has no end.
 pub fn device(page: &str, choice: Option<&str>) -> Result<Device, Unfit> {
+    if page.contains(PRESENT) && page.lines().last() != Some(END) {
+        return Err(unfit("a page that is cut short", &format!("a page whose last line is {END}")));
+    }
     let mut rows = Rows::new();
     for line in page.lines().filter(|line| !line.starts_with('#')) {
         let Some((metric, rest)) = line.split_once('{') else { continue };

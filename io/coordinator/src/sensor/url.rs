@@ -55,11 +55,11 @@ impl FromStr for SensorUrl {
         let (host, port) = authority.rsplit_once(':').ok_or(NoSensorUrl)?;
         let is_port =
             port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0);
-        let is_host = !host.is_empty()
-            && match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-                Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-                None => host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte)),
-            };
+        let is_host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+            Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+            // A dot at the end: the name is absolute.
+            None => host.strip_suffix('.').unwrap_or(host).split('.').all(is_label),
+        };
         let is_path = path.bytes().all(|byte| byte.is_ascii_graphic());
         let is_choice = choice.is_none_or(|choice| !choice.is_empty() && !choice.contains(char::is_control));
         if !(is_host && is_port && is_path && is_choice) {
@@ -68,6 +68,14 @@ impl FromStr for SensorUrl {
         let choice = choice.map(str::to_owned);
         Ok(Self { authority: authority.to_owned(), path: format!("/{path}"), choice })
     }
+}
+
+/// Whether this is a part of the name of a host (RFC 1123, 2.1).
+fn is_label(text: &str) -> bool {
+    (1..=63).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }
 
 impl fmt::Display for SensorUrl {
@@ -106,6 +114,10 @@ mod tests {
             "http://array/metrics",
             "http://array:9813",
             "http://:9813/metrics",
+            "http://.:9813/metrics",
+            "http://array..example:9813/metrics",
+            "http://-array:9813/metrics",
+            "http://array-.example:9813/metrics",
             "http://array:0/metrics",
             "http://array:65536/metrics",
             "http://array:+1/metrics",

@@ -197,10 +197,12 @@ async fn serve(
 async fn run(errand: Errand, node: Node, desk: mpsc::WeakSender<Work>, told: Arc<Notify>) {
     let removed = match &errand.what {
         What::Object(name) => remove(&node, name).await,
-        What::Partial(lines) => discard(&node, lines).await,
+        What::Partial(lines) => discard(&node, lines).await.map(drop),
         What::Either(name, lines) => match discard(&node, lines).await {
-            Ok(()) => remove(&node, name).await,
-            failed => failed,
+            // It never had its name: what has it now is somebody else's.
+            Ok(true) => Ok(()),
+            Ok(false) => remove(&node, name).await,
+            Err(error) => Err(error),
         },
     };
     if let Err(error) = &removed {
@@ -223,7 +225,7 @@ async fn remove(node: &Node, name: &str) -> Result<(), NodeError> {
     }
 }
 
-async fn discard(node: &Node, lines: &[String]) -> Result<(), NodeError> {
+async fn discard(node: &Node, lines: &[String]) -> Result<bool, NodeError> {
     let notes: Vec<Note> = lines.iter().filter_map(|line| line.parse().ok()).collect();
     node.discard(&notes).await
 }
@@ -231,4 +233,47 @@ async fn discard(node: &Node, lines: &[String]) -> Result<(), NodeError> {
 /// What the catalogue refuses has no client to hear of it.
 fn logged<T>(done: Result<T, CatalogueError>) -> Option<T> {
     done.inspect_err(|error| tracing::error!(%error, "the catalogue refuses a change")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use weir_node::{Location, ObjectName, PartialId};
+
+    use super::*;
+
+    /// Removes what a transfer may have left that was about to finish `x`: what is in the root then.
+    async fn left_after(finishes: bool, somebody_has_the_name: bool) -> Vec<String> {
+        let directory = tempfile::tempdir().unwrap();
+        let location: Location = format!("file://{}", directory.path().display()).parse().unwrap();
+        let node = Node::open(location, None).unwrap();
+        let (name, id): (ObjectName, PartialId) = ("x".parse().unwrap(), "p".parse().unwrap());
+        let mut writer = node.begin(&name, &id, None).await.unwrap();
+        writer.write(bytes::Bytes::from_static(b"abc")).await.unwrap();
+        let lines = writer.take_notes().iter().map(ToString::to_string).collect();
+        if finishes {
+            writer.finish().await.unwrap();
+        } else {
+            drop(writer);
+        }
+        if somebody_has_the_name {
+            fs::write(directory.path().join("x"), "of somebody else").unwrap();
+        }
+        let errand = Errand { id: 1, node: NodeIndex(0), what: What::Either("x".to_owned(), lines) };
+        let (inbox, _messages) = mpsc::channel(1);
+        run(errand, node, inbox.downgrade(), Arc::default()).await;
+        let all = fs::read_dir(directory.path())
+            .unwrap()
+            .chain(fs::read_dir(directory.path().join(".weir-partial")).unwrap());
+        let names = all.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+        names.filter(|name| name != ".weir-partial").collect()
+    }
+
+    #[tokio::test]
+    async fn what_a_transfer_has_finished_is_removed_and_a_file_that_has_the_name_otherwise_stays() {
+        assert_eq!(left_after(true, false).await, [""; 0]);
+        assert_eq!(left_after(false, false).await, [""; 0]);
+        assert_eq!(left_after(false, true).await, ["x"]);
+    }
 }

@@ -120,9 +120,33 @@ impl Root {
         unless_missing(remove()).map_err(|error| NodeError::io(format_args!("object {name}"), &error.into()))
     }
 
-    pub(super) fn discard(&self, id: &PartialId) -> std::result::Result<(), NodeError> {
-        let discard = || unlinkat(self.partials(false)?, id.as_str(), AtFlags::empty());
-        unless_missing(discard()).map_err(|error| NodeError::io(format_args!("partial {id}"), &error.into()))
+    /// Makes an object and its name durable.
+    pub(super) fn make_durable(&self, name: &ObjectName) -> std::result::Result<(), NodeError> {
+        let (path, _) = name.split();
+        let durable = || {
+            fsync(self.beneath(name.as_str(), OFlags::RDONLY | OFlags::NONBLOCK)?)?;
+            fsync(self.folder(path)?)
+        };
+        durable().map_err(|error: Errno| match error {
+            Errno::NOENT | Errno::NOTDIR => NodeError::missing(format_args!("object {name}")),
+            error => NodeError::io(format_args!("object {name}"), &error.into()),
+        })
+    }
+
+    /// Removes a partial. Whether it was there, and had no second name.
+    pub(super) fn discard(&self, id: &PartialId) -> std::result::Result<bool, NodeError> {
+        let discard = || {
+            let partials = self.partials(false)?;
+            // On some file systems, an object is a link to its partial for a moment: see `publish`.
+            let found = statat(&partials, id.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
+            unlinkat(&partials, id.as_str(), AtFlags::empty()).map(|()| found.st_nlink == 1)
+        };
+        match discard() {
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            discarded => {
+                discarded.map_err(|error| NodeError::io(format_args!("partial {id}"), &error.into()))
+            }
+        }
     }
 
     /// The folder of the partials. A link in its place is refused.

@@ -10,9 +10,12 @@ use rustix::io::{Errno, pread};
 use tokio::sync::mpsc;
 
 use crate::error::{ErrorKind, NodeError, PATIENCE, within};
+use crate::passed::Passed;
 
 /// The bytes of a piece.
 const PIECE: usize = 1 << 20;
+/// The most bytes that are read at a time, so that those of a slow disk are counted as they come.
+const AT_ONCE: usize = 128 << 10;
 /// How many pieces the thread reads ahead.
 const AHEAD: usize = 4;
 
@@ -24,6 +27,7 @@ pub(crate) struct Reader {
     what: String,
     size: u64,
     pieces: mpsc::Receiver<Result<Bytes, NodeError>>,
+    arrived: Passed,
 }
 
 impl Reader {
@@ -34,11 +38,13 @@ impl Reader {
         }
         let (sender, pieces) = mpsc::channel(AHEAD);
         let title = what.clone();
+        let arrived = Passed::default();
+        let count = arrived.clone();
         let run = move || {
             let _ = fadvise(&file, from, None, Advice::Sequential); // only an advice
             let (mut at, mut kept) = (from, Pieces::default());
             while at < size {
-                let piece = kept.read(&file, at, size, &title);
+                let piece = kept.read(&file, at, size, &title, &count);
                 let length = piece.as_ref().map_or(0, Bytes::len) as u64;
                 at += length;
                 // An error is the last thing to say, and the caller may have gone.
@@ -48,11 +54,15 @@ impl Reader {
             }
         };
         std::thread::Builder::new().spawn(run).map_err(|error| NodeError::io(&what, &error))?;
-        Ok(Self { what, size, pieces })
+        Ok(Self { what, size, pieces, arrived })
     }
 
     pub(crate) fn size(&self) -> u64 {
         self.size
+    }
+
+    pub(crate) fn arrived(&self) -> Passed {
+        self.arrived.clone()
     }
 
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, NodeError> {
@@ -85,12 +95,20 @@ impl Pieces {
     }
 
     /// The bytes at `at`: at least one, and none at `size` or behind it.
-    fn read(&mut self, file: &File, at: u64, size: u64, what: &str) -> Result<Bytes, NodeError> {
+    fn read(
+        &mut self,
+        file: &File,
+        at: u64,
+        size: u64,
+        what: &str,
+        arrived: &Passed,
+    ) -> Result<Bytes, NodeError> {
         let length = usize::try_from(size - at).unwrap_or(PIECE).min(PIECE);
         let mut piece = self.take(length);
         let (mut rest, mut next) = (&mut *piece, at);
         while !rest.is_empty() {
-            match pread(file, &mut *rest, next) {
+            let most = rest.len().min(AT_ONCE);
+            match pread(file, rest.get_mut(..most).unwrap_or_default(), next) {
                 Ok(0) => {
                     let accepted = format_args!("{size}, the size at the beginning");
                     return Err(NodeError::new(
@@ -102,6 +120,7 @@ impl Pieces {
                 }
                 Ok(count) => {
                     next += count as u64;
+                    arrived.add(count as u64);
                     rest = rest.get_mut(count..).unwrap_or_default();
                 }
                 Err(Errno::INTR) => {}

@@ -14,13 +14,13 @@ use super::Reader;
 use super::beneath::Root;
 use crate::error::{NodeError, PATIENCE, patience, while_sending};
 use crate::name::{Note, ObjectName, PartialId};
-use crate::sent::Sent;
+use crate::passed::Passed;
 
 /// How many pieces may wait for the thread.
 const AHEAD: usize = 4;
 
 /// The most bytes that are taken to be in the kernel's cache when a file is made durable.
-const CACHED: u64 = 1 << 30;
+pub(super) const CACHED: u64 = 1 << 30;
 
 /// How many bytes are written at once.
 const AT_ONCE: usize = 128 << 10;
@@ -34,7 +34,7 @@ pub(crate) struct Writer {
     file: Arc<File>,
     orders: mpsc::Sender<Order>,
     outcome: oneshot::Receiver<Result<(), NodeError>>,
-    written: Sent,
+    written: Passed,
     notes: Vec<Note>,
 }
 
@@ -57,7 +57,7 @@ impl Writer {
         let (orders, queue) = mpsc::channel(AHEAD);
         let (sender, outcome) = oneshot::channel();
         let (what, file) = (format!("partial {id}"), Arc::new(file));
-        let written = Sent::new(from);
+        let written = Passed::new(from);
         let task = Task { root, name, id, file: file.clone(), written: written.clone() };
         let run = move || {
             let _ = sender.send(task.run(queue)); // the writer may have been dropped
@@ -70,7 +70,7 @@ impl Writer {
         self.written.get()
     }
 
-    pub(crate) fn sent(&self) -> Sent {
+    pub(crate) fn sent(&self) -> Passed {
         self.written.clone()
     }
 
@@ -121,7 +121,7 @@ struct Task {
     name: ObjectName,
     id: PartialId,
     file: Arc<File>,
-    written: Sent,
+    written: Passed,
 }
 
 impl Task {

@@ -22,7 +22,7 @@ use object_store::client::{
 use reqwest::{Body, Client, Request};
 
 use super::reader::PIECE;
-use crate::sent::{Counted, Sent};
+use crate::passed::{Counted, Passed};
 
 /// The most bytes of the answer to a success: a piece of an object, or a list.
 const LARGEST: usize = PIECE + (1 << 20);
@@ -38,7 +38,7 @@ tokio::task_local! {
 #[derive(Clone)]
 struct Part {
     /// All parts of the object together.
-    all: Sent,
+    all: Passed,
     /// The last attempt to send this part.
     attempt: Arc<Mutex<Arc<Attempt>>>,
 }
@@ -46,7 +46,7 @@ struct Part {
 /// An attempt to send a part. Its connection may take more of it after the next one has begun.
 #[derive(Default)]
 struct Attempt {
-    sent: Sent,
+    sent: Passed,
     is_over: AtomicBool,
 }
 
@@ -63,7 +63,7 @@ impl Part {
 }
 
 /// Sends a part, and counts in `all` what the connection takes of it.
-pub(super) async fn counted<T>(all: Sent, part: impl Future<Output = T>) -> T {
+pub(super) async fn counted<T>(all: Passed, part: impl Future<Output = T>) -> T {
     PART.scope(Part { all, attempt: Arc::default() }, part).await
 }
 
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn only_the_last_attempt_of_a_part_counts_also_if_an_earlier_one_is_still_read() {
-        let part = Part { all: Sent::new(100), attempt: Arc::default() };
+        let part = Part { all: Passed::new(100), attempt: Arc::default() };
         let count = |attempt: &Attempt, bytes| {
             if !attempt.is_over.load(Ordering::Relaxed) {
                 part.all.add(bytes);

@@ -3,14 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use object_store::path::Path;
 use object_store::{GetOptions, ObjectMeta, ObjectStore};
+use tokio_stream::StreamExt;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Bucket;
 use super::failure::of;
-use crate::error::{ErrorKind, NodeError, patience, within};
+use crate::error::{ErrorKind, NodeError, PATIENCE, within};
+use crate::passed::Passed;
 
 /// The bytes of a range.
 pub(super) const PIECE: usize = 8 << 20;
@@ -28,6 +30,7 @@ pub(crate) struct Reader {
     /// The first byte that no request in flight asks for.
     asked: u64,
     in_flight: VecDeque<AbortOnDropHandle<Result<Bytes, NodeError>>>,
+    arrived: Passed,
 }
 
 impl Reader {
@@ -42,11 +45,16 @@ impl Reader {
             return Err(NodeError::beyond(what, from, meta.size));
         }
         let (size, tag, in_flight) = (meta.size, meta.e_tag.clone(), VecDeque::new());
-        Ok(Self { bucket, what, path, size, tag, asked: from, in_flight })
+        let arrived = Passed::default();
+        Ok(Self { bucket, what, path, size, tag, asked: from, in_flight, arrived })
     }
 
     pub(crate) fn size(&self) -> u64 {
         self.size
+    }
+
+    pub(crate) fn arrived(&self) -> Passed {
+        self.arrived.clone()
     }
 
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, NodeError> {
@@ -64,20 +72,28 @@ impl Reader {
         let (bucket, path, what) = (self.bucket.clone(), self.path.clone(), self.what.clone());
         let range = Some((from..end).into());
         let options = GetOptions { range, if_match: self.tag.clone(), ..GetOptions::default() };
+        let arrived = self.arrived.clone();
         let fetch = async move {
-            let fetched = async {
-                let answer = bucket.store.get_opts(&path, options).await.map_err(|error| match error {
+            let asked = async {
+                bucket.store.get_opts(&path, options).await.map_err(|error| match error {
                     object_store::Error::Precondition { .. } => {
                         let accepted = "an object that stays as it was";
                         NodeError::new(ErrorKind::Other, &what, "another version of the object", accepted)
                     }
                     error => of(&what, &error),
-                })?;
-                answer.bytes().await.map_err(|error| of(&what, &error))
+                })
             };
-            let piece = within(patience(end - from), &what, fetched).await?;
+            // A slow node has not stalled while something comes.
+            let mut body = within(PATIENCE, &what, asked).await?.into_stream();
+            let mut piece = BytesMut::with_capacity(usize::try_from(end - from).unwrap_or(PIECE));
+            loop {
+                let chunk = async { body.next().await.transpose().map_err(|error| of(&what, &error)) };
+                let Some(chunk) = within(PATIENCE, &what, chunk).await? else { break };
+                arrived.add(chunk.len() as u64);
+                piece.extend_from_slice(&chunk);
+            }
             if piece.len() as u64 == end - from {
-                return Ok(piece);
+                return Ok(piece.freeze());
             }
             let (found, accepted) = (format!("{} bytes of a range", piece.len()), end - from);
             Err(NodeError::new(ErrorKind::Other, &what, found, accepted))

@@ -19,7 +19,7 @@ use super::plan::{in_flight, part_size};
 use super::tags::Tags;
 use crate::error::{ErrorKind, NodeError, PATIENCE, patience, while_sending, within};
 use crate::name::Note;
-use crate::sent::Sent;
+use crate::passed::Passed;
 
 /// The most bytes of an upload's id that are kept.
 const LONGEST_ID: usize = 1_200;
@@ -44,7 +44,7 @@ pub(crate) struct Writer {
     kept: Vec<u64>,
     /// The bytes of the finished parts.
     offset: u64,
-    sent: Sent,
+    sent: Passed,
     /// The parts behind the finished ones, in their order.
     in_flight: VecDeque<InFlight>,
     /// The next part.
@@ -67,7 +67,7 @@ fn part_of(note: &Note) -> Option<(u64, PartId)> {
 impl Writer {
     pub(super) fn begin(bucket: Arc<Bucket>, what: String, path: Path, bytes: Option<u64>) -> Self {
         let (upload, parts, in_flight) = (None, Vec::new(), VecDeque::new());
-        let (sent, filling, notes) = (Sent::default(), Vec::new(), Vec::new());
+        let (sent, filling, notes) = (Passed::default(), Vec::new(), Vec::new());
         let kept = Vec::new();
         Self {
             bucket,
@@ -124,7 +124,7 @@ impl Writer {
         self.offset
     }
 
-    pub(crate) fn sent(&self) -> Sent {
+    pub(crate) fn sent(&self) -> Passed {
         self.sent.clone()
     }
 

@@ -185,11 +185,12 @@ impl Session {
         self.checked(what, renamed).await.map(drop)
     }
 
-    pub(super) async fn remove(&self, what: &str, path: &str) -> Result<(), NodeError> {
+    /// Removes a file. Whether it was there.
+    pub(super) async fn remove(&self, what: &str, path: &str) -> Result<bool, NodeError> {
         let removed = self.raw.remove(path).await;
         match self.checked(what, removed).await {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            removed => removed.map(drop),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            removed => removed.map(|_| true),
         }
     }
 

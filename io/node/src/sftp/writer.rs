@@ -9,7 +9,7 @@ use super::Reader;
 use super::session::{InFlight, Session, WINDOW, start};
 use crate::error::{ErrorKind, NodeError};
 use crate::name::Note;
-use crate::sent::Sent;
+use crate::passed::Passed;
 
 /// Where a partial is, and what it becomes.
 pub(super) struct Paths {
@@ -31,7 +31,7 @@ pub(crate) struct Writer {
     position: u64,
     /// The bytes without a gap from the first that the server has acknowledged.
     offset: u64,
-    sent: Sent,
+    sent: Passed,
     /// The bytes of each write behind these, in their order.
     in_flight: VecDeque<(u64, InFlight<()>)>,
     notes: Vec<Note>,
@@ -45,7 +45,7 @@ impl Writer {
         paths: Paths,
         notes: Vec<Note>,
     ) -> Self {
-        let (sent, in_flight) = (Sent::new(offset), VecDeque::new());
+        let (sent, in_flight) = (Passed::new(offset), VecDeque::new());
         Self { session, handle, paths, position: offset, offset, sent, in_flight, notes }
     }
 
@@ -53,7 +53,7 @@ impl Writer {
         self.offset
     }
 
-    pub(crate) fn sent(&self) -> Sent {
+    pub(crate) fn sent(&self) -> Passed {
         self.sent.clone()
     }
 

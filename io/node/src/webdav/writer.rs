@@ -10,7 +10,7 @@ use super::{Collection, Piece};
 use crate::error::{ErrorKind, NodeError, PATIENCE, patience, while_sending};
 use crate::http::refused;
 use crate::name::{Note, ObjectName, PartialId};
-use crate::sent::{Counted, Sent};
+use crate::passed::{Counted, Passed};
 
 /// How many pieces may wait for the connection.
 const AHEAD: usize = 4;
@@ -29,7 +29,7 @@ pub(crate) struct Writer {
     answer: Option<AbortOnDropHandle<Result<(), NodeError>>>,
     /// The bytes of the pieces that were handed to the task.
     taken: u64,
-    sent: Sent,
+    sent: Passed,
     notes: Vec<Note>,
 }
 
@@ -42,7 +42,7 @@ impl Writer {
     ) -> Self {
         let (pieces, queue) = mpsc::channel(AHEAD);
         let what = format!("partial {id}");
-        let sent = Sent::default();
+        let sent = Passed::default();
         let counted = sent.clone();
         let count = move |bytes| counted.add(bytes);
         let body = Body::wrap_stream(Counted::new(ReceiverStream::new(queue), count));
@@ -61,7 +61,7 @@ impl Writer {
         self.taken
     }
 
-    pub(crate) fn sent(&self) -> Sent {
+    pub(crate) fn sent(&self) -> Passed {
         self.sent.clone()
     }
 

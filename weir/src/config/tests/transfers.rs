@@ -324,9 +324,16 @@ fn a_url_has_one_of_five_schemes_and_no_password() {
         let expected = format!("22: node.tape.url: found \"{url}\"; {accepted}");
         assert_refused("sftp://weir@tape.example:2222/objects", url, &expected);
     }
-    for url in
-        ["sftp://weir:secret@host/", "http://weir:secret@host", "weir:secret@host", "s3://a:secret@b?c"]
-    {
+    for url in [
+        "sftp://weir:secret@host/",
+        "http://weir:secret@host",
+        "weir:secret@host",
+        "s3://a:secret@b?c",
+        "sftp://weir:sec/ret@host/",
+        "webdav://weir:sec#ret@host/",
+        "s3://bucket?endpoint=http://weir:secret@host:9000",
+        "s3://bucket?endpoint=http%3A%2F%2Fweir%3Asecret%40host",
+    ] {
         let found = "found a url with a password";
         let accepted = "accepted: a url without a password, and credentials = \"PATH\" of a file with it";
         assert_refused(
@@ -356,8 +363,11 @@ fn a_sensor_is_the_url_of_an_agent_without_a_password() {
     {
         assert_refused(given, url, &format!("20: node.array.sensor: found \"{url}\"; {accepted}"));
     }
-    let secret = "http://weir:secret@array.example:9813/metrics";
-    assert_refused(given, secret, &format!("20: node.array.sensor: found a url with a password; {accepted}"));
+    for secret in ["weir:secret", "weir:sec/ret"] {
+        let url = format!("http://{secret}@array.example:9813/metrics");
+        let expected = format!("20: node.array.sensor: found a url with a password; {accepted}");
+        assert_refused(given, &url, &expected);
+    }
     assert_eq!(row(&transfers_report(&transfers(FULL)), "node.array.sensor"), format!("{given} line 20"));
 }
 

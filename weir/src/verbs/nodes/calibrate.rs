@@ -134,7 +134,7 @@ impl Stream {
 async fn clean(node: &Node, streams: &[Stream]) -> Result<(), NodeError> {
     let one = async |stream: &Stream| {
         let notes = stream.notes.borrow().clone();
-        let discarded = node.discard(&notes).await;
+        let discarded = node.discard(&notes).await.map(drop);
         node.remove(&stream.object).await.and(discarded)
     };
     join_all(streams.iter().map(one)).await.into_iter().collect()

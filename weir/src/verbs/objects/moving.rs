@@ -105,8 +105,15 @@ pub(crate) async fn put(arguments: PutArguments) -> Result<(), Failure> {
     let was_there = |error: &ClientError| {
         matches!(error, ClientError::Refused { refusal: weir_coordinator::proto::Refusal::Exists, .. })
     };
-    if stored > 0 {
+    if stored > 0 && failed.iter().any(was_there) {
         failed.retain(|error| !was_there(error));
+        // That run may have stored fewer than this one asks for.
+        let there = client.object(named.as_str()).await.map_err(failure)?.replicas.len();
+        if failed.is_empty() && there < replicas as usize {
+            return Err(Failure::Runtime(anyhow!(
+                "{named}: {there} of {replicas} replicas stored; weir repair {named} writes the others"
+            )));
+        }
     }
     let Some(first) = failed.pop() else { return Ok(()) };
     for error in failed {

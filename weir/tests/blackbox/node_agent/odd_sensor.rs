@@ -14,6 +14,8 @@ pub(super) enum Manner {
     Garbage,
     /// A counter is no number.
     Odd,
+    /// Its answer ends inside the last number.
+    Cut,
     /// Its answer has no end.
     Endless,
     /// It accepts, and says nothing.
@@ -64,7 +66,7 @@ fn answer(mut peer: TcpStream, manner: Manner, written: u64) {
     let counter = if manner == Manner::Odd { "many".to_owned() } else { written.to_string() };
     let page = format!(
         "weir_node_device_present{{device=\"sda\"}} 1\nweir_node_device_read_bytes_total{{device=\"sda\"}} 0\n\
-         weir_node_device_written_bytes_total{{device=\"sda\"}} {counter}\n"
+         weir_node_device_written_bytes_total{{device=\"sda\"}} {counter}\n# EOF\n"
     );
     let head = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
     let _ = match manner {
@@ -74,6 +76,7 @@ fn answer(mut peer: TcpStream, manner: Manner, written: u64) {
             while peer.write_all(&[b'x'; 65_536]).is_ok() {}
             Ok(())
         }
-        _ => write!(peer, "{head}{page}"),
+        Manner::Cut => write!(peer, "{head}{}", page.trim_end_matches("00\n# EOF\n")),
+        Manner::Good | Manner::Odd | Manner::Mute => write!(peer, "{head}{page}"),
     };
 }

@@ -1,6 +1,9 @@
 //! The sensor of a storage node on a tree of files that looks like `/sys`. The directory that it watches is a
 //! real one; the tree has a disk of the number that the kernel says for it.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{major, minor};
@@ -12,7 +15,7 @@ const OTHER: DeviceNumber = DeviceNumber { major: 8, minor: 200 };
 
 /// The number of the device on which the tree itself is.
 fn own(tree: &Tree) -> DeviceNumber {
-    let device = std::fs::metadata(tree.at("")).unwrap().dev();
+    let device = fs::metadata(tree.at("")).unwrap().dev();
     DeviceNumber { major: major(device), minor: minor(device) }
 }
 
@@ -85,6 +88,19 @@ fn a_device_that_vanishes_is_absent_and_is_found_again_when_it_comes_back() {
 }
 
 #[test]
+fn a_directory_that_has_become_a_file_is_on_no_device() {
+    let (tree, mut sensor) = on_a_disk();
+    let Watched::Directory(path) = sensor.watched[0].what.clone() else { panic!("it watches a directory") };
+    let elsewhere = tree.at("elsewhere");
+    fs::rename(&path, &elsewhere).unwrap();
+    fs::write(&path, "").unwrap();
+    assert_eq!(sensor.read().devices[0].totals, None);
+    fs::remove_file(&path).unwrap();
+    fs::rename(&elsewhere, &path).unwrap();
+    assert!(sensor.read().devices[0].totals.is_some());
+}
+
+#[test]
 fn a_device_is_watched_by_its_name_and_odd_counters_count_as_none() {
     let tree = Tree::new();
     tree.disk("sda", OTHER);
@@ -130,6 +146,10 @@ fn what_can_be_no_directory_and_no_name_of_a_device_is_refused() {
     let refused = |path: &str| Watched::directory(&tree.at(path)).unwrap_err().to_string();
     assert!(refused("file").contains("found no directory; accepted: "), "{}", refused("file"));
     assert!(refused("none").contains("found nothing that can be used ("), "{}", refused("none"));
+    let odd = tree.at("odd").join(OsStr::from_bytes(b"\xff"));
+    fs::create_dir_all(&odd).unwrap();
+    let line = Watched::directory(&odd).unwrap_err().to_string();
+    assert!(line.contains("found a path that is no UTF-8; accepted: "), "{line}");
     for odd in ["", "/dev/sda", "../x", ".", "a\nb"] {
         let line = Watched::device(odd).unwrap_err().to_string();
         assert!(line.contains("accepted: a name in /sys/class/block"), "{line}");

@@ -64,7 +64,7 @@ fn a_page_of_another_program_is_no_agents() {
 
 #[test]
 fn an_odd_line_about_a_device_is_an_error_and_no_guess() {
-    let good = page(&[(A, 1, 10, 20)]);
+    let good = page(&[(A, 1, 10, 20)]).replace("# EOF\n", "");
     for odd in [
         format!("{READ}{{{A}}} 11\n"),
         format!("{READ}{{{C}}} -1\n"),
@@ -78,11 +78,21 @@ fn an_odd_line_about_a_device_is_an_error_and_no_guess() {
         format!("{READ}{{device=\"\\x\"}} 1\n"),
         format!("{READ}{{}} 1\n"),
     ] {
-        let why = why(&format!("{good}{odd}"), Some("/srv/a"));
+        let why = why(&format!("{good}{}\n# EOF\n", odd.trim_end()), Some("/srv/a"));
         assert!(why.contains(READ) && why.contains("accepted: each counter of a device once"), "{odd}{why}");
         assert_eq!(why.lines().count(), 1, "{why}");
         assert!(why.len() < 200, "{why}");
     }
+}
+
+#[test]
+fn a_page_that_is_cut_short_tells_nothing_wherever_it_is_cut() {
+    let whole = page(&[(A, 1, 10_000, 20_000)]);
+    for length in 0..whole.len() - 1 {
+        assert!(device(&whole[..length], None).is_err(), "{}", &whole[..length]);
+    }
+    let expected = "found a page that is cut short; accepted: a page whose last line is # EOF";
+    assert_eq!(why(whole.strip_suffix("0\n# EOF\n").unwrap(), None), expected);
 }
 
 /// Texts of the words that the reader looks for, and of anything else.
@@ -107,6 +117,7 @@ fn odd_text() -> impl Strategy<Value = String> {
         " 0\n",
         "99999999999999999999",
         "# ",
+        "# EOF\n",
         "=",
         "é",
         "\r\n",

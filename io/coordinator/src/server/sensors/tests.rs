@@ -39,7 +39,7 @@ async fn a_sensor_that_answers_tells_what_its_device_has_done() {
         "read_bytes_total{device=\"sda\"} 7",
         "written_bytes_total{device=\"sda\"} 8",
     ];
-    let page: String = lines.map(|line| format!("weir_node_device_{line}\n")).concat();
+    let page = lines.map(|line| format!("weir_node_device_{line}\n")).concat() + "# EOF\n";
     let (address, serving) = server(move |mut peer| write!(peer, "HTTP/1.1 200 OK\r\n\r\n{page}"));
     let device = asked(address).await.unwrap();
     assert_eq!((&*device.name, device.bytes.read, device.bytes.written), ("sda", 7, 8));
@@ -53,7 +53,7 @@ async fn another_program_and_a_refusal_are_reasons() {
             .await
             .contains("accepted: the metrics of weir node agent")
     );
-    assert!(said("HTTP/1.1 404 Not Found\r\n\r\nwhat".to_owned()).await.contains("refuses: \"what\""));
+    assert!(said("HTTP/1.1 404 Not Found\r\n\r\nwhat".to_owned()).await.contains("refuses (404): \"what\""));
     assert!(!said("\0\x01garbage\r\n\r\n".to_owned()).await.is_empty());
     assert!(!said(String::new()).await.is_empty());
 }

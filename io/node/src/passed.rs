@@ -1,4 +1,4 @@
-//! How many bytes of an object have left for its node.
+//! How many bytes of an object have passed: have left for its node, or have arrived from it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,16 +12,17 @@ use tokio_stream::Stream;
 /// connection has up to 16 slices in its own buffer, which are counted and have not left.
 const SLICE: usize = 8 << 10;
 
-/// A count that a writer raises, and others read.
+/// A count that a writer or a reader raises, and others read.
 #[derive(Clone, Default, Debug)]
-pub struct Sent(Arc<AtomicU64>);
+pub struct Passed(Arc<AtomicU64>);
 
-impl Sent {
+impl Passed {
     pub(crate) fn new(bytes: u64) -> Self {
         Self(Arc::new(AtomicU64::new(bytes)))
     }
 
-    /// The bytes, from the first of the object on. A request that failed and is sent again lowers it.
+    /// The bytes: of a writer from the first of the object on, of a reader from the first that it reads on. A
+    /// request that failed and is sent again lowers it.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -82,7 +83,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_is_counted_slice_by_slice_and_stays_the_same() {
         let pieces = [Bytes::from(vec![1; SLICE + 5]), Bytes::new(), Bytes::from(vec![2; 3])];
-        let sent = Sent::new(100);
+        let sent = Passed::new(100);
         let stream = tokio_stream::iter(pieces.into_iter().map(Ok::<_, Infallible>));
         let mut body = Counted::new(stream, |bytes| sent.add(bytes));
         let (mut lengths, mut counts, mut all) = (Vec::new(), Vec::new(), Vec::new());
