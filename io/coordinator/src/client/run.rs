@@ -135,6 +135,9 @@ impl Run<'_> {
             progress.bytes = start.bytes.or(progress.bytes);
         });
         self.is_started = true;
+        if let Some(task) = &mut self.task {
+            task.take_notes(); // they waited for this start
+        }
         let task = match self.task.take() {
             Some(task) if task.goes_on(start) => task,
             before => {
@@ -325,30 +328,38 @@ impl Going {
         })
     }
 
-    /// Whether the task that holds on is that of this start: the same node, with the same partial data, of the
-    /// same object. The coordinator may not have heard of the last notes, or of any.
+    /// Whether the task that holds on is that of this start: the same node, with the same partial data, of
+    /// the same object. The coordinator may not have heard of the last notes, or of any.
     fn goes_on(&self, start: &Start) -> bool {
         let is_alive = self.task.is_some() || self.finished.is_some();
         let is_same = self.node == start.node && self.begun == start.begun && self.checksum == start.checksum;
         is_alive && is_same && self.noted.starts_with(&start.notes)
     }
 
-    /// Whether the transfer goes elsewhere now, and the coordinator may not have heard of the partial replica
-    /// of this task.
+    /// Takes in the notes of the task that nobody has asked for.
+    fn take_notes(&mut self) {
+        while let Ok(lines) = self.notes.try_recv() {
+            self.noted.extend(lines);
+        }
+    }
+
+    /// Whether the transfer begins anew now, and the coordinator may not have heard of the partial replica of
+    /// this task.
     fn is_forgotten(&self, start: &Start) -> bool {
-        !self.noted.is_empty() && self.node != start.node
+        !self.noted.is_empty() && !start.notes.iter().any(|note| self.noted.contains(note))
     }
 
     /// Ends the task, and removes its partial replica. If that fails, it stays on its node.
     fn discard(mut self, client: &Client) {
-        let noted = self.noted.iter().filter(|note| *note != FINISHING);
-        let notes: Vec<_> = noted.filter_map(|note| note.parse::<Note>().ok()).collect();
         let (node, task) = (client.node(&self.node).cloned(), self.task.take());
         tokio::spawn(async move {
             if let Some(task) = task {
                 task.abort();
                 let _ = task.await; // it was aborted
             }
+            self.take_notes();
+            let noted = self.noted.iter().filter(|note| *note != FINISHING);
+            let notes: Vec<_> = noted.filter_map(|note| note.parse::<Note>().ok()).collect();
             if let Some(node) = node {
                 let _ = node.discard(&notes).await; // nobody knows of it any more
             }
