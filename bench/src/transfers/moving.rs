@@ -79,7 +79,7 @@ impl Moving {
         progress: &mut Progress,
     ) -> anyhow::Result<Vec<Row>> {
         let name = self.name();
-        let site = match Site::start(bed, self.place)? {
+        let site = match Site::start(bed, &name, self.place)? {
             Ok(site) => site,
             Err(why) => {
                 progress.advance(effort.rounds, &format!("{name}: left out: {why}"));

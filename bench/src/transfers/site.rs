@@ -94,11 +94,11 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// The site of a case, or why there can be none on this machine.
+    /// The site of the case of this name, or why there can be none on this machine.
     ///
     /// # Errors
     /// If a server does not start.
-    pub(super) fn start(bed: &TestBed, place: Place) -> anyhow::Result<Result<Self, String>> {
+    pub(super) fn start(bed: &TestBed, name: &str, place: Place) -> anyhow::Result<Result<Self, String>> {
         let folder = tempfile::Builder::new().prefix("transfers.").tempdir_in(bed.images());
         let folder = folder.with_context(|| bed.images().display().to_string())?;
         let (s3, node) = match place {
@@ -115,8 +115,7 @@ impl Site {
                 Err(why) => return Ok(Err(why)),
             },
         };
-        let coordinator =
-            Coordinator::start(bed, "transfers", Policy::Default, &format!("[node.n]\n{node}"))?;
+        let coordinator = Coordinator::start(bed, name, Policy::Default, &format!("[node.n]\n{node}"))?;
         Ok(Ok(Self { weir: bed.weir().to_owned(), coordinator, folder, s3, cores: bed.cores() }))
     }
 
