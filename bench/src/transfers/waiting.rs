@@ -2,7 +2,8 @@
 //! many as one user of the machine may have. One for each node runs, and the others wait.
 //!
 //! The clients are one program, an example of `io/coordinator`: 10,000 programs would not fit beside what is
-//! measured. StaticQoS takes one transfer for each node and no more: a node has four times the rate that each asks for.
+//! measured. StaticQoS takes one transfer for each node and no more: a node has four times the rate that each
+//! asks for.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
