@@ -110,12 +110,8 @@ impl Directory {
     }
 
     pub(crate) async fn make_durable(&self, name: &ObjectName) -> Result<(), NodeError> {
-        let (root, name) = (self.root.clone(), name.clone());
-        let durable = {
-            let name = name.clone();
-            move || Root::open(&root)?.make_durable(&name)
-        };
-        on_thread(patience(writer::CACHED), &format!("object {name}"), durable).await
+        let (root, what, name) = (self.root.clone(), format!("object {name}"), name.clone());
+        on_thread(patience(writer::CACHED), &what, move || Root::open(&root)?.make_durable(&name)).await
     }
 
     pub(crate) async fn discard(&self, notes: &[Note]) -> Result<bool, NodeError> {

@@ -11,9 +11,8 @@ use super::Desk;
 use crate::proto;
 use crate::sensor::page::Device;
 
-/// Why a new sensor's figures are not used. Neither is a fault yet.
+/// Why a new sensor's figures are not used. That is no fault yet.
 const SILENT: &str = "it has not answered yet";
-const BEGINS: &str = "it begins to count: two answers make a rate";
 
 /// What is known of a node's sensor.
 #[derive(Debug)]
@@ -25,6 +24,8 @@ pub(super) struct Sensor {
     problem: Option<String>,
     /// Why its figures were not used with the last sample.
     stale: Option<String>,
+    /// Whether the log says so. A sensor that answers well now and then is one line, and not one each time.
+    is_told: bool,
 }
 
 impl Desk {
@@ -32,7 +33,7 @@ impl Desk {
     pub(crate) fn watch(&mut self, node: NodeIndex) {
         let stale = Some(SILENT.to_owned());
         let load = ExternalLoad::default();
-        self.nodes[node.0].sensor = Some(Sensor { load, device: None, problem: None, stale });
+        self.nodes[node.0].sensor = Some(Sensor { load, device: None, problem: None, stale, is_told: false });
     }
 
     /// The sensor of a node has answered, or has not, and why.
@@ -63,22 +64,21 @@ impl Desk {
             }
             let stale = sensor.why_stale(now);
             let node = &self.config.nodes[place].name;
-            match (&sensor.stale, &stale) {
-                (None, Some(why)) => tracing::warn!(node, why, "the node's sensor is stale: not used"),
-                (Some(before), Some(why)) if is_new(before) && sensor.problem.is_some() => {
-                    tracing::warn!(node, why, "the node's sensor gives no figures: not used");
+            let was_fresh = sensor.stale.is_none();
+            match &stale {
+                Some(why) if !sensor.is_told && (was_fresh || sensor.problem.is_some()) => {
+                    tracing::warn!(node, why, "the node's sensor is stale: not used");
+                    sensor.is_told = true;
                 }
-                (Some(_), None) => tracing::info!(node, "the node's sensor is fresh"),
+                None if !was_fresh => {
+                    tracing::info!(node, "the node's sensor is fresh");
+                    sensor.is_told = false;
+                }
                 _ => {}
             }
             sensor.stale = stale;
         }
     }
-}
-
-/// Whether a sensor is stale only because it is new.
-fn is_new(stale: &str) -> bool {
-    [SILENT, BEGINS].contains(&stale)
 }
 
 impl Sensor {
@@ -102,7 +102,7 @@ impl Sensor {
             (Some(problem), _) => problem.clone(),
             (None, None) => SILENT.to_owned(),
             (None, Some(age)) if age > STALE_AFTER => "it does not answer".to_owned(),
-            (None, Some(_)) => BEGINS.to_owned(),
+            (None, Some(_)) => "it begins to count: two answers make a rate".to_owned(),
         })
     }
 }

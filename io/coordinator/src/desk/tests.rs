@@ -533,9 +533,6 @@ fn a_read_of_an_object_that_was_replaced_meanwhile_says_nothing_of_the_new_one()
         let removal = bench.desk().errands(UNIX).unwrap().remove(0);
         bench.desk().errand_done(removal.id, true).unwrap();
         let mut writer = bench.ask(&Ask { source: "new".to_owned(), ..put("x", "new") }).unwrap();
-        for _ in 0..20 {
-            bench.step(); // the node takes a second transfer
-        }
         writer.started();
         bench.finish(&writer, 100, 8);
         assert!(writer.is_done());

@@ -193,3 +193,22 @@ fn an_idle_node_takes_a_transfer_whatever_its_sensor_says() {
     scene.desk.ask(at(2), UNIX, 1, Peer::user(0), &ask, outbox).unwrap();
     assert_eq!(scene.desk.status(at(2)).running, 1);
 }
+
+#[test]
+fn a_sensor_that_never_gives_figures_is_told_once_however_often_it_answers_well_between() {
+    let mut scene = Scene::new(PolicyName::Deadline);
+    let told = |scene: &Scene| scene.desk.nodes[ARRAY.0].sensor.as_ref().unwrap().is_told;
+    scene.sample(0);
+    assert!(!told(&scene), "it is new");
+    for second in [1, 11, 21] {
+        scene.desk.sensed(at(second), ARRAY, Err("no answer within 1 s".to_owned()));
+        scene.sample(second);
+        assert!(told(&scene));
+        scene.answer(second + 1, "sda", 100);
+        scene.sample(second + 1);
+        assert!(told(&scene), "one answer makes no rate: it is not told anew");
+    }
+    scene.answer(23, "sda", 130);
+    scene.sample(23);
+    assert!(!told(&scene), "it is fresh");
+}
