@@ -11,6 +11,7 @@
 //!   waiting for I/O access." The nodes of the paper are machines of one host.
 //! - **A node sways** from second to second.
 //! - **A client may be slow**: its transfer gets no more.
+//! - **A client counts in pieces**: so a sample of a slow transfer has one of them, or none, or two.
 //! - **Others use a node**: from some time on, they take a share of what it does.
 //!
 //! What the model leaves out: caches, files, the network between hosts, and reads and writes that disturb one
@@ -47,6 +48,8 @@ pub struct TransferOptions {
     pub crowd: u32,
     /// The most that the client of a transfer can do; absent: it bounds nothing.
     pub clients: BTreeMap<TransferId, Bandwidth>,
+    /// A client counts what it moved in pieces of so many bytes, and the rest at its end; at least one.
+    pub piece: u64,
     /// When the run ends, whatever is not done.
     pub at_most: Span,
 }

@@ -47,6 +47,7 @@ fn options(scenario: &BulkScenario, run: &BulkRunSpec) -> TransferOptions {
         sway: scenario.host.sway,
         clients: std::collections::BTreeMap::new(),
         crowd: run.crowd.unwrap_or(scenario.host.crowd).get(),
+        piece: 1,
         at_most: AT_MOST,
     }
 }

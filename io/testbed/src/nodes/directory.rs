@@ -24,8 +24,12 @@ use tokio::runtime::Handle;
 
 use super::shaper::{Allowance, Shaper};
 
-/// The most bytes of a write.
+/// The most bytes of a write that the kernel hands over.
 const WRITE: u32 = 16 << 10;
+/// The most bytes of a write or a read that are done. A file system may do less than was asked for, and then
+/// the client counts what was done. Objects are smaller here than in the experiment. A client's usual 128 KiB
+/// would be a second of a stream, so that a sample had one of them, or none, or two.
+const PIECE: usize = 8 << 10;
 /// Nothing is remembered by the kernel: the directory behind may change.
 const FRESH: Duration = Duration::ZERO;
 
@@ -252,7 +256,7 @@ impl Filesystem for Slow {
     ) {
         answer!(reply, self.file(handle), |open| {
             self.runtime.spawn(async move {
-                let mut data = vec![0; size as usize];
+                let mut data = vec![0; PIECE.min(size as usize)];
                 let read = open.file.read_at(&mut data, offset);
                 if let Ok(length) = read {
                     open.allowance.take_all(length).await;
@@ -268,7 +272,7 @@ impl Filesystem for Slow {
         &self, _: &Request, _: INodeNo, handle: FileHandle, offset: u64, data: &[u8], _: WriteFlags,
         _: OpenFlags, _: Option<LockOwner>, reply: ReplyWrite,
     ) {
-        let data = data.to_vec();
+        let data = data.get(..PIECE).unwrap_or(data).to_vec();
         answer!(reply, self.file(handle), |open| {
             self.runtime.spawn(async move {
                 open.allowance.take_all(data.len()).await;

@@ -184,6 +184,7 @@ fn options(random: &mut Prng) -> TransferOptions {
         sway: random.random_range(0.0..=0.9),
         crowd: random.random_range(1..=50),
         clients,
+        piece: if random.random_bool(0.5) { 1 } else { random.random_range(1..=100_000_000) },
         at_most: Span::MAX,
     }
 }

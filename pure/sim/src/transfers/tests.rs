@@ -19,7 +19,7 @@ fn node(peak: u64) -> StorageNode {
 fn plain(nodes: Vec<StorageNode>) -> TransferOptions {
     let (stream, at_most) = (rate(1_000), Span::from_secs(10_000));
     let clients = BTreeMap::new();
-    TransferOptions { nodes, stream, spread: 0.0, sway: 0.0, crowd: 100, clients, at_most }
+    TransferOptions { nodes, stream, spread: 0.0, sway: 0.0, crowd: 100, clients, piece: 1, at_most }
 }
 
 /// Writes of 1000 MB at 10 MB/s to any node.
@@ -166,6 +166,19 @@ fn short_transfers_are_not_let_in_one_at_a_time() {
     };
     let (deadline, sm_r3) = (end(PolicyName::Deadline), end(PolicyName::SmR3));
     assert!(deadline < 1.2 * sm_r3, "{deadline:.0} s, and {sm_r3:.0} s under SM-R3");
+}
+
+#[test]
+fn clients_that_count_in_large_pieces_do_not_make_a_node_look_full_for_deadline() {
+    let end = |piece, seed| {
+        let options = TransferOptions { piece, ..paper() };
+        let policy = PolicyName::Deadline.policy();
+        last_end(&run_transfers(&options, policy, writes(100, 3), Span::from_secs(1), Seed(seed)))
+    };
+    for (piece, seed) in [8, 24].into_iter().flat_map(|piece| (1..=10).map(move |seed| (piece, seed))) {
+        let (fine, coarse) = (end(1, seed), end(piece * MB, seed));
+        assert!(coarse < 1.1 * fine, "pieces of {piece} MB, seed {seed}: {coarse:.0} s instead of {fine:.0}");
+    }
 }
 
 #[test]

@@ -175,11 +175,13 @@ impl<'o> World<'o> {
         for (id, running) in &mut self.running {
             running.moved = (running.moved + running.rate * passed).min(running.bytes);
             let moved = running.moved as u64;
-            self.scheduler.moved(*id, moved - running.told);
-            running.told = moved;
+            let is_done = running.moved >= running.bytes;
+            let counted = if is_done { moved } else { moved - moved % self.options.piece };
+            self.scheduler.moved(*id, counted - running.told);
+            running.told = counted;
             let outcome = self.outcomes.get_mut(id).expect("it was asked for");
             outcome.moved = moved;
-            if running.moved >= running.bytes {
+            if is_done {
                 outcome.ended = Some(next);
                 done.push(*id);
             }

@@ -15,6 +15,8 @@ const SAME: f64 = 0.25;
 const OTHER: u32 = 5;
 /// So many samples without a sure number in a row, and numbers that are not sure count.
 const UNSURE: u32 = 3;
+/// So many seconds of transfers tell a share. Example: 8 s of a node with four of them.
+const TELLS: f64 = 32.0;
 /// The least weight of a sample in the mean.
 const NEWEST: f64 = 0.1;
 
@@ -106,10 +108,26 @@ impl History {
     }
 
     /// The largest of these shares, by numbers that are sure if there are any.
+    ///
+    /// Numbers that were there for a moment only count together, from the fewest transfers up, until they
+    /// [tell](TELLS) a share. The largest of single samples would be the one with the largest error. Example:
+    /// a client counts pieces of 8 MB and has 26 MB/s, so a sample has 24 or 32. The single sample of a number
+    /// of transfers that has 32 would make all that have 26 look hindered.
     pub(super) fn largest_share(&self) -> f64 {
-        let share = |mean: &Mean| mean.share;
-        let sure = self.rates.values().filter(|mean| mean.samples > 0).map(share).reduce(f64::max);
-        sure.unwrap_or_else(|| self.rates.values().map(share).fold(0.0, f64::max))
+        let (mut seconds, mut moved, mut alone) = (0.0, 0.0, 0.0_f64);
+        for (active, mean) in self.rates.iter().filter(|(_, mean)| mean.samples > 0) {
+            let here = f64::from(*active) * f64::from(mean.samples);
+            let counts = here.min(TELLS - seconds);
+            seconds += counts;
+            moved += counts * mean.share;
+            if here >= TELLS {
+                alone = alone.max(mean.share);
+            }
+        }
+        if seconds == 0.0 {
+            return self.rates.values().map(|mean| mean.share).fold(0.0, f64::max);
+        }
+        alone.max(moved / seconds)
     }
 }
 
@@ -130,12 +148,12 @@ mod tests {
     }
 
     /// A node that had each of these numbers of transfers for three samples, with these rates.
-    fn after(visits: &[(u32, f64)]) -> (History, Instant) {
+    fn after(visits: impl IntoIterator<Item = (u32, f64)>) -> (History, Instant) {
         let (mut history, mut second) = (History::default(), 0);
         for (active, rate) in visits {
             for _ in 0..3 {
                 second += 1;
-                history.sampled(at(second), sample(Count::Same(*active), *rate));
+                history.sampled(at(second), sample(Count::Same(active), rate));
             }
         }
         (history, at(second))
@@ -143,13 +161,27 @@ mod tests {
 
     #[test]
     fn a_number_that_was_tried_is_remembered_and_another_adds_the_largest_share_up_to_the_peak() {
-        let (history, now) = after(&[(1, 26.0), (2, 52.0), (3, 60.0), (2, 52.0)]);
+        let alone = [(1, 26.0); 11];
+        let (history, now) = after(alone.into_iter().chain([(2, 52.0), (3, 60.0), (2, 52.0)]));
         assert_eq!(history.predicted(now, 1, 300.0), Some(52.0));
         assert_eq!(history.predicted(now, 2, 300.0), Some(60.0));
         assert_eq!(history.predicted(now, 3, 300.0), Some(86.0));
         assert_eq!(history.predicted(now, 3, 61.0), Some(61.0));
         assert_eq!(history.predicted(now, 4, 300.0), None);
         assert!((history.largest_share() - 26.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_share_is_told_by_seconds_of_transfers_and_not_by_the_largest_sample() {
+        let mut history = History::default();
+        history.sampled(at(1), sample(Count::Same(1), 32.0));
+        assert!((history.largest_share() - 32.0).abs() < 1e-9, "nothing else is known");
+        (2..=8).for_each(|second| history.sampled(at(second), sample(Count::Same(4), 4.0 * 24.0)));
+        assert!((history.largest_share() - (32.0 + 28.0 * 24.0) / 29.0).abs() < 1e-9);
+        (9..=11).for_each(|second| history.sampled(at(second), sample(Count::Same(9), 9.0 * 25.0)));
+        assert!((history.largest_share() - (32.0 + 28.0 * 24.0 + 3.0 * 25.0) / 32.0).abs() < 1e-9);
+        (12..=15).for_each(|second| history.sampled(at(second), sample(Count::Same(10), 10.0 * 26.0)));
+        assert!((history.largest_share() - 26.0).abs() < 1e-9, "they tell a share alone");
     }
 
     #[test]
@@ -182,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_node_that_has_changed_is_learned_anew_and_one_that_sways_is_not() {
-        let (mut history, now) = after(&[(1, 26.0), (2, 52.0)]);
+        let (mut history, now) = after([(1, 26.0), (2, 52.0)]);
         for rate in [10.0, 12.0, 14.0, 13.0, 40.0, 10.0, 10.0, 10.0, 10.0] {
             history.sampled(now, sample(Count::Same(1), rate));
         }
