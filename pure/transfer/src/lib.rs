@@ -15,6 +15,7 @@
 //! | `pace.rs` | which transfers are held back so that others keep their rate |
 //! | `external.rs` | what others than the transfers do at a node, by the counters of its device |
 //! | `queue.rs` | which waiting transfer is the next |
+//! | `share.rs` | what a transfer of a node has, as a sign of how full the node is |
 //! | `scheduler.rs` | the state machine of all these |
 //!
 //! The five policies are those of Nikolow, Słota and Kitowski, *Storage QoS Aspects in Distributed
@@ -28,6 +29,7 @@ mod policy;
 mod queue;
 mod request;
 mod scheduler;
+mod share;
 
 pub use external::{DeviceBytes, ExternalLoad, STALE_AFTER};
 pub use moving_average::MovingAverage;

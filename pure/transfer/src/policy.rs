@@ -73,7 +73,7 @@ pub(crate) struct Sample {
     pub(crate) count: Count,
     /// What they had in sum.
     pub(crate) rate: f64,
-    /// What the one in the middle had; of two, the one that had more.
+    /// What a transfer had that is not slow: see [`crate::share`].
     pub(crate) share: f64,
 }
 

@@ -41,6 +41,7 @@ use crate::pace::{Paced, Pacing, Progress};
 use crate::policy::{Count, Sample};
 use crate::queue::Queue;
 use crate::request::bytes_f64;
+use crate::share::share;
 use crate::{MovingAverage, NodeIndex, NodeSet, NodeSpec, NodeView, ObjectId, Policy, Request, TransferId};
 
 /// How often the driver takes a sample.
@@ -304,10 +305,8 @@ impl Scheduler {
                     (before, now) if before == now => Count::Same(now),
                     (before, now) => Count::UpTo(before.max(now)),
                 };
-                let mut had: Vec<_> = transfers.iter().map(|one| one.had).collect();
-                had.sort_by(f64::total_cmp);
-                let share = had.get(had.len() / 2).copied().unwrap_or(0.0);
-                self.policy.sampled(now, place, direction, Sample { count, rate, share });
+                let sample = Sample { count, rate, share: share(&transfers) };
+                self.policy.sampled(now, place, direction, sample);
                 load.needed = transfers.iter().map(|one| one.needs).sum();
                 (load.moved, load.active_before) = (0, load.active);
                 let held =
@@ -430,6 +429,7 @@ impl Active {
         let moved = self.progress.moved - self.moved_before;
         Paced {
             had: bytes_f64(moved) / passed.as_secs_f64(),
+            average: self.progress.average(now),
             needs: self.progress.needs(now, &self.request),
             is_behind: self.progress.is_behind(now),
         }

@@ -26,10 +26,8 @@
 //! - **Patience.** Both make a transfer wait although its rate could be had. They end once the transfer has
 //!   waited for as long as it would take at its rate, or for five minutes. Without that, one small transfer
 //!   could wait for hours behind large ones. A transfer whose deadline asks for more than its rate has none.
-//! - **The share** is what the transfer in the middle has, and not the mean: a single slow client would lower
-//!   the mean, and seem to show that the node is full.
-//!   The largest share is one of many seconds: a sample may have a piece too few or too many, and the largest
-//!   of the samples would be one of those.
+//! - **The share** is what a transfer of the node has, by [`crate::share`]. The largest share is one of many
+//!   seconds. A sample may have a piece of the clients' too many, and the largest sample would be such a one.
 //! - **The prediction** is the rate that the node had with that number of transfers, if it had it in the last
 //!   five minutes; but at most the largest share more than now. A number that was never tried is expected to
 //!   add that share, up to the node's peak.

@@ -34,7 +34,7 @@ pub(super) struct History {
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Mean {
     rate: f64,
-    /// What the transfer in the middle had.
+    /// What a transfer had.
     share: f64,
     /// Of the samples whose number of transfers is sure; zero if none is.
     samples: u32,
@@ -102,7 +102,7 @@ impl History {
         })
     }
 
-    /// What the transfer in the middle had with this number of them, if it is remembered.
+    /// What a transfer had with this number of them, if it is remembered.
     pub(super) fn share(&self, active: u32) -> Option<f64> {
         self.rates.get(&active).map(|known| known.share)
     }
