@@ -12,6 +12,7 @@
 //! - **A node sways** from second to second.
 //! - **A client may be slow**: its transfer gets no more.
 //! - **A client counts in pieces**: so a sample of a slow transfer has one of them, or none, or two.
+//! - **A transfer ends** some time after its last byte, when what it wrote is durable.
 //! - **Others use a node**: from some time on, they take a share of what it does.
 //!
 //! What the model leaves out: caches, files, the network between hosts, and reads and writes that disturb one
@@ -22,6 +23,7 @@ pub mod swarm;
 mod world;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use weir_model::{Bandwidth, Instant, Span};
 use weir_transfer::{NodeIndex, Policy, Refused, Request, SAMPLE, TransferId};
@@ -48,8 +50,10 @@ pub struct TransferOptions {
     pub crowd: u32,
     /// The most that the client of a transfer can do; absent: it bounds nothing.
     pub clients: BTreeMap<TransferId, Bandwidth>,
-    /// A client counts what it moved in pieces of so many bytes, and the rest at its end; at least one.
-    pub piece: u64,
+    /// A client counts what it moved in pieces of so many bytes, and the rest at its end.
+    pub piece: NonZeroU64,
+    /// How long a transfer still takes when it has moved its last byte.
+    pub ending: Span,
     /// When the run ends, whatever is not done.
     pub at_most: Span,
 }

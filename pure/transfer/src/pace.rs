@@ -46,8 +46,6 @@ pub(crate) struct Progress {
 pub(crate) struct Paced {
     /// What it had since the last sample.
     pub(crate) had: f64,
-    /// What it had on average since its start.
-    pub(crate) average: f64,
     pub(crate) needs: f64,
     pub(crate) is_behind: bool,
 }
@@ -57,12 +55,6 @@ impl Progress {
     pub(crate) fn is_behind(self, now: Instant) -> bool {
         let passed = now.saturating_since(self.started);
         passed >= BEGINS && bytes_f64(self.moved) < self.wanted * passed.as_secs_f64()
-    }
-
-    /// What it got on average since its start, in bytes a second; zero if it has just started.
-    pub(crate) fn average(self, now: Instant) -> f64 {
-        let passed = now.saturating_since(self.started).as_secs_f64();
-        if passed > 0.0 { bytes_f64(self.moved) / passed } else { 0.0 }
     }
 
     /// The rate that it needs from now on, in bytes a second.
@@ -179,7 +171,7 @@ mod tests {
     }
 
     fn one(had: f64, needs: f64, is_behind: bool) -> Paced {
-        Paced { had, average: had, needs, is_behind }
+        Paced { had, needs, is_behind }
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub(crate) struct Sample {
 pub(crate) enum Count {
     /// So many at both ends.
     Same(u32),
-    /// So many at one end, and fewer at the other.
+    /// So many at most: one came or went, or has moved all its bytes.
     UpTo(u32),
     /// The number says nothing, because some were held back.
     Held,

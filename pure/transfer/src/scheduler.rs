@@ -41,7 +41,7 @@ use crate::pace::{Paced, Pacing, Progress};
 use crate::policy::{Count, Sample};
 use crate::queue::Queue;
 use crate::request::bytes_f64;
-use crate::share::share;
+use crate::share::{Lately, Taken, share};
 use crate::{MovingAverage, NodeIndex, NodeSet, NodeSpec, NodeView, ObjectId, Policy, Request, TransferId};
 
 /// How often the driver takes a sample.
@@ -136,6 +136,8 @@ struct Active {
     progress: Progress,
     /// The bytes that it had moved at the last sample.
     moved_before: u64,
+    /// What it had of late.
+    lately: Lately,
     held_to: Option<Bandwidth>,
 }
 
@@ -216,7 +218,10 @@ impl Scheduler {
         load.active += 1;
         load.reserved += u128::from(request.rate.get());
         load.needed += progress.needs(now, &request);
-        self.active.insert(id, Active { request, node, progress, moved_before: 0, held_to: None });
+        self.active.insert(
+            id,
+            Active { request, node, progress, moved_before: 0, lately: Lately::default(), held_to: None },
+        );
         Some(Start { id, node })
     }
 
@@ -287,7 +292,7 @@ impl Scheduler {
         if passed.saturating_mul(2) < SAMPLE {
             return;
         }
-        self.sampled = now;
+        let before = std::mem::replace(&mut self.sampled, now);
         let paces = self.policy.is_beyond_the_paper();
         let mut here: BTreeMap<(NodeIndex, Direction), Vec<TransferId>> = BTreeMap::new();
         for (id, active) in &self.active {
@@ -296,16 +301,30 @@ impl Scheduler {
         for place in (0..self.nodes.len()).map(NodeIndex) {
             for direction in [Direction::Read, Direction::Write] {
                 let ids = here.get(&(place, direction)).map_or(&[][..], Vec::as_slice);
-                let transfers: Vec<_> = ids.iter().map(|id| self.active[id].paced(now, passed)).collect();
+                let (mut transfers, mut taken, mut newcomers) = (Vec::new(), Vec::new(), Vec::new());
+                let mut is_ending = false;
+                for id in ids {
+                    let active = self.active.get_mut(id).expect("it goes on");
+                    let paced = active.paced(now, passed);
+                    transfers.push(paced);
+                    if active.has_moved_all() {
+                        is_ending = true;
+                    } else if active.progress.started <= before {
+                        taken.push(Taken { had: paced.had, lately: active.lately.push(paced.had) });
+                    } else {
+                        newcomers.push(Taken { had: paced.had, lately: paced.had });
+                    }
+                }
+                let taken = if taken.is_empty() { newcomers } else { taken };
                 let load = self.nodes[place.0].load(direction);
                 let rate = bytes_f64(load.moved) / passed.as_secs_f64();
                 load.average.push(rate as u64);
                 let count = match (load.active_before, load.active) {
                     _ if load.pacing.holds() => Count::Held,
-                    (before, now) if before == now => Count::Same(now),
+                    (before, now) if before == now && !is_ending => Count::Same(now),
                     (before, now) => Count::UpTo(before.max(now)),
                 };
-                let sample = Sample { count, rate, share: share(&transfers) };
+                let sample = Sample { count, rate, share: share(&taken) };
                 self.policy.sampled(now, place, direction, sample);
                 load.needed = transfers.iter().map(|one| one.needs).sum();
                 (load.moved, load.active_before) = (0, load.active);
@@ -425,11 +444,15 @@ impl Scheduler {
 }
 
 impl Active {
+    /// Whether it only has to end: what it wrote is made durable, for example.
+    fn has_moved_all(&self) -> bool {
+        self.request.bytes.is_some_and(|bytes| self.progress.moved >= bytes)
+    }
+
     fn paced(&self, now: Instant, passed: Span) -> Paced {
         let moved = self.progress.moved - self.moved_before;
         Paced {
             had: bytes_f64(moved) / passed.as_secs_f64(),
-            average: self.progress.average(now),
             needs: self.progress.needs(now, &self.request),
             is_behind: self.progress.is_behind(now),
         }

@@ -1,5 +1,7 @@
 //! Bulk transfers in simulated time: the model of `weir_sim::transfers`.
 
+use std::num::NonZeroU64;
+
 use anyhow::Context;
 use weir_model::{Direction, Instant, Span};
 use weir_sim::Seed;
@@ -47,7 +49,8 @@ fn options(scenario: &BulkScenario, run: &BulkRunSpec) -> TransferOptions {
         sway: scenario.host.sway,
         clients: std::collections::BTreeMap::new(),
         crowd: run.crowd.unwrap_or(scenario.host.crowd).get(),
-        piece: 1,
+        piece: NonZeroU64::MIN,
+        ending: Span::ZERO,
         at_most: AT_MOST,
     }
 }

@@ -9,6 +9,7 @@
 //! 4. **Nothing waits for ever**: once all nodes are up and idle, the next transfer starts within [`SOON`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 
 use rand::RngExt;
 use weir_model::{Bandwidth, Direction, Instant, Span};
@@ -152,7 +153,7 @@ impl Watch {
     fn ended(&self, outcomes: &[TransferOutcome]) -> Option<Breach> {
         let wrong = outcomes.iter().find(|outcome| {
             let whole = self.asked.get(&outcome.id).and_then(|request| request.bytes);
-            outcome.ended.is_some() != (outcome.started.is_some() && Some(outcome.moved) == whole)
+            outcome.ended.is_some() && (outcome.started.is_none() || Some(outcome.moved) != whole)
         });
         wrong.map(|outcome| Breach::WrongTransfer {
             transfer: outcome.id.0,
@@ -184,7 +185,8 @@ fn options(random: &mut Prng) -> TransferOptions {
         sway: random.random_range(0.0..=0.9),
         crowd: random.random_range(1..=50),
         clients,
-        piece: if random.random_bool(0.5) { 1 } else { random.random_range(1..=100_000_000) },
+        piece: NonZeroU64::new(random.random_range(1..=100_000_000)).unwrap_or(NonZeroU64::MIN),
+        ending: Span::from_millis(random.random_range(0..=5_000)),
         at_most: Span::MAX,
     }
 }

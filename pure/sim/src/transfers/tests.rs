@@ -19,7 +19,17 @@ fn node(peak: u64) -> StorageNode {
 fn plain(nodes: Vec<StorageNode>) -> TransferOptions {
     let (stream, at_most) = (rate(1_000), Span::from_secs(10_000));
     let clients = BTreeMap::new();
-    TransferOptions { nodes, stream, spread: 0.0, sway: 0.0, crowd: 100, clients, piece: 1, at_most }
+    TransferOptions {
+        nodes,
+        stream,
+        spread: 0.0,
+        sway: 0.0,
+        crowd: 100,
+        clients,
+        piece: NonZeroU64::MIN,
+        ending: Span::ZERO,
+        at_most,
+    }
 }
 
 /// Writes of 1000 MB at 10 MB/s to any node.
@@ -134,7 +144,7 @@ fn last_end(outcomes: &[TransferOutcome]) -> f64 {
 
 #[test]
 fn clients_a_little_too_slow_do_not_make_deadline_hold_all_others_back() {
-    for slow in [9, 10] {
+    for slow in [9, 10, 14, 18] {
         let clients = (1..=10).map(|tenth| (TransferId(10 * tenth - 5), rate(slow))).collect();
         let options = TransferOptions { clients, ..paper() };
         let end = |name| last_end(&run(&options, name, writes(100, 3)));
@@ -168,16 +178,43 @@ fn short_transfers_are_not_let_in_one_at_a_time() {
     assert!(deadline < 1.2 * sm_r3, "{deadline:.0} s, and {sm_r3:.0} s under SM-R3");
 }
 
+/// The end of a run of `deadline` with each of ten seeds, and how many of its transfers were below.
+fn ends(options: &TransferOptions, nodes: usize) -> Vec<(f64, usize)> {
+    let run = |seed| {
+        let policy = PolicyName::Deadline.policy();
+        let outcomes = run_transfers(options, policy, writes(100, nodes), Span::from_secs(1), Seed(seed));
+        (last_end(&outcomes), outcomes.iter().filter(|outcome| took(outcome) > 100.0).count())
+    };
+    (1..=10).map(run).collect()
+}
+
 #[test]
 fn clients_that_count_in_large_pieces_do_not_make_a_node_look_full_for_deadline() {
-    let end = |piece, seed| {
-        let options = TransferOptions { piece, ..paper() };
-        let policy = PolicyName::Deadline.policy();
-        last_end(&run_transfers(&options, policy, writes(100, 3), Span::from_secs(1), Seed(seed)))
-    };
-    for (piece, seed) in [8, 24].into_iter().flat_map(|piece| (1..=10).map(move |seed| (piece, seed))) {
-        let (fine, coarse) = (end(1, seed), end(piece * MB, seed));
-        assert!(coarse < 1.1 * fine, "pieces of {piece} MB, seed {seed}: {coarse:.0} s instead of {fine:.0}");
+    let fine = ends(&paper(), 3);
+    for piece in [8, 24] {
+        let coarse = TransferOptions { piece: NonZeroU64::new(piece * MB).expect("above zero"), ..paper() };
+        for ((fine, _), (coarse, below)) in fine.iter().zip(ends(&coarse, 3)) {
+            assert!(coarse < 1.1 * fine, "pieces of {piece} MB: {coarse:.0} s instead of {fine:.0}");
+            assert_eq!(below, 0, "pieces of {piece} MB");
+        }
+    }
+}
+
+#[test]
+fn clients_that_count_in_large_pieces_do_not_make_a_full_node_look_free_for_deadline() {
+    let mut options = TransferOptions { piece: NonZeroU64::new(24 * MB).expect("above zero"), ..paper() };
+    options.nodes.iter_mut().for_each(|node| node.overhead = 0.1);
+    let below: usize = ends(&options, 3).iter().map(|(_, below)| below).sum();
+    assert!(below <= 5, "{below} of 1000 transfers");
+}
+
+#[test]
+fn transfers_that_take_long_to_end_do_not_make_a_node_look_full_for_deadline() {
+    let slow = TransferOptions { ending: Span::from_secs(5), ..paper() };
+    for ((fine, _), (slow, below)) in ends(&paper(), 3).iter().zip(ends(&slow, 3)) {
+        // A transfer takes some 45 s, and 5 s more.
+        assert!(slow < 1.2 * fine, "{slow:.0} s instead of {fine:.0}");
+        assert_eq!(below, 0);
     }
 }
 

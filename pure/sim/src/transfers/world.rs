@@ -21,6 +21,8 @@ struct Running {
     told: u64,
     /// Bytes a second.
     rate: f64,
+    /// When it is done, if it has moved all its bytes.
+    ends: Option<Instant>,
 }
 
 pub(super) struct World<'o> {
@@ -78,7 +80,8 @@ impl<'o> World<'o> {
             let mut stream = self.seed.stream(&format!("share of transfer {}", id.0));
             let weight = 1.0 + spread * (2.0 * stream.random::<f64>() - 1.0);
             let bytes = self.sizes[&id];
-            self.running.insert(id, Running { node, weight, bytes, moved: 0.0, told: 0, rate: 0.0 });
+            self.running
+                .insert(id, Running { node, weight, bytes, moved: 0.0, told: 0, rate: 0.0, ends: None });
             if let Some(outcome) = self.outcomes.get_mut(&id) {
                 outcome.started = Some((now, node));
             }
@@ -133,7 +136,7 @@ impl<'o> World<'o> {
         let above = (self.running.len() as f64 - crowd).max(0.0) / crowd;
         let host = 1.0 / (1.0 + above * above);
         for (place, node) in self.options.nodes.iter().enumerate() {
-            let here = |running: &Running| running.node == NodeIndex(place);
+            let here = |running: &Running| running.node == NodeIndex(place) && running.ends.is_none();
             let stream = self.options.stream.get() as f64;
             let takers: Vec<_> = self
                 .running
@@ -158,13 +161,15 @@ impl<'o> World<'o> {
 
     /// When the next transfer is done if the rates stay, or others begin to use a node.
     pub(super) fn next_event(&self, now: Instant) -> Option<Instant> {
+        let moves = |running: &&Running| running.ends.is_none();
         let left = |running: &Running| (running.bytes - running.moved).max(0.0) / running.rate;
-        let lefts = self.running.values().map(left).filter(|left| left.is_finite());
+        let lefts = self.running.values().filter(moves).map(left).filter(|left| left.is_finite());
+        let ending = self.running.values().filter_map(|running| running.ends);
         // A nanosecond more, so that rounding leaves no part of a byte.
         let ends = lefts.map(|left| now + Span::from_secs_f64(left) + Span::from_nanos(1));
         let externals = self.options.nodes.iter().filter_map(|node| node.external);
         let froms = externals.map(|external| Instant::ORIGIN + external.from).filter(|from| *from > now);
-        ends.chain(froms).min()
+        ends.chain(ending).chain(froms).min()
     }
 
     /// Moves bytes until `next`.
@@ -173,15 +178,17 @@ impl<'o> World<'o> {
         let passed = next.saturating_since(now).as_secs_f64();
         let mut done = Vec::new();
         for (id, running) in &mut self.running {
-            running.moved = (running.moved + running.rate * passed).min(running.bytes);
+            if running.ends.is_none() {
+                running.moved = (running.moved + running.rate * passed).min(running.bytes);
+            }
             let moved = running.moved as u64;
-            let is_done = running.moved >= running.bytes;
-            let counted = if is_done { moved } else { moved - moved % self.options.piece };
+            let has_moved_all = running.moved >= running.bytes;
+            let counted = if has_moved_all { moved } else { moved - moved % self.options.piece };
             self.scheduler.moved(*id, counted - running.told);
             running.told = counted;
             let outcome = self.outcomes.get_mut(id).expect("it was asked for");
             outcome.moved = moved;
-            if is_done {
+            if has_moved_all && *running.ends.get_or_insert(next + self.options.ending) <= next {
                 outcome.ended = Some(next);
                 done.push(*id);
             }

@@ -17,6 +17,8 @@ const OTHER: u32 = 5;
 const UNSURE: u32 = 3;
 /// So many seconds of transfers tell a share. Example: 8 s of a node with four of them.
 const TELLS: f64 = 32.0;
+/// But no fewer samples do: what a node does sways, and all of its transfers with it.
+const SAMPLES: u32 = 4;
 /// The least weight of a sample in the mean.
 const NEWEST: f64 = 0.1;
 
@@ -109,10 +111,10 @@ impl History {
 
     /// The largest of these shares, by numbers that are sure if there are any.
     ///
-    /// Numbers that were there for a moment only count together, from the fewest transfers up, until they
-    /// [tell](TELLS) a share. The largest of single samples would be the one with the largest error. Example:
-    /// a client counts pieces of 8 MB and has 26 MB/s, so a sample has 24 or 32. The single sample of a number
-    /// of transfers that has 32 would make all that have 26 look hindered.
+    /// The numbers count together, from the fewest transfers up, until they [tell](TELLS) a share; and a number
+    /// that tells one alone may have a larger one. The largest of single samples would be the one with the
+    /// largest error. Example: a client counts pieces of 8 MB and has 26 MB/s, so a sample has 24 or 32. The
+    /// single sample of a number of transfers that has 32 would make all that have 26 look hindered.
     pub(super) fn largest_share(&self) -> f64 {
         let (mut seconds, mut moved, mut alone) = (0.0, 0.0, 0.0_f64);
         for (active, mean) in self.rates.iter().filter(|(_, mean)| mean.samples > 0) {
@@ -120,14 +122,14 @@ impl History {
             let counts = here.min(TELLS - seconds);
             seconds += counts;
             moved += counts * mean.share;
-            if here >= TELLS {
+            if here >= TELLS && mean.samples >= SAMPLES {
                 alone = alone.max(mean.share);
             }
         }
-        if seconds == 0.0 {
-            return self.rates.values().map(|mean| mean.share).fold(0.0, f64::max);
+        if seconds > 0.0 {
+            return alone.max(moved / seconds);
         }
-        alone.max(moved / seconds)
+        self.rates.values().map(|mean| mean.share).fold(0.0, f64::max)
     }
 }
 
@@ -173,15 +175,31 @@ mod tests {
 
     #[test]
     fn a_share_is_told_by_seconds_of_transfers_and_not_by_the_largest_sample() {
+        let (mut history, mut second) = (History::default(), 0);
+        let mut had = |samples: u32, active: u32, share: f64| {
+            for _ in 0..samples {
+                second += 1;
+                let rate = share * f64::from(active);
+                history.sampled(at(second), sample(Count::Same(active), rate));
+            }
+            history.largest_share()
+        };
+        let is = |found: f64, expected: f64| {
+            assert!((found - expected).abs() < 1e-9, "found {found} instead of {expected}");
+        };
+        is(had(1, 1, 32.0), 32.0); // nothing else is known
+        is(had(7, 4, 24.0), (32.0 + 28.0 * 24.0) / 29.0);
+        is(had(3, 9, 25.0), (32.0 + 28.0 * 24.0 + 3.0 * 25.0) / 32.0);
+        is(had(4, 10, 26.0), 26.0); // they tell a share alone
+    }
+
+    #[test]
+    fn a_slow_client_that_was_alone_for_long_does_not_stand_for_a_node() {
         let mut history = History::default();
-        history.sampled(at(1), sample(Count::Same(1), 32.0));
-        assert!((history.largest_share() - 32.0).abs() < 1e-9, "nothing else is known");
-        (2..=8).for_each(|second| history.sampled(at(second), sample(Count::Same(4), 4.0 * 24.0)));
-        assert!((history.largest_share() - (32.0 + 28.0 * 24.0) / 29.0).abs() < 1e-9);
-        (9..=11).for_each(|second| history.sampled(at(second), sample(Count::Same(9), 9.0 * 25.0)));
-        assert!((history.largest_share() - (32.0 + 28.0 * 24.0 + 3.0 * 25.0) / 32.0).abs() < 1e-9);
-        (12..=15).for_each(|second| history.sampled(at(second), sample(Count::Same(10), 10.0 * 26.0)));
-        assert!((history.largest_share() - 26.0).abs() < 1e-9, "they tell a share alone");
+        (1..=40).for_each(|second| history.sampled(at(second), sample(Count::Same(1), 1.0)));
+        assert!((history.largest_share() - 1.0).abs() < 1e-9);
+        (41..=56).for_each(|second| history.sampled(at(second), sample(Count::Same(2), 52.0)));
+        assert!((history.largest_share() - 26.0).abs() < 1e-9);
     }
 
     #[test]
