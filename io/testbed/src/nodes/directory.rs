@@ -26,9 +26,9 @@ use super::shaper::{Allowance, Shaper};
 
 /// The most bytes of a write that the kernel hands over.
 const WRITE: u32 = 16 << 10;
-/// The most bytes of a write or a read that are done. With direct I/O, a file system may do less than was asked
-/// for, and then the client counts what was done. Objects are smaller here than in the experiment. A client's
-/// usual 128 KiB would be a second of a stream, so that a sample had one of them, or none, or two.
+/// The most bytes of a write or a read that are done. With direct I/O, a file system may do less than was
+/// asked for, and then the client counts what was done. Objects are smaller here than in the experiment. A
+/// client's usual 128 KiB would be a second of a stream, so that a sample had one of them, or none, or two.
 const PIECE: usize = 8 << 10;
 /// What is done whole is followed by the rest of the client's request, and counts with that.
 const _: () = assert!(WRITE as usize > PIECE);

@@ -111,10 +111,11 @@ impl History {
 
     /// The largest of these shares, by numbers that are sure if there are any.
     ///
-    /// The numbers count together, from the fewest transfers up, until they [tell](TELLS) a share; and a number
-    /// that tells one alone may have a larger one. The largest of single samples would be the one with the
-    /// largest error. Example: a client counts pieces of 8 MB and has 26 MB/s, so a sample has 24 or 32. The
-    /// single sample of a number of transfers that has 32 would make all that have 26 look hindered.
+    /// The numbers count together, from the fewest transfers up, until they [tell](TELLS) a share; and a
+    /// number that tells one alone may have a larger one. The largest of single samples would be the one
+    /// with the largest error. Example: a client counts pieces of 8 MB and has 26 MB/s, so a sample has
+    /// 24 or 32. The single sample of a number of transfers that has 32 would make all that have 26 look
+    /// hindered.
     pub(super) fn largest_share(&self) -> f64 {
         let (mut seconds, mut moved, mut alone) = (0.0, 0.0, 0.0_f64);
         for (active, mean) in self.rates.iter().filter(|(_, mean)| mean.samples > 0) {
