@@ -6,6 +6,7 @@
 #   make fuzz                         what outside data can do, tried by machine: 10 minutes for each target;
 #                                     ARGS="--only nbd-server --seconds 60" chooses
 #   make bench, make bench-qos        speed and quality, measured; results in bench/results/
+#   make bench-guarantee              how much of a promise each law gives back, in simulated time
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -15,7 +16,7 @@ SWARM_SEED := $(or $(shell git rev-parse --verify --quiet HEAD 2>/dev/null),1)
 # Where tests note what they could not do on this machine.
 SKIPPED := $(or $(CARGO_TARGET_DIR),target)/tmp/skipped
 
-.PHONY: run test fuzz bench bench-qos bench-ports setup fmt lint doc clean
+.PHONY: run test fuzz bench bench-qos bench-ports bench-guarantee setup fmt lint doc clean
 
 # A newcomer waits for the compiler. The demonstration is a program of its own, because weir takes four times
 # as long to compile. With arguments, cargo builds the release of weir.
@@ -43,6 +44,10 @@ bench:
 bench-qos:
 	@scripts/setup qos
 	cargo run --quiet --package weir-bench -- qos $(ARGS)
+
+bench-guarantee:
+	@scripts/setup build
+	cargo run --quiet --release --package weir -- lab guarantee $(ARGS)
 
 bench-ports:
 	@scripts/setup ports

@@ -12,6 +12,7 @@ pub mod delay;
 pub mod experiment;
 mod facade;
 mod float;
+pub mod guarantee;
 mod json_lines;
 pub mod library;
 mod maestro;

@@ -29,6 +29,7 @@ use crate::delay::{Bench, MeasuredHeader, Scenario};
 use crate::experiment::{Experiment, NamedRun, resolve_run};
 
 pub use build::commit;
+pub(crate) use paced::FOLDER as RECORDINGS;
 pub use record::{Bound, Decision, DepthSample, Header, Record, VolumeTotal, Window};
 pub use simulated::Simulated;
 pub use store::Store;
@@ -127,7 +128,7 @@ pub fn is_for_real_only(experiment: &Experiment) -> bool {
 }
 
 /// Works on all jobs. After the first that fails, no thread begins another.
-fn on_threads<J: Sync>(
+pub(crate) fn on_threads<J: Sync>(
     threads: usize,
     jobs: &[J],
     work: &(dyn Fn(&J) -> anyhow::Result<()> + Sync),

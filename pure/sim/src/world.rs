@@ -19,7 +19,7 @@ mod requests;
 mod run;
 
 use weir_engine::Event;
-use weir_model::Instant;
+use weir_model::{Instant, IoKind, VolumeId};
 
 use crate::array::Utilisation;
 use crate::check::Violation;
@@ -34,6 +34,9 @@ pub use fingerprint::Fingerprint;
 pub trait Observer {
     /// The pool's engine reports `event`. A volume's number is its index in the scenario.
     fn on_event(&mut self, now: Instant, event: &Event);
+
+    /// A client asks for something. Most observers judge by what is answered, and need not know.
+    fn on_submit(&mut self, _now: Instant, _volume: VolumeId, _kind: IoKind) {}
 }
 
 /// A run that has not begun.

@@ -18,8 +18,11 @@ use weir_lab::report::{Outcome, evaluate, report};
 use weir_lab::run::{Plan, Progress, Simulated, Store, run};
 use weir_testbed::{Framework, RealBench, RealNodes, Stop};
 
+use self::guarantee::{GuaranteeArguments, guarantee};
 use crate::failure::Failure;
 use crate::say;
+
+mod guarantee;
 
 /// The experiments, and what to do with them.
 #[derive(Args, Debug)]
@@ -55,6 +58,9 @@ enum LabVerb {
         #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "lio")]
         real: Option<Target>,
     },
+    /// Judge the laws: how much of a promise each gives back, and what that costs the others; see
+    /// docs/guarantee.md
+    Guarantee(GuaranteeArguments),
     /// Make one page of all results: report.html
     Report {
         /// The folder of the results
@@ -99,6 +105,7 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
                 Some(target) => run_for_real(experiments, seeds, target, &store),
             }
         }
+        LabVerb::Guarantee(arguments) => guarantee(&arguments),
         LabVerb::Report { out } => {
             let path = report(library.all(), &Store::new(out))?;
             Ok(writeln!(say::out(), "{}", path.display())?)

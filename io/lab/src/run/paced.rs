@@ -9,7 +9,7 @@ use crate::experiment::TraceSpec;
 use crate::trace;
 
 /// The project's own recordings, from its directory.
-const FOLDER: &str = "traces";
+pub(crate) const FOLDER: &str = "traces";
 
 /// The path of a recording: in the folder that `WEIR_TRACES` names, or else among the project's own.
 pub(crate) fn find(file: &str) -> PathBuf {

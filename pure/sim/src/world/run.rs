@@ -142,6 +142,7 @@ impl<'a> Run<'a> {
         let id = self.engine.handle_submit(self.now, Request { volume: owner, kind, offset, length });
         self.requests.insert(Held { id, volume: owner.0, by_thread });
         self.outcome.submitted += 1;
+        self.observer.on_submit(self.now, owner, kind);
         self.checkers.on_submit(&Io { id, volume: owner, kind, offset, length, arrived })
     }
 

@@ -1,0 +1,150 @@
+//! One run of a cell: one or two volumes on an array.
+
+use std::collections::BTreeMap;
+
+use weir_engine::{Control, EngineConfig, Event, VolumeConfig};
+use weir_model::{Instant, IoKind, Span, VolumeId};
+use weir_sim::{Fault, FaultKind, MemberOptions, Observer, Scenario, Utilisation, VolumeScenario, World};
+
+use super::load::Load;
+use super::matrix::ArrayCase;
+use super::promise::Request;
+
+/// For how long clients ask.
+pub(super) const LASTS: Span = Span::from_secs(300);
+/// How long their requests may take after that. One that is not answered then counts with its age.
+const DRAIN: Span = Span::from_secs(60);
+
+/// A volume of a run. Each lies in a half of the array of its own.
+pub(super) struct Volume<'a> {
+    /// The name of its random streams: alone or beside another, it asks for the same.
+    pub(super) name: &'static str,
+    pub(super) half: u64,
+    pub(super) load: &'a Load,
+    /// Where a recording begins, as a part of its length.
+    pub(super) from: f64,
+    pub(super) config: VolumeConfig,
+}
+
+/// The requests of each volume, in the order in which they came.
+pub(super) type Requests = Vec<Vec<Request>>;
+
+/// Runs the volumes, and waits for their last requests.
+///
+/// # Errors
+/// If the array cannot be made, or the run breaks a rule that holds for every run.
+pub(super) fn run(
+    array: &ArrayCase,
+    engine: EngineConfig,
+    seed: u64,
+    volumes: &[Volume<'_>],
+) -> anyhow::Result<Requests> {
+    Ok(until(array, engine, seed, volumes, LASTS + DRAIN)?.0)
+}
+
+/// How busy the array is with one volume and no law, while its clients ask; and how many requests came.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn busy(array: &ArrayCase, volume: Volume<'_>) -> anyhow::Result<(f64, usize)> {
+    let engine = EngineConfig { control: Control::None, ..EngineConfig::default() };
+    let (requests, utilisation) = until(array, engine, 1, &[volume], LASTS)?;
+    Ok((utilisation.members.max(utilisation.port), requests[0].len()))
+}
+
+fn until(
+    array: &ArrayCase,
+    engine: EngineConfig,
+    seed: u64,
+    volumes: &[Volume<'_>],
+    duration: Span,
+) -> anyhow::Result<(Requests, Utilisation)> {
+    let mut options = array.spec.options()?;
+    for unit in &mut options.units {
+        if let MemberOptions::Ssd(ssd) = &mut unit.member {
+            ssd.full = array.full;
+        }
+    }
+    let half = options.size() / 2;
+    let scenario = Scenario {
+        seed,
+        duration,
+        engine,
+        array: options,
+        volumes: volumes.iter().map(|volume| described(volume, half)).collect(),
+        faults: array
+            .fails_at
+            .map(|at| Fault { at: at.0, what: FaultKind::DiskFails { unit: 0, disk: 0 } })
+            .into_iter()
+            .collect(),
+    };
+    scenario.check()?;
+    let mut world = World::new(scenario);
+    for (place, volume) in volumes.iter().enumerate() {
+        if let Some(trace) = volume.load.trace(volume.from, LASTS) {
+            world.replay(place, trace);
+        }
+    }
+    let mut account = Account { volumes: volumes.iter().map(|_| OfVolume::default()).collect() };
+    let outcome = world.run(&mut account)?;
+    let requests = account.volumes.into_iter().map(|volume| volume.at_end(Instant::ORIGIN + duration));
+    Ok((requests.collect(), outcome.utilisation))
+}
+
+fn described(volume: &Volume<'_>, half: u64) -> VolumeScenario {
+    VolumeScenario {
+        name: volume.name.to_owned(),
+        config: volume.config.clone(),
+        start: volume.half * half,
+        size: half,
+        phases: volume.load.phases(LASTS),
+        repeat: None,
+        changes: Vec::new(),
+    }
+}
+
+/// What came, and what was answered.
+struct Account {
+    volumes: Vec<OfVolume>,
+}
+
+#[derive(Default)]
+struct OfVolume {
+    answered: Vec<Request>,
+    /// How many requests that came at an instant are not answered.
+    waiting: BTreeMap<Instant, u32>,
+}
+
+impl OfVolume {
+    fn at_end(self, end: Instant) -> Vec<Request> {
+        let mut requests = self.answered;
+        for (came, count) in self.waiting {
+            let request = Request { came: came.since(Instant::ORIGIN), latency: end.since(came) };
+            requests.extend((0..count).map(|_| request));
+        }
+        requests.sort_unstable();
+        requests
+    }
+}
+
+impl Observer for Account {
+    fn on_submit(&mut self, now: Instant, volume: VolumeId, kind: IoKind) {
+        if kind.direction().is_some() {
+            *self.volumes[volume.0 as usize].waiting.entry(now).or_default() += 1;
+        }
+    }
+
+    fn on_event(&mut self, now: Instant, event: &Event) {
+        let Event::Finished { volume, kind, ok: true, total, .. } = *event else { return };
+        if kind.direction().is_none() {
+            return;
+        }
+        let (of_volume, came) = (&mut self.volumes[volume.0 as usize], now - total);
+        let waiting = of_volume.waiting.get_mut(&came).expect("what is answered has come");
+        *waiting -= 1;
+        if *waiting == 0 {
+            of_volume.waiting.remove(&came);
+        }
+        of_volume.answered.push(Request { came: came.since(Instant::ORIGIN), latency: total });
+    }
+}

@@ -1,0 +1,165 @@
+//! `weir lab guarantee`: how much of a promise each law gives back, on cells that nobody chose.
+
+use std::fs;
+use std::io::Write;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use comfy_table::{Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use weir_lab::guarantee::{
+    Cell, Harm, Interval, Judge, Judgement, Kept, LawSummary, Loads, Matrix, draw, summarise,
+};
+
+use crate::failure::Failure;
+use crate::say;
+
+/// The seed of the cells that every version is judged by.
+const FROZEN: u64 = 1;
+
+/// Which cells to judge.
+#[derive(Args, Debug)]
+pub(crate) struct GuaranteeArguments {
+    /// Draw the cells from this seed, instead of those that every version is judged by
+    #[arg(long, value_name = "SEED")]
+    fresh: Option<u64>,
+    /// How many cells
+    #[arg(long, default_value = "200")]
+    cells: NonZeroU32,
+    /// Judge this cell alone, and print its runs
+    #[arg(long, value_name = "NUMBER", conflicts_with = "cells")]
+    cell: Option<u32>,
+    /// How many cells at a time
+    #[arg(long, default_value = "2")]
+    jobs: NonZeroUsize,
+    /// The folder of the results
+    #[arg(long, default_value = "lab-results")]
+    out: PathBuf,
+}
+
+/// What is written.
+#[derive(Serialize)]
+struct Written<'a> {
+    seed: u64,
+    /// The recordings that were drawn from, beside the made-up loads.
+    recordings: Vec<&'a str>,
+    laws: &'a [LawSummary],
+    cells: &'a [Judgement],
+}
+
+/// Judges the cells.
+///
+/// # Errors
+/// If a recording cannot be read, a run breaks a rule that holds for every run, or the results cannot be
+/// written.
+pub(super) fn guarantee(arguments: &GuaranteeArguments) -> Result<(), Failure> {
+    let matrix = Matrix::embedded();
+    let loads = Loads::read(&matrix).map_err(Failure::usage)?;
+    let judge = Judge::new(&matrix, &loads);
+    let seed = arguments.fresh.unwrap_or(FROZEN);
+    let count = arguments.cell.map_or(arguments.cells.get(), |number| number.saturating_add(1));
+    let cells = draw(&matrix, &loads, seed, count);
+    if arguments.cell.is_some() {
+        let last = cells.last().context("a cell was drawn")?;
+        return one(last, &judge.judge(last)?);
+    }
+    let judged = with_progress(&judge, &cells, arguments.jobs.get())?;
+    let laws = summarise(&judged);
+    let recordings: Vec<&str> = loads.recorded().collect();
+    let path = arguments.out.join(format!("guarantee-{seed}.json"));
+    let written = Written { seed, recordings: recordings.clone(), laws: &laws, cells: &judged };
+    let written = serde_json::to_string_pretty(&written)?;
+    fs::create_dir_all(&arguments.out)
+        .and_then(|()| fs::write(&path, written))
+        .with_context(|| format!("writing {}", path.display()))?;
+    let mut out = say::out();
+    writeln!(out, "{}", heading(seed, &judged))?;
+    writeln!(out, "recordings: {}", if recordings.is_empty() { none() } else { recordings.join(", ") })?;
+    writeln!(out, "{}", table_of_laws(&laws))?;
+    Ok(writeln!(out, "every cell: {}", path.display())?)
+}
+
+fn with_progress(judge: &Judge<'_>, cells: &[Cell], jobs: usize) -> anyhow::Result<Vec<Judgement>> {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} cells, {elapsed}, {eta} left")?;
+    let bar = ProgressBar::new(cells.len() as u64).with_style(style);
+    let judged = judge.judge_all(cells, jobs, &|done| bar.set_position(done as u64));
+    bar.finish_and_clear();
+    judged
+}
+
+fn heading(seed: u64, judged: &[Judgement]) -> String {
+    let at_risk = judged.iter().filter(|cell| cell.is_at_risk()).count();
+    let safe = judged.iter().filter(|cell| cell.is_safe()).count();
+    format!(
+        "{} cells of seed {seed}: {at_risk} with a promise at risk, {safe} safe without control, {} that the volume does \
+         not keep alone",
+        judged.len(),
+        judged.len() - at_risk - safe
+    )
+}
+
+/// A row for each figure, and a column for each law.
+fn table_of_laws(laws: &[LawSummary]) -> Table {
+    let mut table = Table::new();
+    let names = laws.iter().map(|law| law.law.to_string());
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_header(["figure".to_owned()].into_iter().chain(names));
+    let mut add = |figure: &str, of: &dyn Fn(&LawSummary) -> String| {
+        table.add_row([figure.to_owned()].into_iter().chain(laws.iter().map(of)));
+    };
+    let harm = |harm: Option<Harm>| harm.map_or_else(none, shown_harm);
+    add("restored, of what the oracle restores (95 %)", &|law| law.restored.map_or_else(none, shown));
+    add("the same in the worst cell", &|law| {
+        law.worst_restored.map_or_else(none, |share| format!("{share:.2} x"))
+    });
+    add("cells with fewer windows kept than without control", &|law| {
+        format!("{} of {}", law.worse, law.cells)
+    });
+    add("the other volume at worst (mean, p99, rate): promise safe", &|law| harm(law.others_safe));
+    add("at risk, beside the mildest static setting", &|law| harm(law.others_at_risk));
+    add("not kept even alone", &|law| harm(law.others_hopeless));
+    add("the promised volume at worst, alone on the array", &|law| harm(law.oneself));
+    table
+}
+
+fn one(cell: &Cell, judged: &Judgement) -> Result<(), Failure> {
+    let mut out = say::out();
+    let limit = humantime::format_duration(std::time::Duration::from_micros(judged.limit_us));
+    writeln!(out, "cell {}: {cell}: {limit}", cell.number)?;
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(["run", "windows kept", "requests in time", "longest", "others", "oneself, alone"]);
+    let mut add = |name: String, kept: &Kept, harms: [String; 2]| {
+        let [others, oneself] = harms;
+        #[allow(clippy::cast_precision_loss)] // microseconds of two minutes
+        let longest = format!("{:.1} ms", kept.worst_us as f64 / 1e3);
+        let in_time = format!("{} of {}", kept.in_time, kept.requests);
+        table.add_row([name, format!("{} of {}", kept.met, kept.windows), in_time, longest, others, oneself]);
+    };
+    add("alone".to_owned(), &judged.alone, [none(), none()]);
+    add("without control".to_owned(), &judged.without, [none(), none()]);
+    if let Some(oracle) = &judged.oracle {
+        add(format!("oracle: {}", oracle.setting), &oracle.kept, [none(), none()]);
+    }
+    for (law, judged) in &judged.laws {
+        add(law.to_string(), &judged.kept, [shown_harm(judged.others), shown_harm(judged.oneself)]);
+    }
+    Ok(writeln!(out, "{table}")?)
+}
+
+fn none() -> String {
+    "-".to_owned()
+}
+
+fn shown(interval: Interval) -> String {
+    let Interval { value, low, high } = interval;
+    format!("{value:.2} x ({low:.2} to {high:.2})")
+}
+
+fn shown_harm(harm: Harm) -> String {
+    format!("{:.2} x, {:.2} x, {:.2} x", harm.mean, harm.p99, harm.rate)
+}
