@@ -9,7 +9,7 @@ use weir_engine::VolumeConfig;
 use weir_model::Span;
 
 use super::draw::{Cell, Draw};
-use super::load::{Load, Loads};
+use super::load::{Load, Loads, MOST_RATE};
 use super::matrix::{ArrayCase, Matrix};
 use super::promise::{Metric, Promise, Request, Tally, mean, p99};
 use super::run::{LASTS, Volume, busy, run};
@@ -18,8 +18,6 @@ use crate::run::on_threads;
 
 /// A promise that is kept in this share of windows is not at risk.
 const KEPT: f64 = 0.99;
-/// A load is made no faster than this on average, in requests a second: a cell of flash would take minutes.
-const MOST_RATE: f64 = 4_000.0;
 /// How often a load is run, at most, to find the weight with which it takes its share of the array's time.
 const TRIES: u32 = 12;
 /// A weight that is within this part of the wanted one is good enough.

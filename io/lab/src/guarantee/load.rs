@@ -13,6 +13,8 @@ use super::matrix::{MadeUpSpec, Matrix};
 use crate::run::RECORDINGS;
 use crate::trace;
 
+/// A load is made no faster than this on average, in requests a second: a cell of flash would take minutes.
+pub(super) const MOST_RATE: f64 = 4_000.0;
 /// The most requests of a recording that are read.
 const MOST_REQUESTS: usize = 1_000_000;
 
@@ -41,10 +43,13 @@ impl Loads {
     /// project's own. Of two with one name, the first counts.
     ///
     /// # Errors
-    /// If one of them cannot be read, or is empty.
+    /// If one of them cannot be read or is empty, or `WEIR_TRACES` names no folder.
     pub fn read(matrix: &Matrix) -> anyhow::Result<Self> {
         let mut recorded = BTreeMap::new();
         let elsewhere = std::env::var_os("WEIR_TRACES").map(PathBuf::from);
+        if let Some(folder) = elsewhere.as_ref().filter(|folder| !folder.is_dir()) {
+            anyhow::bail!("WEIR_TRACES: found {}; accepted: a folder", folder.display());
+        }
         for folder in elsewhere.iter().map(PathBuf::as_path).chain([Path::new(RECORDINGS)]) {
             for entry in fs::read_dir(folder).into_iter().flatten() {
                 let name = entry?.file_name().to_string_lossy().into_owned();
@@ -86,14 +91,24 @@ impl Loads {
         self.recorded.contains_key(name) || self.made_up.get(name).is_some_and(MadeUpSpec::is_open)
     }
 
-    /// The load of this name, with a weight to begin with: as recorded, or a hundred requests a second.
+    /// The load of this name, with a weight to begin with: as recorded, but no faster than [`MOST_RATE`]; or a
+    /// hundred requests a second.
+    #[allow(clippy::cast_precision_loss)] // at most MOST_REQUESTS
     pub(super) fn load(&self, name: &str) -> anyhow::Result<Load> {
         if let Some(requests) = self.recorded.get(name) {
-            return Ok(Load { source: Source::Recorded(Arc::clone(requests)), weight: 1.0 });
+            let weight = (MOST_RATE * whole(requests) / requests.len() as f64).min(1.0);
+            return Ok(Load { source: Source::Recorded(Arc::clone(requests)), weight });
         }
         let spec = self.made_up.get(name).with_context(|| format!("there is no load {name}"))?;
         Ok(Load { source: Source::MadeUp(spec.clone()), weight: 100.0 })
     }
+}
+
+/// How long a recording lasts until it begins anew, in seconds.
+#[allow(clippy::cast_precision_loss)] // at most MOST_REQUESTS
+fn whole(requests: &[TraceRequest]) -> f64 {
+    let recorded = requests.last().map_or(0.0, |last| last.at.as_secs_f64());
+    recorded + (recorded / requests.len() as f64).max(1e-3)
 }
 
 impl Load {
@@ -140,11 +155,9 @@ impl Load {
     pub(super) fn trace(&self, from: f64, lasting: Span) -> Option<Trace> {
         let Source::Recorded(requests) = &self.source else { return None };
         let (requests, speed, count) = (Arc::clone(requests), self.weight, requests.len());
-        let second = |place: usize| requests[place].at.as_secs_f64();
-        let recorded = second(count - 1);
-        let whole = recorded + (recorded / count as f64).max(1e-3);
+        let whole = whole(&requests);
         let first = ((from * count as f64) as usize).min(count - 1);
-        let origin = second(first);
+        let origin = requests[first].at.as_secs_f64();
         let request = move |place: usize| {
             let (round, request) = (place / count, requests[place % count]);
             let at = (whole * round as f64 + request.at.as_secs_f64() - origin) / speed;
@@ -189,6 +202,15 @@ mod tests {
         assert_eq!(times(&load, 0.0, 5_000), [0, 1_000, 2_000, 3_000, 3_750, 4_750]);
         assert_eq!(times(&load, 0.5, 3_000), [0, 1_000, 1_750, 2_750]);
         assert_eq!(times(&recorded(&[0, 1_000, 2_000, 3_000], 2.0), 0.0, 1_600), [0, 500, 1_000, 1_500]);
+    }
+
+    #[test]
+    fn a_recording_whose_requests_all_came_at_once_is_slowed_down_before_it_is_run() {
+        let request = TraceRequest { at: Span::ZERO, kind: IoKind::Read, offset: 0, length: 512 };
+        let recorded = [("flood".to_owned(), Arc::from(vec![request; 10_000]))].into();
+        let load = Loads { recorded, made_up: BTreeMap::new() }.load("flood").expect("it is there");
+        let count = load.trace(0.0, Span::from_secs(10)).expect("it is recorded").count();
+        assert_eq!(count, 40_000);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -27,8 +27,8 @@ pub(crate) struct GuaranteeArguments {
     #[arg(long, value_name = "SEED")]
     fresh: Option<u64>,
     /// How many cells
-    #[arg(long, default_value = "200")]
-    cells: NonZeroU32,
+    #[arg(long, default_value = "200", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    cells: u32,
     /// Judge this cell alone, and print its runs
     #[arg(long, value_name = "NUMBER", conflicts_with = "cells")]
     cell: Option<u32>,
@@ -60,25 +60,23 @@ pub(super) fn guarantee(arguments: &GuaranteeArguments) -> Result<(), Failure> {
     let loads = Loads::read(&matrix).map_err(Failure::usage)?;
     let judge = Judge::new(&matrix, &loads);
     let seed = arguments.fresh.unwrap_or(FROZEN);
-    let count = arguments.cell.map_or(arguments.cells.get(), |number| number.saturating_add(1));
-    let cells = draw(&matrix, &loads, seed, count);
-    if arguments.cell.is_some() {
-        let last = cells.last().context("a cell was drawn")?;
-        return one(last, &judge.judge(last)?);
+    if let Some(number) = arguments.cell {
+        let cell = draw(&matrix, &loads, seed, number);
+        return one(&cell, &judge.judge(&cell)?);
     }
+    // Before the work, which takes minutes.
+    fs::create_dir_all(&arguments.out).with_context(|| format!("making {}", arguments.out.display()))?;
+    let cells: Vec<_> = (0..arguments.cells).map(|number| draw(&matrix, &loads, seed, number)).collect();
     let judged = with_progress(&judge, &cells, arguments.jobs.get())?;
     let laws = summarise(&judged);
     let recordings: Vec<&str> = loads.recorded().collect();
-    let path = arguments.out.join(format!("guarantee-{seed}.json"));
-    let written = Written { seed, recordings: recordings.clone(), laws: &laws, cells: &judged };
-    let written = serde_json::to_string_pretty(&written)?;
-    fs::create_dir_all(&arguments.out)
-        .and_then(|()| fs::write(&path, written))
-        .with_context(|| format!("writing {}", path.display()))?;
     let mut out = say::out();
     writeln!(out, "{}", heading(seed, &judged))?;
     writeln!(out, "recordings: {}", if recordings.is_empty() { none() } else { recordings.join(", ") })?;
     writeln!(out, "{}", table_of_laws(&laws))?;
+    let path = arguments.out.join(format!("guarantee-{seed}.json"));
+    let written = serde_json::to_string_pretty(&Written { seed, recordings, laws: &laws, cells: &judged })?;
+    fs::write(&path, written).with_context(|| format!("writing {}", path.display()))?;
     Ok(writeln!(out, "every cell: {}", path.display())?)
 }
 

@@ -192,6 +192,7 @@ mod tests {
         is(had(7, 4, 24.0), (32.0 + 28.0 * 24.0) / 29.0);
         is(had(3, 9, 25.0), (32.0 + 28.0 * 24.0 + 3.0 * 25.0) / 32.0);
         is(had(4, 10, 26.0), 26.0); // they tell a share alone
+        is(had(1, 40, 50.0), 26.0); // one sample does not
     }
 
     #[test]
