@@ -11,8 +11,9 @@ use weir_lab::quantities::{Bytes, Size, Text};
 use weir_model::Span;
 
 /// What is smaller, for people.
-pub(crate) const SCALE: &str = "three times slower (delay-overhead is not); requests of at most 16 KiB, and 32 KiB before a law; two bursts; other runs \
-                                squeezed to 45 s; curves with 6 delays, 3 repeats and jobs of 100 requests";
+pub(crate) const SCALE: &str = "three times slower (delay-curve and delay-selective six times, delay-overhead not at all); requests \
+                                of at most 16 KiB, and 32 KiB before a law; two bursts; other runs squeezed to 45 s; curves \
+                                with 6 delays, 3 repeats and jobs of 100 requests";
 
 const REQUEST: u32 = 16 << 10;
 /// With a law: a writer that is delayed must still write more than half of the law's limit of 1 MiB/s, or it

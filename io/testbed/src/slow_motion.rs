@@ -1,9 +1,10 @@
-//! Slow motion: everything that takes time takes [`SLOWER`] times as long, and what is measured is told in
-//! the times of the scenario.
+//! Slow motion: everything that takes time takes several times as long, and what is measured is told in the
+//! times of the scenario.
 //!
 //! The guest's processor is emulated, so a request keeps it busy for about as long as the papers' disk. Three
 //! times slower, that counts for a third beside the disk: a disk of 3 ms takes 9 ms, a threshold of 15 ms is
-//! 45 ms, a second of a burst is three, and the law's constants of time are longer, too.
+//! 45 ms, a second of a burst is three, and the law's constants of time are longer, too. An experiment says how
+//! many times slower it is (`slow_motion`, 3 if it says nothing).
 //!
 //! Two clocks do not slow down: TCP's timers, and the agent's. It reads the counters ten times a second and
 //! looks for writers once a second, as ever.
@@ -13,17 +14,14 @@ use weir_lab::quantities::Text;
 use weir_model::{Iops, Span};
 use weir_throttle::Settings;
 
-/// How many times longer everything takes.
-const SLOWER: u32 = 3;
-
 /// A pace at which things happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SlowMotion(u32);
 
 impl SlowMotion {
-    /// The pace of an experiment. What a throttle costs is measured as it is: slow motion would hide it.
+    /// The pace of an experiment.
     pub(crate) fn of(scenario: &Scenario) -> Self {
-        Self(if scenario.real_only { 1 } else { SLOWER })
+        Self(scenario.slow_motion.get())
     }
 
     /// A time of a scenario in slow motion.

@@ -18,6 +18,10 @@ pub struct Scenario {
     /// Whether a model says nothing about it, so that it is measured on a real kernel only.
     #[serde(default)]
     pub real_only: bool,
+    /// How many times longer everything takes on a real kernel, so that its processor counts for less beside
+    /// the disk.
+    #[serde(default = "usual_slow_motion")]
+    pub slow_motion: NonZeroU32,
     /// The disk of each volume group.
     pub disk: DiskSpec,
     /// The network between each initiator and the target.
@@ -26,6 +30,11 @@ pub struct Scenario {
     pub initiator: BTreeMap<String, InitiatorSpec>,
     /// The runs, by name.
     pub run: BTreeMap<String, RunSpec>,
+}
+
+/// By how much most experiments are slower on a real kernel.
+fn usual_slow_motion() -> NonZeroU32 {
+    NonZeroU32::MIN.saturating_add(2)
 }
 
 /// A disk that works on one request at a time, in the order of their coming. Where a request lies on the disk
