@@ -47,7 +47,7 @@ bench-qos:
 
 bench-guarantee:
 	@scripts/setup build
-	cargo run --quiet --release --package weir -- lab guarantee $(ARGS)
+	cargo run --quiet --release --package weir -- lab guarantee --oracle bench/oracle.jsonl $(ARGS)
 
 bench-ports:
 	@scripts/setup ports

@@ -6,6 +6,7 @@
 
 mod bulk;
 mod cdf;
+mod cell;
 mod curve;
 mod delay;
 mod paint;
@@ -18,6 +19,7 @@ mod time;
 mod transfers;
 mod tuning;
 
+pub(crate) use cell::{CellFigure, CellRun, cell};
 pub use transfers::{TransferMark, TransfersFigure, transfers, transfers_by_node};
 pub use tuning::{TuningFigure, tuning};
 

@@ -3,8 +3,8 @@
 //!
 //! The guest's processor is emulated, so a request keeps it busy for about as long as the papers' disk. Three
 //! times slower, that counts for a third beside the disk: a disk of 3 ms takes 9 ms, a threshold of 15 ms is
-//! 45 ms, a second of a burst is three, and the law's constants of time are longer, too. An experiment says how
-//! many times slower it is (`slow_motion`, 3 if it says nothing).
+//! 45 ms, a second of a burst is three, and the law's constants of time are longer, too. An experiment says
+//! how many times slower it is (`slow_motion`, 3 if it says nothing).
 //!
 //! Two clocks do not slow down: TCP's timers, and the agent's. It reads the counters ten times a second and
 //! looks for writers once a second, as ever.

@@ -45,7 +45,7 @@ pub struct Cell {
     /// What the cell is scored with.
     pub scored: Draw,
     /// What the oracle chooses its setting with.
-    pub chosen: Draw,
+    pub chosen: [Draw; 3],
 }
 
 /// For people, such as `web at 30 % of nvram beside scan, mean within 3 times that alone`.
@@ -87,7 +87,7 @@ pub fn draw(matrix: &Matrix, loads: &Loads, seed: u64, number: u32) -> Cell {
         factor: lot.one_of("factor", &FACTORS),
         metric: lot.one_of("metric", &[Metric::Mean, Metric::P99]),
         scored: lot.draw("scored"),
-        chosen: lot.draw("chosen"),
+        chosen: ["chosen", "chosen second", "chosen third"].map(|which| lot.draw(which)),
         promised,
     }
 }

@@ -91,8 +91,8 @@ impl Loads {
         self.recorded.contains_key(name) || self.made_up.get(name).is_some_and(MadeUpSpec::is_open)
     }
 
-    /// The load of this name, with a weight to begin with: as recorded, but no faster than [`MOST_RATE`]; or a
-    /// hundred requests a second.
+    /// The load of this name, with a weight to begin with: as recorded, but no faster than [`MOST_RATE`]; or
+    /// a hundred requests a second.
     #[allow(clippy::cast_precision_loss)] // at most MOST_REQUESTS
     pub(super) fn load(&self, name: &str) -> anyhow::Result<Load> {
         if let Some(requests) = self.recorded.get(name) {
@@ -100,7 +100,7 @@ impl Loads {
             return Ok(Load { source: Source::Recorded(Arc::clone(requests)), weight });
         }
         let spec = self.made_up.get(name).with_context(|| format!("there is no load {name}"))?;
-        Ok(Load { source: Source::MadeUp(spec.clone()), weight: 100.0 })
+        Ok(Load::made_up(spec.clone()))
     }
 }
 
@@ -112,6 +112,19 @@ fn whole(requests: &[TraceRequest]) -> f64 {
 }
 
 impl Load {
+    /// A load of a hundred requests a second, unless it is closed.
+    pub(super) const fn made_up(spec: MadeUpSpec) -> Self {
+        Self { source: Source::MadeUp(spec), weight: 100.0 }
+    }
+
+    /// Whether its requests come whether those before them were answered or not.
+    pub(super) fn is_open(&self) -> bool {
+        match &self.source {
+            Source::Recorded(_) => true,
+            Source::MadeUp(spec) => spec.is_open(),
+        }
+    }
+
     /// What the clients of a made-up load do for `lasting`; a recorded load has none.
     pub(super) fn phases(&self, lasting: Span) -> Vec<Phase> {
         let Source::MadeUp(spec) = &self.source else { return Vec::new() };

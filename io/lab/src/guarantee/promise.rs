@@ -12,6 +12,10 @@ const WINDOW: Span = Span::from_secs(1);
 const ENOUGH: usize = 1_000;
 /// One in so many requests may be above the 99th percentile.
 const ONE_IN: usize = 100;
+/// A burst begins after so many seconds without a request.
+const SILENT: u64 = 3;
+/// And has so many requests in its first second.
+const BURST: usize = 20;
 
 /// What a promise speaks of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,13 +44,14 @@ pub(crate) struct Request {
     pub(crate) latency: Span,
 }
 
-/// How a promise was kept.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+/// How a promise was kept. When requests come is the same in all runs of a cell, so its windows and its
+/// bursts are the same, too, one by one.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Tally {
-    /// Windows that kept it.
-    pub(crate) met: u64,
-    /// Windows with requests.
-    pub(crate) windows: u64,
+    /// Of each window, whether it kept the promise.
+    pub(crate) windows: Vec<bool>,
+    /// The same of the first second of each burst.
+    pub(crate) bursts: Vec<bool>,
     /// Requests within the limit.
     pub(crate) in_time: u64,
     /// All requests.
@@ -74,12 +79,11 @@ impl Metric {
 impl Promise {
     /// How it was kept by these requests, in the order in which they came.
     pub(crate) fn tally(self, requests: &[Request]) -> Tally {
-        let windows = self.windows(requests);
-        let met = windows.iter().filter(|window| self.metric.of(window) <= self.limit).count();
+        let keeps = |requests: &&[Request]| self.metric.of(requests) <= self.limit;
         let in_time = requests.iter().filter(|request| request.latency <= self.limit).count();
         Tally {
-            met: met as u64,
-            windows: windows.len() as u64,
+            windows: self.windows(requests).iter().map(keeps).collect(),
+            bursts: bursts(requests).map(|first| keeps(&first)).collect(),
             in_time: in_time as u64,
             requests: requests.len() as u64,
         }
@@ -88,13 +92,11 @@ impl Promise {
     /// The requests of each window. A second without requests is none. For a percentile, seconds are joined
     /// until there are [`ENOUGH`], and what is left at the end joins the last.
     fn windows(self, requests: &[Request]) -> Vec<&[Request]> {
-        let second = |request: &Request| request.came.as_nanos() / WINDOW.as_nanos();
-        let seconds = requests.chunk_by(|one, next| second(one) == second(next));
         if self.metric == Metric::Mean {
-            return seconds.collect();
+            return seconds(requests).collect();
         }
         let (mut ends, mut from, mut to) = (Vec::new(), 0, 0);
-        for here in seconds {
+        for here in seconds(requests) {
             to += here.len();
             if to - from >= ENOUGH {
                 ends.push((from, to));
@@ -108,6 +110,27 @@ impl Promise {
         }
         ends.into_iter().map(|(from, to)| &requests[from..to]).collect()
     }
+}
+
+/// The second in which a request came.
+const fn second(request: &Request) -> u64 {
+    request.came.as_nanos() / WINDOW.as_nanos()
+}
+
+/// The requests of each second that has some.
+fn seconds(requests: &[Request]) -> impl Iterator<Item = &[Request]> {
+    requests.chunk_by(|one, next| second(one) == second(next))
+}
+
+/// The requests of the first second of each burst.
+fn bursts(requests: &[Request]) -> impl Iterator<Item = &[Request]> {
+    let mut free_from = 0;
+    seconds(requests).filter(move |here| {
+        let now = second(&here[0]);
+        let is_burst = now >= free_from + SILENT && here.len() >= BURST;
+        free_from = now + 1;
+        is_burst
+    })
 }
 
 /// The mean latency; zero without requests.
@@ -143,13 +166,14 @@ mod tests {
     fn one_fast_reply_beside_a_hundred_that_hang_is_a_window_missed() {
         let hung = (0..100).map(|place| (place, 60_000));
         let tally = promise(Metric::Mean, 10).tally(&requests([(0, 1)].into_iter().chain(hung)));
-        assert_eq!(tally, Tally { met: 0, windows: 1, in_time: 1, requests: 101 });
+        assert_eq!(tally, Tally { windows: vec![false], bursts: vec![], in_time: 1, requests: 101 });
     }
 
     #[test]
     fn a_request_belongs_to_the_second_in_which_it_came_and_a_second_without_any_is_no_window() {
         let tally = promise(Metric::Mean, 10).tally(&requests([(0, 5), (999, 15), (1_000, 11), (3_000, 10)]));
-        assert_eq!(tally, Tally { met: 2, windows: 3, in_time: 2, requests: 4 });
+        let windows = vec![true, false, true];
+        assert_eq!(tally, Tally { windows, bursts: vec![], in_time: 2, requests: 4 });
         assert_eq!(promise(Metric::Mean, 10).tally(&[]), Tally::default());
         assert_eq!(promise(Metric::P99, 10).tally(&[]), Tally::default());
     }
@@ -159,13 +183,28 @@ mod tests {
         // 400 a second for 7 s: two windows of three seconds each, and the seventh joins the last.
         let of_second = |second: u64| (0..400).map(move |place| (second * 1_000 + place, 1));
         let mut all = requests((0..7).flat_map(of_second));
-        assert_eq!(promise(Metric::P99, 10).tally(&all).windows, 2);
+        let windows = |all: &[Request]| promise(Metric::P99, 10).tally(all).windows;
+        assert_eq!(windows(&all), [true, true]);
         all[0..12].iter_mut().for_each(|request| request.latency = Span::from_secs(1));
-        assert_eq!(promise(Metric::P99, 10).tally(&all).met, 2, "12 of 1,200 are one in a hundred");
+        assert_eq!(windows(&all), [true, true], "12 of 1,200 are one in a hundred");
         all[12].latency = Span::from_secs(1);
-        assert_eq!(promise(Metric::P99, 10).tally(&all).met, 1);
+        assert_eq!(windows(&all), [false, true]);
         let few = requests((0..7).map(|second| (second * 1_000, 1)));
-        assert_eq!(promise(Metric::P99, 10).tally(&few).windows, 1, "too few for one");
+        assert_eq!(windows(&few), [true], "too few for one");
+    }
+
+    #[test]
+    fn a_burst_is_twenty_requests_after_three_silent_seconds() {
+        let at = |second: u64, count: u64, latency: u64| (0..count).map(move |_| (second * 1_000, latency));
+        let all = at(0, 50, 1) // nothing is known of the time before
+            .chain(at(4, 20, 1)) // silent for 1, 2 and 3
+            .chain(at(5, 90, 99))
+            .chain(at(9, 20, 99))
+            .chain(at(12, 90, 1)) // silent for two
+            .chain(at(16, 19, 1)) // too few
+            .chain(at(17, 90, 1)); // not the first
+        assert_eq!(promise(Metric::Mean, 10).tally(&requests(all)).bursts, [true, false]);
+        assert_eq!(promise(Metric::Mean, 10).tally(&requests(at(3, 20, 1))).bursts, [true]);
     }
 
     #[test]

@@ -29,6 +29,22 @@ pub(super) struct Volume<'a> {
 /// The requests of each volume, in the order in which they came.
 pub(super) type Requests = Vec<Vec<Request>>;
 
+/// What a law decided, each time with the instant after the start.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Decisions {
+    /// How many requests may be at the array.
+    pub(super) depth: Vec<(Span, u32)>,
+    /// How many of each volume may be there.
+    pub(super) bounds: Vec<Vec<(Span, u32)>>,
+}
+
+/// All that is known after a run.
+struct Known {
+    requests: Requests,
+    decisions: Decisions,
+    utilisation: Utilisation,
+}
+
 /// Runs the volumes, and waits for their last requests.
 ///
 /// # Errors
@@ -39,7 +55,21 @@ pub(super) fn run(
     seed: u64,
     volumes: &[Volume<'_>],
 ) -> anyhow::Result<Requests> {
-    Ok(until(array, engine, seed, volumes, LASTS + DRAIN)?.0)
+    Ok(until(array, engine, seed, volumes, LASTS + DRAIN)?.requests)
+}
+
+/// The same, with what the law decided.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_watched(
+    array: &ArrayCase,
+    engine: EngineConfig,
+    seed: u64,
+    volumes: &[Volume<'_>],
+) -> anyhow::Result<(Requests, Decisions)> {
+    let known = until(array, engine, seed, volumes, LASTS + DRAIN)?;
+    Ok((known.requests, known.decisions))
 }
 
 /// How busy the array is with one volume and no law, while its clients ask; and how many requests came.
@@ -48,7 +78,7 @@ pub(super) fn run(
 /// As [`run`].
 pub(super) fn busy(array: &ArrayCase, volume: Volume<'_>) -> anyhow::Result<(f64, usize)> {
     let engine = EngineConfig { control: Control::None, ..EngineConfig::default() };
-    let (requests, utilisation) = until(array, engine, 1, &[volume], LASTS)?;
+    let Known { requests, utilisation, .. } = until(array, engine, 1, &[volume], LASTS)?;
     Ok((utilisation.members.max(utilisation.port), requests[0].len()))
 }
 
@@ -58,7 +88,7 @@ fn until(
     seed: u64,
     volumes: &[Volume<'_>],
     duration: Span,
-) -> anyhow::Result<(Requests, Utilisation)> {
+) -> anyhow::Result<Known> {
     let mut options = array.spec.options()?;
     for unit in &mut options.units {
         if let MemberOptions::Ssd(ssd) = &mut unit.member {
@@ -85,10 +115,11 @@ fn until(
             world.replay(place, trace);
         }
     }
-    let mut account = Account { volumes: volumes.iter().map(|_| OfVolume::default()).collect() };
+    let decisions = Decisions { bounds: vec![Vec::new(); volumes.len()], ..Decisions::default() };
+    let mut account = Account { volumes: volumes.iter().map(|_| OfVolume::default()).collect(), decisions };
     let outcome = world.run(&mut account)?;
     let requests = account.volumes.into_iter().map(|volume| volume.at_end(Instant::ORIGIN + duration));
-    Ok((requests.collect(), outcome.utilisation))
+    Ok(Known { requests: requests.collect(), decisions: account.decisions, utilisation: outcome.utilisation })
 }
 
 fn described(volume: &Volume<'_>, half: u64) -> VolumeScenario {
@@ -103,9 +134,10 @@ fn described(volume: &Volume<'_>, half: u64) -> VolumeScenario {
     }
 }
 
-/// What came, and what was answered.
+/// What came, what was answered, and what the law decided.
 struct Account {
     volumes: Vec<OfVolume>,
+    decisions: Decisions,
 }
 
 #[derive(Default)]
@@ -135,7 +167,15 @@ impl Observer for Account {
     }
 
     fn on_event(&mut self, now: Instant, event: &Event) {
-        let Event::Finished { volume, kind, ok: true, total, .. } = *event else { return };
+        let at = now.since(Instant::ORIGIN);
+        let (volume, kind, total) = match *event {
+            Event::Finished { volume, kind, ok: true, total, .. } => (volume, kind, total),
+            Event::Controlled { depth, .. } => return self.decisions.depth.push((at, depth.get())),
+            Event::Granted { volume, grant, .. } => {
+                return self.decisions.bounds[volume.0 as usize].push((at, grant.concurrency.get()));
+            }
+            _ => return,
+        };
         if kind.direction().is_none() {
             return;
         }

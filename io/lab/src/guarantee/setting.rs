@@ -7,12 +7,14 @@ use serde::Serialize;
 use weir_engine::{
     Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, TotalConcurrency, VolumeConfig,
 };
-use weir_model::{Iops, Objective, Percentile, QueueDepth, Slo, SloPoint, Span, Target};
+use weir_model::{Iops, Objective, Percentile, Priority, QueueDepth, Slo, SloPoint, Span, Target};
 
 use super::promise::{Metric, Promise};
 
 /// The depths and the bounds of static settings.
 const STATIC: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// The caps on the other volume, in requests a second.
+const CAPS: [u32; 10] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 
 /// A law that is judged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -42,20 +44,59 @@ pub(super) struct Told {
     pub(super) mean: Span,
 }
 
+/// What is wanted for a volume.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// A mean latency, up to the rate.
+    pub(super) latency: Option<Span>,
+    /// Requests in a second.
+    pub(super) rate: Option<Iops>,
+    /// Whether it is to get all of these.
+    pub(super) is_rate_promised: bool,
+    /// How much its shortfall counts.
+    pub(super) priority: Priority,
+}
+
 impl Law {
     /// All laws.
     pub const ALL: [Self; 2] = [Self::Facade, Self::Maestro];
 
-    pub(super) fn setting(self, told: Told) -> Setting {
-        let (control, promised) = match self {
-            Self::Facade => (Control::Facade(DepthFeedbackConfig::default()), slo(told.mean)),
-            Self::Maestro => {
-                let maestro =
-                    MaestroConfig { interval: MaestroConfig::INTERVAL, total: TotalConcurrency::Auto };
-                (Control::Maestro(maestro), objective(told.promise))
+    /// A volume of which this is wanted; `None` if the law knows no such promise.
+    pub(super) fn told(self, wanted: Wanted) -> Option<VolumeConfig> {
+        let Wanted { latency, rate, is_rate_promised, priority } = wanted;
+        match self {
+            Self::Facade if is_rate_promised => None,
+            Self::Facade => {
+                let usual = VolumeConfig::default();
+                Some(latency.zip(rate).map_or(usual, |(mean, rate)| slo_up_to(rate.get(), mean)))
             }
+            Self::Maestro => {
+                let target =
+                    if is_rate_promised { rate.map(Target::Rate) } else { latency.map(Target::Latency) };
+                let objective = Objective { target, priority };
+                Some(VolumeConfig { objective, ..VolumeConfig::default() })
+            }
+        }
+    }
+
+    /// A pool under this law.
+    pub(super) fn engine(self) -> EngineConfig {
+        engine(match self {
+            Self::Facade => Control::Facade(DepthFeedbackConfig::default()),
+            Self::Maestro => {
+                let (interval, total) = (MaestroConfig::INTERVAL, TotalConcurrency::Auto);
+                Control::Maestro(MaestroConfig { interval, total })
+            }
+        })
+    }
+
+    /// A pool under this law with a volume of this promise, and one without any.
+    pub(super) fn setting(self, told: Told) -> Setting {
+        let promised = match self {
+            Self::Facade => slo(told.mean),
+            Self::Maestro => objective(told.promise),
         };
-        Setting { name: self.to_string(), engine: engine(control), promised, other: VolumeConfig::default() }
+        Setting { name: self.to_string(), engine: self.engine(), promised, other: VolumeConfig::default() }
     }
 }
 
@@ -74,29 +115,57 @@ pub(super) fn without() -> Setting {
     Setting { name: "without".to_owned(), engine: engine(Control::None), promised, other }
 }
 
-/// The static settings: deadlines, and a depth or a bound on the other volume that never changes. A request
-/// past its deadline passes the depth, as under Façade's law.
+/// The static settings: deadlines, and for the whole run a depth, a bound on the other volume, both of them,
+/// or a cap on its rate. A request past its deadline passes the depth, as under Façade's law.
 pub(super) fn statics(told: Told) -> Vec<Setting> {
-    let of_depth = |depth| fixed(told, Some(depth), None);
-    let of_bound = |bound| fixed(told, None, NonZeroU32::new(bound));
-    let mut all = vec![fixed(told, None, None)];
-    all.extend(STATIC.into_iter().flat_map(|number| [of_depth(number), of_bound(number)]));
-    all
+    let numbers = || [None].into_iter().chain(STATIC.map(NonZeroU32::new));
+    let bounded = numbers().flat_map(|depth| {
+        numbers().map(move |bound| fixed(told, Fixed { depth, bound, ..Fixed::default() }))
+    });
+    let capped = CAPS.map(|cap| fixed(told, Fixed { cap: Some(cap), ..Fixed::default() }));
+    bounded.chain(capped).collect()
 }
 
-fn fixed(told: Told, depth: Option<u32>, bound: Option<NonZeroU32>) -> Setting {
+/// A setting that takes part in what a cell is known by.
+pub(super) fn probe(told: Told) -> Setting {
+    let (depth, bound) = (NonZeroU32::new(8), NonZeroU32::new(4));
+    fixed(told, Fixed { depth, bound, cap: None })
+}
+
+/// What a static setting holds; absent: without end.
+#[derive(Clone, Copy, Default)]
+struct Fixed {
+    /// Requests at the array.
+    depth: Option<NonZeroU32>,
+    /// Requests of the other volume at the array.
+    bound: Option<NonZeroU32>,
+    /// Requests of the other volume in a second.
+    cap: Option<u32>,
+}
+
+fn fixed(told: Told, what: Fixed) -> Setting {
+    let Fixed { depth, bound, cap } = what;
     let law = DepthFeedbackConfig::default();
-    let depth_target = depth.map_or(law.max_depth, QueueDepth::new);
+    let depth_target = depth.map_or(law.max_depth, |depth| QueueDepth::new(depth.get()));
     // A period that no run reaches the end of: the depth stays.
     let period = Span::from_secs(24 * 3600);
     let law = DepthFeedbackConfig { period, initial_depth: depth_target, max_depth: depth_target, ..law };
-    let name = match (depth, bound) {
-        (Some(depth), _) => format!("depth {depth}"),
-        (None, Some(bound)) => format!("bound {bound}"),
-        (None, None) => "no bound".to_owned(),
-    };
-    let other = VolumeConfig { concurrency: bound, ..VolumeConfig::default() };
-    Setting { name, engine: engine(Control::Facade(law)), promised: slo(told.mean), other }
+    let max_iops = cap.and_then(|cap| Iops::new(f64::from(cap)));
+    let other = VolumeConfig { concurrency: bound, max_iops, ..VolumeConfig::default() };
+    Setting { name: what.to_string(), engine: engine(Control::Facade(law)), promised: slo(told.mean), other }
+}
+
+/// For people, such as `depth 8, bound 4`.
+impl fmt::Display for Fixed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            self.depth.map(|depth| format!("depth {depth}")),
+            self.bound.map(|bound| format!("bound {bound}")),
+            self.cap.map(|cap| format!("cap {cap} IO/s")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        f.write_str(if parts.is_empty() { "no bound".to_owned() } else { parts.join(", ") }.as_str())
+    }
 }
 
 fn engine(control: Control) -> EngineConfig {
@@ -105,7 +174,12 @@ fn engine(control: Control) -> EngineConfig {
 
 /// A mean latency at any rate.
 fn slo(mean: Span) -> VolumeConfig {
-    let up_to = Iops::new(1e9).expect("above zero");
+    slo_up_to(1e9, mean)
+}
+
+/// A mean latency, as long as no more requests come in a second.
+fn slo_up_to(rate: f64, mean: Span) -> VolumeConfig {
+    let up_to = Iops::new(rate).expect("above zero");
     let point = SloPoint { up_to, read: mean, write: mean };
     VolumeConfig { slo: Slo::new(vec![point]).ok(), ..VolumeConfig::default() }
 }
@@ -130,7 +204,8 @@ mod tests {
         let promise = Promise { metric: Metric::Mean, limit: Span::from_millis(10) };
         let all = statics(Told { promise, mean: promise.limit });
         let names: BTreeSet<_> = all.iter().map(|setting| setting.name.clone()).collect();
-        assert_eq!((all.len(), names.len()), (15, 15));
+        assert_eq!((all.len(), names.len()), (74, 74));
+        assert!(names.contains(&probe(Told { promise, mean: promise.limit }).name));
         assert!(all.iter().all(|setting| setting.promised.slo.is_some()));
     }
 }

@@ -1,5 +1,6 @@
 //! `weir lab guarantee`: how much of a promise each law gives back, on cells that nobody chose.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -11,7 +12,8 @@ use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use weir_lab::guarantee::{
-    Cell, Harm, Interval, Judge, Judgement, Kept, LawSummary, Loads, Matrix, draw, summarise,
+    Cell, Harm, Interval, Judge, Judgement, Kept, LawSummary, Loads, Matrix, OracleFile, Played, Spread,
+    Worst, WorstHarm, draw, play_scenes, summarise, watch,
 };
 
 use crate::failure::Failure;
@@ -29,12 +31,15 @@ pub(crate) struct GuaranteeArguments {
     /// How many cells
     #[arg(long, default_value = "200", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     cells: u32,
-    /// Judge this cell alone, and print its runs
+    /// Judge this cell alone, print its runs, and draw them over time
     #[arg(long, value_name = "NUMBER", conflicts_with = "cells")]
     cell: Option<u32>,
     /// How many cells at a time
     #[arg(long, default_value = "2")]
     jobs: NonZeroUsize,
+    /// What static settings do in each cell, as found before; what is missing is found and added
+    #[arg(long, value_name = "FILE", default_value = "lab-results/oracle.jsonl")]
+    oracle: PathBuf,
     /// The folder of the results
     #[arg(long, default_value = "lab-results")]
     out: PathBuf,
@@ -47,6 +52,7 @@ struct Written<'a> {
     /// The recordings that were drawn from, beside the made-up loads.
     recordings: Vec<&'a str>,
     laws: &'a [LawSummary],
+    scenes: &'a [Played],
     cells: &'a [Judgement],
 }
 
@@ -58,24 +64,39 @@ struct Written<'a> {
 pub(super) fn guarantee(arguments: &GuaranteeArguments) -> Result<(), Failure> {
     let matrix = Matrix::embedded();
     let loads = Loads::read(&matrix).map_err(Failure::usage)?;
-    let judge = Judge::new(&matrix, &loads);
+    // Before the work, which takes minutes.
+    let folders = [arguments.oracle.parent(), Some(arguments.out.as_path())];
+    for folder in folders.into_iter().flatten() {
+        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    }
+    let oracles = OracleFile::open(&arguments.oracle)?;
+    let judge = Judge::new(&matrix, &loads, &oracles);
     let seed = arguments.fresh.unwrap_or(FROZEN);
     if let Some(number) = arguments.cell {
         let cell = draw(&matrix, &loads, seed, number);
-        return one(&cell, &judge.judge(&cell)?);
+        one(&cell, &judge.judge(&cell)?)?;
+        let path = arguments.out.join(format!("guarantee-{seed}-cell-{number}.svg"));
+        fs::write(&path, watch(&judge, &cell)?).with_context(|| format!("writing {}", path.display()))?;
+        return Ok(writeln!(say::out(), "over time: {}", path.display())?);
     }
-    // Before the work, which takes minutes.
-    fs::create_dir_all(&arguments.out).with_context(|| format!("making {}", arguments.out.display()))?;
     let cells: Vec<_> = (0..arguments.cells).map(|number| draw(&matrix, &loads, seed, number)).collect();
     let judged = with_progress(&judge, &cells, arguments.jobs.get())?;
+    let scenes = play_scenes(&matrix, arguments.jobs.get())?;
     let laws = summarise(&judged);
     let recordings: Vec<&str> = loads.recorded().collect();
     let mut out = say::out();
     writeln!(out, "{}", heading(seed, &judged))?;
     writeln!(out, "recordings: {}", if recordings.is_empty() { none() } else { recordings.join(", ") })?;
     writeln!(out, "{}", table_of_laws(&laws))?;
+    writeln!(out, "{}", table_of_scenes(&scenes))?;
     let path = arguments.out.join(format!("guarantee-{seed}.json"));
-    let written = serde_json::to_string_pretty(&Written { seed, recordings, laws: &laws, cells: &judged })?;
+    let written = serde_json::to_string_pretty(&Written {
+        seed,
+        recordings,
+        laws: &laws,
+        scenes: &scenes,
+        cells: &judged,
+    })?;
     fs::write(&path, written).with_context(|| format!("writing {}", path.display()))?;
     Ok(writeln!(out, "every cell: {}", path.display())?)
 }
@@ -109,19 +130,49 @@ fn table_of_laws(laws: &[LawSummary]) -> Table {
     let mut add = |figure: &str, of: &dyn Fn(&LawSummary) -> String| {
         table.add_row([figure.to_owned()].into_iter().chain(laws.iter().map(of)));
     };
-    let harm = |harm: Option<Harm>| harm.map_or_else(none, shown_harm);
+    let harm = |harm: Option<WorstHarm>| harm.map_or_else(none, shown_worst);
     add("restored, of what the oracle restores (95 %)", &|law| law.restored.map_or_else(none, shown));
-    add("the same in the worst cell", &|law| {
-        law.worst_restored.map_or_else(none, |share| format!("{share:.2} x"))
+    add("the same in the worst cell with 30 windows to restore", &|law| {
+        law.worst_restored.map_or_else(none, |worst| shown_figure("", worst))
     });
+    add("such cells with less than 0.9 x", &|law| format!("{} of {}", law.below, law.telling));
     add("cells with fewer windows kept than without control", &|law| {
-        format!("{} of {}", law.worse, law.cells)
+        format!("{} of {}", law.worse.len(), law.cells)
     });
-    add("the other volume at worst (mean, p99, rate): promise safe", &|law| harm(law.others_safe));
+    add("bursts whose first second is kept, of the oracle's", &|law| {
+        format!("{} of {}", law.bursts_kept, law.bursts)
+    });
+    add("the other volume at worst: promise safe", &|law| harm(law.others_safe));
     add("at risk, beside the mildest static setting", &|law| harm(law.others_at_risk));
     add("not kept even alone", &|law| harm(law.others_hopeless));
     add("the promised volume at worst, alone on the array", &|law| harm(law.oneself));
     table
+}
+
+/// A row for each figure of a scene on an array.
+fn table_of_scenes(scenes: &[Played]) -> Table {
+    let mut table = Table::new();
+    let laws = scenes.iter().flat_map(|played| played.laws.keys()).collect::<BTreeSet<_>>();
+    let head = ["scene", "array", "should be", "without"].map(str::to_owned).into_iter();
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_header(head.chain(laws.into_iter().map(ToString::to_string)));
+    for Played { figure, array, bar, without, laws } in scenes {
+        let bar = match *bar {
+            (Some(least), Some(most)) => format!("{least} to {most}"),
+            (Some(least), None) => format!(">= {least}"),
+            (None, Some(most)) => format!("<= {most}"),
+            (None, None) => none(),
+        };
+        let laws = laws.values().map(|spread| spread.map_or_else(none, shown_spread));
+        let head = [(*figure).to_owned(), (*array).to_owned(), bar, shown_spread(*without)];
+        table.add_row(head.into_iter().chain(laws));
+    }
+    table
+}
+
+fn shown_spread(Spread { median, low, high }: Spread) -> String {
+    if low < high { format!("{median:.2} ({low:.2} to {high:.2})") } else { format!("{median:.2}") }
 }
 
 fn one(cell: &Cell, judged: &Judgement) -> Result<(), Failure> {
@@ -130,21 +181,32 @@ fn one(cell: &Cell, judged: &Judgement) -> Result<(), Failure> {
     writeln!(out, "cell {}: {cell}: {limit}", cell.number)?;
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["run", "windows kept", "requests in time", "longest", "others", "oneself, alone"]);
-    let mut add = |name: String, kept: &Kept, harms: [String; 2]| {
-        let [others, oneself] = harms;
+    table.set_header([
+        "run",
+        "windows kept",
+        "more than without",
+        "requests in time",
+        "longest",
+        "others (mean, p99, rate)",
+        "oneself, alone",
+    ]);
+    let mut add = |name: String, kept: &Kept, beside: [String; 3]| {
+        let [gained, others, oneself] = beside;
         #[allow(clippy::cast_precision_loss)] // microseconds of two minutes
         let longest = format!("{:.1} ms", kept.worst_us as f64 / 1e3);
         let in_time = format!("{} of {}", kept.in_time, kept.requests);
-        table.add_row([name, format!("{} of {}", kept.met, kept.windows), in_time, longest, others, oneself]);
+        let met = format!("{} of {}", kept.met, kept.windows);
+        table.add_row([name, met, gained, in_time, longest, others, oneself]);
     };
-    add("alone".to_owned(), &judged.alone, [none(), none()]);
-    add("without control".to_owned(), &judged.without, [none(), none()]);
+    add("alone".to_owned(), &judged.alone, [none(), none(), none()]);
+    add("without control".to_owned(), &judged.without, [none(), none(), none()]);
     if let Some(oracle) = &judged.oracle {
-        add(format!("oracle: {}", oracle.setting), &oracle.kept, [none(), none()]);
+        add(format!("oracle: {}", oracle.setting), &oracle.kept, [none(), none(), none()]);
     }
     for (law, judged) in &judged.laws {
-        add(law.to_string(), &judged.kept, [shown_harm(judged.others), shown_harm(judged.oneself)]);
+        let Interval { value, low, high } = judged.gained;
+        let gained = format!("{value:.0} ({low:.0} to {high:.0})");
+        add(law.to_string(), &judged.kept, [gained, shown_harm(judged.others), shown_harm(judged.oneself)]);
     }
     Ok(writeln!(out, "{table}")?)
 }
@@ -156,6 +218,19 @@ fn none() -> String {
 fn shown(interval: Interval) -> String {
     let Interval { value, low, high } = interval;
     format!("{value:.2} x ({low:.2} to {high:.2})")
+}
+
+/// Four lines: each figure with its cell, and how many cells are beyond the bar.
+fn shown_worst(worst: WorstHarm) -> String {
+    let WorstHarm { mean, p99, rate, beyond, cells } = worst;
+    let figures = [("mean ", mean), ("p99 ", p99), ("rate ", rate)];
+    let mut lines: Vec<String> = figures.map(|(name, worst)| shown_figure(name, worst)).into();
+    lines.extend(beyond.map(|beyond| format!("beyond the bar: {beyond} of {cells}")));
+    lines.join("\n")
+}
+
+fn shown_figure(name: &str, worst: Worst) -> String {
+    format!("{name}{:.2} x (cell {})", worst.value, worst.cell)
 }
 
 fn shown_harm(harm: Harm) -> String {
