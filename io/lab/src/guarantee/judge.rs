@@ -14,14 +14,14 @@ use super::matrix::Matrix;
 use super::oracle::Oracle;
 use super::oracle_file::{Key, OracleFile, key};
 use super::outcome::{Got, Harm, Kept};
-use super::promise::{Request, Tally};
+use super::promise::{Metric, Request, Tally};
 use super::setting::{Law, Told, without};
 use super::weigh::Scales;
 use crate::run::on_threads;
 
 /// A promise that is kept in this share of windows is not at risk.
 const KEPT: f64 = 0.99;
-/// Windows beside one another are alike. So many of them are drawn anew together.
+/// Seconds beside one another are alike. So many of them are drawn anew together.
 const BLOCK: usize = 10;
 
 /// Judges cells of a matrix.
@@ -125,7 +125,7 @@ impl<'m> Judge<'m> {
             let compared = oracle.as_ref().map(|oracle| oracle.mildest(kept.met).other);
             let judged = Judged {
                 kept,
-                gained: gained(&before, &after),
+                gained: gained(told.promise.metric, &before, &after),
                 bursts: oracle.as_ref().map_or(0, |oracle| both(&oracle.bursts, &after.bursts)),
                 others: Harm::of(compared.unwrap_or_else(|| Got::of(&no_control[1])), Got::of(&others)),
                 oneself: Harm::of(Got::of(&free), Got::of(&bed.alone(&setting)?)),
@@ -161,10 +161,12 @@ impl<'m> Judge<'m> {
     }
 }
 
-/// Windows kept after and not before, less those the other way round.
-fn gained(before: &Tally, after: &Tally) -> Interval {
+/// Windows kept after and not before, less those the other way round. Windows of a percentile are long, so each
+/// is drawn by itself.
+fn gained(metric: Metric, before: &Tally, after: &Tally) -> Interval {
     let changes: Vec<f64> = before.windows.iter().zip(&after.windows).map(change).collect();
-    let blocks: Vec<f64> = changes.chunks(BLOCK).map(|block| block.iter().sum()).collect();
+    let block = if metric == Metric::Mean { BLOCK } else { 1 };
+    let blocks: Vec<f64> = changes.chunks(block).map(|block| block.iter().sum()).collect();
     Interval::of(&blocks, |blocks| blocks.sum())
 }
 
@@ -196,7 +198,6 @@ impl Judgement {
 
 #[cfg(test)]
 mod tests {
-    use super::super::promise::Metric;
     use super::*;
 
     /// A cell of small reads on a station.
@@ -238,16 +239,18 @@ mod tests {
         let tally = |windows: &[bool]| Tally { windows: windows.to_vec(), ..Tally::default() };
         let [kept, lost] = [true, false].map(|kept| tally(&[kept; 100]));
         let gain = |before, after| {
-            let Interval { value, low, high } = gained(before, after);
+            let Interval { value, low, high } = gained(Metric::Mean, before, after);
             (value, low, high)
         };
         assert_eq!(gain(&lost, &kept), (100.0, 100.0, 100.0));
         assert_eq!(gain(&kept, &lost), (-100.0, -100.0, -100.0));
         let first_block: Vec<bool> = (0..100).map(|window| window < 10).collect();
-        let one = gained(&lost, &tally(&first_block));
+        let one = gained(Metric::Mean, &lost, &tally(&first_block));
         let is_about = |figure: f64, value: f64| (figure - value).abs() < 1e-9;
         assert!(is_about(one.value, 10.0) && is_about(one.low, 0.0), "{one:?}");
         assert!((20.0..=40.0).contains(&one.high), "{one:?}");
+        let alone = gained(Metric::P99, &lost, &tally(&first_block));
+        assert!(alone.low > one.low && alone.high < one.high, "{alone:?}");
         assert_eq!(both(&[true, true, false], &[true, false, true]), 1);
     }
 }

@@ -21,6 +21,10 @@ use super::setting::{Told, probe, statics};
 
 /// What a line means. Another number for another meaning.
 const VERSION: u32 = 1;
+/// How each line begins.
+const BEGIN: &[u8] = b"{\"key\":\"";
+/// The most bytes that are read: a hundred thousand cells.
+const MOST_BYTES: u64 = 256 << 20;
 
 /// What was found, and the file that keeps it.
 #[derive(Debug)]
@@ -47,30 +51,35 @@ struct Line {
 }
 
 impl OracleFile {
-    /// Reads what was found before; the file need not be there.
+    /// Reads what was found before; the file need not be there. A last line that was cut off is left out, and
+    /// removed from the file.
     ///
     /// # Errors
-    /// If the file cannot be read or written, or has something else in it. A last line that was cut off is
-    /// left out.
+    /// If the file cannot be read or written, or is something else. Then it stays as it is.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let at = || path.display().to_string();
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).with_context(at)?;
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path).with_context(at)?;
+        let metadata = file.metadata().with_context(at)?;
+        anyhow::ensure!(metadata.is_file(), "{}: accepted: a file, or no such file", path.display());
+        let length = metadata.len();
+        anyhow::ensure!(
+            length <= MOST_BYTES,
+            "{}: found {length} bytes; accepted: at most {MOST_BYTES}",
+            path.display()
+        );
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).with_context(at)?;
+        (&file).take(MOST_BYTES).read_to_end(&mut bytes).with_context(at)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        file.set_len(whole as u64).with_context(at)?;
+        let (lines, cut_off) = bytes.split_at(whole);
         let mut found = BTreeMap::new();
-        for (place, line) in bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
-            let read = serde_json::from_slice(line).map_err(anyhow::Error::from);
-            let read = read.and_then(|line: Line| {
-                anyhow::ensure!(!line.oracle.mild.is_empty(), "found no setting");
-                Ok(line)
-            });
-            let Line { key, oracle, .. } = read.with_context(|| {
-                let accepted = "accepted: a line that weir lab guarantee has written";
-                format!("{}: line {}; {accepted}, or no such file", path.display(), place + 1)
-            })?;
+        for (place, line) in lines.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            let Line { key, oracle, .. } = read(line).with_context(|| not_ours(path, place))?;
             found.insert(key, oracle);
+        }
+        let is_ours = BEGIN.starts_with(cut_off) || cut_off.starts_with(BEGIN);
+        anyhow::ensure!(is_ours, not_ours(path, lines.iter().filter(|byte| **byte == b'\n').count()));
+        if !cut_off.is_empty() {
+            file.set_len(whole as u64).with_context(at)?;
         }
         Ok(Self { path: path.to_owned(), inner: Mutex::new(Inner { file, found }) })
     }
@@ -91,6 +100,17 @@ impl OracleFile {
         inner.found.insert(key, oracle.clone());
         Ok(())
     }
+}
+
+fn read(line: &[u8]) -> anyhow::Result<Line> {
+    let line: Line = serde_json::from_slice(line)?;
+    anyhow::ensure!(!line.oracle.mild.is_empty(), "found no setting");
+    Ok(line)
+}
+
+fn not_ours(path: &Path, place: usize) -> String {
+    let accepted = "accepted: a line that weir lab guarantee has written, or no such file";
+    format!("{}: line {}; {accepted}", path.display(), place + 1)
 }
 
 /// The key of a cell. `free` and `without` are the requests of the promised volume alone, and of both without
@@ -155,8 +175,19 @@ mod tests {
         );
         again.keep("two".to_owned(), &cell, &oracle).expect("it is written");
         assert_eq!(open().get(&"two".to_owned()), Some(oracle));
-        fs::write(&path, "something else\n").expect("it is written");
-        let error = OracleFile::open(&path).expect_err("it is something else");
-        assert!(format!("{error:#}").contains("line 1; accepted: a line that"), "{error:#}");
+    }
+
+    #[test]
+    fn a_file_that_is_something_else_stays_as_it_is() {
+        let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+        let path = folder.path().join("notes.txt");
+        for text in ["something else\n", "something else", "{\"key\": 1}\nand more", "{\"other\": 1}"] {
+            fs::write(&path, text).expect("it is written");
+            let error = OracleFile::open(&path).expect_err("it is something else");
+            assert!(format!("{error:#}").contains("line 1; accepted: a line that"), "{error:#}");
+            assert_eq!(fs::read_to_string(&path).expect("it is there"), text);
+        }
+        let error = OracleFile::open(Path::new("/dev/zero")).expect_err("it is no file");
+        assert!(error.to_string().contains("accepted: a file"), "{error:#}");
     }
 }

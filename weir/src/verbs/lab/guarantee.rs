@@ -63,13 +63,13 @@ struct Written<'a> {
 /// written.
 pub(super) fn guarantee(arguments: &GuaranteeArguments) -> Result<(), Failure> {
     let matrix = Matrix::embedded();
-    let loads = Loads::read(&matrix).map_err(Failure::usage)?;
+    let loads = Loads::read(&matrix).map_err(refused)?;
     // Before the work, which takes minutes.
     let folders = [arguments.oracle.parent(), Some(arguments.out.as_path())];
     for folder in folders.into_iter().flatten() {
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     }
-    let oracles = OracleFile::open(&arguments.oracle)?;
+    let oracles = OracleFile::open(&arguments.oracle).map_err(refused)?;
     let judge = Judge::new(&matrix, &loads, &oracles);
     let seed = arguments.fresh.unwrap_or(FROZEN);
     if let Some(number) = arguments.cell {
@@ -99,6 +99,12 @@ pub(super) fn guarantee(arguments: &GuaranteeArguments) -> Result<(), Failure> {
     })?;
     fs::write(&path, written).with_context(|| format!("writing {}", path.display()))?;
     Ok(writeln!(out, "every cell: {}", path.display())?)
+}
+
+/// A file that is not what it should be.
+#[allow(clippy::needless_pass_by_value)] // as map_err wants it
+fn refused(error: anyhow::Error) -> Failure {
+    Failure::usage(format!("{error:#}"))
 }
 
 fn with_progress(judge: &Judge<'_>, cells: &[Cell], jobs: usize) -> anyhow::Result<Vec<Judgement>> {
