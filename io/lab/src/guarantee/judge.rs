@@ -161,8 +161,8 @@ impl<'m> Judge<'m> {
     }
 }
 
-/// Windows kept after and not before, less those the other way round. Windows of a percentile are long, so each
-/// is drawn by itself.
+/// Windows kept after and not before, less those the other way round. Windows of a percentile are long, so
+/// each is drawn by itself.
 fn gained(metric: Metric, before: &Tally, after: &Tally) -> Interval {
     let changes: Vec<f64> = before.windows.iter().zip(&after.windows).map(change).collect();
     let block = if metric == Metric::Mean { BLOCK } else { 1 };
