@@ -78,6 +78,7 @@ fn scenario(array: ArrayOptions, control: Control, duration: Span) -> Scenario {
         phases: vec![Phase {
             at: Span::ZERO,
             workload: Some(Workload {
+                flush_every: None,
                 arrivals,
                 reads: 0.67,
                 sizes: vec![(4096, 1.0)],

@@ -40,6 +40,7 @@
 //! let service_time = Span::from_millis(5);
 //! let disk = StationOptions { servers: NonZeroU32::MIN, service_time, exponential: false };
 //! let readers = Workload {
+//!     flush_every: None,
 //!     arrivals: Arrivals::Closed { threads: 8, think: Span::ZERO },
 //!     reads: 1.0,
 //!     sizes: vec![(4096, 1.0)],

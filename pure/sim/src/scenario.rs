@@ -6,6 +6,8 @@
 
 mod problem;
 
+use std::num::NonZeroU32;
+
 use weir_engine::{EngineConfig, VolumeConfig};
 use weir_model::{IoKind, Iops, Span};
 
@@ -70,6 +72,8 @@ pub struct Workload {
     pub sizes: Vec<(u32, f64)>,
     /// Where they go.
     pub locality: Locality,
+    /// After so many writes comes a flush, in the place of a request; `None`: never.
+    pub flush_every: Option<NonZeroU32>,
 }
 
 /// When requests come.

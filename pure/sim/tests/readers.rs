@@ -23,7 +23,13 @@ fn reader() -> VolumeScenario {
 }
 
 fn volume(name: &str, reads: f64, arrivals: Arrivals, ends: Option<Span>) -> VolumeScenario {
-    let workload = Workload { arrivals, reads, sizes: vec![(4096, 1.0)], locality: Locality::Uniform };
+    let workload = Workload {
+        arrivals,
+        reads,
+        sizes: vec![(4096, 1.0)],
+        locality: Locality::Uniform,
+        flush_every: None,
+    };
     let mut phases = vec![Phase { at: Span::ZERO, workload: Some(workload) }];
     phases.extend(ends.map(|at| Phase { at, workload: None }));
     VolumeScenario {

@@ -75,6 +75,7 @@ pub fn resolve_curve(
 ) -> Result<Scenario, ExperimentError> {
     let array = array(experiment, &curve.array)?;
     let workload = Workload {
+        flush_every: None,
         arrivals: weir_sim::Arrivals::Poisson(rate),
         reads: curve.reads,
         sizes: vec![(curve.request.0.0, 1.0)],

@@ -54,7 +54,9 @@ impl fmt::Display for Cell {
         let Self { promised, promised_share, array, other, other_share, metric, factor, .. } = self;
         let percent = |share: &f64| share * 100.0;
         write!(f, "{promised} at {:.0} % of {array} beside {other} at ", percent(promised_share))?;
-        write!(f, "{:.0} %, {} within {factor} times that alone", percent(other_share), metric.name())
+        let how = if *metric == Metric::Rate { "one part in" } else { "within" };
+        let of = if *metric == Metric::Rate { "of" } else { "times" };
+        write!(f, "{:.0} %, {} {how} {factor} {of} that alone", percent(other_share), metric.name())
     }
 }
 
@@ -72,11 +74,11 @@ pub struct Draw {
 /// A cell of a seed.
 ///
 /// # Panics
-/// If the matrix has no array, or there are fewer than two loads, or none of them is open.
+/// If the matrix has no array, or there are fewer than two loads.
 pub fn draw(matrix: &Matrix, loads: &Loads, seed: u64, number: u32) -> Cell {
     let lot = Lot { seed: Seed(seed), number };
-    let open = loads.all().filter(|name| loads.is_open(name));
-    let promised = lot.name("promised", open);
+    let promised = lot.name("promised", loads.all());
+    let latency = lot.one_of("metric", &[Metric::Mean, Metric::P99]);
     let others = loads.all().filter(|name| *name != promised);
     Cell {
         number,
@@ -85,7 +87,7 @@ pub fn draw(matrix: &Matrix, loads: &Loads, seed: u64, number: u32) -> Cell {
         other: lot.name("other", others),
         other_share: lot.one_of("other share", &OTHER),
         factor: lot.one_of("factor", &FACTORS),
-        metric: lot.one_of("metric", &[Metric::Mean, Metric::P99]),
+        metric: if loads.is_open(&promised) { latency } else { Metric::Rate },
         scored: lot.draw("scored"),
         chosen: ["chosen", "chosen second", "chosen third"].map(|which| lot.draw(which)),
         promised,
@@ -144,10 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn a_promised_load_is_open_and_no_volume_stands_beside_itself() {
+    fn a_closed_load_is_promised_a_rate_and_no_volume_stands_beside_itself() {
         let loads = loads(&["web", "database"]);
         for cell in cells(&loads, 7) {
-            assert!(loads.is_open(&cell.promised), "{cell:?}");
+            assert_eq!(loads.is_open(&cell.promised), cell.metric != Metric::Rate, "{cell:?}");
             assert_ne!(cell.promised, cell.other);
         }
     }

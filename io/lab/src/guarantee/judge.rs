@@ -14,7 +14,7 @@ use super::matrix::Matrix;
 use super::oracle::Oracle;
 use super::oracle_file::{Key, OracleFile, key};
 use super::outcome::{Got, Harm, Kept};
-use super::promise::{Metric, Request, Tally};
+use super::promise::{Metric, Request, Tally, idle};
 use super::setting::{Law, Told, without};
 use super::weigh::Scales;
 use crate::run::on_threads;
@@ -55,8 +55,10 @@ pub struct Judgement {
     pub cell: u32,
     /// What it is, for people.
     pub what: String,
-    /// The promised latency, in microseconds.
-    pub limit_us: u64,
+    /// The promise, for people.
+    pub promise: String,
+    /// Seconds in which no request came. No law can change them.
+    pub idle: u64,
     /// How the promise is kept by the volume alone.
     pub alone: Kept,
     /// The same beside the other volume, without control.
@@ -132,8 +134,10 @@ impl<'m> Judge<'m> {
             };
             laws.insert(law, judged);
         }
-        let (what, limit_us) = (cell.to_string(), told.promise.limit.as_micros());
-        Ok(Judgement { cell: cell.number, what, limit_us, alone, without, oracle, laws })
+        let (what, promise) = (cell.to_string(), told.promise.to_string());
+        // A closed load always has a request waiting.
+        let idle = if cell.metric == Metric::Rate { 0 } else { idle(&free) };
+        Ok(Judgement { cell: cell.number, what, promise, idle, alone, without, oracle, laws })
     }
 
     /// Finds the oracle of a cell, and keeps it.
@@ -165,7 +169,7 @@ impl<'m> Judge<'m> {
 /// each is drawn by itself.
 fn gained(metric: Metric, before: &Tally, after: &Tally) -> Interval {
     let changes: Vec<f64> = before.windows.iter().zip(&after.windows).map(change).collect();
-    let block = if metric == Metric::Mean { BLOCK } else { 1 };
+    let block = if metric == Metric::P99 { 1 } else { BLOCK };
     let blocks: Vec<f64> = changes.chunks(block).map(|block| block.iter().sum()).collect();
     Interval::of(&blocks, |blocks| blocks.sum())
 }

@@ -136,6 +136,7 @@ impl Load {
             },
             reads: spec.reads,
             sizes: vec![(spec.request.0.0, 1.0)],
+            flush_every: spec.flush_every,
             locality: spec.run.map_or(Locality::Uniform, |run| Locality::Runs(run.get())),
         };
         let from = |at: Span, part: f64| Phase { at, workload: Some(workload(part)) };

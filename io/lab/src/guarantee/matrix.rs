@@ -27,6 +27,8 @@ pub struct ArrayCase {
     pub spec: ArraySpec,
     /// When its first disk fails; absent: never.
     pub fails_at: Option<Text<Span>>,
+    /// When that disk is replaced, and rebuilt from then on; absent: never.
+    pub rebuilt_from: Option<Text<Span>>,
     /// Whether its flash was written full before.
     #[serde(default)]
     pub full: bool,
@@ -44,6 +46,8 @@ pub struct MadeUpSpec {
     pub threads: Option<NonZeroU32>,
     /// Requests in a row, one behind the other; absent: each at a random place.
     pub run: Option<NonZeroU32>,
+    /// After so many writes comes a flush; absent: never.
+    pub flush_every: Option<NonZeroU32>,
     /// The load comes and goes; absent: it is always there.
     pub bursts: Option<BurstSpec>,
     /// The rate rises to its full height in so many steps until the middle of the run; absent: at once.

@@ -12,6 +12,9 @@ use super::setting::{Setting, Told, statics, without};
 /// How many settings are tried with all draws: those that were best with the first.
 const FINALISTS: usize = 12;
 
+/// Settings that keep one window in so many less than the best keep about as many: half a percent.
+const ABOUT: u64 = 200;
+
 /// What static settings do in a cell, with the draw that is scored.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Oracle {
@@ -83,24 +86,41 @@ fn choose(cell: &Cell, beds: &[Bed<'_>]) -> anyhow::Result<usize> {
         for (place, sum) in &mut sums {
             sum.add(goodness(bed, told, &settings[*place])?);
         }
-        sums.sort_by_key(|(_, sum)| std::cmp::Reverse(*sum));
+        best_first(&mut sums);
         sums.truncate(FINALISTS);
     }
     Ok(sums.first().expect("there are draws and settings").0)
 }
 
-/// How good a setting is: windows that keep the promise come first, then requests in time, then what the
-/// other volume gets.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+/// Settings that keep about as many windows as the one that keeps most come first, and of these those under
+/// which the other volume gets most.
+fn best_first(sums: &mut [(usize, Goodness)]) {
+    let most = sums.iter().map(|(_, sum)| sum.met).max().unwrap_or(0);
+    sums.sort_by_key(|(_, sum)| {
+        let is_about_best = sum.met + sum.windows / ABOUT >= most;
+        // Of the others, those that keep most.
+        let (met, answered) = if is_about_best { (most, sum.answered) } else { (sum.met, 0) };
+        std::cmp::Reverse((is_about_best, met, answered, sum.in_time))
+    });
+}
+
+/// How good a setting is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Goodness {
+    /// Windows that keep the promise.
     met: u64,
+    /// All windows.
+    windows: u64,
+    /// Requests in time.
     in_time: u64,
+    /// What the other volume gets.
     answered: u64,
 }
 
 impl Goodness {
     const fn add(&mut self, other: Self) {
         self.met += other.met;
+        self.windows += other.windows;
         self.in_time += other.in_time;
         self.answered += other.answered;
     }
@@ -108,8 +128,8 @@ impl Goodness {
 
 fn goodness(bed: &Bed<'_>, told: Told, setting: &Setting) -> anyhow::Result<Goodness> {
     let [promised, other] = bed.both(setting)?;
-    let Kept { met, in_time, .. } = Kept::of(&told.promise.tally(&promised), &promised);
-    Ok(Goodness { met, in_time, answered: Got::of(&other).answered })
+    let Kept { met, windows, in_time, .. } = Kept::of(&told.promise.tally(&promised), &promised);
+    Ok(Goodness { met, windows, in_time, answered: Got::of(&other).answered })
 }
 
 /// Leaves out each setting that keeps no more than a milder one.
@@ -127,6 +147,15 @@ fn mildest_of_each(mut all: Vec<Mild>) -> Vec<Mild> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_settings_that_keep_about_as_many_windows_the_one_that_lets_the_other_do_most_is_best() {
+        let good = |met, answered| Goodness { met, windows: 300, in_time: met, answered };
+        let all = [good(290, 10), good(289, 5_000), good(288, 9_000), good(290, 20), good(287, 1)];
+        let mut sums: Vec<(usize, Goodness)> = all.into_iter().enumerate().collect();
+        best_first(&mut sums);
+        assert_eq!(sums.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [1, 3, 0, 2, 4]);
+    }
 
     #[test]
     fn the_mildest_setting_is_the_one_that_keeps_as_much_with_the_least_wait_of_the_other() {

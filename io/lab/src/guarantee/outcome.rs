@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weir_model::Span;
 
-use super::promise::{Request, Tally, mean, p99};
-use super::run::LASTS;
+use super::promise::{Request, Tally, answered, mean, p99};
 
 /// How a promise was kept.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -13,7 +12,7 @@ pub struct Kept {
     pub met: u64,
     /// All windows with requests.
     pub windows: u64,
-    /// Requests within the limit.
+    /// Requests within the limit; of a rate, those that were answered while clients asked.
     pub in_time: u64,
     /// All requests.
     pub requests: u64,
@@ -64,9 +63,8 @@ impl Kept {
 
 impl Got {
     pub(super) fn of(requests: &[Request]) -> Self {
-        let is_answered = |request: &&Request| request.came + request.latency <= LASTS;
-        let answered = requests.iter().filter(is_answered).count() as u64;
-        Self { mean_us: mean(requests).as_micros(), p99_us: p99(requests).as_micros(), answered }
+        let (mean, p99) = (mean(requests), p99(requests));
+        Self { mean_us: mean.as_micros(), p99_us: p99.as_micros(), answered: answered(requests) }
     }
 }
 

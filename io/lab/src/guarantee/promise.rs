@@ -4,7 +4,11 @@
 //! cannot better its figures by letting nothing through: one fast reply beside a hundred that hang is a
 //! window missed.
 
-use weir_model::Span;
+use std::fmt;
+
+use weir_model::{Iops, Span};
+
+use super::run::LASTS;
 
 /// The window over which a mean is taken.
 const WINDOW: Span = Span::from_secs(1);
@@ -12,6 +16,8 @@ const WINDOW: Span = Span::from_secs(1);
 const ENOUGH: usize = 1_000;
 /// One in so many requests may be above the 99th percentile.
 const ONE_IN: usize = 100;
+/// A rate is judged over as many seconds as have so many answers at the promised rate.
+const ANSWERS: u64 = 20;
 /// A burst begins after so many seconds without a request.
 const SILENT: u64 = 3;
 /// And has so many requests in its first second.
@@ -24,6 +30,9 @@ pub enum Metric {
     Mean,
     /// The latency within which 99 % are answered.
     P99,
+    /// How many are answered. Only a load that always has a request waiting is promised a rate: whether it
+    /// gets that is up to the law alone.
+    Rate,
 }
 
 /// A promise.
@@ -31,7 +40,7 @@ pub enum Metric {
 pub struct Promise {
     /// What it speaks of.
     pub metric: Metric,
-    /// The longest that it may be.
+    /// The longest that it may be; of a rate, the mean time from one answer to the next.
     pub limit: Span,
 }
 
@@ -64,21 +73,49 @@ impl Metric {
         match self {
             Self::Mean => "mean",
             Self::P99 => "p99",
+            Self::Rate => "rate",
         }
     }
 
-    /// Its value over these requests; zero without any.
+    /// Its value over these requests; zero without any. Of a rate, the mean time from one answer to the next
+    /// in a whole run.
     pub(crate) fn of(self, requests: &[Request]) -> Span {
         match self {
             Self::Mean => mean(requests),
             Self::P99 => p99(requests),
+            Self::Rate => Span::from_nanos(LASTS.as_nanos() / answered(requests).max(1)),
+        }
+    }
+}
+
+/// For people, such as `mean at most 12.500 ms`.
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.limit.as_secs_f64();
+        match self.metric {
+            Metric::Rate => write!(f, "at least {:.1} requests a second", 1.0 / seconds),
+            Metric::Mean | Metric::P99 => write!(f, "{} at most {:.3} ms", self.metric.name(), seconds * 1e3),
         }
     }
 }
 
 impl Promise {
+    /// The promised rate, if it is one.
+    pub(super) fn rate(self) -> Option<Iops> {
+        Iops::new(1.0 / self.limit.as_secs_f64()).filter(|_| self.metric == Metric::Rate)
+    }
+
     /// How it was kept by these requests, in the order in which they came.
     pub(crate) fn tally(self, requests: &[Request]) -> Tally {
+        if self.metric == Metric::Rate {
+            let windows = self.rate_windows(requests);
+            return Tally {
+                windows,
+                bursts: vec![],
+                in_time: answered(requests),
+                requests: requests.len() as u64,
+            };
+        }
         let keeps = |requests: &&[Request]| self.metric.of(requests) <= self.limit;
         let in_time = requests.iter().filter(|request| request.latency <= self.limit).count();
         Tally {
@@ -87,6 +124,22 @@ impl Promise {
             in_time: in_time as u64,
             requests: requests.len() as u64,
         }
+    }
+
+    /// Of each window of a rate, whether enough was answered in it. What is left at the end is no window.
+    fn rate_windows(self, requests: &[Request]) -> Vec<bool> {
+        let enough = Span::from_nanos(self.limit.as_nanos().saturating_mul(ANSWERS));
+        let seconds =
+            enough.as_nanos().div_ceil(WINDOW.as_nanos()).clamp(1, LASTS.as_nanos() / WINDOW.as_nanos());
+        let length = WINDOW.saturating_mul(seconds).as_nanos();
+        let mut answered = vec![0_u64; usize::try_from(LASTS.as_nanos() / length).expect("some hundred")];
+        for request in requests {
+            let window = (request.came + request.latency).as_nanos() / length;
+            if let Some(answered) = usize::try_from(window).ok().and_then(|window| answered.get_mut(window)) {
+                *answered += 1;
+            }
+        }
+        answered.iter().map(|answered| self.limit.as_nanos().saturating_mul(*answered) >= length).collect()
     }
 
     /// The requests of each window. A second without requests is none. For a percentile, seconds are joined
@@ -110,6 +163,16 @@ impl Promise {
         }
         ends.into_iter().map(|(from, to)| &requests[from..to]).collect()
     }
+}
+
+/// How many requests were answered while clients asked.
+pub(crate) fn answered(requests: &[Request]) -> u64 {
+    requests.iter().filter(|request| request.came + request.latency <= LASTS).count() as u64
+}
+
+/// How many seconds have no request.
+pub(crate) fn idle(requests: &[Request]) -> u64 {
+    LASTS.as_nanos() / WINDOW.as_nanos() - seconds(requests).count() as u64
 }
 
 /// The second in which a request came.
@@ -205,6 +268,22 @@ mod tests {
             .chain(at(17, 90, 1)); // not the first
         assert_eq!(promise(Metric::Mean, 10).tally(&requests(all)).bursts, [true, false]);
         assert_eq!(promise(Metric::Mean, 10).tally(&requests(at(3, 20, 1))).bursts, [true]);
+    }
+
+    #[test]
+    fn a_rate_is_kept_in_the_seconds_in_which_enough_is_answered() {
+        // 40 a second are promised, so windows are seconds. 40 in the first, 39 in the second.
+        let early = (0..40).map(|place| (place * 20, 5));
+        let late = (0..39).map(|place| (1_000 + place * 20, 5));
+        let answers = requests(early.chain(late));
+        let promise = Promise { metric: Metric::Rate, limit: Span::from_millis(25) };
+        let tally = promise.tally(&answers);
+        assert_eq!((tally.windows.len(), &tally.windows[..3]), (300, &[true, false, false][..]));
+        assert_eq!(promise.to_string(), "at least 40.0 requests a second");
+        // One in 10 s is promised: a window has twenty of these.
+        let promise = Promise { metric: Metric::Rate, limit: Span::from_secs(10) };
+        assert_eq!(promise.tally(&answers).windows, [true]);
+        assert_eq!((answered(&answers), idle(&answers)), (79, 298));
     }
 
     #[test]

@@ -102,11 +102,7 @@ fn until(
         engine,
         array: options,
         volumes: volumes.iter().map(|volume| described(volume, half)).collect(),
-        faults: array
-            .fails_at
-            .map(|at| Fault { at: at.0, what: FaultKind::DiskFails { unit: 0, disk: 0 } })
-            .into_iter()
-            .collect(),
+        faults: faults(array),
     };
     scenario.check()?;
     let mut world = World::new(scenario);
@@ -120,6 +116,12 @@ fn until(
     let outcome = world.run(&mut account)?;
     let requests = account.volumes.into_iter().map(|volume| volume.at_end(Instant::ORIGIN + duration));
     Ok(Known { requests: requests.collect(), decisions: account.decisions, utilisation: outcome.utilisation })
+}
+
+fn faults(array: &ArrayCase) -> Vec<Fault> {
+    let fails = array.fails_at.map(|at| Fault { at: at.0, what: FaultKind::DiskFails { unit: 0, disk: 0 } });
+    let rebuilt = array.rebuilt_from.map(|at| Fault { at: at.0, what: FaultKind::Rebuild { unit: 0 } });
+    fails.into_iter().chain(rebuilt).collect()
 }
 
 fn described(volume: &Volume<'_>, half: u64) -> VolumeScenario {
@@ -159,9 +161,14 @@ impl OfVolume {
     }
 }
 
+/// Reads, writes, and flushes: a client waits for each.
+fn is_judged(kind: IoKind) -> bool {
+    kind.direction().is_some() || kind == IoKind::Flush
+}
+
 impl Observer for Account {
     fn on_submit(&mut self, now: Instant, volume: VolumeId, kind: IoKind) {
-        if kind.direction().is_some() {
+        if is_judged(kind) {
             *self.volumes[volume.0 as usize].waiting.entry(now).or_default() += 1;
         }
     }
@@ -176,7 +183,7 @@ impl Observer for Account {
             }
             _ => return,
         };
-        if kind.direction().is_none() {
+        if !is_judged(kind) {
             return;
         }
         let (of_volume, came) = (&mut self.volumes[volume.0 as usize], now - total);

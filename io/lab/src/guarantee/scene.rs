@@ -18,8 +18,10 @@ use super::matrix::{ArrayCase, Matrix};
 use super::setting::Law;
 use crate::run::on_threads;
 
-/// The arrays on which scenes are played: a device that can take any order, and disks.
-const ARRAYS: [&str; 2] = ["station", "disks"];
+/// A device that can take any order.
+const STATION: &str = "station";
+/// Disks, each with a head that has to move.
+const DISKS: &str = "disks";
 /// The seeds with which they are played.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
@@ -51,6 +53,8 @@ pub struct Spread {
 
 /// Two volumes, and what is measured of them.
 struct Scene {
+    /// The arrays on which it is played.
+    arrays: &'static [&'static str],
     actors: [Actor; 2],
     figures: &'static [Figure],
 }
@@ -61,9 +65,11 @@ struct Figure {
     of: fn(&Take<'_>) -> f64,
 }
 
-const SCENES: [Scene; 5] = [FAIRNESS, OVERLOAD, NEIGHBOUR, SILENCE, GREED];
+const SCENES: [Scene; 6] = [FAIRNESS, IN_ORDER, OVERLOAD, NEIGHBOUR, SILENCE, GREED];
 
+/// On the station only: one thread cannot use half of six disks.
 const FAIRNESS: Scene = Scene {
+    arrays: &[STATION],
     actors: [Actor::threads(1), Actor::threads(256)],
     figures: &[Figure {
         name: "fairness: one thread's rate, of 256 threads'",
@@ -72,7 +78,19 @@ const FAIRNESS: Scene = Scene {
     }],
 };
 
+/// On the disks only: a station does not care for order.
+const IN_ORDER: Scene = Scene {
+    arrays: &[DISKS],
+    actors: [Actor::threads(4).in_order(), Actor::threads(64)],
+    figures: &[Figure {
+        name: "in order: a scan's rate, of half of that alone",
+        bar: (Some(0.9), None),
+        of: |take| take.answered(0) / (0.5 * take.answered_alone(0)),
+    }],
+};
+
 const OVERLOAD: Scene = Scene {
+    arrays: &[STATION, DISKS],
     actors: [Actor::open(0.7).with_rate(4.0), Actor::open(0.7).with_rate(1.0)],
     figures: &[
         Figure {
@@ -91,6 +109,7 @@ const OVERLOAD: Scene = Scene {
 };
 
 const NEIGHBOUR: Scene = Scene {
+    arrays: &[STATION, DISKS],
     actors: [Actor::open(0.3).with_latency(), Actor::threads(64).in_turns()],
     figures: &[
         Figure {
@@ -107,6 +126,7 @@ const NEIGHBOUR: Scene = Scene {
 };
 
 const SILENCE: Scene = Scene {
+    arrays: &[STATION, DISKS],
     actors: [Actor::open(0.3).with_latency().in_turns(), Actor::threads(64)],
     figures: &[Figure {
         name: "silence: the other's rate, of that without",
@@ -119,6 +139,7 @@ const SILENCE: Scene = Scene {
 };
 
 const GREED: Scene = Scene {
+    arrays: &[STATION, DISKS],
     actors: [Actor::open(0.2).with_latency(), Actor::open(0.2).with_latency().greedy()],
     figures: &[Figure {
         name: "greed: points of windows that the other loses",
@@ -134,9 +155,9 @@ const GREED: Scene = Scene {
 pub fn play_scenes(matrix: &Matrix, jobs: usize) -> anyhow::Result<Vec<Played>> {
     let mut all = Vec::new();
     for scene in &SCENES {
-        for name in ARRAYS {
-            let array = matrix.array.get(name).with_context(|| format!("there is no array {name}"))?;
-            all.push((all.len(), scene, name, array));
+        for name in scene.arrays {
+            let array = matrix.array.get(*name).with_context(|| format!("there is no array {name}"))?;
+            all.push((all.len(), scene, *name, array));
         }
     }
     let played = Mutex::new(BTreeMap::new());

@@ -40,7 +40,8 @@ pub(super) struct Setting {
 pub(super) struct Told {
     pub(super) promise: Promise,
     /// The mean latency that goes with it: as many times the mean alone as the promise is of its own metric.
-    /// Façade knows means only.
+    /// Façade knows means only. A load of some threads that has so many times its latency gets its rate, by
+    /// Little's law.
     pub(super) mean: Span,
 }
 
@@ -186,6 +187,7 @@ fn slo_up_to(rate: f64, mean: Span) -> VolumeConfig {
 
 fn objective(promise: Promise) -> VolumeConfig {
     let target = match promise.metric {
+        Metric::Rate => Target::Rate(promise.rate().expect("it is one")),
         Metric::Mean => Target::Latency(promise.limit),
         Metric::P99 => Target::Percentile(Percentile::from_tenths(990).expect("it is one"), promise.limit),
     };

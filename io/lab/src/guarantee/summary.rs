@@ -218,7 +218,8 @@ mod tests {
         Judgement {
             cell: number,
             what: String::new(),
-            limit_us: 1,
+            promise: String::new(),
+            idle: 0,
             alone: kept(100),
             without: kept(without),
             oracle,

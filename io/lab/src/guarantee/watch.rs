@@ -3,7 +3,7 @@
 use weir_model::Span;
 
 use super::judge::Judge;
-use super::promise::{Metric, Promise, Request};
+use super::promise::{Metric, Request};
 use super::run::{Decisions, LASTS};
 use super::setting::{Law, without};
 use super::{Cell, bed::told};
@@ -18,14 +18,16 @@ pub fn watch(judge: &Judge<'_>, of: &Cell) -> anyhow::Result<String> {
     let bed = judge.bed(of, of.scored)?;
     let free = bed.alone(&without())?;
     let told = told(of, &free);
-    let metric = told.promise.metric;
+    // A rate shows in the latency, by Little's law.
+    let is_rate = told.promise.metric == Metric::Rate;
+    let metric = if is_rate { Metric::Mean } else { told.promise.metric };
+    let limit = if is_rate { told.mean } else { told.promise.limit };
     let mut runs = vec![run("alone", metric, &[free], &Decisions::default())];
     let settings = [without()].into_iter().chain(Law::ALL.map(|law| law.setting(told)));
     for setting in settings {
         let (requests, decisions) = bed.both_watched(&setting)?;
         runs.push(run(&setting.name, metric, &requests, &decisions));
     }
-    let Promise { limit, .. } = told.promise;
     cell(&CellFigure { title: of.to_string(), metric: metric.name(), limit_ms: millis(limit), runs })
 }
 

@@ -93,7 +93,8 @@ fn workload(random: &mut Prng, rate: f64) -> Workload {
     let reads = pick(random, &[0.0, 0.3, 0.67, 1.0]);
     let sizes =
         (0..random.random_range(1..4)).map(|_| (size(random), random.random_range(0.1..1.0))).collect();
-    Workload { arrivals, reads, sizes, locality }
+    let flush_every = NonZeroU32::new(random.random_range(0..20)).filter(|_| random.random_bool(0.3));
+    Workload { arrivals, reads, sizes, locality, flush_every }
 }
 
 fn size(random: &mut Prng) -> u32 {

@@ -1,4 +1,6 @@
-//! The requests of one phase: reads or writes, their sizes, and their places.
+//! The requests of one phase: reads, writes or flushes, their sizes, and their places.
+
+use std::num::NonZeroU32;
 
 use rand::RngExt;
 use weir_model::{Instant, IoKind};
@@ -25,6 +27,9 @@ pub(super) struct Load {
     reads: f64,
     sizes: Vec<Size>,
     places: Places,
+    flush_every: Option<NonZeroU32>,
+    /// Writes since the last flush.
+    unflushed: u32,
 }
 
 /// One of the sizes that requests have.
@@ -74,13 +79,20 @@ impl Load {
             reads: workload.reads,
             places: Places::new(workload.locality, size, &lengths, hot.clone()),
             sizes,
+            flush_every: workload.flush_every,
+            unflushed: 0,
         }
     }
 
     /// The request that comes now.
     pub(super) fn ask(&mut self, streams: &mut Streams) -> Asked {
         let by_thread = self.arrivals.advance(&mut streams.arrivals);
+        if self.flush_every.is_some_and(|writes| self.unflushed >= writes.get()) {
+            self.unflushed = 0;
+            return Asked { kind: IoKind::Flush, offset: 0, length: 0, by_thread };
+        }
         let kind = if streams.kinds.random::<f64>() < self.reads { IoKind::Read } else { IoKind::Write };
+        self.unflushed = self.unflushed.saturating_add(u32::from(kind == IoKind::Write));
         let size = self.draw_size(&mut streams.sizes);
         let length = self.sizes[size].length;
         let offset = self.places.draw(size, length, &mut streams.offsets);

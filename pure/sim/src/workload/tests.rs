@@ -1,6 +1,7 @@
 //! When clients ask, and for what: rates, mixes, sizes, places, phases, threads, traces.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use weir_engine::VolumeConfig;
 use weir_model::{Iops, Span};
@@ -18,7 +19,13 @@ fn iops(rate: f64) -> Iops {
 
 /// 4 KiB anywhere, two thirds of them reads.
 fn workload(arrivals: Arrivals) -> Workload {
-    Workload { arrivals, reads: 0.67, sizes: vec![(4096, 1.0)], locality: Locality::Uniform }
+    Workload {
+        arrivals,
+        reads: 0.67,
+        sizes: vec![(4096, 1.0)],
+        locality: Locality::Uniform,
+        flush_every: None,
+    }
 }
 
 fn closed(threads: u32, think: Span) -> Arrivals {
@@ -200,4 +207,14 @@ fn a_trace_is_folded_into_the_volume_and_clipped_at_its_end() {
         seen.push((now.since(Instant::ORIGIN), offset, length));
     }
     assert_eq!(seen, [(ms(0), 4096, 4096), (ms(5), 2048, 4096), (ms(5), 7_680, 512), (ms(9), 0, 512)]);
+}
+
+#[test]
+fn after_so_many_writes_comes_a_flush_in_the_place_of_a_request() {
+    let flushed = Workload { reads: 0.0, flush_every: NonZeroU32::new(2), ..workload(closed(1, Span::ZERO)) };
+    let asked = asked_of(&volume(vec![(Span::ZERO, Some(flushed))]), ms(59), ms(10));
+    let kinds: Vec<_> = asked.iter().map(|(_, asked)| asked.kind).collect();
+    let (write, flush) = (IoKind::Write, IoKind::Flush);
+    assert_eq!(kinds, [write, write, flush, write, write, flush]);
+    assert!(asked.iter().all(|(_, asked)| asked.kind != flush || asked.length == 0));
 }

@@ -42,7 +42,8 @@ fn array() -> ArrayOptions {
 
 fn volume(name: &str, arrivals: Arrivals) -> VolumeScenario {
     let sizes = vec![(4096, 1.0)];
-    let workload = Some(Workload { arrivals, reads: 0.5, sizes, locality: Locality::Uniform });
+    let workload =
+        Some(Workload { arrivals, reads: 0.5, sizes, locality: Locality::Uniform, flush_every: None });
     VolumeScenario {
         name: name.to_owned(),
         config: VolumeConfig::default(),

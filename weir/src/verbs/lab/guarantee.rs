@@ -183,8 +183,7 @@ fn shown_spread(Spread { median, low, high }: Spread) -> String {
 
 fn one(cell: &Cell, judged: &Judgement) -> Result<(), Failure> {
     let mut out = say::out();
-    let limit = humantime::format_duration(std::time::Duration::from_micros(judged.limit_us));
-    writeln!(out, "cell {}: {cell}: {limit}", cell.number)?;
+    writeln!(out, "cell {}: {cell}: {}; {} s without a request", cell.number, judged.promise, judged.idle)?;
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
     table.set_header([

@@ -104,6 +104,7 @@ fn phases(spec: &VolumeSpec, port: usize) -> Result<Vec<Phase>, Wrong> {
             Load::Arrivals(arrivals) => Some(arrivals),
         };
         let workload = arrivals.map(|arrivals| Workload {
+            flush_every: None,
             arrivals,
             reads,
             sizes: vec![(bytes, 1.0)],

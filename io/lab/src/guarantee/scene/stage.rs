@@ -34,6 +34,8 @@ pub(super) struct Actor {
     in_turns: bool,
     is_greedy: bool,
     has_latency: bool,
+    /// Requests of a run, one behind the other; absent: each is at a random place.
+    run: Option<u32>,
     /// With the priority of its promise.
     rate: Option<f64>,
 }
@@ -44,7 +46,20 @@ impl Actor {
     }
 
     pub(super) const fn open(share: f64) -> Self {
-        Self { threads: None, share, in_turns: false, is_greedy: false, has_latency: false, rate: None }
+        Self {
+            threads: None,
+            share,
+            in_turns: false,
+            is_greedy: false,
+            has_latency: false,
+            run: None,
+            rate: None,
+        }
+    }
+
+    /// It reads one behind the other, in runs of 4 MiB.
+    pub(super) const fn in_order(self) -> Self {
+        Self { run: Some(64), ..self }
     }
 
     /// It is there for 100 s, and then for 100 s it is not.
@@ -79,9 +94,10 @@ impl Actor {
     fn spec(&self) -> MadeUpSpec {
         MadeUpSpec {
             reads: 1.0,
-            request: Text(Bytes(8 << 10)),
+            request: Text(Bytes(if self.run.is_some() { 64 << 10 } else { 8 << 10 })),
             threads: self.threads.and_then(NonZeroU32::new),
-            run: None,
+            run: self.run.and_then(NonZeroU32::new),
+            flush_every: None,
             bursts: self.in_turns.then_some(BurstSpec { on: Text(TURN), off: Text(TURN) }),
             steps: None,
         }
@@ -113,6 +129,8 @@ pub(super) struct Stage<'c> {
     limits: [Span; 2],
     /// The share of windows in which each keeps that alone.
     alone: [f64; 2],
+    /// What each gets answered alone.
+    answered_alone: [f64; 2],
     without: [Vec<Request>; 2],
 }
 
@@ -137,11 +155,13 @@ impl<'c> Stage<'c> {
         let none = without();
         let mut limits = [Span::ZERO; 2];
         let mut alone = [1.0; 2];
+        let mut answered_alone = [0.0; 2];
         for place in 0..2 {
             let volume = volume(place, calm, VolumeConfig::default());
             let requests = run(array, none.engine, seed, &[volume])?.swap_remove(0);
             limits[place] = Span::from_secs_f64(mean(&requests).as_secs_f64() * FACTOR);
             alone[place] = share_kept(&requests, limits[place]);
+            answered_alone[place] = answered_in(&requests, &(Span::ZERO..LASTS));
         }
         let mut loads = calm.clone();
         for (load, actor) in loads.iter_mut().zip(actors) {
@@ -149,7 +169,7 @@ impl<'c> Stage<'c> {
         }
         let configs = [none.promised, none.other];
         let without = both(array, none.engine, seed, &loads, configs)?;
-        Ok(Self { actors, array, seed, loads, rates, limits, alone, without })
+        Ok(Self { actors, array, seed, loads, rates, limits, alone, answered_alone, without })
     }
 
     /// A run under a law; `None` if the law cannot be told what is promised.
@@ -186,6 +206,11 @@ impl Take<'_> {
     /// The same without control.
     pub(super) fn answered_without(&self, place: usize) -> f64 {
         answered_in(&self.stage.without[place], &(Span::ZERO..LASTS))
+    }
+
+    /// The same alone.
+    pub(super) const fn answered_alone(&self, place: usize) -> f64 {
+        self.stage.answered_alone[place]
     }
 
     /// Requests of a volume that were answered in this time.
