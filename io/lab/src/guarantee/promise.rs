@@ -8,8 +8,8 @@ use std::fmt;
 
 use weir_model::{Iops, Span};
 
-use super::run::LASTS;
-
+/// For how long the clients of a run ask.
+pub(super) const LASTS: Span = Span::from_secs(300);
 /// The window over which a mean is taken.
 const WINDOW: Span = Span::from_secs(1);
 /// A percentile is judged over at least so many requests: ten are then expected above the 99th.

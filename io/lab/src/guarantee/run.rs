@@ -8,10 +8,8 @@ use weir_sim::{Fault, FaultKind, MemberOptions, Observer, Scenario, Utilisation,
 
 use super::load::Load;
 use super::matrix::ArrayCase;
-use super::promise::Request;
+use super::promise::{LASTS, Request};
 
-/// For how long clients ask.
-pub(super) const LASTS: Span = Span::from_secs(300);
 /// How long their requests may take after that. One that is not answered then counts with its age.
 const DRAIN: Span = Span::from_secs(60);
 

@@ -3,8 +3,8 @@
 use weir_model::Span;
 
 use super::judge::Judge;
-use super::promise::{Metric, Request};
-use super::run::{Decisions, LASTS};
+use super::promise::{LASTS, Metric, Request};
+use super::run::Decisions;
 use super::setting::{Law, without};
 use super::{Cell, bed::told};
 use crate::plot::{CellFigure, CellRun, cell};

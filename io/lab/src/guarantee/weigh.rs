@@ -7,7 +7,8 @@ use weir_engine::VolumeConfig;
 
 use super::load::{Load, Loads, MOST_RATE};
 use super::matrix::ArrayCase;
-use super::run::{LASTS, Volume, busy};
+use super::promise::LASTS;
+use super::run::{Volume, busy};
 
 /// How often a load is run, at most, to find its weight.
 const TRIES: u32 = 12;

@@ -8,8 +8,8 @@ use weir_model::{Iops, Priority, Span};
 
 use crate::guarantee::load::Load;
 use crate::guarantee::matrix::{ArrayCase, BurstSpec, MadeUpSpec};
-use crate::guarantee::promise::{Metric, Promise, Request, mean};
-use crate::guarantee::run::{LASTS, Volume, run};
+use crate::guarantee::promise::{LASTS, Metric, Promise, Request, mean};
+use crate::guarantee::run::{Volume, run};
 use crate::guarantee::setting::{Law, Wanted, without};
 use crate::quantities::{Bytes, Text};
 
