@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 
 use weir_model::{Bandwidth, IoKind, Iops, QueueDepth, Span, TimeShare, VolumeId};
-use weir_sched::{Edf, PassThrough, VolumeKnobs};
+use weir_sched::{BackgroundKnobs, Edf, PassThrough, VolumeKnobs};
 use weir_testkit::OracleEdf;
 use weir_testkit::operations::{Harness, Operation, Outcome, VOLUMES};
 
@@ -38,7 +38,8 @@ fn seeds() -> Vec<Script> {
         vec![8],
         vec![6, 2],
     ];
-    vec![Script::new(busy), Script::new(limited)]
+    let held_back = [vec![7, 2, 3], vec![9, 2, 0, 1], vec![9, 0, 0, 0]].into_iter().chain(busy.clone());
+    vec![Script::new(held_back.collect()), Script::new(busy), Script::new(limited)]
 }
 
 fn run(script: &Script, seen: &mut Seen) {
@@ -63,7 +64,7 @@ fn run(script: &Script, seen: &mut Seen) {
 
 fn operation(piece: &[u8]) -> Operation {
     let mut bytes = Bytes::new(piece);
-    let call = bytes.u8() % 9;
+    let call = bytes.u8() % 10;
     let volume = |bytes: &mut Bytes<'_>| VolumeId(u32::from(bytes.u8()) % VOLUMES);
     match call {
         0 => Operation::Submit {
@@ -78,7 +79,16 @@ fn operation(piece: &[u8]) -> Operation {
         5 => Operation::Advance(Span::from_nanos(bytes.u32().into())),
         6 => Operation::SetDepth(QueueDepth::new(1 + u32::from(bytes.u8()) % 16)),
         7 => Operation::SetVolume(volume(&mut bytes), knobs(&mut bytes)),
-        _ => Operation::TakeQueued,
+        8 => Operation::TakeQueued,
+        _ => Operation::SetBackground(background_knobs(&mut bytes)),
+    }
+}
+
+fn background_knobs(bytes: &mut Bytes<'_>) -> BackgroundKnobs {
+    BackgroundKnobs {
+        most: bytes.one_of([0, 1, 3, u32::MAX]),
+        share: bytes.one_of([TimeShare::PERCENT, TimeShare::ZERO, TimeShare::MAX]),
+        least: bytes.one_of([Span::ZERO, Span::from_millis(2), Span::from_nanos(7), Span::MAX]),
     }
 }
 

@@ -13,10 +13,12 @@ pub enum Dispatch {
     /// Nothing may be issued before this exact instant, at which a rate gate opens, unless a new request
     /// comes in.
     WaitUntil(Instant),
-    /// A bound on the requests at the device holds the waiting requests back; a completion may change that.
+    /// A bound on the requests at the device, or the pace of background requests, holds the waiting requests
+    /// back; a completion may change that.
     AtDepth {
         /// When to ask again if no completion comes before: the next request becomes past due, or the next
-        /// rate gate or the lane for background requests opens. `None` if only a completion helps.
+        /// rate gate, the bound of background requests or their lane opens. `None` if only a completion or
+        /// other knobs help.
         recheck: Option<Instant>,
     },
     /// Nothing waits.

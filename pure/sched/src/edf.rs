@@ -17,10 +17,14 @@
 //! arrival, a volume that always has a thousand requests waiting would keep another from the device for as
 //! long as these take.
 //!
-//! **The lane.** Promised work can keep the depth gate shut for ever. So there is one exception: while no
-//! background request is at the device, one may pass the shut gate, as often as their share of the device's
-//! time allows ([`Lane`]). A long deadline would not do instead: once a backlog is past its deadline, all of
-//! it goes at once, before every promise.
+//! **The bound.** A law may hold background volumes back ([`Scheduler::set_background`]): no more than so
+//! many of their requests are at the device at a time, and they keep a pace ([`Bound`]). A promised request
+//! never waits for the bound. At a bound of zero, background requests have only the lane.
+//!
+//! **The lane.** Promised work can keep the depth gate shut for ever, and the bound of the background may be
+//! zero. So there is one exception to both: while no background request is at the device, one may pass, as
+//! often as their share of the device's time allows ([`Lane`]). A long deadline would not do instead: once a
+//! backlog is past its deadline, all of it goes at once, before every promise.
 //!
 //! **Flushes** have a queue of their own in each volume, and leave before the volume's data. NBD asks for no
 //! more than that: a flush covers the writes that were *answered* before it was sent. So it waits for no
@@ -29,21 +33,23 @@
 //! data's deadline. No second flush overtakes the same data: otherwise a volume's own flushes could starve
 //! its data. Data that the rate gate holds gives a flush no earlier deadline.
 //!
-//! **Structure.** Each volume is in at most two heaps. If its first request has only the depth gate before
-//! it, the volume is in `ready`, by deadline, or in `background`, by turn. If its rate holds something back,
-//! it is in `gated`, by the instant at which the gate opens. A volume at its concurrency bound is in none
-//! until a completion. A heap is as large as the number of volumes with work. So a decision costs the
-//! logarithm of that number, whatever the number of requests. A submission that does not change its volume's
-//! first request touches no heap.
+//! **Structure.** Each volume is in at most two heaps. If its own gates let its first request pass, it
+//! is in `ready`, by deadline, or in `background`, by turn. If its rate holds something back, it is in
+//! `gated`, by the instant at which the gate opens. A volume at its concurrency bound is in none until a
+//! completion. A heap is as large as the number of volumes with work. So a decision costs the logarithm of
+//! that number, whatever the number of requests. A submission that does not change its volume's first request
+//! touches no heap.
 
+mod bound;
 mod lane;
 mod volume;
 
 use weir_model::{Completion, Instant, Io, IoId, QueueDepth, TimeShare, VolumeId};
 
 use crate::heap::VolumeHeap;
-use crate::{Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs};
+use crate::{BackgroundKnobs, Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs};
 
+use bound::Bound;
 use lane::Lane;
 use volume::{Prospect, Volume, Waiting};
 
@@ -60,14 +66,13 @@ pub struct Edf {
     waiting: SlotChains<Waiting>,
     /// Promised volumes whose first request has only the depth gate before it, by deadline.
     ready: VolumeHeap,
-    /// Background volumes whose first request has only the depth gate before it, by turn.
+    /// Background volumes whose first request has only the depth gate and the bound before it, by turn.
     background: VolumeHeap<u64>,
     /// Volumes whose rate holds something back, by the instant at which it lets that pass.
     gated: VolumeHeap,
     /// How many volumes have waiting requests and are at their concurrency bound.
     held: u32,
-    /// How many requests of background volumes are at the device.
-    background_in_flight: u32,
+    bound: Bound,
     /// How many background requests were issued so far. Numbers the turns of their volumes.
     turns: u64,
     lane: Lane,
@@ -88,7 +93,7 @@ impl Edf {
             background: VolumeHeap::new(),
             gated: VolumeHeap::new(),
             held: 0,
-            background_in_flight: 0,
+            bound: Bound::none(background),
             turns: 0,
             lane: Lane::new(background),
         }
@@ -116,7 +121,9 @@ impl Scheduler for Edf {
         let has_room = self.in_flight < self.depth.get();
         match (self.ready.first(), self.background.first()) {
             (Some((due, volume)), _) if has_room || due <= now => Dispatch::Issue(self.issue(now, volume)),
-            (None, Some((_, volume))) if has_room => Dispatch::Issue(self.issue(now, volume)),
+            (None, Some((_, volume))) if has_room && self.bound.opens_at().is_some_and(|at| at <= now) => {
+                Dispatch::Issue(self.issue(now, volume))
+            }
             (_, Some((_, volume))) if self.lane_opens_at().is_some_and(|opens| opens <= now) => {
                 let io = self.issue(now, volume);
                 self.lane.take(now, io.id);
@@ -131,7 +138,7 @@ impl Scheduler for Edf {
         assert!(volume.in_flight > 0, "{:?} has nothing at the device", done.volume);
         volume.in_flight -= 1;
         self.in_flight -= 1;
-        self.background_in_flight -= u32::from(volume.is_background());
+        self.bound.in_flight -= u32::from(volume.is_background());
         self.lane.on_complete(now, done.id);
         if volume.held {
             self.refile(now, done.volume);
@@ -153,6 +160,11 @@ impl Scheduler for Edf {
         self.depth = depth;
     }
 
+    fn set_background(&mut self, now: Instant, knobs: BackgroundKnobs) {
+        self.bound.set(now, knobs);
+        self.lane.set(knobs);
+    }
+
     fn set_volume(&mut self, now: Instant, volume: VolumeId, knobs: &VolumeKnobs) {
         let index = volume.0 as usize;
         if index >= self.volumes.len() {
@@ -163,8 +175,8 @@ impl Scheduler for Edf {
         let was_background = entry.is_background();
         entry.knobs = *knobs;
         match (was_background, entry.is_background()) {
-            (false, true) => self.background_in_flight += entry.in_flight,
-            (true, false) => self.background_in_flight -= entry.in_flight,
+            (false, true) => self.bound.in_flight += entry.in_flight,
+            (true, false) => self.bound.in_flight -= entry.in_flight,
             _ => {}
         }
         self.refile(now, volume);
@@ -200,13 +212,13 @@ impl Scheduler for Edf {
         let owner = known(&mut self.volumes, volume);
         owner.in_flight += 1;
         self.in_flight += 1;
-        self.background_in_flight += u32::from(owner.is_background());
+        self.bound.in_flight += u32::from(owner.is_background());
         self.refile(now, volume);
         self.debug_assert_invariants(volume);
     }
 
     fn snapshot(&self) -> SchedSnapshot {
-        SchedSnapshot { queued: self.queued, in_flight: self.in_flight }
+        SchedSnapshot { queued: self.queued, in_flight: self.in_flight, background: self.bound.in_flight }
     }
 }
 
@@ -221,7 +233,7 @@ impl Edf {
         self.in_flight += 1;
         self.queued -= 1;
         if volume.is_background() {
-            self.background_in_flight += 1;
+            self.bound.on_issue(now);
             self.turns += 1;
             volume.turn = self.turns;
         }
@@ -230,10 +242,10 @@ impl Edf {
         io
     }
 
-    /// From when on a background request may pass the depth gate. `None` while one is at the device, and for
-    /// a share of zero.
+    /// From when on a background request may pass the depth gate and the bound. `None` while one is at the
+    /// device, and for a share of zero.
     fn lane_opens_at(&self) -> Option<Instant> {
-        self.lane.opens_at().filter(|_| self.background_in_flight == 0)
+        self.lane.opens_at().filter(|_| self.bound.in_flight == 0)
     }
 
     /// Why nothing is issued now.
@@ -241,8 +253,10 @@ impl Edf {
         let due = self.ready.first().map(|(due, _)| due);
         let opens = self.gated.first().map(|(opens, _)| opens);
         let lane = self.background.first().and_then(|_| self.lane_opens_at());
+        let has_room = self.in_flight < self.depth.get();
+        let paced = self.background.first().filter(|_| has_room).and_then(|_| self.bound.opens_at());
         let is_at_bound = due.is_some() || self.background.first().is_some() || self.held > 0;
-        match [due, opens, lane].into_iter().flatten().min() {
+        match [due, opens, lane, paced].into_iter().flatten().min() {
             recheck if is_at_bound => Dispatch::AtDepth { recheck },
             Some(opens) => Dispatch::WaitUntil(opens),
             None => {
@@ -282,7 +296,7 @@ impl Edf {
         debug_assert!(!may_send || self.ready.key_of(id).is_none() == volume.is_background());
         debug_assert!(!may_send || !is_gated || !(volume.flushes.is_empty() || volume.data.is_empty()));
         debug_assert!(volume.in_flight <= self.in_flight);
-        debug_assert!(self.background_in_flight <= self.in_flight);
+        debug_assert!(self.bound.in_flight <= self.in_flight);
         debug_assert!(!volume.held || self.held > 0);
         debug_assert!(volume.is_empty() || self.queued > 0);
     }

@@ -1,8 +1,9 @@
-//! The knobs of one volume.
+//! The knobs of one volume, and those of all background volumes together.
 
 use std::num::NonZeroU32;
 
-use weir_model::{Bandwidth, Iops, Span};
+use serde::{Deserialize, Serialize};
+use weir_model::{Bandwidth, Iops, Span, TimeShare};
 
 /// What the scheduler knows of a volume: its place in the order, and its own two gates.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -26,5 +27,37 @@ impl VolumeKnobs {
     /// No gates; requests are due `due_after` after they arrived.
     pub const fn with_target(due_after: Span) -> Self {
         Self { due_after: Some(due_after), ..Self::BACKGROUND }
+    }
+}
+
+/// What background volumes may have of the device, all of them together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BackgroundKnobs {
+    /// How many of their requests may be at the device. Promised requests do not count.
+    pub most: u32,
+    /// The share of the device's time for requests that pass this bound or the depth, one at a time. If both
+    /// are zero, background volumes get nothing until the knobs are set anew.
+    pub share: TimeShare,
+    /// What each request counts as of the device's time at least. A write that a cache takes at once costs
+    /// the device its time later.
+    pub least: Span,
+}
+
+impl BackgroundKnobs {
+    /// No bound; if promised requests leave nothing, this share of the device's time.
+    pub const fn open(share: TimeShare) -> Self {
+        Self { most: u32::MAX, share, least: Span::ZERO }
+    }
+
+    /// Whether these allow something else: what a request costs is measured, and changes a little each time.
+    pub fn is_other_than(&self, other: &Self) -> bool {
+        let (one, another) = (self.least.as_nanos(), other.least.as_nanos());
+        (self.most, self.share) != (other.most, other.share) || one.abs_diff(another) > one / 10
+    }
+
+    /// The time from one request to the next, if [`Self::most`] requests at a time take [`Self::least`] each.
+    /// After a pause, as many go at once.
+    pub fn pace(&self) -> Span {
+        Span::from_nanos(self.least.as_nanos() / u64::from(self.most.max(1)))
     }
 }

@@ -6,7 +6,8 @@
 //! instead. That costs a wake-up when there is nothing to do, and a millisecond when there is.
 //!
 //! - [`Edf`]: three gates (rate, concurrency, depth) and earliest deadline first, the scheduler of Façade §3.
-//!   Requests without a promise go behind the others, with a stated share of the device's time.
+//!   Requests without a promise go behind the others, within a bound of their own or with a stated share of
+//!   the device's time.
 //! - [`PassThrough`]: first come, first served, no gates. It runs a pool without control, and is the baseline
 //!   of comparisons.
 //!
@@ -22,7 +23,7 @@ mod slot_chains;
 
 pub use dispatch::Dispatch;
 pub use edf::Edf;
-pub use knobs::VolumeKnobs;
+pub use knobs::{BackgroundKnobs, VolumeKnobs};
 pub use pass_through::PassThrough;
 pub use rate_gate::RateGate;
 pub use slot_chains::{Chain, SlotChains};
@@ -56,6 +57,10 @@ pub trait Scheduler: std::fmt::Debug {
     /// they are finished.
     fn set_depth(&mut self, now: Instant, depth: QueueDepth);
 
+    /// Sets what background volumes may have of the device. If more of their requests are there already, they
+    /// stay until they are finished.
+    fn set_background(&mut self, now: Instant, knobs: BackgroundKnobs);
+
     /// Adds a volume, or changes its knobs. Its waiting requests are ordered anew at once.
     fn set_volume(&mut self, now: Instant, volume: VolumeId, knobs: &VolumeKnobs);
 
@@ -86,4 +91,6 @@ pub struct SchedSnapshot {
     pub queued: u32,
     /// Requests at the device.
     pub in_flight: u32,
+    /// Of these, requests of background volumes. Without deadlines, all are.
+    pub background: u32,
 }

@@ -5,7 +5,7 @@
 
 use weir_model::{Completion, Instant, Io, IoId, QueueDepth, VolumeId};
 
-use crate::{Chain, Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs};
+use crate::{BackgroundKnobs, Chain, Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs};
 
 /// Issues every request in the order in which it came.
 #[derive(Debug)]
@@ -73,6 +73,8 @@ impl Scheduler for PassThrough {
 
     fn set_depth(&mut self, _now: Instant, _depth: QueueDepth) {}
 
+    fn set_background(&mut self, _now: Instant, _knobs: BackgroundKnobs) {}
+
     fn set_volume(&mut self, _now: Instant, volume: VolumeId, _knobs: &VolumeKnobs) {
         let index = volume.0 as usize;
         if index >= self.outstanding.len() {
@@ -101,6 +103,6 @@ impl Scheduler for PassThrough {
     }
 
     fn snapshot(&self) -> SchedSnapshot {
-        SchedSnapshot { queued: self.queued, in_flight: self.in_flight }
+        SchedSnapshot { queued: self.queued, in_flight: self.in_flight, background: self.in_flight }
     }
 }

@@ -38,9 +38,10 @@ macro_rules! scheduler_conformance {
 
 /// [`scheduler_conformance!`], and the rules of the gates. A volume's bound is never exceeded, and the depth
 /// only by past-due requests. No request without a promise goes before a promised request that could go.
-/// Requests without a promise that pass the depth get no more than their share of the device.
+/// Requests without a promise that pass the depth or their own bound get no more than their share of the
+/// device.
 ///
-/// `$share` is that share of the device's time.
+/// `$share` is that share of the device's time to begin with.
 #[macro_export]
 macro_rules! gate_conformance {
     ($name:ident, $share:expr, $make:expr) => {

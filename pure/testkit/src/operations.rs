@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use weir_model::{
     Bandwidth, Completion, Instant, Io, IoId, IoKind, Iops, QueueDepth, Span, TimeShare, VolumeId,
 };
-use weir_sched::{Dispatch, SchedSnapshot, Scheduler, VolumeKnobs};
+use weir_sched::{BackgroundKnobs, Dispatch, SchedSnapshot, Scheduler, VolumeKnobs};
 
 /// How many volumes a [`Harness`] has.
 pub const VOLUMES: u32 = 4;
@@ -35,6 +35,8 @@ pub enum Operation {
     Advance(Span),
     /// The depth is set.
     SetDepth(QueueDepth),
+    /// What background volumes may have of the device is set.
+    SetBackground(BackgroundKnobs),
     /// A volume is set.
     SetVolume(VolumeId, VolumeKnobs),
     /// All queued requests are taken out and submitted again.
@@ -68,6 +70,7 @@ pub fn operations() -> impl Strategy<Value = Vec<Operation>> {
         1 => any::<usize>().prop_map(Operation::Abort),
         5 => span.prop_map(Operation::Advance),
         1 => (1u32..8).prop_map(|depth| Operation::SetDepth(QueueDepth::new(depth))),
+        1 => background_knobs().prop_map(Operation::SetBackground),
         1 => (volume(), knobs()).prop_map(|(volume, knobs)| Operation::SetVolume(volume, knobs)),
         1 => Just(Operation::TakeQueued),
     ];
@@ -89,6 +92,17 @@ pub fn knobs() -> impl Strategy<Value = VolumeKnobs> {
     })
 }
 
+/// Random knobs of background volumes: no bound, a bound with and without a pace, only a share, or nothing.
+pub fn background_knobs() -> impl Strategy<Value = BackgroundKnobs> {
+    let most = prop::sample::select(vec![0, 1, 2, 3, u32::MAX]);
+    let share = prop::sample::select(vec![0, 10_000, 100_000, 500_000]);
+    let least = prop::sample::select(vec![0, 7, 1_000_000, 50_000_000]).prop_map(Span::from_nanos);
+    (most, share, least).prop_map(|(most, millionths, least)| {
+        let share = TimeShare::from_millionths(millionths).expect("at most a half");
+        BackgroundKnobs { most, share, least }
+    })
+}
+
 /// A scheduler, and an account of its own of what the scheduler holds. Every step panics if the scheduler
 /// breaks a rule that holds for all schedulers.
 #[derive(Debug)]
@@ -105,18 +119,19 @@ pub struct Harness<S> {
     /// Every request that was ever submitted.
     ids: Vec<IoId>,
     outcomes: Vec<Outcome>,
-    /// The share of the device that background requests get past the depth, if the scheduler must obey depth
-    /// and concurrency.
-    gates: Option<TimeShare>,
-    /// The background request at the device that passed the depth, and when.
+    /// Whether the scheduler must obey depth, concurrency and the bound of background requests.
+    has_gates: bool,
+    /// What background requests may have of the device.
+    background: BackgroundKnobs,
+    /// The background request at the device that passed the depth or their bound, and when.
     passed: Option<(IoId, Instant)>,
-    /// How long the earlier ones were at the device, in sum, and when the first of them was dispatched.
-    passed_before: (Span, Option<Instant>),
+    /// When the one before was dispatched, and for how long it was at the device.
+    passed_before: Option<(Instant, Span)>,
 }
 
 impl<S: Scheduler> Harness<S> {
-    /// A scheduler with [`VOLUMES`] volumes. `gates`: it must obey depth and concurrency, with this share for
-    /// background requests.
+    /// A scheduler with [`VOLUMES`] volumes. `gates`: it must obey depth and concurrency, at first with this
+    /// share for background requests, and no bound for them.
     pub fn new(make: impl FnOnce(QueueDepth) -> S, gates: Option<TimeShare>) -> Self {
         let depth = QueueDepth::new(4);
         let mut scheduler = make(depth);
@@ -134,9 +149,10 @@ impl<S: Scheduler> Harness<S> {
             slots: Vec::new(),
             ids: Vec::new(),
             outcomes: Vec::new(),
-            gates,
+            has_gates: gates.is_some(),
+            background: BackgroundKnobs::open(gates.unwrap_or(TimeShare::PERCENT)),
             passed: None,
-            passed_before: (Span::ZERO, None),
+            passed_before: None,
         }
     }
 
@@ -144,7 +160,7 @@ impl<S: Scheduler> Harness<S> {
     pub fn run(mut self, operations: &[Operation]) -> Vec<Outcome> {
         for operation in operations {
             self.apply(*operation);
-            let SchedSnapshot { queued, in_flight } = self.scheduler.snapshot();
+            let SchedSnapshot { queued, in_flight, .. } = self.scheduler.snapshot();
             assert_eq!((queued as usize, in_flight as usize), (self.queued.len(), self.at_device.len()));
         }
         self.finish();
@@ -163,6 +179,7 @@ impl<S: Scheduler> Harness<S> {
                 self.depth = depth;
                 self.scheduler.set_depth(self.now, depth);
             }
+            Operation::SetBackground(knobs) => self.set_background(knobs),
             Operation::SetVolume(volume, knobs) => {
                 self.knobs[volume.0 as usize] = knobs;
                 self.scheduler.set_volume(self.now, volume, &knobs);
@@ -195,7 +212,8 @@ impl<S: Scheduler> Harness<S> {
             }
             Dispatch::AtDepth { recheck } => {
                 assert!(recheck.is_none_or(|at| at > self.now), "rechecks at {recheck:?}, at {:?}", self.now);
-                assert!(!self.at_device.is_empty(), "waits for a completion, and nothing is at the device");
+                let may_come = recheck.is_some() || !self.at_device.is_empty() || self.is_background_shut();
+                assert!(may_come, "waits for a completion, and nothing is at the device");
             }
         }
         self.outcomes.push(Outcome::Polled(dispatch));
@@ -209,14 +227,15 @@ impl<S: Scheduler> Harness<S> {
             earlier.volume == io.volume && same_lane
         });
         assert_eq!(overtaken, None, "{io:?} overtook its own volume's");
-        if let Some(share) = self.gates {
-            self.check_bounds(io, share);
+        if self.has_gates {
+            self.check_bounds(io);
         }
         self.at_device.push(self.queued.remove(place));
     }
 
-    /// Checks concurrency, depth and share. Called before `io` is counted at the device.
-    fn check_bounds(&mut self, io: Io, share: TimeShare) {
+    /// Checks concurrency, depth, and what background requests may have. Called before `io` is counted at the
+    /// device.
+    fn check_bounds(&mut self, io: Io) {
         let knobs = &self.knobs[io.volume.0 as usize];
         assert!(!self.is_at_bound(io.volume), "too many of {io:?}");
         // A flush may leave on the deadline of the older data that it overtakes.
@@ -227,8 +246,10 @@ impl<S: Scheduler> Harness<S> {
             (Some(arrived), Some(due_after)) => {
                 assert!(has_room || arrived + due_after <= self.now, "{io:?} is beyond the depth");
             }
-            _ if has_room => self.check_nothing_promised_could_go(io),
-            _ => self.check_passing(io, share),
+            _ if has_room && self.background_at_device() < self.background.most as usize => {
+                self.check_nothing_promised_could_go(io);
+            }
+            _ => self.check_passing(io),
         }
     }
 
@@ -252,18 +273,31 @@ impl<S: Scheduler> Harness<S> {
         assert_eq!(self.queued.iter().find(could_go), None, "{background:?} went before a promise");
     }
 
-    /// A background request passes the depth: checks that no other is at the device, and that the earlier
-    /// ones have used no more than their share.
-    fn check_passing(&mut self, io: Io, share: TimeShare) {
-        let other = self.at_device.iter().find(|other| self.is_background(other.volume));
-        assert_eq!(other, None, "{io:?} passes the depth while another is at the device");
-        assert_eq!(self.passed, None, "{io:?} passes the depth while another one does");
-        let (before, since) = self.passed_before;
-        let since = since.unwrap_or(self.now);
-        let paid = share.pays_for(before);
-        assert!(paid.is_some_and(|paid| since + paid <= self.now), "{io:?} is beyond the share of {share}");
+    fn background_at_device(&self) -> usize {
+        self.at_device.iter().filter(|other| self.is_background(other.volume)).count()
+    }
+
+    /// Whether no background request may ever go with the knobs as they are.
+    fn is_background_shut(&self) -> bool {
+        self.background.most == 0 && self.background.share == TimeShare::ZERO
+    }
+
+    /// A background request passes the depth or the bound: checks that no other is at the device, and that
+    /// the one before has used no more than their share.
+    fn check_passing(&mut self, io: Io) {
+        let BackgroundKnobs { share, least, .. } = self.background;
+        assert_eq!(self.background_at_device(), 0, "{io:?} passes while another is at the device");
+        assert_eq!(self.passed, None, "{io:?} passes while another one does");
+        let is_paid = self.passed_before.map_or(share > TimeShare::ZERO, |(since, used)| {
+            share.pays_for(used.max(least)).is_some_and(|paid| since + paid <= self.now)
+        });
+        assert!(is_paid, "{io:?} is beyond the share of {share}");
         self.passed = Some((io.id, self.now));
-        self.passed_before.1 = Some(since);
+    }
+
+    fn set_background(&mut self, knobs: BackgroundKnobs) {
+        self.background = knobs;
+        self.scheduler.set_background(self.now, knobs);
     }
 
     /// Polls until there is nothing to issue. Returns the reason.
@@ -282,7 +316,7 @@ impl<S: Scheduler> Harness<S> {
         }
         let io = self.at_device.remove(nth % self.at_device.len());
         if let Some((_, since)) = self.passed.take_if(|(id, _)| *id == io.id) {
-            self.passed_before.0 += self.now.since(since);
+            self.passed_before = Some((since, self.now.since(since)));
         }
         self.scheduler.on_complete(self.now, &Completion { id: io.id, volume: io.volume, ok: true });
         self.free(io.id);
@@ -356,11 +390,15 @@ impl<S: Scheduler> Harness<S> {
     }
 
     /// Checks that all requests leave: waits for the instants that the scheduler names, and completes
-    /// requests while it is at depth.
+    /// requests while it is at depth. Gives background volumes a share if they would get nothing.
     fn finish(&mut self) {
+        if self.is_background_shut() {
+            self.set_background(BackgroundKnobs { most: 0, share: TimeShare::PERCENT, least: Span::ZERO });
+        }
         loop {
             match self.drain() {
                 Dispatch::WaitUntil(at) => self.now = at,
+                Dispatch::AtDepth { recheck: Some(at) } if self.at_device.is_empty() => self.now = at,
                 Dispatch::AtDepth { .. } => self.complete(0),
                 Dispatch::Idle | Dispatch::Issue(_) => break,
             }

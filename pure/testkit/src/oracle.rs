@@ -6,14 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::{Completion, Instant, Io, IoId, IoKind, QueueDepth, TimeShare, VolumeId};
-use weir_sched::{Dispatch, RateGate, SchedSnapshot, Scheduler, VolumeKnobs};
+use weir_model::{Completion, Instant, Io, IoId, IoKind, QueueDepth, Span, TimeShare, VolumeId};
+use weir_sched::{BackgroundKnobs, Dispatch, RateGate, SchedSnapshot, Scheduler, VolumeKnobs};
 
 /// Earliest deadline first by exhaustive search.
 #[derive(Debug)]
 pub struct OracleEdf {
     depth: QueueDepth,
-    share: TimeShare,
+    knobs: BackgroundKnobs,
+    /// When every background request has had the time that it counts as.
+    paid: Instant,
     volumes: BTreeMap<VolumeId, Volume>,
     /// In the order in which they were submitted.
     queued: Vec<Io>,
@@ -48,7 +50,8 @@ impl OracleEdf {
     pub const fn new(depth: QueueDepth, share: TimeShare) -> Self {
         Self {
             depth,
-            share,
+            knobs: BackgroundKnobs::open(share),
+            paid: Instant::ORIGIN,
             volumes: BTreeMap::new(),
             queued: Vec::new(),
             background: Vec::new(),
@@ -86,19 +89,32 @@ impl OracleEdf {
         self.volumes[&id].knobs.due_after.is_none()
     }
 
+    fn background_in_flight(&self) -> u32 {
+        let volumes = self.volumes.iter().filter(|(id, _)| self.is_background(**id));
+        volumes.map(|(_, volume)| volume.in_flight).sum()
+    }
+
     /// When the lane opens, if it is not taken and no background request is at the device.
     fn lane_opens(&self) -> Option<Instant> {
-        let is_there = |(id, volume): (&VolumeId, &Volume)| self.is_background(*id) && volume.in_flight > 0;
-        if self.share == TimeShare::ZERO || self.volumes.iter().any(is_there) {
+        if self.knobs.share == TimeShare::ZERO || self.background_in_flight() > 0 {
             return None;
         }
         let Some((_, dispatched, finished)) = self.by_lane.last() else { return Some(Instant::ORIGIN) };
-        self.share.pays_for((*finished)?.since(*dispatched)).map(|closed| *dispatched + closed)
+        let used = (*finished)?.since(*dispatched).max(self.knobs.least);
+        self.knobs.share.pays_for(used).map(|closed| *dispatched + closed)
+    }
+
+    /// When the pace lets the next background request go: all but the last of those that may go at once may
+    /// be unpaid by then.
+    fn keeps_pace_at(&self) -> Instant {
+        let BackgroundKnobs { most, least, .. } = self.knobs;
+        self.paid - Span::from_nanos(least.as_nanos() - least.as_nanos() / u64::from(most.max(1)))
     }
 
     fn issue(&mut self, now: Instant, io: Io) -> Dispatch {
         if self.is_background(io.volume) {
             self.background.push(io.volume);
+            self.paid = self.paid.max(now) + self.knobs.pace();
         }
         self.queued.retain(|other| other.id != io.id);
         let is_data = |other: &&Io| other.volume == io.volume && other.kind != IoKind::Flush;
@@ -133,15 +149,17 @@ impl Scheduler for OracleEdf {
         let opens = prospects.iter().filter_map(|p| p.opens).min();
         let lane = background.and_then(|_| self.lane_opens());
         let has_room = self.in_flight() < self.depth.get();
+        let may_go = background.is_some() && has_room && self.background_in_flight() < self.knobs.most;
+        let paced = may_go.then(|| self.keeps_pace_at());
         match (promised, background) {
             (Some((due, _, io)), _) if has_room || due <= now => self.issue(now, io),
-            (None, Some((.., io))) if has_room => self.issue(now, io),
+            (None, Some((.., io))) if paced.is_some_and(|paced| paced <= now) => self.issue(now, io),
             (_, Some((.., io))) if lane.is_some_and(|opens| opens <= now) => {
                 self.by_lane.push((io.id, now, None));
                 self.issue(now, io)
             }
             _ => {
-                let recheck = [promised.map(|(due, ..)| due), opens, lane].into_iter().flatten().min();
+                let recheck = [promised.map(|(due, ..)| due), opens, lane, paced].into_iter().flatten().min();
                 let held = self.queued.iter().any(|io| self.is_held(io.volume));
                 if promised.is_some() || background.is_some() || held {
                     Dispatch::AtDepth { recheck }
@@ -166,6 +184,11 @@ impl Scheduler for OracleEdf {
 
     fn set_depth(&mut self, _now: Instant, depth: QueueDepth) {
         self.depth = depth;
+    }
+
+    fn set_background(&mut self, now: Instant, knobs: BackgroundKnobs) {
+        self.paid = self.paid.min(now + knobs.least);
+        self.knobs = knobs;
     }
 
     fn set_volume(&mut self, now: Instant, id: VolumeId, knobs: &VolumeKnobs) {
@@ -193,6 +216,6 @@ impl Scheduler for OracleEdf {
 
     fn snapshot(&self) -> SchedSnapshot {
         let queued = u32::try_from(self.queued.len()).expect("a test has few requests");
-        SchedSnapshot { queued, in_flight: self.in_flight() }
+        SchedSnapshot { queued, in_flight: self.in_flight(), background: self.background_in_flight() }
     }
 }

@@ -55,6 +55,10 @@ impl Pool {
         self
     }
 
+    fn allow(&mut self, now: Instant, most: u32, share: TimeShare, least: Span) {
+        self.edf.set_background(now, BackgroundKnobs { most, share, least });
+    }
+
     fn complete(&mut self, now: Instant, volume: VolumeId, id: IoId) {
         self.edf.on_complete(now, &Completion { id, volume, ok: true });
     }
@@ -138,13 +142,131 @@ fn a_background_volume_that_keeps_the_device_full_by_itself_does_not_pass_the_ga
 #[test]
 fn with_a_share_of_zero_no_background_request_ever_passes_the_depth_gate() {
     let mut pool = Pool::new(1).with_background();
-    pool.edf.lane = Lane::new(TimeShare::ZERO);
+    pool.allow(at(0), u32::MAX, TimeShare::ZERO, Span::ZERO);
     let promised = pool.read(at(0), DB);
     let waiting = pool.read(at(0), BACKUP);
     assert_eq!(pool.issued(at(0)), Some(promised));
     assert_eq!(pool.edf.poll_dispatch(at(3_600_000_000)), Dispatch::AtDepth { recheck: None });
     pool.complete(at(3_600_000_000), DB, promised);
     assert_eq!(pool.issued(at(3_600_000_000)), Some(waiting));
+}
+
+#[test]
+fn no_more_background_requests_are_at_the_device_than_their_bound_and_promised_ones_do_not_count() {
+    let mut pool = Pool::new(10).with_background();
+    pool.allow(at(0), 2, TimeShare::PERCENT, Span::ZERO);
+    let promised = [0, 1, 2].map(|_| pool.read(at(0), DB));
+    let waiting = [0, 1, 2].map(|_| pool.read(at(0), BACKUP));
+    let order: Vec<_> = std::iter::from_fn(|| pool.issued(at(0))).collect();
+    assert_eq!(order, [promised[0], promised[1], promised[2], waiting[0], waiting[1]]);
+    assert_eq!(pool.edf.poll_dispatch(at(60_000_000)), Dispatch::AtDepth { recheck: None });
+    pool.complete(at(60_000_000), BACKUP, waiting[0]);
+    assert_eq!(pool.issued(at(60_000_000)), Some(waiting[2]));
+}
+
+#[test]
+fn after_a_pause_as_many_background_requests_go_as_the_bound_and_then_one_each_pace() {
+    let mut pool = Pool::new(10).with_background();
+    pool.allow(at(0), 4, TimeShare::ZERO, ms(8));
+    // The device answers each at once, as a cache does.
+    let mut next = |now: Instant| {
+        let waiting = pool.read(now, BACKUP);
+        let answer = pool.edf.poll_dispatch(now);
+        match answer {
+            Dispatch::Issue(io) => pool.complete(now, BACKUP, io.id),
+            _ => assert!(pool.edf.abort(now, waiting).is_some()),
+        }
+        answer
+    };
+    for pause in [0, 1_000_000] {
+        for _ in 0..4 {
+            assert!(matches!(next(at(pause)), Dispatch::Issue(_)));
+        }
+        for micros in [2_000, 4_000] {
+            let opens = at(pause + micros);
+            assert_eq!(next(opens - Span::from_nanos(1)), Dispatch::AtDepth { recheck: Some(opens) });
+            assert!(matches!(next(opens), Dispatch::Issue(_)));
+        }
+    }
+}
+
+#[test]
+fn at_a_bound_of_zero_background_requests_go_one_at_a_time_for_their_share() {
+    let mut pool = Pool::new(10).with_background();
+    pool.allow(at(0), 0, TimeShare::PERCENT, ms(2));
+    let waiting = [0, 1, 2].map(|_| pool.read(at(0), BACKUP));
+    assert_eq!([pool.issued(at(0)), pool.issued(at(0))], [Some(waiting[0]), None]);
+    pool.complete(at(4_000), BACKUP, waiting[0]);
+    assert_eq!(pool.edf.poll_dispatch(at(4_000)), Dispatch::AtDepth { recheck: Some(at(400_000)) });
+    assert_eq!(pool.issued(at(400_000)), Some(waiting[1]));
+    // A cache takes this one at once, and it counts as 2 ms.
+    pool.complete(at(400_000), BACKUP, waiting[1]);
+    assert_eq!(pool.edf.poll_dispatch(at(400_000)), Dispatch::AtDepth { recheck: Some(at(600_000)) });
+    assert_eq!(pool.issued(at(600_000)), Some(waiting[2]));
+}
+
+#[test]
+fn a_new_share_counts_from_the_last_request_that_took_the_lane() {
+    let mut pool = Pool::new(10).with_background();
+    pool.allow(at(0), 0, TimeShare::PERCENT, Span::ZERO);
+    let waiting = [0, 1, 2].map(|_| pool.read(at(0), BACKUP));
+    assert_eq!(pool.issued(at(0)), Some(waiting[0]));
+    pool.complete(at(4_000), BACKUP, waiting[0]);
+    pool.allow(at(5_000), 0, TimeShare::MAX, Span::ZERO);
+    assert_eq!(pool.edf.poll_dispatch(at(5_000)), Dispatch::AtDepth { recheck: Some(at(8_000)) });
+    assert_eq!(pool.issued(at(8_000)), Some(waiting[1]));
+    pool.complete(at(9_000), BACKUP, waiting[1]);
+    pool.allow(at(9_000), 0, TimeShare::ZERO, Span::ZERO);
+    assert_eq!(pool.edf.poll_dispatch(at(60_000_000)), Dispatch::AtDepth { recheck: None });
+    pool.allow(at(60_000_000), 0, TimeShare::PERCENT, Span::ZERO);
+    assert_eq!(pool.issued(at(60_000_000)), Some(waiting[2]));
+}
+
+#[test]
+fn a_higher_bound_lets_what_waits_go_at_once_and_under_a_lower_one_the_excess_stays() {
+    let mut pool = Pool::new(10).with_background();
+    pool.allow(at(0), 1, TimeShare::ZERO, Span::from_secs(100));
+    let waiting = [0, 1, 2, 3].map(|_| pool.read(at(0), BACKUP));
+    assert_eq!([pool.issued(at(0)), pool.issued(at(0))], [Some(waiting[0]), None]);
+    pool.complete(at(1), BACKUP, waiting[0]);
+    assert_eq!(pool.edf.poll_dispatch(at(1)), Dispatch::AtDepth { recheck: Some(at(100_000_000)) });
+    pool.allow(at(1), 2, TimeShare::ZERO, Span::ZERO);
+    let order: Vec<_> = std::iter::from_fn(|| pool.issued(at(1))).collect();
+    assert_eq!(order, [waiting[1], waiting[2]]);
+    pool.allow(at(2), 1, TimeShare::ZERO, Span::ZERO);
+    pool.complete(at(3), BACKUP, waiting[1]);
+    assert_eq!(pool.issued(at(3)), None);
+    pool.complete(at(4), BACKUP, waiting[2]);
+    assert_eq!(pool.issued(at(4)), Some(waiting[3]));
+}
+
+#[test]
+fn a_shorter_least_time_ends_a_wait_for_a_longer_one() {
+    let mut pool = Pool::new(10).with_background();
+    pool.allow(at(0), 1, TimeShare::ZERO, Span::MAX);
+    let waiting = [0, 1].map(|_| pool.read(at(0), BACKUP));
+    assert_eq!(pool.issued(at(0)), Some(waiting[0]));
+    pool.complete(at(0), BACKUP, waiting[0]);
+    pool.allow(at(10_000), 1, TimeShare::ZERO, ms(5));
+    assert_eq!(pool.edf.poll_dispatch(at(10_000)), Dispatch::AtDepth { recheck: Some(at(15_000)) });
+    assert_eq!(pool.issued(at(15_000)), Some(waiting[1]));
+}
+
+#[test]
+fn a_volume_that_gets_or_loses_a_promise_takes_its_requests_at_the_device_along() {
+    let mut pool = Pool::new(10).with_background();
+    pool.allow(at(0), 1, TimeShare::ZERO, Span::ZERO);
+    let (db, backup) = (pool.read(at(0), DB), pool.read(at(0), BACKUP));
+    assert_eq!([pool.issued(at(0)), pool.issued(at(0))], [Some(db), Some(backup)]);
+    let waiting = [DB, BACKUP].map(|volume| pool.read(at(0), volume));
+    pool.edf.set_volume(at(0), DB, &VolumeKnobs::BACKGROUND);
+    assert_eq!(pool.edf.snapshot().background, 2);
+    assert_eq!(pool.issued(at(0)), None, "two of them are at the device");
+    pool.edf.set_volume(at(0), BACKUP, &VolumeKnobs::with_target(ms(10)));
+    assert_eq!(pool.issued(at(0)), Some(waiting[1]), "it is promised now");
+    assert_eq!(pool.issued(at(0)), None, "the other is background now");
+    pool.complete(at(1), DB, db);
+    assert_eq!(pool.issued(at(1)), Some(waiting[0]));
 }
 
 #[test]
