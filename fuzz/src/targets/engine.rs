@@ -41,6 +41,8 @@ pub(super) const TARGET: Target = Target {
         "maestro",
         "leased",
         "one-sided pid",
+        "promises",
+        "weighed",
         "throttled",
         "held",
         "released",
@@ -71,6 +73,7 @@ fn seeds() -> Vec<Script> {
         round(vec![vec![6, 2, 1], vec![7, 2, 1, 2, 1], vec![8, 0, 3]]),
         round(vec![vec![6, 3], vec![10, 1, 2, 3], vec![11, 2, 2], vec![7]]),
         round(vec![vec![6, 0], vec![7], vec![9, 1], vec![7]]),
+        round(vec![vec![6, 5], vec![7, 3, 1, 1], vec![7, 2, 1, 2, 1], vec![8, 0, 3]]),
     ]
 }
 
@@ -230,8 +233,9 @@ impl World {
     }
 
     fn set_config(&mut self, bytes: &mut Bytes<'_>, seen: &mut Seen) {
-        let control = bytes.u8() % 5;
-        seen.reach(["no control", "facade", "maestro", "leased", "one-sided pid"][usize::from(control)]);
+        let controls = ["no control", "facade", "maestro", "leased", "one-sided pid", "promises"];
+        let control = bytes.u8() % 6;
+        seen.reach(controls[usize::from(control)]);
         self.is_leased = control == 3;
         let periods = [50_000_000, 1, 2_000_000_000, u64::MAX, 1_000_000];
         let period = Span::from_nanos(bytes.one_of(periods));
@@ -251,7 +255,8 @@ impl World {
                 })
             }
             3 => Control::Leased(LeasedConfig { interval: period }),
-            _ => Control::Pid(pid(bytes)),
+            4 => Control::Pid(pid(bytes)),
+            _ => Control::Promise,
         };
         let mut config = self.usual;
         config.control = control;
@@ -296,6 +301,8 @@ impl World {
                 Event::Allocated { .. } => "allocated",
                 Event::WindowClosed { .. } => "window closed",
                 Event::Throttled { .. } => "throttled",
+                Event::Weighed { .. } => "weighed",
+                Event::Allowed(_) => "allowed",
             });
             self.ended += usize::from(matches!(event, Event::Finished { .. } | Event::Aborted { .. }));
         }

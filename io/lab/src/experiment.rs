@@ -162,6 +162,8 @@ pub enum ControlSpec {
     Facade,
     /// Maestro's law.
     Maestro,
+    /// The law of promises.
+    Promise,
 }
 
 /// A disk that fails.

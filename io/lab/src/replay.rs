@@ -325,6 +325,8 @@ impl Observer for Tallies {
                 }
             }
             Event::Aborted { .. }
+            | Event::Allowed(_)
+            | Event::Weighed { .. }
             | Event::Controlled { .. }
             | Event::Granted { .. }
             | Event::Allocated { .. }

@@ -14,6 +14,7 @@ mod law;
 mod maestro;
 mod pid;
 mod pid_tuning;
+mod promise;
 mod total;
 mod total_probe;
 
@@ -28,4 +29,5 @@ pub use maestro::{
 };
 pub use pid::{OneSidedPid, OneSidedPidConfig, PidProblem, ReadWait, ThrottleDelay, WaitObservation};
 pub use pid_tuning::{NoPlant, Plant, Predicted, StepResponse};
+pub use promise::{Allowance, PromiseObservation, PromisedObservation, Promises, WindowSeen, WorstOff};
 pub use total::TotalConcurrency;

@@ -47,7 +47,8 @@ fn requests(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("a_request_through_the_engine");
     group.throughput(criterion::Throughput::Elements(u64::from(BATCH)));
     let none = EngineConfig { control: Control::None, ..EngineConfig::default() };
-    for (name, config) in [("facade", EngineConfig::default()), ("none", none)] {
+    let promise = EngineConfig { control: Control::Promise, ..EngineConfig::default() };
+    for (name, config) in [("facade", EngineConfig::default()), ("promise", promise), ("none", none)] {
         let mut now = Instant::ORIGIN;
         let mut engine = Engine::new(now, config);
         for number in 0..VOLUMES {

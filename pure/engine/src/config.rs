@@ -20,6 +20,8 @@ pub enum Control {
     Leased(LeasedConfig),
     /// The replies to heavy writers are held while reads wait too long (packet delay, appendix).
     Pid(PidConfig),
+    /// Volumes without a promise are held back as far as promises need it.
+    Promise,
 }
 
 /// How Maestro's law is set up.
@@ -72,9 +74,9 @@ pub struct EngineConfig {
     /// The window over which a mean latency must not exceed its SLO. 1 s, as in Façade §4.
     pub slo_window: Span,
     /// The share of the device's time for background volumes, while volumes with a target keep the device
-    /// full. A volume is in the background if it has no target or offers more than its SLO covers. With 1 %,
-    /// a promised volume cannot tell the background from the device's own noise, and a request of 5 ms still
-    /// goes twice a second.
+    /// full, or need all of it. A volume is in the background if it has no target or offers more than its SLO
+    /// covers. With 1 %, a promised volume cannot tell the background from the device's own noise, and a
+    /// request of 5 ms still goes twice a second.
     pub background_share: TimeShare,
 }
 
@@ -91,9 +93,10 @@ impl Default for EngineConfig {
 /// The configuration of a volume. The default promises nothing and limits nothing.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct VolumeConfig {
-    /// The latency that the volume is promised, under Façade's law.
+    /// The latency that the volume is promised, under Façade's law and the law of promises.
     pub slo: Option<Slo>,
-    /// What the volume should get, and its priority, under Maestro's law.
+    /// What the volume should get, and its priority, under Maestro's law and the law of promises. Under the
+    /// latter, a target here holds in place of the SLO.
     pub objective: Objective,
     /// The volume of which this one is one more port. Maestro's law sees both as one volume, with the
     /// objective and the limits of the first. Limits of this volume's own bound this port alone. Requests,

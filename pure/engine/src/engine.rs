@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use weir_control::{Grant, PortObservation};
 use weir_model::{Instant, IoId, QueueDepth, Span, VolumeId};
-use weir_sched::{Dispatch, Scheduler};
+use weir_sched::{BackgroundKnobs, Dispatch, Scheduler};
 
 use crate::config::{EngineConfig, Grants, VolumeConfig};
 use crate::event::Event;
@@ -48,6 +48,8 @@ pub struct EngineSnapshot {
     pub granted_until: Option<Instant>,
     /// Under the one-sided PID: what it measures and decides.
     pub throttle: Option<Throttle>,
+    /// Under the law of promises: what background volumes may have of the device.
+    pub allowance: Option<BackgroundKnobs>,
     /// How many requests wait.
     pub queued: u32,
     /// How many requests are at the device.
@@ -242,6 +244,7 @@ impl Engine {
             total_concurrency: self.control.total(),
             granted_until: self.control.granted_until(),
             throttle: self.control.throttle(),
+            allowance: self.control.allowance(),
             queued: requests.queued,
             in_flight: requests.in_flight,
         }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weir_control::{Grant, Reasoning};
 use weir_model::{IoKind, Offered, QueueDepth, Span, Verdict, VolumeId};
+use weir_sched::BackgroundKnobs;
 
 /// Something that happened in a pool.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -68,6 +69,15 @@ pub enum Event {
         /// How long reads wait at the device, smoothed.
         wait: Span,
     },
+    /// A period of the law of promises has ended.
+    Weighed {
+        /// The promised volume that is closest to missing its promise; `None`: no promised volume is there.
+        worst: Option<VolumeId>,
+        /// How close it is: 1 is at the limit. 0 if no promised volume is there.
+        strain: f64,
+    },
+    /// What background volumes may have of the device has changed, under the law of promises.
+    Allowed(BackgroundKnobs),
 }
 
 /// Where the bound of a volume comes from.

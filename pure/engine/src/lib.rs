@@ -62,6 +62,7 @@ mod event;
 mod input;
 mod loops;
 mod occupancy;
+mod promise_sensor;
 mod recording;
 mod replay;
 mod requests;
@@ -82,4 +83,4 @@ pub use replay::{Deviation, How, Replay};
 pub use weir_control::{
     DepthFeedbackConfig, Grant, OneSidedPidConfig, PortObservation, Reasoning, TotalConcurrency,
 };
-pub use weir_sched::Dispatch;
+pub use weir_sched::{BackgroundKnobs, Dispatch};

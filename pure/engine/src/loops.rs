@@ -4,12 +4,13 @@ mod array;
 mod delay;
 mod depth;
 mod leased;
+mod promise;
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use weir_model::{Instant, IoId, QueueDepth, TimeShare, VolumeId};
-use weir_sched::{Edf, PassThrough, Scheduler};
+use weir_sched::{BackgroundKnobs, Edf, PassThrough, Scheduler};
 
 use crate::config::Control;
 use crate::event::Event;
@@ -23,6 +24,7 @@ pub(crate) use array::ArrayLoop;
 pub(crate) use delay::DelayLoop;
 pub(crate) use depth::DepthLoop;
 pub(crate) use leased::LeasedLoop;
+pub(crate) use promise::PromiseLoop;
 
 /// The control loop of a pool: sensors, law, knobs, once each period.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub(crate) enum ControlLoop {
     Array(Box<ArrayLoop>),
     /// Every volume's bound, which a controller grants.
     Leased(Box<LeasedLoop>),
+    /// The loop of promises: it decides what background volumes may have of the device.
+    Promise(Box<PromiseLoop>),
     /// The loop of the one-sided PID: it decides for how long replies are held.
     Delay(Box<DelayLoop>),
 }
@@ -71,6 +75,9 @@ impl ControlLoop {
             Control::Leased(config) => {
                 (Self::Leased(Box::new(LeasedLoop::new(now, config))), edf(QueueDepth::MAX))
             }
+            Control::Promise => {
+                (Self::Promise(Box::new(PromiseLoop::new(now, background))), edf(QueueDepth::MAX))
+            }
             Control::Pid(config) => {
                 (Self::Delay(Box::new(DelayLoop::new(now, config))), edf(QueueDepth::MAX))
             }
@@ -84,6 +91,7 @@ impl ControlLoop {
             Self::Depth(control) => Some(control.tick.due()),
             Self::Array(control) => Some(control.tick.due()),
             Self::Leased(control) => Some(control.due()),
+            Self::Promise(control) => Some(control.tick.due()),
             Self::Delay(control) => Some(control.due()),
         }
     }
@@ -95,6 +103,7 @@ impl ControlLoop {
             Self::Depth(control) => control.handle_timeout(now, pool),
             Self::Array(control) => control.handle_timeout(now, pool),
             Self::Leased(control) => control.handle_timeout(now, pool),
+            Self::Promise(control) => control.handle_timeout(now, pool),
             Self::Delay(control) => control.handle_timeout(now, pool),
         }
     }
@@ -103,6 +112,7 @@ impl ControlLoop {
     pub(crate) fn on_volumes_changed(&mut self, now: Instant, pool: &mut Pool<'_>) {
         match self {
             Self::None | Self::Depth(_) | Self::Delay(_) => {}
+            Self::Promise(control) => control.on_volumes_changed(now, pool),
             Self::Array(control) => control.on_volumes_changed(now, pool),
             Self::Leased(control) => control.on_volumes_changed(now, pool),
         }
@@ -129,6 +139,19 @@ impl ControlLoop {
     /// If the pool is not leased.
     pub(crate) fn leased(&mut self) -> &mut LeasedLoop {
         if let Self::Leased(control) = self { control } else { panic!("the pool is not leased") }
+    }
+
+    /// What background volumes may have of the device, if the law of promises says so.
+    pub(crate) const fn allowance(&self) -> Option<BackgroundKnobs> {
+        if let Self::Promise(control) = self { Some(control.knobs()) } else { None }
+    }
+
+    /// The loop of promises.
+    ///
+    /// # Panics
+    /// If another law rules.
+    pub(crate) fn promise(&mut self) -> &mut PromiseLoop {
+        if let Self::Promise(control) = self { control } else { panic!("another law rules") }
     }
 
     /// Whether the pool is leased.

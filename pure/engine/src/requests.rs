@@ -1,6 +1,6 @@
 //! Every request that an engine holds, from its submission until its reply or its abort.
 
-use weir_model::{Instant, IoId, IoKind, VolumeId};
+use weir_model::{Instant, IoId, IoKind, Span, VolumeId};
 use weir_sched::{Chain, SlotChains};
 
 /// The requests by slot. The slot that was freed last is used first, because it is still in the cache.
@@ -76,6 +76,12 @@ impl RequestTable {
     /// The request of `chain` that arrived first.
     pub(crate) fn oldest(&self, chain: &Chain) -> Option<&Stamped> {
         self.requests.front(chain)
+    }
+
+    /// How many requests of `chain` came longer ago than `limit`, up to 64.
+    pub(crate) fn older_than(&self, chain: &Chain, now: Instant, limit: Span) -> u32 {
+        let late = self.requests.of(chain).take(64).take_while(|request| now.since(request.arrived) > limit);
+        late.map(|_| 1).sum()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Stamped> {

@@ -3,12 +3,13 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use weir_control::{Grant, Latency, Limits, PortObservation, VolumeObservation};
+use weir_control::{Grant, Latency, Limits, PortObservation, PromisedObservation, VolumeObservation};
 use weir_model::{Bandwidth, Instant, IoKind, Iops, MilliIops, Objective, Slo, Span, Target, VolumeId};
 use weir_sched::{Chain, VolumeKnobs};
 
 use crate::config::VolumeConfig;
 use crate::event::WindowReport;
+use crate::promise_sensor::PromiseSensor;
 use crate::requests::{RequestTable, Stage, Stamped};
 use crate::sensors::LatencySensor;
 use crate::slo_window::SloWindow;
@@ -29,6 +30,10 @@ pub(crate) struct Volume {
     is_leased: bool,
     /// What a law that shares out concurrency has to know.
     usage: Option<Box<UsageSensor>>,
+    /// What the law of promises has to know.
+    promise: Option<Box<PromiseSensor>>,
+    /// What the law of promises holds it to.
+    promised: Option<Target>,
     /// The latency that the law holds the volume to; `None`: nothing is promised.
     latency_target: Option<Span>,
     /// How long after its arrival a request must be at the device to keep that latency; `None`: the volume is
@@ -53,7 +58,7 @@ impl Volume {
     pub(crate) fn new(now: Instant, config: VolumeConfig) -> Self {
         let limits = config.limits();
         let slo = config.slo.map(Arc::new);
-        let silent = VolumeObservation { slo: slo.clone(), ..VolumeObservation::default() };
+        let silent = silent_target(slo.as_ref());
         Self {
             serial: 0,
             slo,
@@ -63,8 +68,10 @@ impl Volume {
             grant: None,
             is_leased: false,
             usage: None,
-            latency_target: silent.latency_target(),
-            due_at_device: silent.latency_target(),
+            promise: None,
+            promised: None,
+            latency_target: silent,
+            due_at_device: silent,
             at_device: None,
             outstanding: 0,
             transfers: Chain::EMPTY,
@@ -91,6 +98,67 @@ impl Volume {
         self.is_leased = leased;
         self.usage = shared.then(|| Box::new(UsageSensor::new(now, self.outstanding, at_device)));
         self.keep_latencies();
+    }
+
+    /// From now on the law of promises rules, with SLO windows of this length, or another law. What the law
+    /// of promises held the volume to ends with it.
+    pub(crate) fn set_guarded(&mut self, now: Instant, window: Option<Span>, at_device: u32) {
+        if self.promise.is_some() && window.is_none() {
+            let target = silent_target(self.slo.as_ref());
+            self.set_targets(target, target);
+        }
+        let sensor = |window| Box::new(PromiseSensor::new(now, window, self.outstanding, at_device));
+        self.promise = window.map(sensor);
+        self.promised = None;
+    }
+
+    /// What the volume is promised now: its target, or what its SLO says for the rate that it offers. `None`
+    /// if it has neither, or offers more than its SLO covers.
+    pub(crate) fn promise(&self) -> Option<Target> {
+        if self.objective.target.is_some() {
+            return self.objective.target;
+        }
+        let seen = VolumeObservation {
+            slo: self.slo.clone(),
+            offered: self.window.offered_before(),
+            read_fraction: self.window.recent_mix(),
+            ..VolumeObservation::default()
+        };
+        seen.latency_target().map(Target::Latency)
+    }
+
+    /// Sets what the law of promises holds it to. True: the scheduler has to know.
+    pub(crate) fn set_promise(&mut self, promise: Option<Target>) -> bool {
+        let latency = match promise {
+            Some(Target::Latency(limit) | Target::Percentile(_, limit)) => Some(limit),
+            Some(Target::Rate(_) | Target::Throughput(_)) | None => None,
+        };
+        let limit = if let Some(Target::Percentile(_, limit)) = promise { Some(limit) } else { None };
+        self.sensor().set_limit(limit);
+        self.promised = promise;
+        // Due at once: a promised request goes before all that are promised nothing.
+        self.set_targets(latency, promise.map(|_| Span::ZERO))
+    }
+
+    /// Whether the law of promises holds it to something. If not, it is in the background.
+    pub(crate) const fn is_promised(&self) -> bool {
+        self.promised.is_some()
+    }
+
+    /// # Panics
+    /// If another law rules.
+    fn sensor(&mut self) -> &mut PromiseSensor {
+        self.promise.as_mut().expect("the law of promises rules")
+    }
+
+    /// What the law of promises has to know of the period that ends now.
+    pub(crate) fn observe_promise(&mut self, now: Instant, requests: &RequestTable) -> PromisedObservation {
+        let (serial, target, priority) = (self.serial, self.promised, self.objective.priority);
+        let late = self.sensor().limit().map_or(0, |limit| {
+            let chains = [&self.transfers, &self.others].into_iter();
+            chains.map(|chain| requests.older_than(chain, now, limit)).sum()
+        });
+        PromisedObservation { serial, target, priority, ..self.sensor().take(now, late) }
     }
 
     fn keep_latencies(&mut self) {
@@ -173,6 +241,9 @@ impl Volume {
         if let Some(usage) = &mut self.usage {
             usage.on_submit(now, kind.direction().map(|_| length));
         }
+        if let Some(sensor) = &mut self.promise {
+            sensor.on_submit(now);
+        }
         self.window.on_arrival(kind.direction());
     }
 
@@ -180,24 +251,36 @@ impl Volume {
         if let Some(usage) = &mut self.usage {
             usage.on_issue(now);
         }
+        if let Some(sensor) = &mut self.promise {
+            sensor.on_issue();
+        }
     }
 
     pub(crate) fn on_complete(&mut self, now: Instant) {
         if let Some(usage) = &mut self.usage {
             usage.on_complete(now);
         }
+        if let Some(sensor) = &mut self.promise {
+            sensor.on_complete();
+        }
     }
 
     /// A request is over: answered, or aborted.
-    pub(crate) fn on_end(&mut self, now: Instant) {
+    pub(crate) fn on_end(&mut self, now: Instant, came: Instant) {
         self.outstanding -= 1;
         if let Some(usage) = &mut self.usage {
             usage.on_end(now);
+        }
+        if let Some(sensor) = &mut self.promise {
+            sensor.on_end(now, came);
         }
     }
 
     /// A request was answered with success.
     pub(crate) fn on_answer(&mut self, kind: IoKind, length: u32, latency: Latency) {
+        if let Some(sensor) = &mut self.promise {
+            sensor.on_answer(length, latency.total);
+        }
         if let Some(direction) = kind.direction() {
             self.latency.record(latency);
             self.window.on_answer(direction, latency);
@@ -244,6 +327,11 @@ impl Volume {
         let oldest = requests.oldest(&self.transfers).map(|oldest| oldest.arrived);
         self.window.close(now, self.slo.as_deref(), oldest)
     }
+}
+
+/// The latency that a volume with this SLO is promised before it has sent anything.
+fn silent_target(slo: Option<&Arc<Slo>>) -> Option<Span> {
+    VolumeObservation { slo: slo.cloned(), ..VolumeObservation::default() }.latency_target()
 }
 
 /// The lower of two limits, where `None` is no limit.

@@ -7,7 +7,8 @@ use weir_engine::{
     Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Event, Request, VolumeConfig,
 };
 use weir_model::{
-    Bandwidth, Instant, IoId, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, Verdict, VolumeId,
+    Bandwidth, Instant, IoId, IoKind, Iops, Objective, Priority, QueueDepth, Slo, SloPoint, Span, Target,
+    Verdict, VolumeId,
 };
 use weir_testkit::{Arrivals, Load, Rig, Station};
 
@@ -28,6 +29,10 @@ fn depth(depth: u32) -> EngineConfig {
 
 fn no_control() -> EngineConfig {
     EngineConfig { control: Control::None, ..EngineConfig::default() }
+}
+
+fn promises() -> EngineConfig {
+    EngineConfig { control: Control::Promise, ..EngineConfig::default() }
 }
 
 fn submit(engine: &mut Engine, now: Instant, volume: VolumeId, kind: IoKind) -> IoId {
@@ -216,7 +221,9 @@ fn a_live_change_of_control_loses_no_request_and_answers_none_twice() {
         rig.start(load(volumes[1], Arrivals::Closed(100))),
     ];
     for (change, config) in
-        [no_control(), depth(3), depth(50), no_control(), depth(1)].into_iter().enumerate()
+        [no_control(), depth(3), promises(), depth(50), no_control(), promises(), depth(1)]
+            .into_iter()
+            .enumerate()
     {
         rig.drive_until(at(500 * (change as u64 + 1)));
         let before = rig.engine.snapshot();
@@ -232,6 +239,38 @@ fn a_live_change_of_control_loses_no_request_and_answers_none_twice() {
     }
     rig.drive_until(at(10_000));
     assert_eq!(volumes.map(|volume| rig.engine.outstanding(volume)), [0, 0]);
+}
+
+#[test]
+fn under_the_law_of_promises_limits_hold_and_a_promised_request_goes_before_the_background() {
+    let mut engine = Engine::new(at(0), promises());
+    let target = Some(Target::Rate(Iops::new(100.0).unwrap()));
+    let objective = Objective { target, priority: Priority::default() };
+    let concurrency = NonZeroU32::new(2);
+    let db = engine.add_volume(at(0), VolumeConfig { objective, concurrency, ..VolumeConfig::default() });
+    let batch = engine.add_volume(at(0), VolumeConfig { max_iops: Iops::new(100.0), ..Default::default() });
+    let background = [0, 1].map(|_| read(&mut engine, at(0), batch));
+    let promised = [0, 1, 2].map(|_| read(&mut engine, at(0), db));
+    assert_eq!(issued(&mut engine, at(0)), [promised[0], promised[1], background[0]]);
+    assert_eq!(issued(&mut engine, at(10)), [background[1]], "its rate lets it go");
+    engine.handle_complete(at(11), promised[0], true);
+    assert_eq!(issued(&mut engine, at(11)), [promised[2]]);
+}
+
+#[test]
+fn what_the_law_of_promises_held_a_volume_to_ends_with_that_law() {
+    let mut engine = Engine::new(at(0), promises());
+    let target = Some(Target::Latency(Span::from_millis(5)));
+    let objective = Objective { target, ..Objective::default() };
+    let batch = engine.add_volume(at(0), VolumeConfig::default());
+    let db = engine.add_volume(at(0), VolumeConfig { objective, ..VolumeConfig::default() });
+    assert!(engine.snapshot().allowance.is_some());
+    engine.set_config(at(1), depth(1));
+    assert_eq!(engine.snapshot().allowance, None);
+    let (promised, other) = (read(&mut engine, at(2), db), read(&mut engine, at(2), batch));
+    assert_eq!(issued(&mut engine, at(2)), [other], "both are in the background, in the order of volumes");
+    engine.handle_complete(at(3), other, true);
+    assert_eq!(issued(&mut engine, at(3)), [promised]);
 }
 
 #[test]

@@ -7,7 +7,10 @@ use proptest::prelude::*;
 use weir_engine::{
     Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Event, Request, VolumeConfig,
 };
-use weir_model::{Instant, IoId, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, TimeShare, VolumeId};
+use weir_model::{
+    Bandwidth, Instant, IoId, IoKind, Iops, Objective, Percentile, QueueDepth, Slo, SloPoint, Span, Target,
+    TimeShare, VolumeId,
+};
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -31,6 +34,7 @@ enum Stage {
 fn configs() -> impl Strategy<Value = EngineConfig> {
     let control = prop_oneof![
         Just(Control::None),
+        Just(Control::Promise),
         (1u32..10).prop_map(|depth| Control::Facade(DepthFeedbackConfig {
             initial_depth: QueueDepth::new(depth),
             ..DepthFeedbackConfig::default()
@@ -48,9 +52,18 @@ fn volume_configs() -> impl Strategy<Value = VolumeConfig> {
         let (up_to, latency) = (Iops::new(100.0).unwrap(), Span::from_millis(ms));
         Slo::new(vec![SloPoint { up_to, read: latency, write: latency }]).unwrap()
     }));
+    let latency = Span::from_millis(5);
+    let targets = [
+        Target::Latency(latency),
+        Target::Percentile(Percentile::from_tenths(990).unwrap(), latency),
+        Target::Rate(Iops::new(100.0).unwrap()),
+        Target::Throughput(Bandwidth::new(1 << 20).unwrap()),
+    ];
+    let target = prop::option::weighted(0.3, prop::sample::select(targets.to_vec()));
     let max_iops = prop::option::of(prop::sample::select(vec![5.0, 1_000.0]));
-    (slo, max_iops).prop_map(|(slo, max_iops)| VolumeConfig {
+    (slo, target, max_iops).prop_map(|(slo, target, max_iops)| VolumeConfig {
         slo,
+        objective: Objective { target, ..Objective::default() },
         max_iops: max_iops.and_then(Iops::new),
         ..VolumeConfig::default()
     })
@@ -73,6 +86,7 @@ fn operations() -> impl Strategy<Value = Operation> {
 /// An engine, and an account of what it must hold.
 struct World {
     engine: Engine,
+    control: Control,
     now: Instant,
     volumes: [VolumeId; 3],
     requests: BTreeMap<IoId, (VolumeId, Stage)>,
@@ -83,9 +97,18 @@ struct World {
 impl World {
     fn new() -> Self {
         let now = Instant::ORIGIN;
-        let mut engine = Engine::new(now, EngineConfig::default());
+        let config = EngineConfig::default();
+        let mut engine = Engine::new(now, config);
         let volumes = [(); 3].map(|()| engine.add_volume(now, VolumeConfig::default()));
-        Self { engine, now, volumes, requests: BTreeMap::new(), submitted: 0, ended: 0 }
+        Self {
+            engine,
+            control: config.control,
+            now,
+            volumes,
+            requests: BTreeMap::new(),
+            submitted: 0,
+            ended: 0,
+        }
     }
 
     fn apply(&mut self, operation: Operation) {
@@ -124,7 +147,10 @@ impl World {
                 self.now = self.now + span;
                 self.engine.handle_timeout(self.now);
             }
-            Operation::SetConfig(config) => self.engine.set_config(self.now, config),
+            Operation::SetConfig(config) => {
+                self.control = config.control;
+                self.engine.set_config(self.now, config);
+            }
             Operation::SetVolume { volume, config } => {
                 self.engine.set_volume(self.now, self.volumes[volume], config);
             }
@@ -152,6 +178,7 @@ impl World {
         let snapshot = self.engine.snapshot();
         assert_eq!(snapshot.queued as usize, count(Stage::Queued));
         assert_eq!(snapshot.in_flight as usize, count(Stage::AtDevice));
+        assert_eq!(snapshot.allowance.is_some(), self.control == Control::Promise);
         for volume in self.volumes {
             let outstanding = self.requests.values().filter(|(of, _)| *of == volume).count();
             assert_eq!(self.engine.outstanding(volume) as usize, outstanding);
@@ -163,7 +190,9 @@ impl World {
         loop {
             self.engine.handle_timeout(self.now);
             let reason = self.dispatch();
+            let mut completed = false;
             while let Some(id) = self.pick(0, Stage::AtDevice) {
+                completed = true;
                 self.engine.handle_complete(self.now, id, true);
                 self.set_stage(id, Stage::Done);
             }
@@ -174,8 +203,8 @@ impl World {
             self.check();
             match reason {
                 Dispatch::Idle => break,
-                Dispatch::WaitUntil(_) => self.now = self.engine.poll_timeout().unwrap(),
-                Dispatch::AtDepth { .. } | Dispatch::Issue(_) => {}
+                Dispatch::AtDepth { .. } if completed => {}
+                _ => self.now = self.engine.poll_timeout().unwrap(),
             }
         }
         assert!(self.requests.is_empty());

@@ -7,7 +7,10 @@ use weir_engine::{
     Control, DepthFeedbackConfig, Deviation, Engine, EngineConfig, Entry, Event, How, Input, Outcome,
     Recorder, Replay, Request, VolumeConfig,
 };
-use weir_model::{Instant, IoId, IoKind, Iops, QueueDepth, Slo, SloPoint, Span, VolumeId};
+use weir_model::{
+    Bandwidth, Instant, IoId, IoKind, Iops, Objective, Percentile, QueueDepth, Slo, SloPoint, Span, Target,
+    VolumeId,
+};
 use weir_testkit::{Arrivals, Load, Rig, Station};
 
 type Recording = Vec<(Instant, Entry)>;
@@ -50,16 +53,27 @@ fn replied(entry: &Entry) -> Option<IoId> {
 enum Change {
     Slo(u64),
     Cap(u32),
-    Law(Option<u32>),
+    Law(EngineConfig),
+    Target(Target),
     AbortAll,
     Guest,
+}
+
+/// No law, Façade's with a depth to begin with, or the law of promises.
+fn laws() -> impl Strategy<Value = EngineConfig> {
+    prop_oneof![
+        1 => Just(config(Control::None)),
+        2 => (1u32..200).prop_map(facade),
+        2 => Just(config(Control::Promise)),
+    ]
 }
 
 fn changes() -> impl Strategy<Value = Vec<(u64, Change)>> {
     let change = prop_oneof![
         (1u64..30).prop_map(Change::Slo),
         (50u32..2_000).prop_map(Change::Cap),
-        prop::option::of(1u32..64).prop_map(Change::Law),
+        laws().prop_map(Change::Law),
+        prop::sample::select(targets().to_vec()).prop_map(Change::Target),
         Just(Change::AbortAll),
         Just(Change::Guest),
     ];
@@ -72,10 +86,23 @@ fn promised(millis: u64, max_iops: Option<f64>) -> VolumeConfig {
     VolumeConfig { slo: Some(slo), max_iops: max_iops.and_then(Iops::new), ..VolumeConfig::default() }
 }
 
-fn config(depth: Option<u32>) -> EngineConfig {
-    let law = |depth| DepthFeedbackConfig { initial_depth: QueueDepth::new(depth), ..Default::default() };
-    let control = depth.map_or(Control::None, |depth| Control::Facade(law(depth)));
+fn config(control: Control) -> EngineConfig {
     EngineConfig { control, slo_window: Span::from_millis(200), ..EngineConfig::default() }
+}
+
+fn facade(depth: u32) -> EngineConfig {
+    let initial_depth = QueueDepth::new(depth);
+    config(Control::Facade(DepthFeedbackConfig { initial_depth, ..DepthFeedbackConfig::default() }))
+}
+
+/// A target of each kind.
+fn targets() -> [Target; 4] {
+    [
+        Target::Latency(Span::from_millis(8)),
+        Target::Percentile(Percentile::from_tenths(900).unwrap(), Span::from_millis(10)),
+        Target::Rate(Iops::new(300.0).unwrap()),
+        Target::Throughput(Bandwidth::new(1 << 20).unwrap()),
+    ]
 }
 
 fn apply(rig: &mut Rig, volume: VolumeId, change: &Change) {
@@ -83,7 +110,11 @@ fn apply(rig: &mut Rig, volume: VolumeId, change: &Change) {
     match *change {
         Change::Slo(millis) => rig.engine.set_volume(now, volume, promised(millis, None)),
         Change::Cap(rate) => rig.engine.set_volume(now, volume, promised(10, Some(rate.into()))),
-        Change::Law(depth) => rig.engine.set_config(now, config(depth)),
+        Change::Law(law) => rig.engine.set_config(now, law),
+        Change::Target(target) => {
+            let objective = Objective { target: Some(target), ..Objective::default() };
+            rig.engine.set_volume(now, volume, VolumeConfig { objective, ..promised(10, None) });
+        }
         Change::AbortAll => {
             for slot in 0..64 {
                 rig.engine.handle_abort(now, IoId { slot, generation: 0 });
@@ -102,10 +133,10 @@ fn apply(rig: &mut Rig, volume: VolumeId, change: &Change) {
 }
 
 /// A pool of two volumes under load, with these changes each so many milliseconds after the one before.
-fn run(seed: u64, depth: Option<u32>, changes: &[(u64, Change)]) -> Recording {
-    let mut rig = Rig::new(config(depth), Station::constant(4, Span::from_millis(3)));
+fn run(seed: u64, law: EngineConfig, changes: &[(u64, Change)]) -> Recording {
+    let mut rig = Rig::new(law, Station::constant(4, Span::from_millis(3)));
     let recording;
-    (rig.engine, recording) = recorded(Instant::ORIGIN, config(depth));
+    (rig.engine, recording) = recorded(Instant::ORIGIN, law);
     let promised = rig.add_volume(promised(10, None));
     let greedy = rig.add_volume(VolumeConfig::default());
     let rate = Iops::new(400.0).unwrap();
@@ -126,9 +157,9 @@ proptest! {
 
     #[test]
     fn a_recorded_run_is_decided_again_to_the_last_entry(
-        seed: u64, depth in prop::option::of(1u32..200), changes in changes(),
+        seed: u64, law in laws(), changes in changes(),
     ) {
-        let recording = run(seed, depth, &changes);
+        let recording = run(seed, law, &changes);
         prop_assert_eq!(replay(&recording), Ok(recording.len() as u64));
     }
 
@@ -136,7 +167,7 @@ proptest! {
     fn one_input_that_differs_is_found_where_it_first_makes_a_difference(
         seed: u64, changes in changes(), nth: prop::sample::Index,
     ) {
-        let mut recording = run(seed, Some(200), &changes);
+        let mut recording = run(seed, facade(200), &changes);
         let answered: Vec<usize> = (0..recording.len())
             .filter(|i| replied(&recording[*i].1).is_some())
             .collect();
@@ -161,7 +192,7 @@ proptest! {
 
     #[test]
     fn a_recording_that_lost_an_entry_deviates_and_stops_nobody(seed: u64, nth: prop::sample::Index) {
-        let mut recording = run(seed, Some(8), &[(20, Change::Guest), (20, Change::Law(None))]);
+        let mut recording = run(seed, facade(8), &[(20, Change::Guest), (20, Change::Law(config(Control::None)))]);
         // A poll that had nothing to say may be missing: nothing depends on it.
         let told = |entry: &Entry| matches!(
             entry,
@@ -179,8 +210,20 @@ proptest! {
 }
 
 #[test]
+fn a_recording_under_the_law_of_promises_tells_what_the_background_was_allowed_and_is_decided_again() {
+    let change = |target| (300, Change::Target(target));
+    let recording = run(7, config(Control::Promise), &targets().map(change));
+    let reported = |is: fn(&Event) -> bool| {
+        recording.iter().filter(|(_, entry)| matches!(entry, Entry::Reported(event) if is(event))).count()
+    };
+    assert!(reported(|event| matches!(event, Event::Allowed(knobs) if knobs.most < u32::MAX)) > 0);
+    assert!(reported(|event| matches!(event, Event::Weighed { .. })) >= 20);
+    assert_eq!(replay(&recording), Ok(recording.len() as u64));
+}
+
+#[test]
 fn a_deviation_says_which_entry_when_and_what() {
-    let (mut engine, recording) = recorded(Instant::from_nanos(5), config(None));
+    let (mut engine, recording) = recorded(Instant::from_nanos(5), config(Control::None));
     let volume = engine.add_volume(Instant::from_nanos(7), VolumeConfig::default());
     let request = Request { volume, kind: IoKind::Read, offset: 0, length: 512 };
     engine.handle_submit(Instant::from_nanos(9), request);
@@ -195,7 +238,7 @@ fn a_deviation_says_which_entry_when_and_what() {
 
 #[test]
 fn what_no_engine_could_have_been_told_is_a_deviation_and_no_panic() {
-    let config = config(Some(1));
+    let config = facade(1);
     let (volume, id) = (VolumeId(0), IoId { slot: 0, generation: 0 });
     let request = Request { volume, kind: IoKind::Read, offset: 0, length: 512 };
     let made = Entry::Made { config, timeout: Some(Instant::from_nanos(50_000_000)) };

@@ -10,7 +10,8 @@
 //! 2. **The depth is never exceeded** ([`gates`]), with two exceptions. A volume passes it while its oldest
 //!    waiting request is due. One background request at a time passes it, within the background share of the
 //!    array's time. If a law gives every volume a bound, no volume issues above its own, and the sum of all
-//!    bounds is within the total.
+//!    bounds is within the total. If a law gives background requests a bound and a pace, none is issued above
+//!    these either, except within the background share.
 //! 3. **No request waits beyond its bound** ([`gates`]). After each instant, no request waits that is due,
 //!    unless its own volume's concurrency or rate holds it back. Façade §3 gives that bound: a request past
 //!    its deadline passes the depth gate. A request of a volume with a target is due after its arrival plus
@@ -18,8 +19,9 @@
 //!    ([`account`]).
 //!
 //!    A request without such a deadline is *background*. It goes before no promised request that could go. It
-//!    does not wait while the depth has room, or while the background share is due. If no depth is bounded,
-//!    nothing is held back, and a request may wait only for its own volume's limits.
+//!    does not wait while the depth has room and the background's bound lets one more go, or while the
+//!    background share is due. If no depth is bounded, no promised request is held back, and it may wait only
+//!    for its own volume's limits.
 //! 4. **The SLO windows are right**: a second computation, from the requests themselves, gives the same
 //!    counts, mean, target and verdict ([`account`]).
 //! 5. **No reply is held** for longer than the one-sided PID may hold it, and without that law none is held
@@ -81,7 +83,11 @@ impl Checkers {
         self.accounts.push(Some(account));
         match self.config.control {
             Control::None => self.gates.add(due_after, &VolumeConfig::default()),
-            Control::Facade(_) | Control::Maestro(_) | Control::Leased(_) | Control::Pid(_) => {
+            Control::Facade(_)
+            | Control::Maestro(_)
+            | Control::Leased(_)
+            | Control::Promise
+            | Control::Pid(_) => {
                 self.gates.add(due_after, config);
             }
         }
@@ -90,7 +96,7 @@ impl Checkers {
     /// A volume has this configuration from now on.
     pub(crate) fn on_volume_changed(&mut self, now: Instant, volume: VolumeId, config: &VolumeConfig) {
         if let Some(account) = self.account(volume) {
-            account.set_slo(config);
+            account.set_promise(config);
         }
         if self.config.control != Control::None {
             self.gates.set_limits(now, volume, config);
@@ -170,6 +176,14 @@ impl Checkers {
             }
             Event::Granted { volume, grant, .. } => {
                 self.gates.set_grant(now, volume, grant);
+                Ok(())
+            }
+            Event::Allowed(knobs) => {
+                self.gates.set_background(now, knobs);
+                Ok(())
+            }
+            Event::Weighed { .. } => {
+                self.on_control_tick();
                 Ok(())
             }
             Event::Allocated { .. } | Event::Throttled { .. } => Ok(()),

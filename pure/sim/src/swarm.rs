@@ -83,10 +83,11 @@ fn engine(random: &mut Prng) -> EngineConfig {
         initial_depth: QueueDepth::new(random.random_range(1..=64)),
         max_depth: QueueDepth::new(random.random_range(1..=256)),
     };
-    let control = match random.random_range(0..10) {
+    let control = match random.random_range(0..13) {
         0 => Control::None,
         1..6 => Control::Facade(law),
         6 => Control::Pid(pid(random)),
+        7..10 => Control::Promise,
         _ => Control::Maestro(MaestroConfig {
             interval: span(random, 20, 200),
             total: match NonZeroU32::new(random.random_range(0..64)) {

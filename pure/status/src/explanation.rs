@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use weir_control::Reasoning;
 use weir_model::Objective;
 
+use crate::background::BackgroundStatus;
 use crate::sharing::{AchievedStatus, GrantStatus, TargetStatus};
 use crate::words::{BoundBy, Case, ControlKind, Fit};
 
@@ -19,6 +20,8 @@ pub struct Explanation {
     /// The last intervals, the newest last. Empty if the pool is not under Maestro's law, or if the law has
     /// not seen the volume yet.
     pub intervals: Vec<IntervalStatus>,
+    /// Under the law of promises: what background volumes may have of the device.
+    pub background: Option<BackgroundStatus>,
 }
 
 /// What a law saw of a volume in one control interval, and what it decided for the next.
@@ -87,12 +90,13 @@ mod tests {
         let grant = GrantStatus { port: None, concurrency: 5, max_iops: None, max_bytes_per_s: Some(1) };
         let intervals = vec![IntervalStatus::new(2.5, then, &got(Some(0.5)), vec![grant])];
         let (volume, pool) = ("v".to_owned(), "p".to_owned());
-        let explanation = Explanation { volume, pool, control: ControlKind::Maestro, intervals };
+        let explanation =
+            Explanation { volume, pool, control: ControlKind::Maestro, intervals, background: None };
         let json = r#"{"volume":"v","pool":"p","control":"maestro","intervals":[{"age_s":2.5,
             "target":{"metric":"iops","value":900.0,"unit":"iops"},"priority":1.0,
             "achieved":{"value":450.0,"percent":50.0},"slope":1.0,"fit":"no_information","fit_value":null,
             "had":4.0,"requested":8.0,"case":"overload","allotted":5.0,"bound_by":"priority",
-            "grants":[{"port":null,"concurrency":5,"max_iops":null,"max_bytes_per_s":1}]}]}"#;
+            "grants":[{"port":null,"concurrency":5,"max_iops":null,"max_bytes_per_s":1}]}],"background":null}"#;
         let json = json.split_whitespace().collect::<String>();
         assert_eq!(serde_json::to_string(&explanation).unwrap(), json);
         assert_eq!(serde_json::from_str::<Explanation>(&json).unwrap(), explanation);

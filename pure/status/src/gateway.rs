@@ -6,7 +6,8 @@
 use serde::{Deserialize, Serialize};
 use weir_model::{IoKind, Verdict};
 
-use crate::sharing::{PoolSharing, VolumeSharing};
+use crate::background::BackgroundStatus;
+use crate::sharing::{PoolSharing, TargetStatus, VolumeSharing};
 use crate::words::ControlKind;
 
 /// Upper bounds of the exported latency buckets: powers of two from 8 us to 16.8 s, in microseconds; one
@@ -49,6 +50,8 @@ pub struct PoolStatus {
     pub sharing: Option<PoolSharing>,
     /// Under the one-sided PID: what it measures and decides.
     pub reply_delay: Option<ReplyDelayStatus>,
+    /// Under the law of promises: what background volumes may have of the device.
+    pub background: Option<BackgroundStatus>,
     /// In order of name.
     pub volumes: Vec<VolumeStatus>,
 }
@@ -77,6 +80,9 @@ pub struct VolumeStatus {
     pub has_slo: bool,
     /// The mean latency promised now, in microseconds; `None` if nothing is promised.
     pub slo_target_us: Option<u64>,
+    /// The absolute target that the law of promises holds the volume to; `None`: it has none, or another law
+    /// rules.
+    pub target: Option<TargetStatus>,
     /// Counters by kind of request, in the order of [`IoKind::ALL`].
     pub requests: Vec<RequestCounters>,
     /// Latencies of reads, then of writes.

@@ -13,6 +13,7 @@
 //! the whole answer with an error. `weir` adds the name of the field.
 
 mod array;
+mod background;
 mod explanation;
 mod gateway;
 mod node_agent;
@@ -23,6 +24,7 @@ mod transfers;
 mod words;
 
 pub use array::{ArrayGateway, ArrayStatus, ArrayVolume};
+pub use background::{BackgroundStatus, WorstOff};
 pub use explanation::{Explanation, IntervalStatus};
 pub use gateway::{
     BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, ReplyDelayStatus, RequestCounters,

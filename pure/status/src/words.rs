@@ -20,6 +20,8 @@ pub enum ControlKind {
     Facade,
     /// Maestro's law, in the gateway or in a controller.
     Maestro,
+    /// The law of promises.
+    Promise,
     /// The one-sided PID.
     Pid,
 }
@@ -105,6 +107,7 @@ impl ControlKind {
             Self::None => "none",
             Self::Facade => "facade",
             Self::Maestro => "maestro",
+            Self::Promise => "promise",
             Self::Pid => "pid",
         }
     }
@@ -256,7 +259,7 @@ mod tests {
     fn each_word_in_the_json_is_the_one_that_scripts_know() {
         use {ControlKind as Control, Fit::*};
         words_are(&[(Control::None, "none"), (Control::Facade, "facade")]);
-        words_are(&[(Control::Maestro, "maestro"), (Control::Pid, "pid")]);
+        words_are(&[(Control::Maestro, "maestro"), (Control::Promise, "promise"), (Control::Pid, "pid")]);
         words_are(&[(Case::Underload, "underload"), (Case::Overload, "overload")]);
         words_are(&[
             (BoundBy::Request, "request"),
@@ -306,8 +309,8 @@ mod tests {
             let json = serde_json::to_string(&value).unwrap();
             assert_eq!(value.to_string(), json.trim_matches('"').replace('_', " "));
         }
-        use ControlKind::{Facade, Maestro, None, Pid};
-        [None, Facade, Maestro, Pid].into_iter().for_each(shown);
+        use ControlKind::{Facade, Maestro, None, Pid, Promise};
+        [None, Facade, Maestro, Promise, Pid].into_iter().for_each(shown);
         [Case::Underload, Case::Overload].into_iter().for_each(shown);
         [BoundBy::Request, BoundBy::Priority, BoundBy::StepLimit].into_iter().for_each(shown);
         [BoundBy::Use, BoundBy::Limit, BoundBy::Minimum].into_iter().for_each(shown);

@@ -6,6 +6,7 @@
 
 mod amount;
 mod array;
+mod background;
 mod reply_delay;
 mod sharing;
 mod throttle;
@@ -37,13 +38,15 @@ const HEADER: [&str; 10] = [
 ];
 
 /// A table with a row for each volume, from its last closed window; one with a row for each pool in which
-/// replies are held; and one for each pool whose requests are shared out.
+/// background volumes are held back; one with a row for each pool in which replies are held; and one for each
+/// pool whose requests are shared out.
 pub fn render(status: &GatewayStatus) -> String {
     let (shared, others): (Vec<_>, Vec<_>) = status.pools.iter().partition(|pool| pool.sharing.is_some());
     let mut tables = Vec::new();
     if shared.is_empty() || others.iter().any(|pool| !pool.volumes.is_empty()) {
         tables.push(volumes(&others));
     }
+    tables.extend(background::pools(&others));
     tables.extend(reply_delay::pools(&others));
     tables.extend(shared.iter().filter_map(|pool| Some(sharing::pool(pool, pool.sharing.as_ref()?))));
     tables.join("\n\n")
@@ -87,6 +90,7 @@ fn slo(pool: &PoolStatus, volume: &VolumeStatus) -> String {
             format!("({})", whole_latency(target))
         }
         Some(target) => whole_latency(target),
+        None if volume.target.is_some() => volume.target.as_ref().map_or(dash(), sharing::target),
         None if volume.has_slo => "out of contract".to_owned(),
         None => dash(),
     }

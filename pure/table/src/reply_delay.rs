@@ -48,6 +48,7 @@ mod tests {
             queued: 0,
             sharing: None,
             reply_delay: throttle,
+            background: None,
             volumes: Vec::new(),
         }
     }

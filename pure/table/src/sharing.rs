@@ -7,7 +7,7 @@ use weir_status::{
     VolumeSharing, VolumeStatus,
 };
 
-use crate::{dash, latency};
+use crate::{background, dash, latency};
 
 const VOLUMES: [&str; 11] = [
     "volume",
@@ -50,8 +50,11 @@ pub(super) fn pool(pool: &PoolStatus, sharing: &PoolSharing) -> String {
 
 /// A row for each of the last control intervals of a volume, or why there is none.
 pub fn explanation(explained: &Explanation) -> String {
-    let Explanation { volume, pool, control, intervals } = explained;
+    let Explanation { volume, pool, control, intervals, background } = explained;
     let which = format!("volume {volume} in pool {pool}");
+    if let Some(background) = background {
+        return format!("{which}: {}", background::sentence(background));
+    }
     if *control != ControlKind::Maestro {
         return format!(
             "{which}: there are no shares to explain where control = \"{control}\"; `weir status` shows what it gets"
@@ -183,7 +186,7 @@ fn mebibytes(bytes: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use weir_model::Percentile;
-    use weir_status::{AchievedStatus, BoundBy, Case, Metric};
+    use weir_status::{AchievedStatus, BackgroundStatus, BoundBy, Case, Metric};
 
     use super::*;
 
@@ -249,8 +252,13 @@ mod tests {
             pool: "p".to_owned(),
             control: ControlKind::Facade,
             intervals: Vec::new(),
+            background: None,
         };
         let line = explanation(&none);
         assert!(line.starts_with("volume db in pool p: ") && line.lines().count() == 1, "{line}");
+        let background = Some(BackgroundStatus { most: Some(4), share: 0.01, worst_off: None });
+        let line = explanation(&Explanation { control: ControlKind::Promise, background, ..none });
+        let said = "volume db in pool p: background volumes: at most 4 requests at the device; worst off: -";
+        assert_eq!(line, said);
     }
 }

@@ -141,6 +141,7 @@ fn engine(experiment: &Experiment, control: ControlSpec) -> Result<EngineConfig,
         control: match control {
             ControlSpec::None => Control::None,
             ControlSpec::Facade => Control::Facade(law),
+            ControlSpec::Promise => Control::Promise,
             ControlSpec::Maestro => Control::Maestro(maestro(spec.total_concurrency.ok_or_else(missing)?)),
         },
         slo_window: spec.slo_window.map_or(pool.slo_window, |text| text.0),

@@ -24,6 +24,8 @@ pub enum Law {
     Facade,
     /// Maestro's.
     Maestro,
+    /// The law of promises.
+    Promise,
 }
 
 /// How a pool is set up, and its two volumes.
@@ -60,22 +62,23 @@ pub(super) struct Wanted {
 
 impl Law {
     /// All laws.
-    pub const ALL: [Self; 2] = [Self::Facade, Self::Maestro];
+    pub const ALL: [Self; 3] = [Self::Facade, Self::Maestro, Self::Promise];
 
     /// A volume of which this is wanted; `None` if the law knows no such promise.
     pub(super) fn told(self, wanted: Wanted) -> Option<VolumeConfig> {
         let Wanted { latency, rate, is_rate_promised, priority } = wanted;
+        let objective = || {
+            let target = if is_rate_promised { rate.map(Target::Rate) } else { latency.map(Target::Latency) };
+            let objective = Objective { target, priority };
+            VolumeConfig { objective, ..VolumeConfig::default() }
+        };
         match self {
             Self::Facade if is_rate_promised => None,
-            Self::Facade => {
+            Self::Promise if is_rate_promised => Some(objective()),
+            Self::Maestro => Some(objective()),
+            Self::Facade | Self::Promise => {
                 let usual = VolumeConfig::default();
                 Some(latency.zip(rate).map_or(usual, |(mean, rate)| slo_up_to(rate.get(), mean)))
-            }
-            Self::Maestro => {
-                let target =
-                    if is_rate_promised { rate.map(Target::Rate) } else { latency.map(Target::Latency) };
-                let objective = Objective { target, priority };
-                Some(VolumeConfig { objective, ..VolumeConfig::default() })
             }
         }
     }
@@ -88,6 +91,7 @@ impl Law {
                 let (interval, total) = (MaestroConfig::INTERVAL, TotalConcurrency::Auto);
                 Control::Maestro(MaestroConfig { interval, total })
             }
+            Self::Promise => Control::Promise,
         })
     }
 
@@ -95,7 +99,7 @@ impl Law {
     pub(super) fn setting(self, told: Told) -> Setting {
         let promised = match self {
             Self::Facade => slo(told.mean),
-            Self::Maestro => objective(told.promise),
+            Self::Maestro | Self::Promise => objective(told.promise),
         };
         Setting { name: self.to_string(), engine: self.engine(), promised, other: VolumeConfig::default() }
     }
@@ -106,6 +110,7 @@ impl fmt::Display for Law {
         f.write_str(match self {
             Self::Facade => "facade",
             Self::Maestro => "maestro",
+            Self::Promise => "promise",
         })
     }
 }

@@ -106,6 +106,9 @@ impl Engine {
         owner.on_arrival(now, kind, length);
         let stamped = Stamped { volume, kind, length, arrived: now, stage: Stage::Queued };
         let id = self.requests.insert(owner.chain(kind), stamped);
+        if let ControlLoop::Promise(_) = self.control {
+            self.with_loop(|control, pool| control.promise().on_arrival(now, volume, pool));
+        }
         self.scheduler.submit(now, Io { id, volume, kind, offset, length, arrived: now });
         id
     }
@@ -122,6 +125,9 @@ impl Engine {
                 request.stage = Stage::AtDevice { issued: now };
                 self.occupancy.on_issue(now);
                 self.volumes.get_mut(io.volume).on_issue(now);
+                if let ControlLoop::Promise(control) = &mut self.control {
+                    control.on_issue(self.scheduler.snapshot().background);
+                }
                 self.debug_assert_invariants();
             }
             Dispatch::WaitUntil(instant) => self.wake = Some(instant),
@@ -156,7 +162,7 @@ impl Engine {
         let total = now.since(arrived);
         let owner = self.volumes.get_mut(volume);
         self.requests.remove(owner.chain(kind), id);
-        owner.on_end(now);
+        owner.on_end(now, arrived);
         let (queued, device) = (issued.since(arrived), completed.since(issued));
         if ok {
             owner.on_answer(kind, length, Latency { total, at_device: device });
@@ -165,7 +171,8 @@ impl Engine {
     }
 
     fn abort(&mut self, now: Instant, id: IoId) -> bool {
-        let Some(Stamped { volume, kind, stage: Stage::Queued, .. }) = self.requests.get_mut(id).copied()
+        let Some(Stamped { volume, kind, arrived, stage: Stage::Queued, .. }) =
+            self.requests.get_mut(id).copied()
         else {
             return false;
         };
@@ -173,7 +180,7 @@ impl Engine {
         assert!(aborted.is_some(), "{id:?} is queued, but the scheduler has lost it");
         let owner = self.volumes.get_mut(volume);
         self.requests.remove(owner.chain(kind), id);
-        owner.on_end(now);
+        owner.on_end(now, arrived);
         self.events.push_back(Event::Aborted { volume, kind });
         true
     }
@@ -221,11 +228,13 @@ impl Engine {
         let queued = self.scheduler.take_queued(now);
         (self.control, self.scheduler) = ControlLoop::new(now, config.control, config.background_share);
         let (shared, leased) = (self.control.shares_concurrency(), self.control.is_leased());
+        let guarded = matches!(self.control, ControlLoop::Promise(_)).then_some(config.slo_window);
         for (id, volume) in self.volumes.iter_mut() {
             let at_device = self.requests.iter().filter(|r| r.volume == id && r.is_at_device()).count();
             volume.restart_period();
             let at_device = u32::try_from(at_device).expect("requests are numbered by u32");
             volume.set_shared(now, shared, leased, at_device);
+            volume.set_guarded(now, guarded, at_device);
             self.scheduler.set_volume(now, id, &volume.knobs());
         }
         for request in self.requests.iter().filter(|request| request.is_at_device()) {
@@ -246,6 +255,8 @@ impl Engine {
         let id = self.volumes.insert(Volume::new(now, config));
         let added = self.volumes.get_mut(id);
         added.set_shared(now, self.control.shares_concurrency(), self.control.is_leased(), 0);
+        let guarded = matches!(self.control, ControlLoop::Promise(_)).then_some(self.config.slo_window);
+        added.set_guarded(now, guarded, 0);
         let knobs = added.knobs();
         self.scheduler.set_volume(now, id, &knobs);
         self.with_loop(|control, pool| control.on_volumes_changed(now, pool));

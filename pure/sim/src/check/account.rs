@@ -11,6 +11,8 @@ use super::{Breach, Verified};
 #[derive(Debug)]
 pub(super) struct Account {
     slo: Option<Slo>,
+    /// Whether it has an absolute target.
+    has_target: bool,
     since: Instant,
     /// The arrivals of the window before.
     previous: Arrivals,
@@ -31,6 +33,7 @@ impl Account {
     pub(super) fn new(now: Instant, config: &VolumeConfig) -> Self {
         let mut account = Self {
             slo: config.slo.clone(),
+            has_target: config.objective.target.is_some(),
             since: now,
             previous: Arrivals::default(),
             arrived: Offered::default(),
@@ -45,8 +48,9 @@ impl Account {
         account
     }
 
-    pub(super) fn set_slo(&mut self, config: &VolumeConfig) {
+    pub(super) fn set_promise(&mut self, config: &VolumeConfig) {
         self.slo.clone_from(&config.slo);
+        self.has_target = config.objective.target.is_some();
     }
 
     pub(super) const fn on_arrival(&mut self, direction: Option<Direction>) {
@@ -78,10 +82,12 @@ impl Account {
     }
 
     /// How long after its arrival a request is due at the array; `None`: it is background. If no depth is
-    /// bounded, each request is due when it arrives.
+    /// bounded, each request is due when it arrives, but under the law of promises only if something is
+    /// promised.
     pub(super) fn due_after(&self, config: &EngineConfig) -> Option<Span> {
         match config.control {
             Control::None | Control::Maestro(_) | Control::Leased(_) | Control::Pid(_) => Some(Span::ZERO),
+            Control::Promise => (self.has_target || self.target.is_some()).then_some(Span::ZERO),
             Control::Facade(_) => {
                 let needed = self.at_array.unwrap_or(Span::ZERO).saturating_mul(2);
                 Some(Span::from_nanos(self.target?.as_nanos().saturating_sub(needed.as_nanos())))

@@ -1,5 +1,5 @@
-//! Checks what is issued and what waits: the depth, a volume's own bound, the background share, and how long
-//! a request may wait.
+//! Checks what is issued and what waits: the depth, a volume's own bound, the bound and the share of the
+//! background, and how long a request may wait.
 //!
 //! The rate limits of a volume are not recomputed exactly. A limit may hold a request back only until
 //! everything that was issued before is paid for ([`debt`]). A rate gate that stays shut for longer starves
@@ -11,7 +11,7 @@ mod debt;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-use weir_engine::{Grant, VolumeConfig};
+use weir_engine::{BackgroundKnobs, Grant, VolumeConfig};
 use weir_model::{Instant, Io, IoId, IoKind, QueueDepth, Span, TimeShare, VolumeId};
 
 use super::ledger::Ledger;
@@ -115,6 +115,11 @@ impl Gates {
         self.refresh(volume);
     }
 
+    /// What background volumes may do from now on.
+    pub(super) fn set_background(&mut self, now: Instant, knobs: BackgroundKnobs) {
+        self.background.allow(now, knobs);
+    }
+
     pub(super) const fn set_depth(&mut self, depth: Option<QueueDepth>) {
         self.depth = depth;
     }
@@ -151,7 +156,9 @@ impl Gates {
         }
         volume.in_flight += 1;
         self.in_flight += 1;
-        self.background.add(u32::from(is_background));
+        if is_background {
+            self.background.on_issue(now);
+        }
         volume.charge(now, io);
         volume.forget_gone(ledger);
         self.refresh(io.volume);
@@ -192,9 +199,14 @@ impl Gates {
         let volume = &self.volumes[volume.0 as usize];
         match volume.due_after {
             Some(due_after) => volume.could_go(now, due_after),
-            None if self.is_full() => self.background.may_pass(now) && volume.could_go(now, Span::ZERO),
+            None if self.is_shut(now) => self.background.may_pass(now) && volume.could_go(now, Span::ZERO),
             None => volume.could_go(now, Span::ZERO),
         }
+    }
+
+    /// Whether the depth or their bound holds background requests back.
+    fn is_shut(&self, now: Instant) -> bool {
+        self.is_full() || self.background.is_full(now)
     }
 
     fn is_full(&self) -> bool {
@@ -213,10 +225,10 @@ impl Gates {
         }
     }
 
-    /// Checks that a background request passes the depth only within the background share, and never
-    /// overtakes a promised request that could go.
+    /// Checks that a background request passes the depth and the background's bound only within the
+    /// background share, and never overtakes a promised request that could go.
     fn check_background(&mut self, now: Instant, io: &Io) -> Verified {
-        if self.is_full() {
+        if self.is_shut(now) {
             if !self.background.may_pass(now) {
                 let in_flight = self.in_flight;
                 return Err(Box::new(Breach::ShareExceeded { volume: io.volume, in_flight }));

@@ -79,9 +79,11 @@ pub enum Breach {
         /// When the volume's oldest waiting request was due.
         due: Instant,
     },
-    /// A background request was issued above the depth, before the background share allowed one.
+    /// A background request was issued above the depth, or above the bound of background requests, before
+    /// the background share allowed one.
     #[error(
-        "{volume:?}, which has no promise, issued a request above the depth, with {in_flight} at the array"
+        "{volume:?}, which has no promise, issued a request above the depth or the background's bound, with \
+         {in_flight} at the array"
     )]
     ShareExceeded {
         /// The volume.

@@ -53,6 +53,31 @@ impl Observer for LongestDelay {
 }
 
 #[test]
+fn background_volumes_have_a_bound_and_only_a_share_in_some_of_the_scenarios() {
+    let mut seen = Allowed::default();
+    for seed in SEEDS.filter(|seed| scenario(*seed).engine.control == Control::Promise) {
+        world(seed).run(&mut seen).unwrap_or_else(|violation| panic!("{violation}"));
+    }
+    assert!(seen.bounds > 1 && seen.shares > 1, "{seen:?}");
+}
+
+/// How often background volumes had a bound, and how often only a share.
+#[derive(Default, Debug)]
+struct Allowed {
+    bounds: u32,
+    shares: u32,
+}
+
+impl Observer for Allowed {
+    fn on_event(&mut self, _: Instant, event: &Event) {
+        if let Event::Allowed(knobs) = event {
+            self.bounds += u32::from((1..u32::MAX).contains(&knobs.most));
+            self.shares += u32::from(knobs.most == 0);
+        }
+    }
+}
+
+#[test]
 fn all_that_can_go_wrong_does() {
     let mut seen = [false; 4];
     for fault in SEEDS.flat_map(|seed| scenario(seed).faults) {

@@ -80,6 +80,15 @@ impl Observer for Fingerprint {
                 self.add(1 << 61 | delay.as_nanos());
                 self.add(wait.as_nanos());
             }
+            Event::Weighed { worst, strain } => {
+                self.add(3 << 60 | u64::from(worst.map_or(u32::MAX, |volume| volume.0)));
+                self.add(strain.to_bits());
+            }
+            Event::Allowed(knobs) => {
+                self.add(1 << 60 | u64::from(knobs.most));
+                self.add(u64::from(knobs.share.millionths()));
+                self.add(knobs.least.as_nanos());
+            }
             Event::Allocated { volume, reasoning } => {
                 self.add(7 << 61 | u64::from(volume.0));
                 self.add(reasoning.allotted.to_bits());

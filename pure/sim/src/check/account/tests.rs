@@ -1,7 +1,7 @@
 //! The second computation of windows and deadlines, compared with numbers by hand. Each wrong number is
 //! caught.
 
-use weir_model::{Iops, SloPoint};
+use weir_model::{Iops, Objective, SloPoint, Target};
 
 use super::*;
 
@@ -68,4 +68,17 @@ fn a_request_is_due_its_target_less_twice_its_time_at_the_array() {
     assert_eq!(account.due_after(&config), Some(Span::from_millis(15 - 4)));
     let background = Account::new(Instant::ORIGIN, &VolumeConfig::default());
     assert_eq!(background.due_after(&config), None);
+}
+
+#[test]
+fn under_the_law_of_promises_a_request_is_due_when_it_arrives_if_anything_is_promised() {
+    let config = EngineConfig { control: Control::Promise, ..EngineConfig::default() };
+    assert_eq!(account().due_after(&config), Some(Span::ZERO));
+    let target = Some(Target::Rate(Iops::new(100.0).unwrap()));
+    let objective = Objective { target, ..Objective::default() };
+    let aimed = VolumeConfig { objective, ..VolumeConfig::default() };
+    let mut volume = Account::new(Instant::ORIGIN, &aimed);
+    assert_eq!(volume.due_after(&config), Some(Span::ZERO));
+    volume.set_promise(&VolumeConfig::default());
+    assert_eq!(volume.due_after(&config), None);
 }

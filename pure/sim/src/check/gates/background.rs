@@ -1,26 +1,63 @@
-//! A second computation of the background share: when a background request may go to a full device.
+//! A second computation of what background requests may do: how many may be at the array, how soon one may
+//! follow another, and when one may pass the depth and this bound.
 
-use weir_model::{Instant, IoId, TimeShare};
+use weir_engine::BackgroundKnobs;
+use weir_model::{Instant, IoId, Span, TimeShare};
 
 /// The background requests at the array, and the one that passed the depth.
 #[derive(Debug)]
 pub(super) struct Background {
-    share: TimeShare,
+    knobs: BackgroundKnobs,
     in_flight: u32,
+    /// What the issued ones count as of the array's time, as far as that time has not passed, at this
+    /// instant.
+    unpaid: (Span, Instant),
     passed: Option<(IoId, Instant)>,
-    /// From when on the next one may pass. By then, the last one's time at the array is the background share
-    /// of the time since it was issued.
-    opens: Instant,
+    /// When the last one that passed was issued, and for how long it was at the array. The next one may pass
+    /// once that is the background share of the time since.
+    last: Option<(Instant, Span)>,
 }
 
 impl Background {
     pub(super) const fn new(share: TimeShare) -> Self {
-        Self { share, in_flight: 0, passed: None, opens: Instant::ORIGIN }
+        let unpaid = (Span::ZERO, Instant::ORIGIN);
+        Self { knobs: BackgroundKnobs::open(share), in_flight: 0, unpaid, passed: None, last: None }
     }
 
-    /// Whether a background request may pass the depth now.
+    /// Whether a background request may pass the depth and the bound now.
     pub(super) fn may_pass(&self, now: Instant) -> bool {
-        self.share > TimeShare::ZERO && self.in_flight == 0 && self.passed.is_none() && self.opens <= now
+        let is_paid = |(since, used): (Instant, Span)| {
+            self.knobs.share.pays_for(used.max(self.knobs.least)).is_some_and(|paid| since + paid <= now)
+        };
+        let is_open = self.knobs.share > TimeShare::ZERO && self.last.is_none_or(is_paid);
+        is_open && self.in_flight == 0 && self.passed.is_none()
+    }
+
+    /// From now on, this may be at the array.
+    pub(super) fn allow(&mut self, now: Instant, knobs: BackgroundKnobs) {
+        self.unpaid = (self.unpaid_at(now).min(knobs.least), now);
+        self.knobs = knobs;
+    }
+
+    /// One was issued.
+    pub(super) fn on_issue(&mut self, now: Instant) {
+        self.in_flight += 1;
+        self.unpaid = (self.unpaid_at(now) + self.pace(), now);
+    }
+
+    /// Whether as many are at the array as may be, or one more would be too soon after the others.
+    pub(super) fn is_full(&self, now: Instant) -> bool {
+        self.in_flight >= self.knobs.most || self.unpaid_at(now) + self.pace() > self.knobs.least
+    }
+
+    /// What each of them counts as, with as many at the array as may be.
+    fn pace(&self) -> Span {
+        Span::from_nanos(self.knobs.least.as_nanos() / u64::from(self.knobs.most.max(1)))
+    }
+
+    fn unpaid_at(&self, now: Instant) -> Span {
+        let (unpaid, since) = self.unpaid;
+        Span::from_nanos(unpaid.as_nanos().saturating_sub(now.since(since).as_nanos()))
     }
 
     pub(super) const fn on_passed(&mut self, now: Instant, id: IoId) {
@@ -39,10 +76,8 @@ impl Background {
 
     /// The array has answered this request, background or not.
     pub(super) fn on_answer(&mut self, now: Instant, id: IoId) {
-        if let Some((_, since)) = self.passed.take_if(|(passed, _)| *passed == id)
-            && let Some(paid) = self.share.pays_for(now.since(since))
-        {
-            self.opens = since + paid;
+        if let Some((_, since)) = self.passed.take_if(|(passed, _)| *passed == id) {
+            self.last = Some((since, now.since(since)));
         }
     }
 }

@@ -110,6 +110,57 @@ fn a_background_request_that_waits_while_the_depth_has_room_or_its_share_is_due_
     assert_eq!(pool.gates.at_rest(ms(90_000)), starved);
 }
 
+/// Background volumes may have so many requests at the array, each of which counts as so many milliseconds.
+fn bound(most: u32, least: u64) -> BackgroundKnobs {
+    BackgroundKnobs { most, share: TimeShare::PERCENT, least: Span::from_millis(least) }
+}
+
+/// One background request is at the array, and three wait.
+fn with_one_at_the_array(knobs: BackgroundKnobs) -> (Pool, [Io; 3]) {
+    let mut pool = Pool::with_background();
+    pool.gates.set_depth(None);
+    pool.gates.set_background(ms(0), knobs);
+    let first = pool.submit_to(ms(0), BACKGROUND, 0);
+    assert_eq!(pool.issue(ms(0), &first), Ok(()));
+    let waiting = [1, 2, 3].map(|slot| pool.submit_to(ms(0), BACKGROUND, slot));
+    (pool, waiting)
+}
+
+#[test]
+fn background_requests_beyond_their_bound_are_caught_and_one_that_waits_within_it_too() {
+    let (mut pool, waiting) = with_one_at_the_array(bound(2, 0));
+    let starved = Err(Box::new(Breach::Starved { volume: BACKGROUND, due: ms(0) }));
+    assert_eq!(pool.gates.at_rest(ms(1)), starved, "one more may go");
+    assert_eq!(pool.issue(ms(1), &waiting[0]), Ok(()));
+    assert_eq!(pool.gates.at_rest(ms(900)), Ok(()));
+    let exceeded = Box::new(Breach::ShareExceeded { volume: BACKGROUND, in_flight: 2 });
+    assert_eq!(pool.gates.check_background(ms(900), &waiting[1]), Err(exceeded));
+    pool.gates.set_due_after(BACKGROUND, Some(Span::ZERO));
+    assert_eq!(pool.issue(ms(900), &waiting[1]), Ok(()), "the bound is not for promised volumes");
+}
+
+#[test]
+fn background_requests_ahead_of_their_pace_are_caught_and_one_that_waits_for_longer_too() {
+    let (mut pool, waiting) = with_one_at_the_array(bound(2, 10));
+    assert_eq!(pool.issue(ms(0), &waiting[0]), Ok(()), "both may go at once");
+    pool.gates.on_answer(ms(0), BACKGROUND, waiting[0].id);
+    let exceeded = Box::new(Breach::ShareExceeded { volume: BACKGROUND, in_flight: 1 });
+    assert_eq!(pool.gates.at_rest(ms(4)), Ok(()));
+    assert_eq!(pool.gates.check_background(ms(4), &waiting[1]), Err(exceeded));
+    assert!(pool.gates.at_rest(ms(5)).is_err(), "it waits for nothing");
+    assert_eq!(pool.issue(ms(5), &waiting[1]), Ok(()));
+}
+
+#[test]
+fn at_a_bound_of_zero_background_requests_beyond_their_share_are_caught() {
+    let (mut pool, waiting) = with_one_at_the_array(bound(0, 10));
+    pool.gates.on_answer(ms(1), BACKGROUND, IoId { slot: 0, generation: 0 });
+    let exceeded = Box::new(Breach::ShareExceeded { volume: BACKGROUND, in_flight: 0 });
+    assert_eq!(pool.gates.check_background(ms(999), &waiting[0]), Err(exceeded), "it counts as 10 ms");
+    assert!(pool.gates.at_rest(ms(1_000)).is_err());
+    assert_eq!(pool.issue(ms(1_000), &waiting[0]), Ok(()));
+}
+
 #[test]
 fn a_volume_that_exceeds_its_own_bound_is_caught() {
     let mut pool = Pool::new(&VolumeConfig { concurrency: NonZeroU32::new(1), ..VolumeConfig::default() });

@@ -1,0 +1,249 @@
+//! The law of promises: nobody is held back unless a promise needs it.
+//!
+//! **Problem.** A volume is promised a latency, a percentile, a rate or a bandwidth. Others share the device
+//! and are promised nothing: *background* volumes. The law holds these back as far as promises need it, and
+//! no further. It is told nothing about the device. It knows how long requests took, and how many were where.
+//!
+//! **Form.** Each period of 50 ms:
+//!
+//! ```text
+//! strain = how close the volume that is worst off is to missing its promise (`watch`)
+//! bound  = cut by up to a half    if strain says that the open window is about to be missed
+//!          raised                 if it says that one window in some hundred will be kept
+//!          kept                   otherwise                                        (`guard`)
+//! ```
+//!
+//! The bound is how many requests all background volumes together may have at the device. Below one it is a
+//! share of time. Promised volumes are not bounded, and go first. So a promised volume alone at the device is
+//! served as without any law.
+//!
+//! **Why this form.** Façade's depth bounds everybody, also the volume that is to be helped. Maestro's bounds
+//! move by 5 % in 2 s and share out what nobody can use. Both act after a window was missed. A cap in
+//! requests a second, which an operator would set, is right for one load. This law acts on the window that is
+//! open, only on the background volumes, and lets go when there is room.
+//!
+//! - **Before anybody is in danger** the device may have as many background requests as it answers in a fifth
+//!   of a second (`room`). So when a promised volume comes, it does not wait for a backlog of minutes.
+//! - **Silence** (`silence`). A bound stays for a moment when promised volumes fall silent, if they came back
+//!   soon before. For that time the guard learns a bound of its own, from the first second of each burst.
+//! - **What each background request costs.** A write that a cache takes at once costs the device its time
+//!   later. So no more of them go in the time of one promised request than the bound allows.
+//! - **Turns** (`knee`). Background volumes take turns, a request each. While two of them always have
+//!   requests, the device gets no more than keeps it busy: otherwise the turns are its own, and whoever has
+//!   more requests there gets more.
+//! - **Not all fit** (`stretch`). If volumes of promised rates fall short though nobody else is served, their
+//!   rates are lowered by priority.
+//!
+//! **What it does not do**: it bounds all background volumes together, whatever their priorities and the
+//! sizes of their requests; it does not tell whose requests make a promise miss; and promised latencies that
+//! do not fit are not stretched.
+
+mod guard;
+mod knee;
+mod observation;
+mod room;
+mod silence;
+mod strain;
+mod stretch;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use weir_model::{Instant, Priority, Span, Target};
+
+pub use observation::{PromiseObservation, PromisedObservation, WindowSeen};
+
+use guard::{Background, Guard};
+use knee::{ALWAYS, Knee};
+use room::Room;
+use silence::{Presence, Silence};
+use strain::Strain;
+use stretch::Stretch;
+use watch::Watch;
+
+use crate::law::Law;
+
+/// How often the law decides. A twentieth of the usual window: a cut can still save the window.
+const PERIOD: Span = Span::from_millis(50);
+/// Periods after a silence in which its first second is over.
+const FIRST_SECOND: u32 = 20;
+
+/// What background volumes may do at the device, all of them together.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Allowance {
+    /// Anything.
+    Free,
+    /// So many requests at a time. In `cost`, no more of them may begin.
+    Requests {
+        /// How many.
+        most: u32,
+        /// What a request costs at least.
+        cost: Span,
+    },
+    /// One request at a time.
+    Share {
+        /// For which part of the time, above 0 and below 1.
+        share: f64,
+        /// What a request costs at least.
+        cost: Span,
+    },
+}
+
+/// The volume that is closest to missing its promise.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct WorstOff {
+    /// Its number.
+    pub serial: u64,
+    /// How close: 1 is at the limit.
+    pub strain: f64,
+}
+
+/// The law.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Promises {
+    /// Of the promised volumes, in the observer's order.
+    watches: Vec<Watch>,
+    worst: Option<WorstOff>,
+    guard: Guard,
+    room: Room,
+    silence: Silence,
+    stretch: Stretch,
+    knee: Knee,
+    /// Periods since the end of a silence of which the first second is not over.
+    returned: Option<u32>,
+    /// The shortest promised latency, in seconds.
+    latency: f64,
+    /// What a promised request costs at least, in seconds.
+    service: f64,
+}
+
+impl Promises {
+    /// How often the law decides.
+    pub const PERIOD: Span = PERIOD;
+
+    /// A promised volume has a request.
+    pub fn on_request(&mut self, now: Instant) {
+        if self.silence.on_request(now) {
+            self.returned = Some(0);
+        }
+    }
+
+    /// What background volumes may do now.
+    pub fn allowance(&self, now: Instant) -> Allowance {
+        if self.watches.is_empty() {
+            let bounded = |most| Allowance::Requests { most, cost: Span::ZERO };
+            return self.knee.bound().map_or(Allowance::Free, bounded);
+        }
+        let (beside, alone) = (self.room.beside(self.latency), self.room.alone());
+        match self.silence.presence(now) {
+            Presence::There => self.allowed(self.guard.bound().unwrap_or(beside)),
+            Presence::Between => self.allowed(self.guard.between(alone)),
+            Presence::Away => Allowance::Requests { most: self.at_most(alone), cost: Span::ZERO },
+        }
+    }
+
+    /// The volume that was worst off in the last period; `None` if no promised volume was there.
+    pub const fn worst(&self) -> Option<WorstOff> {
+        self.worst
+    }
+
+    /// Which part of a promised rate a volume of this priority still gets: 1, unless not all rates fit.
+    pub fn part_of_rate(&self, priority: Priority) -> f64 {
+        self.stretch.of(priority)
+    }
+
+    fn allowed(&self, bound: f64) -> Allowance {
+        let cost = Span::from_secs_f64(self.service);
+        if bound >= 1.0 {
+            Allowance::Requests { most: self.at_most(bound), cost }
+        } else {
+            Allowance::Share { share: bound.min(0.5), cost }
+        }
+    }
+
+    /// This bound of 1 or more as a whole number, if background volumes do not have to take turns.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // more than fits is as good as all
+    fn at_most(&self, bound: f64) -> u32 {
+        (bound as u32).min(self.knee.bound().unwrap_or(u32::MAX))
+    }
+
+    /// Takes in what was seen of the promised volumes: the worst strain, or `None` if all are silent.
+    fn watch(&mut self, seen: &PromiseObservation) -> Option<Strain> {
+        let (mut worst, mut place) = (None::<Strain>, 0);
+        self.worst = None;
+        self.latency = f64::MAX;
+        for volume in &seen.volumes {
+            let Some(target) = volume.target else { continue };
+            if self.watches.get(place).is_none_or(|watch| !watch.is_of(volume.serial, target)) {
+                // The volumes behind it have moved, too.
+                self.watches.truncate(place);
+                self.watches.push(Watch::new(volume.serial, target));
+            }
+            if let Target::Latency(limit) | Target::Percentile(_, limit) = target {
+                self.latency = self.latency.min(limit.as_secs_f64());
+            }
+            let watch = self.watches.get_mut(place);
+            if let Some(strain) = watch.and_then(|watch| watch.observe(target, volume)) {
+                if self.worst.is_none_or(|worst| worst.strain < strain.window) {
+                    self.worst = Some(WorstOff { serial: volume.serial, strain: strain.window });
+                }
+                worst = Some(worst.map_or(strain, |worst| worst.worse(strain)));
+            }
+            place += 1;
+        }
+        self.watches.truncate(place);
+        worst
+    }
+
+    /// Lowers promised rates, if that is the last resort.
+    fn step_stretch(&mut self, seen: &PromiseObservation, background: Background) {
+        let is_away = background.waiting == 0 && background.at_device == 0 && background.answered == 0;
+        let is_last_resort = is_away || self.guard.bound().is_some_and(|bound| bound < 1.0);
+        let promised = || seen.volumes.iter().filter(|volume| volume.target.is_some());
+        self.stretch.set_priorities(promised().map(|volume| volume.priority));
+        let of = |(volume, watch): (&PromisedObservation, &Watch)| Some((volume.priority, watch.achieved()?));
+        self.stretch.step(is_last_resort, promised().zip(&self.watches).filter_map(of));
+    }
+}
+
+impl Law for Promises {
+    type Observation = PromiseObservation;
+    type Setting = Allowance;
+
+    fn step(&mut self, now: Instant, seen: &PromiseObservation) -> Allowance {
+        if seen.volumes.iter().any(|volume| volume.target.is_some() && volume.outstanding > 0) {
+            self.on_request(now);
+        }
+        let strain = self.watch(seen);
+        self.service = strain.map(|strain| strain.service).filter(|time| *time > 0.0).unwrap_or(self.service);
+        let mut background = Background { peak: seen.background_peak, ..Background::default() };
+        for volume in seen.volumes.iter().filter(|volume| volume.target.is_none()) {
+            background.waiting += volume.outstanding - volume.at_device;
+            background.at_device += volume.at_device;
+            background.answered += volume.answered;
+        }
+        let answered = seen.volumes.iter().map(|volume| f64::from(volume.answered)).sum();
+        self.room.note(answered);
+        self.knee.step(always(seen), seen.background_peak, answered);
+        let room = self.room.beside(self.latency);
+        self.returned = self.returned.map(|periods| periods + 1);
+        if self.returned == Some(FIRST_SECOND) {
+            self.returned = None;
+            let first = self.watches.iter().map(Watch::last_second).fold(0.0, f64::max);
+            self.guard.on_return(first, room);
+        }
+        if self.guard.step(strain, background, room) {
+            self.watches.iter_mut().for_each(Watch::forget);
+        }
+        self.step_stretch(seen, background);
+        self.allowance(now)
+    }
+}
+
+/// How many background volumes had requests all the time.
+fn always(seen: &PromiseObservation) -> usize {
+    let all = PERIOD.as_secs_f64() * ALWAYS;
+    let background = seen.volumes.iter().filter(|volume| volume.target.is_none());
+    background.filter(|volume| volume.busy.as_secs_f64() >= all).count()
+}

@@ -1,0 +1,243 @@
+//! Guards the promises: how many requests background volumes may have at the device.
+//!
+//! | state | what the guard does |
+//! |---|---|
+//! | nobody was in danger yet | no bound |
+//! | a window is about to be missed, and is missed more from moment to moment | cuts the bound by up to a half, and waits until the cut can be seen |
+//! | cuts down to a sixteenth did not help | the device does what it was given before: waits until that is done |
+//! | one window in some hundred would be missed | takes the bound back slowly |
+//! | there is room | raises the bound: fast up to where the last trouble began, slowly above |
+//! | nobody has reached the bound for 5 s | no bound |
+//!
+//! **Why by factors.** The right bound is a fraction of a request for disks behind a full cache, and hundreds
+//! for flash. Below one, it is a share of time: one request at a time, for this part of the time.
+//!
+//! **What hides behind the device.** A write cache takes a thousand writes in a second and destages them for
+//! a minute. Reads are slow for that minute, whatever is done. When it is over, the guard knows what the
+//! device has really done: the background requests of that cycle, over its seconds. It allows a part of that,
+//! and more only slowly.
+
+use super::PERIOD;
+use super::strain::Strain;
+
+/// A window is about to be missed from here on.
+const HARD: f64 = 0.95;
+/// Where the guard wants strain to be. It must be below the limit, because estimates are not exact.
+const AIM: f64 = 0.95;
+/// The most that one cut leaves of the bound, and the least. Half: latency is at most in proportion.
+const CUT: (f64, f64) = (0.5, 0.95);
+/// Periods from one cut to the next, at least. 200 ms: what strain of late is measured over.
+const SETTLES: f64 = 4.0;
+/// A cut is seen when requests have been answered that came after it, but not later than after a second.
+const SETTLES_AT_MOST: f64 = 20.0;
+/// The first bound is at most half of this, however many requests a backlog had put at the device.
+const FIRST: f64 = 64.0;
+/// The least bound: a sixteenth of the time. Less than that helps no promise on a device with one server.
+const LEAST: f64 = 1.0 / 16.0;
+/// The bound while the device does what it was given before: each request makes that longer.
+const LEAST_IN_DEBT: f64 = 1.0 / 256.0;
+/// Cuts to such a part of the bound that did not help mean that the device does what it was given before.
+const DEBT: f64 = 1.0 / 16.0;
+/// The part of what the device has done in a cycle that is allowed in the next one.
+const DRAINED: f64 = 0.7;
+/// How fast the bound grows while there is plenty of room, a second: it doubles.
+const FAST: f64 = 0.7;
+/// How fast it grows at and above where the last trouble began, a second, if there is room for twice as much.
+const SLOW: f64 = 0.03;
+/// After so many seconds without trouble it grows twice as fast, then three times, and so on.
+const CALM: f64 = 20.0;
+/// If there is room for as many doublings of the strain, it grows fast everywhere.
+const FAR: f64 = 3.0;
+/// How fast the bound is taken back while one window in some hundred would be missed, a second.
+const BACK: f64 = 0.3;
+/// Seconds after which a bound that nobody reaches is no bound any more.
+const UNFELT: f64 = 5.0;
+/// At the next trouble the guard goes straight to the bound with which the last one ended, and a half more.
+const JUMP: f64 = 1.5;
+/// That memory fades: the bound that it stands for grows by this, a second.
+const FADES: f64 = 0.03;
+/// The first second after a silence tells that more would do if its strain is below this.
+const EASY: f64 = 0.8;
+/// How much more the next silence then allows.
+const MORE: f64 = 1.1;
+
+/// What background volumes did in a period, in sum.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub(super) struct Background {
+    /// Requests that are in the scheduler.
+    pub(super) waiting: u32,
+    /// Requests at the device.
+    pub(super) at_device: u32,
+    /// The most requests at the device at a time.
+    pub(super) peak: u32,
+    /// Requests answered.
+    pub(super) answered: u32,
+}
+
+/// The guard. Bounds are requests at the device; below one, a share of time.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Guard {
+    /// `None`: no bound.
+    bound: Option<f64>,
+    /// The bound when the trouble began that is not over; `None`: there is none.
+    before: Option<f64>,
+    /// Up to here, the bound grows fast.
+    ceiling: f64,
+    /// Whether the ceiling is what the device has drained.
+    is_drained: bool,
+    /// The bound with which the last trouble ended.
+    ended: f64,
+    /// Whether the device does what it was given before.
+    in_debt: bool,
+    /// Since the last debt was paid: seconds, and background requests answered.
+    cycle: (f64, f64),
+    /// Periods since the last cut, and since somebody reached the bound.
+    settled: f64,
+    unfelt: f64,
+    /// The bound while promised volumes are silent for a moment.
+    between: f64,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Self {
+            bound: None,
+            before: None,
+            ceiling: f64::MAX,
+            is_drained: false,
+            ended: f64::MAX,
+            in_debt: false,
+            cycle: (0.0, 0.0),
+            settled: 0.0,
+            unfelt: 0.0,
+            between: f64::MAX,
+        }
+    }
+}
+
+impl Guard {
+    /// The bound; `None`: there is none.
+    pub(super) const fn bound(&self) -> Option<f64> {
+        self.bound
+    }
+
+    /// The bound while promised volumes are silent for a moment, and `room` is free.
+    pub(super) fn between(&self, room: f64) -> f64 {
+        self.bound.map_or(room, |bound| self.between.min(room).max(bound))
+    }
+
+    /// A silence has ended a second ago, and its first second had this strain.
+    pub(super) fn on_return(&mut self, strain: f64, room: f64) {
+        let between = self.between(room);
+        if strain > 1.0 {
+            // Half of the way, in factors. The bound itself is known to do.
+            self.between = (between * self.bound.unwrap_or(room)).sqrt();
+        } else if strain < EASY {
+            self.between = between * MORE;
+        }
+    }
+
+    /// Ends a period in which promised volumes had this strain; `None`: they are silent. At most `room`
+    /// requests may be at the device. True: there was a cut, so what was seen before tells nothing of what
+    /// comes.
+    pub(super) fn step(&mut self, strain: Option<Strain>, seen: Background, room: f64) -> bool {
+        self.cycle.0 += PERIOD.as_secs_f64();
+        self.cycle.1 += f64::from(seen.answered);
+        let Some(strain) = strain else { return false };
+        self.settled += 1.0;
+        let Some(bound) = self.bound else { return self.begin(strain, seen) };
+        if strain.window > HARD && strain.lately > HARD {
+            return self.cut(bound, strain, seen);
+        }
+        if self.in_debt {
+            return strain.window <= AIM && self.end_debt(strain.service);
+        }
+        if self.before.take().is_some() {
+            self.ended = bound;
+        }
+        self.ended *= 1.0 + FADES * PERIOD.as_secs_f64();
+        self.bound = self.moved(bound, strain, seen).map(|bound| bound.min(room));
+        false
+    }
+
+    /// The first bound, if a window is about to be missed while background volumes are there.
+    fn begin(&mut self, strain: Strain, seen: Background) -> bool {
+        if strain.window <= 1.0 || strain.lately <= 1.0 || seen.peak == 0 {
+            return false;
+        }
+        let before = f64::from(seen.peak).min(FIRST);
+        *self = Self {
+            bound: Some((before * CUT.0).max(LEAST)),
+            before: Some(before),
+            ceiling: f64::MAX,
+            settled: 0.0,
+            unfelt: 0.0,
+            ..*self
+        };
+        true
+    }
+
+    fn cut(&mut self, bound: f64, strain: Strain, seen: Background) -> bool {
+        let settles = SETTLES.max((strain.latency / PERIOD.as_secs_f64()).min(SETTLES_AT_MOST));
+        let has_drained = f64::from(seen.at_device) <= bound.floor().max(1.0);
+        if self.in_debt || !has_drained || self.settled < settles {
+            return false;
+        }
+        let known = if self.before.is_none() { self.ended * JUMP } else { f64::MAX };
+        let before = *self.before.get_or_insert(bound);
+        let least = LEAST.min(bound);
+        let next = (bound * (AIM / strain.lately).clamp(CUT.0, CUT.1)).min(known).max(least);
+        self.settled = 0.0;
+        self.in_debt = next < 1.0 && next <= before * DEBT && seen.at_device <= 1;
+        if !self.in_debt {
+            self.ceiling = self.ceiling.min(bound * 0.8);
+        }
+        self.bound = Some(if self.in_debt { LEAST_IN_DEBT } else { next });
+        true
+    }
+
+    /// The device has done what it was given before.
+    fn end_debt(&mut self, service: f64) -> bool {
+        self.in_debt = false;
+        let (seconds, requests) = std::mem::take(&mut self.cycle);
+        self.is_drained = true;
+        self.ceiling = (DRAINED * requests / seconds * service).max(LEAST_IN_DEBT);
+        self.bound = Some(self.ceiling / 2.0);
+        true
+    }
+
+    /// The bound for the next period, if no window is about to be missed.
+    fn moved(&mut self, bound: f64, strain: Strain, seen: Background) -> Option<f64> {
+        let seconds = PERIOD.as_secs_f64();
+        let likely = strain.likely.max(strain.window);
+        if likely > 1.0 && strain.lately > 0.0 {
+            let back = BACK * (likely - 1.0).min(1.0);
+            return Some((bound * (1.0 - back * seconds)).max(LEAST.min(bound)));
+        }
+        if likely >= AIM {
+            return Some(bound);
+        }
+        let is_felt = seen.waiting > 0 || f64::from(seen.peak) >= bound.floor().max(1.0);
+        self.unfelt = if is_felt { 0.0 } else { self.unfelt + 1.0 };
+        if !is_felt {
+            return (self.unfelt * seconds <= UNFELT).then_some(bound);
+        }
+        let next = bound * (1.0 + self.growth(bound, likely) * seconds);
+        if bound >= self.ceiling {
+            self.ceiling = next;
+        }
+        Some(next)
+    }
+
+    /// How fast a bound may grow that was felt, a second.
+    fn growth(&self, bound: f64, likely: f64) -> f64 {
+        let doublings = (AIM / likely.max(1e-3)).log2();
+        let room = doublings.min(1.0);
+        if bound < self.ceiling {
+            return FAST * room;
+        }
+        let slow = SLOW * room * (1.0 + self.settled * PERIOD.as_secs_f64() / CALM);
+        let fast = FAST * (doublings / FAR).min(1.0).powi(2);
+        if self.is_drained { slow } else { slow.max(fast) }
+    }
+}

@@ -1,0 +1,141 @@
+//! How few requests keep the device busy, while several background volumes want more than there is.
+//!
+//! Background volumes take turns, but only in the scheduler. If one of them has 256 requests at the device
+//! and another has one, the device gives the first 256 times as much. So while at least two background
+//! volumes always have requests, the law looks for the fewest requests at the device that bring as much as
+//! many do: beyond that knee, depth only costs latency, and takes the turns away. A volume that is alone is
+//! not bounded.
+//!
+//! It halves the bound as long as the device answers no less, and goes one step back when it does. After some
+//! seconds it measures anew, from twice the bound, as loads and devices change.
+
+/// Periods for which two volumes must have had requests all the time: a second.
+const CONTENDED: u32 = 20;
+/// A volume has requests all the time if it had some for this part of a period.
+pub(super) const ALWAYS: f64 = 0.9;
+/// Periods over which the rate is taken with which all others are compared.
+const REFERENCE: u32 = 40;
+/// Periods over which a rate is taken, and over which it is taken if it seems to be less.
+const SHORT: u32 = 20;
+const LONG: u32 = 60;
+/// What the device has to bring still.
+const ENOUGH: f64 = 0.95;
+/// Periods for which a bound stays that was found: ten seconds.
+const STAYS: u32 = 200;
+
+/// The search for the knee.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct Knee {
+    /// Periods of contention in a row.
+    contended: u32,
+    search: Option<Search>,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Search {
+    /// The bound in force.
+    bound: u32,
+    /// Requests in a period with twice the bound or more; `None`: being measured.
+    reference: Option<f64>,
+    /// Periods at this bound, and the requests that were answered in them.
+    periods: u32,
+    answered: f64,
+    /// Periods for which the bound stays still.
+    stays: u32,
+}
+
+impl Knee {
+    /// Ends a period in which the device answered so many requests. `always`: how many background volumes had
+    /// requests all the time; `peak`: the most requests that all of these had at the device.
+    pub(super) fn step(&mut self, always: usize, peak: u32, answered: f64) {
+        self.contended = if always >= 2 { self.contended.saturating_add(1) } else { 0 };
+        if self.contended < CONTENDED {
+            self.search = None;
+            return;
+        }
+        self.search.get_or_insert(Search::from(peak.max(2))).step(answered);
+    }
+
+    /// The most requests of background volumes at the device; `None`: no bound.
+    pub(super) fn bound(&self) -> Option<u32> {
+        self.search.map(|search| search.bound)
+    }
+}
+
+impl Search {
+    const fn from(bound: u32) -> Self {
+        Self { bound, reference: None, periods: 0, answered: 0.0, stays: 0 }
+    }
+
+    fn step(&mut self, answered: f64) {
+        if self.stays > 0 {
+            self.stays -= 1;
+            if self.stays == 0 {
+                *self = Self::from(self.bound.saturating_mul(2));
+            }
+            return;
+        }
+        self.periods += 1;
+        self.answered += answered;
+        let rate = self.answered / f64::from(self.periods);
+        match self.reference {
+            None if self.periods < REFERENCE => {}
+            None => self.go_to(self.bound / 2, rate),
+            Some(_) if self.periods < SHORT => {}
+            Some(reference) if rate >= ENOUGH * reference => self.go_to(self.bound / 2, reference),
+            Some(_) if self.periods < LONG => {}
+            Some(_) => *self = Self { stays: STAYS, ..Self::from(self.bound * 2) },
+        }
+    }
+
+    /// Takes another bound, or stays if that is none.
+    const fn go_to(&mut self, bound: u32, reference: f64) {
+        *self = if bound == 0 {
+            Self { stays: STAYS, ..Self::from(1) }
+        } else {
+            Self { reference: Some(reference), ..Self::from(bound) }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device that answers 50 requests in a period with `servers` or more of them, and fewer with fewer.
+    fn bound_after(seconds: u32, servers: u32, peak: u32) -> Option<u32> {
+        let mut knee = Knee::default();
+        for _ in 0..seconds * 20 {
+            let at_device = knee.bound().unwrap_or(peak);
+            knee.step(2, peak, 50.0 * (f64::from(at_device) / f64::from(servers)).min(1.0));
+        }
+        knee.bound()
+    }
+
+    #[test]
+    fn the_fewest_requests_that_bring_as_much_are_found_in_ten_seconds() {
+        assert_eq!(bound_after(11, 1, 64), Some(1));
+        assert_eq!(bound_after(11, 8, 64), Some(8));
+    }
+
+    #[test]
+    fn a_volume_that_is_alone_is_not_bounded() {
+        let mut knee = Knee::default();
+        (0..1_000).for_each(|_| knee.step(1, 256, 50.0));
+        assert_eq!(knee.bound(), None);
+    }
+
+    #[test]
+    fn a_device_that_can_do_more_than_before_is_given_more() {
+        let mut knee = Knee::default();
+        let mut run = |servers: f64| {
+            for _ in 0..20 * 60 {
+                let at_device = f64::from(knee.bound().unwrap_or(64));
+                knee.step(2, 64, 50.0 * at_device.min(servers));
+            }
+            knee.bound()
+        };
+        assert!(run(4.0).is_some_and(|bound| (4..=8).contains(&bound)));
+        assert!(run(16.0).is_some_and(|bound| bound >= 16));
+    }
+}

@@ -1,0 +1,372 @@
+//! Watches one promised volume: how close it is to missing its promise.
+//!
+//! A promise is about windows, and a window is known only when it is over. So the watch foresees how the open
+//! one will end. The requests that have no answer will take longer than now: for as long as it takes to
+//! answer them one after the other, as fast as others were answered of late. Example: 30 requests are
+//! outstanding, and one was answered each millisecond. They will take 15 ms more on average.
+//!
+//! Windows differ by chance, too. A law that keeps the mean window at the limit misses every other one. So
+//! the watch also says where one window in some hundred is: at the mean of recent ones, and 2.5 times their
+//! standard deviation. For a percentile, chance is in the count of late requests: ten of a thousand are
+//! allowed, and with four expected, more than ten come once in three hundred windows.
+
+use std::collections::VecDeque;
+
+use weir_model::Target;
+
+use super::strain::Strain;
+use super::{PERIOD, PromisedObservation, WindowSeen};
+
+/// Periods of a second.
+const SECOND: usize = 20;
+/// Periods of what was of late: 200 ms. Fewer have too few requests.
+const LATELY: usize = 4;
+/// Periods that are kept: three seconds. A rate of less than seven requests a second needs them all.
+const KEPT: usize = 60;
+/// A rate is judged over as many periods as have so many answers.
+const ANSWERS: f64 = 20.0;
+/// Of some windows, so many standard deviations above their mean there is one in 160.
+const DEVIATIONS: f64 = 2.5;
+/// Windows of a latency that are remembered. With more, the law would learn too late that a load has changed.
+const WINDOWS: f64 = 12.0;
+/// Periods of a rate that are remembered: ten seconds.
+const PERIODS: f64 = 200.0;
+/// One window beyond three times the limit says no more than one at three times.
+const BEYOND: f64 = 3.0;
+/// So many times the late requests of late are taken to be on their way, if the next window is to be kept.
+const LATE: f64 = 2.5;
+/// The same for the window that is open.
+const LATE_NOW: f64 = 1.875;
+/// The usual time from one answer to the next counts as so many answers of late. A burst has few of its own
+/// when it begins, and they came before its queue was long.
+const USUAL: f64 = 16.0;
+/// By which part of the difference that usual time follows in a period: within 2.5 s.
+const FOLLOWS: f64 = 0.02;
+/// The shortest mean latency is forgotten at 1 % a second.
+const FORGETS: f64 = 1.0005;
+
+/// What was seen of the volume in one period, or in several.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+struct Slice {
+    /// Seconds, as all times here.
+    spent: f64,
+    busy: f64,
+    arrived: f64,
+    answered: f64,
+    bytes: f64,
+    late: f64,
+}
+
+/// The watch of a volume.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Watch {
+    serial: u64,
+    target: Target,
+    /// The last one first.
+    slices: VecDeque<Slice>,
+    /// Periods without a request.
+    silent: usize,
+    windows: Windows,
+    /// Late requests, and all requests, of about one window of a percentile.
+    late: f64,
+    counted: f64,
+    /// The least mean latency, and the usual time from one answer to the next while requests wait.
+    least: f64,
+    usual: f64,
+}
+
+/// Recent windows, each by its strain.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+struct Windows {
+    weight: f64,
+    mean: f64,
+    mean_square: f64,
+}
+
+impl Watch {
+    pub(super) fn new(serial: u64, target: Target) -> Self {
+        Self {
+            serial,
+            target,
+            slices: VecDeque::with_capacity(KEPT),
+            silent: 0,
+            windows: Windows::default(),
+            late: 0.0,
+            counted: 0.0,
+            least: 0.0,
+            usual: 0.0,
+        }
+    }
+
+    /// Whether this is the watch of that volume, with a target of that kind.
+    pub(super) fn is_of(&self, serial: u64, target: Target) -> bool {
+        let is_same_kind = std::mem::discriminant(&self.target) == std::mem::discriminant(&target);
+        self.serial == serial && is_same_kind
+    }
+
+    /// Takes in a period; `None` if the volume has had no request for a second.
+    pub(super) fn observe(&mut self, target: Target, seen: &PromisedObservation) -> Option<Strain> {
+        self.target = target;
+        if self.slices.len() == KEPT {
+            self.slices.pop_back();
+        }
+        self.slices.push_front(Slice::of(seen));
+        self.silent = if seen.arrived > 0 || seen.outstanding > 0 { 0 } else { self.silent + 1 };
+        if self.silent > SECOND {
+            return None;
+        }
+        let outstanding = f64::from(seen.outstanding);
+        let (second, lately) = (self.over(SECOND), self.over(LATELY));
+        let rest = outstanding * self.each(second, lately) / 2.0;
+        let latency = second.spent / second.arrived.max(outstanding).max(1.0);
+        self.learn_service(second);
+        let (window, now) = match target {
+            Target::Latency(limit) => self.of_latency(limit.as_secs_f64(), seen, rest),
+            Target::Percentile(percentile, _) => self.of_percentile(1.0 - percentile.percent() / 100.0),
+            Target::Rate(rate) => self.of_rate(rate.get(), |slice| slice.answered),
+            Target::Throughput(rate) => self.of_rate(rate.get() as f64, |slice| slice.bytes),
+        };
+        let likely = match target {
+            Target::Percentile(..) => window * LATE / LATE_NOW,
+            Target::Latency(_) | Target::Rate(_) | Target::Throughput(_) => self.windows.likely(),
+        };
+        Some(Strain { window, lately: now, likely, latency, service: self.least })
+    }
+
+    /// How close it was in the last second, by what has ended and by the ages of the rest.
+    pub(super) fn last_second(&self) -> f64 {
+        let second = self.over(SECOND);
+        match self.target {
+            Target::Latency(limit) => second.spent / second.arrived.max(1.0) / limit.as_secs_f64(),
+            Target::Percentile(percentile, _) => {
+                second.late / second.arrived.max(1.0) / (1.0 - percentile.percent() / 100.0)
+            }
+            Target::Rate(_) | Target::Throughput(_) => 0.0,
+        }
+    }
+
+    /// Which part of a promised rate it got in the last second; `None` if a latency is promised, or it did
+    /// not have a request waiting all the time.
+    pub(super) fn achieved(&self) -> Option<f64> {
+        let second = self.over(SECOND);
+        let seconds = SECOND as f64 * PERIOD.as_secs_f64();
+        let (got, promised) = match self.target {
+            Target::Rate(rate) => (second.answered, rate.get()),
+            Target::Throughput(rate) => (second.bytes, rate.get() as f64),
+            Target::Latency(_) | Target::Percentile(..) => return None,
+        };
+        (second.busy >= 0.95 * seconds).then(|| got / (promised * seconds))
+    }
+
+    /// What was seen tells nothing of what comes.
+    pub(super) fn forget(&mut self) {
+        self.windows.weight = 0.0;
+    }
+
+    /// The last so many periods together.
+    fn over(&self, periods: usize) -> Slice {
+        self.slices.iter().take(periods).fold(Slice::default(), |sum, slice| Slice {
+            spent: sum.spent + slice.spent,
+            busy: sum.busy + slice.busy,
+            arrived: sum.arrived + slice.arrived,
+            answered: sum.answered + slice.answered,
+            bytes: sum.bytes + slice.bytes,
+            late: sum.late + slice.late,
+        })
+    }
+
+    /// The time from one answer to the next, while requests wait.
+    fn each(&mut self, second: Slice, lately: Slice) -> f64 {
+        let sample = if lately.answered >= LATELY as f64 { lately } else { second };
+        // Half an answer: the one that is on its way.
+        let each = (sample.busy + USUAL * self.usual) / (sample.answered + 0.5 + USUAL);
+        if second.answered >= 1.0 {
+            let now = second.busy / second.answered;
+            self.usual += (now - self.usual) * if self.usual > 0.0 { FOLLOWS } else { 1.0 };
+        }
+        each
+    }
+
+    /// A volume whose requests come in heaps waits for itself. The time from one answer to the next is then
+    /// nearer to what a request costs.
+    fn learn_service(&mut self, second: Slice) {
+        if second.answered >= 4.0 {
+            let mean = (second.spent / second.answered).min(2.0 * second.busy / second.answered);
+            self.least = if self.least > 0.0 { mean.min(self.least * FORGETS) } else { mean };
+        }
+    }
+
+    /// The strain of windows and of late, if the outstanding requests take `rest` more on average.
+    fn of_latency(&mut self, limit: f64, seen: &PromisedObservation, rest: f64) -> (f64, f64) {
+        let lately = self.over(LATELY);
+        let outstanding = f64::from(seen.outstanding);
+        let latency = (lately.spent / lately.answered.max(outstanding).max(1.0)).max(rest);
+        let sum = |window: &WindowSeen| window.spent.as_secs_f64() + f64::from(window.outstanding) * rest;
+        let previous = sum(&seen.previous) / f64::from(seen.previous.arrived).max(1.0);
+        let count = f64::from(seen.current.arrived);
+        let expected = self.over(SECOND).arrived.max(count);
+        let current = (sum(&seen.current) + (expected - count) * latency) / expected.max(1.0);
+        if let Some(finished) = seen.finished {
+            let mean = finished.spent.as_secs_f64() / f64::from(finished.arrived.max(1));
+            self.windows.note(mean / limit, WINDOWS);
+        }
+        (current.max(previous) / limit, latency / limit)
+    }
+
+    /// The strain of a percentile that this share of requests may exceed. A window has as many requests as
+    /// let ten be late.
+    fn of_percentile(&mut self, share: f64) -> (f64, f64) {
+        let window = 10.0 / share;
+        let slice = self.over(1);
+        let keep = (1.0 - slice.arrived / window).max(0.0);
+        self.late = (self.late * keep + slice.late).max(0.0);
+        self.counted = self.counted * keep + slice.arrived;
+        let lately = self.over(LATELY);
+        let now = lately.late.max(0.0) / lately.arrived.max(1.0) / share;
+        (self.late / self.counted.max(window) / share * LATE_NOW, now)
+    }
+
+    /// The strain of a rate of what `of` says.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // some periods
+    fn of_rate(&mut self, promised: f64, of: fn(&Slice) -> f64) -> (f64, f64) {
+        if self.slices.len() < LATELY {
+            return (0.0, 0.0); // a client that has just come
+        }
+        let strain = |periods: usize| {
+            let periods = periods.min(self.slices.len());
+            let due = promised * periods as f64 * PERIOD.as_secs_f64();
+            due / of(&self.over(periods)).max(due / 1e6)
+        };
+        let needed = match self.target {
+            Target::Rate(rate) => (ANSWERS / rate.get() / PERIOD.as_secs_f64()).ceil() as usize,
+            _ => SECOND,
+        };
+        let (window, now) = (strain(needed.clamp(SECOND, KEPT)), strain((needed / 5).clamp(LATELY, SECOND)));
+        self.windows.note(window, PERIODS);
+        (window, now)
+    }
+}
+
+impl Slice {
+    fn of(seen: &PromisedObservation) -> Self {
+        Self {
+            spent: seen.spent.as_secs_f64(),
+            busy: seen.busy.as_secs_f64(),
+            arrived: f64::from(seen.arrived),
+            answered: f64::from(seen.answered),
+            bytes: seen.answered_bytes as f64,
+            late: f64::from(seen.late),
+        }
+    }
+}
+
+impl Windows {
+    /// Takes in a window. About so many are remembered.
+    fn note(&mut self, strain: f64, remembered: f64) {
+        let strain = strain.min(BEYOND);
+        self.weight = self.weight * (1.0 - 1.0 / remembered) + 1.0;
+        self.mean += (strain - self.mean) / self.weight;
+        self.mean_square += (strain * strain - self.mean_square) / self.weight;
+    }
+
+    fn likely(&self) -> f64 {
+        let deviation = (self.mean_square - self.mean * self.mean).max(0.0).sqrt();
+        self.mean + DEVIATIONS * deviation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::{Iops, Percentile, Span};
+
+    use super::*;
+
+    /// Ten requests of 5 ms in a period.
+    fn calm() -> PromisedObservation {
+        let window = |arrived| WindowSeen {
+            arrived,
+            outstanding: 0,
+            spent: Span::from_millis(5 * u64::from(arrived)),
+        };
+        PromisedObservation {
+            spent: Span::from_millis(50),
+            busy: PERIOD,
+            arrived: 10,
+            answered: 10,
+            current: window(100),
+            previous: window(200),
+            finished: Some(window(200)),
+            ..PromisedObservation::default()
+        }
+    }
+
+    fn watched(target: Target, seen: &PromisedObservation, periods: u32) -> (Watch, Strain) {
+        let mut watch = Watch::new(1, target);
+        let strains: Vec<_> = (0..periods).map(|_| watch.observe(target, seen)).collect();
+        (watch, strains[strains.len() - 1].expect("it has requests"))
+    }
+
+    const LATENCY: Target = Target::Latency(Span::from_millis(10));
+
+    #[test]
+    fn half_of_the_latency_is_a_strain_of_a_half() {
+        let (_, strain) = watched(LATENCY, &calm(), 100);
+        let Strain { window, lately, likely, latency, service } = strain;
+        for strain in [window, lately, likely] {
+            assert!((strain - 0.5).abs() < 0.01, "{strain}");
+        }
+        assert!((latency - 0.005).abs() < 1e-6 && (service - 0.005).abs() < 1e-6);
+    }
+
+    #[test]
+    fn requests_that_wait_count_with_the_time_that_they_will_take() {
+        let (mut watch, _) = watched(LATENCY, &calm(), 100);
+        // 400 have come at once. One is answered every 5 ms, so they will take a second on average.
+        let outstanding = 400;
+        let current = WindowSeen { arrived: 500, outstanding, spent: Span::from_millis(500) };
+        let burst =
+            PromisedObservation { arrived: outstanding, outstanding, current, finished: None, ..calm() };
+        let strain = watch.observe(LATENCY, &burst).expect("it has requests");
+        assert!(strain.window > 50.0, "{strain:?}");
+    }
+
+    #[test]
+    fn windows_that_differ_are_likely_to_be_missed_sooner() {
+        let (mut watch, even) = watched(LATENCY, &calm(), 100);
+        for period in 0..100 {
+            let mean = if period % 2 == 0 { 2 } else { 8 };
+            let finished = WindowSeen { arrived: 100, outstanding: 0, spent: Span::from_millis(100 * mean) };
+            watch.observe(LATENCY, &PromisedObservation { finished: Some(finished), ..calm() });
+        }
+        let uneven = watch.observe(LATENCY, &calm()).expect("it has requests");
+        assert!(even.likely < 0.6 && uneven.likely > 1.1, "{even:?}, {uneven:?}");
+    }
+
+    #[test]
+    fn four_late_requests_of_a_thousand_are_near_the_limit_of_a_99th_percentile() {
+        let target = Target::Percentile(Percentile::from_tenths(990).unwrap(), Span::from_millis(10));
+        let (mut watch, calm_strain) = watched(target, &calm(), 200);
+        assert!(calm_strain.likely.abs() < 1e-9);
+        let late = PromisedObservation { late: 4, ..calm() };
+        let strain = watch.observe(target, &late).expect("it has requests");
+        assert!((strain.likely - 1.0).abs() < 0.02 && strain.lately > 1.0, "{strain:?}");
+    }
+
+    #[test]
+    fn half_of_a_rate_is_a_strain_of_two_and_a_client_that_has_just_come_has_none() {
+        let target = Target::Rate(Iops::new(400.0).unwrap());
+        let (_, first) = watched(target, &calm(), 2);
+        assert_eq!((first.window, first.lately), (0.0, 0.0));
+        let (watch, strain) = watched(target, &calm(), 100);
+        assert!((strain.window - 2.0).abs() < 0.01 && (strain.likely - 2.0).abs() < 0.01, "{strain:?}");
+        assert!(watch.achieved().is_some_and(|part| (part - 0.5).abs() < 0.01));
+    }
+
+    #[test]
+    fn a_volume_that_has_been_silent_for_a_second_has_no_strain() {
+        let (mut watch, _) = watched(LATENCY, &calm(), 100);
+        let silent = PromisedObservation::default();
+        let strains: Vec<_> = (0..=SECOND).map(|_| watch.observe(LATENCY, &silent)).collect();
+        assert!(strains[SECOND - 1].is_some() && strains[SECOND].is_none());
+    }
+}

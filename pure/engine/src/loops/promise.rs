@@ -1,0 +1,149 @@
+//! The loop of promises. It gives the law what the volumes got, and puts in force what background volumes may
+//! do.
+//!
+//! A request of a promised volume after a silence waits for no period: what background volumes may do changes
+//! before the next dispatch.
+
+use std::num::NonZeroU32;
+
+use weir_control::{Allowance, Grant, Law, PromiseObservation, Promises};
+use weir_model::{Bandwidth, Instant, MilliIops, Target, TimeShare, VolumeId};
+use weir_sched::BackgroundKnobs;
+
+use super::Pool;
+use crate::event::{Event, GrantedBy};
+use crate::tick::Tick;
+
+/// The loop.
+#[derive(Debug)]
+pub(crate) struct PromiseLoop {
+    law: Promises,
+    pub(super) tick: Tick,
+    /// The share of the device's time that background volumes get in any case.
+    least: TimeShare,
+    /// What is in force.
+    knobs: BackgroundKnobs,
+    /// The most requests of background volumes at the device in this period.
+    peak: u32,
+    /// Kept from period to period, so that no period allocates.
+    seen: PromiseObservation,
+}
+
+impl PromiseLoop {
+    pub(super) fn new(now: Instant, least: TimeShare) -> Self {
+        Self {
+            law: Promises::default(),
+            tick: Tick::new(now, Promises::PERIOD),
+            least,
+            knobs: BackgroundKnobs::open(least),
+            peak: 0,
+            seen: PromiseObservation::default(),
+        }
+    }
+
+    /// Which volumes are promised something now.
+    pub(super) fn on_volumes_changed(&mut self, now: Instant, pool: &mut Pool<'_>) {
+        for (id, volume) in pool.volumes.iter_mut() {
+            let promise = volume.promise();
+            if volume.set_promise(promise) {
+                pool.scheduler.set_volume(now, id, &volume.knobs());
+            }
+        }
+    }
+
+    /// A request came.
+    pub(crate) fn on_arrival(&mut self, now: Instant, id: VolumeId, pool: &mut Pool<'_>) {
+        if pool.volumes.get(id).is_promised() {
+            self.law.on_request(now);
+            self.put_in_force(now, self.law.allowance(now), pool);
+        }
+    }
+
+    /// A background request goes to the device, where so many of them are then.
+    pub(crate) fn on_issue(&mut self, at_device: u32) {
+        self.peak = self.peak.max(at_device);
+    }
+
+    /// What background volumes may do.
+    pub(super) const fn knobs(&self) -> BackgroundKnobs {
+        self.knobs
+    }
+
+    /// Ends a period that is over: reads the sensors, and turns the knobs.
+    pub(super) fn handle_timeout(&mut self, now: Instant, pool: &mut Pool<'_>) {
+        if !self.tick.serve(now) {
+            return;
+        }
+        self.on_volumes_changed(now, pool);
+        self.seen.volumes.clear();
+        let requests = pool.requests;
+        let seen = pool.volumes.iter_mut().map(|(_, volume)| volume.observe_promise(now, requests));
+        self.seen.volumes.extend(seen);
+        let background = self.seen.volumes.iter().filter(|volume| volume.target.is_none());
+        let at_device = background.map(|volume| volume.at_device).sum();
+        self.seen.background_peak = std::mem::replace(&mut self.peak, at_device).max(at_device);
+        let allowance = self.law.step(now, &self.seen);
+        pool.events.push_back(self.weighed(pool));
+        self.put_in_force(now, allowance, pool);
+        self.lower_rates(now, pool);
+    }
+
+    fn weighed(&self, pool: &Pool<'_>) -> Event {
+        let of = |serial| pool.volumes.iter().find(|(_, volume)| volume.serial() == serial).map(|(id, _)| id);
+        let worst = self.law.worst();
+        Event::Weighed {
+            worst: worst.and_then(|worst| of(worst.serial)),
+            strain: worst.map_or(0.0, |worst| worst.strain),
+        }
+    }
+
+    fn put_in_force(&mut self, now: Instant, allowance: Allowance, pool: &mut Pool<'_>) {
+        let knobs = match allowance {
+            Allowance::Free => BackgroundKnobs::open(self.least),
+            Allowance::Requests { most, cost } => BackgroundKnobs { most, share: self.least, least: cost },
+            Allowance::Share { share, cost } => {
+                let share = TimeShare::new(share).unwrap_or(self.least).max(self.least);
+                BackgroundKnobs { most: 0, share, least: cost }
+            }
+        };
+        if knobs.is_other_than(&self.knobs) {
+            self.knobs = knobs;
+            pool.scheduler.set_background(now, knobs);
+            pool.events.push_back(Event::Allowed(knobs));
+        }
+    }
+
+    /// Lowers the rates that are promised, or raises them again.
+    fn lower_rates(&self, now: Instant, pool: &mut Pool<'_>) {
+        for (id, volume) in pool.volumes.iter_mut() {
+            let part = self.law.part_of_rate(volume.objective().priority);
+            let grant = lowered(volume.objective().target, part);
+            let is_news = volume.set_grant(grant);
+            if is_news {
+                pool.scheduler.set_volume(now, id, &volume.knobs());
+                let grant = grant.unwrap_or(WITHOUT_END);
+                pool.events.push_back(Event::Granted { volume: id, grant, by: GrantedBy::Law });
+            }
+        }
+    }
+}
+
+/// Nothing is lowered.
+const WITHOUT_END: Grant = Grant { concurrency: NonZeroU32::MAX, max_iops: None, max_bandwidth: None };
+
+/// This part of a promised rate; `None`: all of it, or no rate is promised.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // a part of a rate
+fn lowered(target: Option<Target>, part: f64) -> Option<Grant> {
+    match target? {
+        _ if part >= 1.0 => None,
+        Target::Rate(rate) => {
+            let max_iops = Some(MilliIops::at_least_one((rate.get() * part * 1e3) as u64));
+            Some(Grant { max_iops, ..WITHOUT_END })
+        }
+        Target::Throughput(rate) => {
+            let max_bandwidth = Bandwidth::new(((rate.get() as f64 * part) as u64).max(1));
+            Some(Grant { max_bandwidth, ..WITHOUT_END })
+        }
+        Target::Latency(_) | Target::Percentile(..) => None,
+    }
+}

@@ -1,0 +1,72 @@
+//! What background volumes may have of the device, where the law of promises holds them back.
+
+use comfy_table::{Table, presets};
+use weir_status::{BackgroundStatus, PoolStatus};
+
+use crate::dash;
+
+const HEADER: [&str; 3] = ["pool", "background volumes", "worst off"];
+
+/// A row for each pool under the law of promises; `None` without such a pool.
+pub(crate) fn pools(pools: &[&PoolStatus]) -> Option<String> {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(HEADER);
+    for pool in pools {
+        if let Some(background) = &pool.background {
+            table.add_row([pool.name.clone(), allowed(background), worst_off(background)]);
+        }
+    }
+    (!table.is_empty()).then(|| table.to_string())
+}
+
+/// What background volumes may have, and which volume is worst off, in one line.
+pub(crate) fn sentence(background: &BackgroundStatus) -> String {
+    format!("background volumes: {}; worst off: {}", allowed(background), worst_off(background))
+}
+
+fn allowed(background: &BackgroundStatus) -> String {
+    match background.most {
+        None => "no bound".to_owned(),
+        Some(0) => {
+            format!("one request at a time, {:.1} % of the device's time", background.share * 100.0)
+        }
+        Some(1) => "at most 1 request at the device".to_owned(),
+        Some(most) => format!("at most {most} requests at the device"),
+    }
+}
+
+fn worst_off(background: &BackgroundStatus) -> String {
+    let worst = background.worst_off.as_ref();
+    worst.map_or(dash(), |worst| format!("{}, at {:.0} % of its limit", worst.volume, worst.percent))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_status::WorstOff;
+
+    use super::*;
+
+    fn background(most: Option<u32>, worst_off: Option<WorstOff>) -> BackgroundStatus {
+        BackgroundStatus { most, share: 0.01, worst_off }
+    }
+
+    #[test]
+    fn the_bound_is_said_in_words() {
+        let said = |most| allowed(&background(most, None));
+        assert_eq!(said(None), "no bound");
+        assert_eq!(said(Some(12)), "at most 12 requests at the device");
+        assert_eq!(said(Some(1)), "at most 1 request at the device");
+        assert_eq!(said(Some(0)), "one request at a time, 1.0 % of the device's time");
+    }
+
+    #[test]
+    fn the_volume_that_is_worst_off_is_named_with_how_close_it_is_to_its_limit() {
+        let worst = WorstOff { volume: "db".to_owned(), percent: 83.4 };
+        let line = sentence(&background(Some(4), Some(worst)));
+        assert_eq!(
+            line,
+            "background volumes: at most 4 requests at the device; worst off: db, at 83 % of its limit"
+        );
+        assert!(sentence(&background(None, None)).ends_with("worst off: -"));
+    }
+}
