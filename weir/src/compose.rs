@@ -82,6 +82,7 @@ fn engine_config(pool: &config::Pool) -> EngineConfig {
             let interval = maestro.control_interval.value;
             (Control::Maestro(MaestroConfig { interval, total }), unused)
         }
+        config::Control::Promise(promise) => (Control::Promise, promise.background_share.value),
         config::Control::Pid(pid) => {
             let law = OneSidedPidConfig {
                 ceiling: pid.ceiling.value,

@@ -105,7 +105,7 @@ fn explain(
         Some(IntervalStatus::new(age_s, *objective, reasoning, grants.collect()))
     };
     let intervals = controller.history().filter_map(interval).collect();
-    Ok(Explanation { volume, pool, control: ControlKind::Maestro, intervals })
+    Ok(Explanation { volume, pool, control: ControlKind::Maestro, intervals, background: None })
 }
 
 fn allocated<'r>(record: &'r Record, volume: &str) -> Option<&'r Allocated> {

@@ -1,5 +1,6 @@
 //! The metrics, by name: counters, gauges and histograms, never a latency that was averaged beforehand.
 
+mod background;
 mod node_agent;
 mod sharing;
 mod throttle;
@@ -63,6 +64,7 @@ impl Collector for StatusCollector {
         self.encode_windows(&mut encoder)?;
         self.encode_pools(&mut encoder)?;
         self.encode_reply_delays(&mut encoder)?;
+        background::encode(&self.0, &mut encoder)?;
         sharing::encode(&self.0, &mut encoder)
     }
 }

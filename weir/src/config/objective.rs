@@ -16,7 +16,7 @@ const TARGETS: &str = "a table with one metric: { latency = \"10ms\" }, { p95 = 
 pub(super) fn resolve_target(section: &Section<'_>) -> Resolved<Option<Target>> {
     let none = Resolved {
         value: None,
-        origin: Origin::Default("nothing is promised: it gets what the others leave, by priority"),
+        origin: Origin::Default("nothing is promised: it gets what the others leave"),
     };
     let Some(metrics) = section.entries("target", TARGETS) else { return none };
     let metrics: Vec<_> = metrics.into_iter().map(unfold).collect();

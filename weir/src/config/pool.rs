@@ -63,6 +63,8 @@ pub(crate) enum Control {
     Maestro(Maestro),
     /// Bounds like Maestro's, but granted by the array's controller, for all gateways before the array.
     Leased(Leased),
+    /// Volumes without a promise are held back as far as promises need it.
+    Promise(Promise),
     /// Replies to heavy writers are held while reads wait too long (packet delay, appendix).
     Pid(Pid),
 }
@@ -102,6 +104,17 @@ pub(crate) struct Leased {
     pub(crate) control_interval: Resolved<Span>,
 }
 
+/// The settings of a pool under the law of promises.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Promise {
+    /// The share of the device's time that volumes without a promise get in any case.
+    pub(crate) background_share: Resolved<TimeShare>,
+}
+
+impl Promise {
+    const KEYS: &[&str] = &["background_share"];
+}
+
 impl Facade {
     const KEYS: &[&str] = &["control_period", "growth", "initial_depth", "max_depth", "background_share"];
 }
@@ -114,6 +127,7 @@ impl Maestro {
 const WORDS: &[(&str, ControlKind)] = &[
     (ControlKind::Facade.name(), ControlKind::Facade),
     (ControlKind::Maestro.name(), ControlKind::Maestro),
+    (ControlKind::Promise.name(), ControlKind::Promise),
     (ControlKind::Pid.name(), ControlKind::Pid),
     (ControlKind::None.name(), ControlKind::None),
 ];
@@ -122,6 +136,7 @@ const WORDS: &[(&str, ControlKind)] = &[
 const KEYS_OF_CONTROL: &[(ControlKind, &[&str])] = &[
     (ControlKind::Facade, Facade::KEYS),
     (ControlKind::Maestro, Maestro::KEYS),
+    (ControlKind::Promise, Promise::KEYS),
     (ControlKind::Pid, pid::KEYS),
 ];
 
@@ -132,6 +147,7 @@ impl Control {
             Self::None => ControlKind::None,
             Self::Facade(_) => ControlKind::Facade,
             Self::Maestro(_) | Self::Leased(_) => ControlKind::Maestro,
+            Self::Promise(_) => ControlKind::Promise,
             Self::Pid(_) => ControlKind::Pid,
         }
     }
@@ -142,7 +158,11 @@ impl Pool {
     pub(crate) const fn controller(&self) -> Option<&TcpAddress> {
         match &self.control.value {
             Control::Leased(leased) => Some(&leased.controller.value),
-            Control::None | Control::Facade(_) | Control::Maestro(_) | Control::Pid(_) => None,
+            Control::None
+            | Control::Facade(_)
+            | Control::Maestro(_)
+            | Control::Promise(_)
+            | Control::Pid(_) => None,
         }
     }
 
@@ -151,7 +171,7 @@ impl Pool {
         match &self.control.value {
             Control::Maestro(maestro) => Some(maestro.control_interval.value),
             Control::Leased(leased) => Some(leased.control_interval.value),
-            Control::None | Control::Facade(_) | Control::Pid(_) => None,
+            Control::None | Control::Facade(_) | Control::Promise(_) | Control::Pid(_) => None,
         }
     }
 
@@ -159,7 +179,11 @@ impl Pool {
     pub(crate) const fn ports(&self) -> Ports {
         match &self.control.value {
             Control::Maestro(maestro) => maestro.ports.value,
-            Control::None | Control::Facade(_) | Control::Leased(_) | Control::Pid(_) => Ports::One,
+            Control::None
+            | Control::Facade(_)
+            | Control::Leased(_)
+            | Control::Promise(_)
+            | Control::Pid(_) => Ports::One,
         }
     }
 }
@@ -243,6 +267,11 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
         ControlKind::None => Control::None,
         ControlKind::Facade => Control::Facade(resolve_facade(section)),
         ControlKind::Maestro => resolve_maestro(section),
+        ControlKind::Promise => {
+            let reason =
+                "of a device that promises need, one request at a time: a request of 5ms every 500ms";
+            Control::Promise(Promise { background_share: background_share(section, reason) })
+        }
         ControlKind::Pid => Control::Pid(pid::resolve(section)),
     };
     Pool {
@@ -254,6 +283,10 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
             "as in Façade §3: long enough for a mean, short enough to notice",
         ),
     }
+}
+
+fn background_share(section: &Section<'_>, reason: &'static str) -> Resolved<TimeShare> {
+    section.or_default("background_share", &accepts::time_share(), TimeShare::PERCENT, reason)
 }
 
 fn resolve_facade(section: &Section<'_>) -> Facade {
@@ -272,10 +305,8 @@ fn resolve_facade(section: &Section<'_>) -> Facade {
             QueueDepth::new(4096),
             "beyond what any device works on at a time, and a bound on its queue",
         ),
-        background_share: section.or_default(
-            "background_share",
-            &accepts::time_share(),
-            TimeShare::PERCENT,
+        background_share: background_share(
+            section,
             "of a device kept full by SLOs, one request at a time: a request of 5ms every 500ms",
         ),
     };
@@ -348,9 +379,11 @@ pub(super) fn resolve_station(section: &Section<'_>) -> Station {
 }
 
 fn refuse_settings_of_others(section: &Section<'_>, word: ControlKind) {
-    for (other, keys) in KEYS_OF_CONTROL.iter().filter(|(other, _)| *other != word) {
-        for key in keys.iter().filter(|key| section.has(key)) {
-            let other = format!("control = \"{other}\"");
+    for key in KEYS.iter().filter(|key| section.has(key)) {
+        let others: Vec<_> = KEYS_OF_CONTROL.iter().filter(|(_, keys)| keys.contains(key)).collect();
+        if !others.is_empty() && others.iter().all(|(other, _)| *other != word) {
+            let words: Vec<_> = others.iter().map(|(other, _)| format!("\"{other}\"")).collect();
+            let other = format!("control = {}", words.join(" or "));
             section.refuse_found(key, format!("a setting of {other}"), &format!("nothing, or {other}"));
         }
     }

@@ -213,6 +213,9 @@ impl Rows {
                 self.push(&key("control_interval"), &maestro.control_interval, |span| show_span(*span));
                 self.push(&key("ports"), &maestro.ports, |ports| ports.name().to_owned());
             }
+            Control::Promise(promise) => {
+                self.push(&key("background_share"), &promise.background_share, ToString::to_string);
+            }
             Control::Pid(pid) => {
                 self.push(&key("threshold"), &pid.threshold, |span| show_span(*span));
                 self.push(&key("write_limit"), &pid.write_limit, |rate| show_bandwidth(*rate));
@@ -247,6 +250,13 @@ impl Rows {
             // The controller's file has all targets and limits.
         } else if let Some(Control::Maestro(_)) = control {
             self.push_optional(&key("target"), &volume.target, |target| show_target(*target));
+            self.push(&key("priority"), &volume.priority, |priority| priority.get().to_string());
+        } else if let Some(Control::Promise(_)) = control {
+            if volume.slo.value.is_some() {
+                self.push_slo(&key("slo"), volume, control);
+            } else {
+                self.push_optional(&key("target"), &volume.target, |target| show_target(*target));
+            }
             self.push(&key("priority"), &volume.priority, |priority| priority.get().to_string());
         } else {
             self.push_slo(&key("slo"), volume, control);

@@ -14,7 +14,7 @@ use super::volume::{BackendConfig, Volume};
 /// The caps. They are gates of the scheduler, and without control there is no scheduler.
 const CAPS: [&str; 3] = ["max_iops", "max_bandwidth", "max_concurrency"];
 
-/// The keys that only Maestro's law knows.
+/// The keys that only Maestro's law and the law of promises know.
 const OBJECTIVE: [&str; 2] = ["target", "priority"];
 
 /// Checks a volume together with its pool and its backend.
@@ -82,11 +82,11 @@ fn check_control(section: &Section<'_>, pool: &str, control: &Control) {
         }
     };
     let refuse_caps = || {
-        let accepted = "nothing, or a pool with control = \"facade\", \"maestro\" or \"pid\"";
+        let accepted = "nothing, or a pool with control = \"facade\", \"maestro\", \"promise\" or \"pid\"";
         CAPS.iter().for_each(|cap| refuse(cap, "a cap", "enforces none", accepted));
     };
     let refuse_objective = || {
-        let accepted = "nothing, or a pool with control = \"maestro\"";
+        let accepted = "nothing, or a pool with control = \"maestro\" or \"promise\"";
         OBJECTIVE.iter().for_each(|key| refuse(key, &format!("a {key}"), "knows none", accepted));
     };
     match control {
@@ -94,6 +94,12 @@ fn check_control(section: &Section<'_>, pool: &str, control: &Control) {
         Control::Maestro(_) => {
             let accepted = "nothing; give it a target, such as { latency = \"10ms\" }";
             refuse("slo", "an slo", "knows targets instead", accepted);
+        }
+        Control::Promise(_) => {
+            if section.has("target") {
+                let accepted = "nothing, or an slo without a target";
+                refuse("slo", "an slo beside a target", "holds a volume to one promise", accepted);
+            }
         }
         Control::Facade(_) | Control::Pid(_) => refuse_objective(),
         Control::None => {
@@ -120,7 +126,11 @@ pub(super) fn check_totals(
         let count = config.volumes.values().filter(in_pool).count();
         let total = match &pool.control.value {
             Control::Maestro(maestro) => maestro.total_concurrency.value.requests(),
-            Control::None | Control::Facade(_) | Control::Leased(_) | Control::Pid(_) => None,
+            Control::None
+            | Control::Facade(_)
+            | Control::Leased(_)
+            | Control::Promise(_)
+            | Control::Pid(_) => None,
         };
         if let Some(total) = total.filter(|total| u64::from(total.get()) < (count * ports) as u64) {
             let found = format!("{total} requests for {count} volumes{}", at(ports));

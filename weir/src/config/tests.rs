@@ -6,6 +6,7 @@ mod controller;
 mod maestro;
 mod pid;
 mod problems;
+mod promise;
 mod resolved;
 mod throttle;
 mod transfers;

@@ -24,6 +24,7 @@ mod odd_requests;
 mod pages;
 mod pid;
 mod printing;
+mod promise;
 mod push_back;
 mod record;
 mod reload;

@@ -76,6 +76,8 @@ pub(super) struct Pool {
     orphans: Chain,
     /// The highest number at the device in the last control period.
     in_flight_peak: Option<u32>,
+    /// Under the law of promises: the volume that is closest to missing its promise, and how close it is.
+    worst_off: Option<(VolumeId, f64)>,
     /// Whether the pool is to be removed with its last volume.
     closing: bool,
     /// Replies are held no more: the server ends.
@@ -175,6 +177,7 @@ impl Pool {
             held: SlotChains::new(),
             orphans: Chain::EMPTY,
             in_flight_peak: None,
+            worst_off: None,
             dirty: false,
             quota: Quota::FULL,
             closing: false,
@@ -188,6 +191,7 @@ impl Pool {
         self.engine.set_config(now, config);
         self.forget_allocations();
         self.in_flight_peak = None;
+        self.worst_off = None;
         self.dirty = true;
         for volume in self.volumes.iter().flatten().filter(|volume| volume.retiring.is_none()) {
             memory.set_volume(volume.owner, &self.control, &volume.config);

@@ -92,6 +92,6 @@ fn a_promise_is_measured_there_and_not_enforced_and_a_cap_is_enforced() {
     assert!(report.contains("volume.v.max_iops"), "{report}");
     let target = format!("{}target = {{ latency = \"5ms\" }}\n", file("threshold = \"15ms\""));
     let knows_none = "10: volume.v.target: found a target in pool \"p\", whose control = \"pid\" knows none; \
-                      accepted: nothing, or a pool with control = \"maestro\"";
+                      accepted: nothing, or a pool with control = \"maestro\" or \"promise\"";
     assert_eq!(problems(&target), [format!("weir.toml:{knows_none}")]);
 }

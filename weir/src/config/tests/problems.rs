@@ -128,7 +128,7 @@ fn a_value_of_the_wrong_type_gets_what_would_be_right() {
         ),
         (
             "[pool.b]\ncontrol = \"fair\"\n",
-            r#"15: pool.b.control: found "fair"; accepted: one of "facade", "maestro", "pid", "none""#,
+            r#"15: pool.b.control: found "fair"; accepted: one of "facade", "maestro", "promise", "pid", "none""#,
         ),
         (
             "[limits]\nconnections = 2000000\n",
@@ -314,15 +314,15 @@ fn what_nobody_would_enforce_is_refused() {
     assert_lines(&[
         (
             &capped("max_iops = \"10iops\""),
-            r#"14: volume.v.max_iops: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade", "maestro" or "pid""#,
+            r#"14: volume.v.max_iops: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade", "maestro", "promise" or "pid""#,
         ),
         (
             &capped("max_bandwidth = \"1MiB/s\""),
-            r#"14: volume.v.max_bandwidth: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade", "maestro" or "pid""#,
+            r#"14: volume.v.max_bandwidth: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade", "maestro", "promise" or "pid""#,
         ),
         (
             &capped("max_concurrency = 1"),
-            r#"14: volume.v.max_concurrency: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade", "maestro" or "pid""#,
+            r#"14: volume.v.max_concurrency: found a cap in pool "off", whose control = "none" enforces none; accepted: nothing, or a pool with control = "facade", "maestro", "promise" or "pid""#,
         ),
         (
             &format!("{VOLUME}[pool.plain]\ncontrol = \"none\"\ngrowth = 0.1\n"),

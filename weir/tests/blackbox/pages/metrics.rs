@@ -10,6 +10,10 @@ const PAGE: &str = "operating.md";
 /// A configuration with every law, every kind of target and every limit.
 const ALL: &str = "[pool.promised]\n[pool.plain]\ncontrol = \"none\"\n\
     [pool.shared]\ncontrol = \"maestro\"\ntotal_concurrency = 16\ncontrol_interval = \"50ms\"\n\
+    [pool.strained]\ncontrol = \"promise\"\n[station.s]\nservers = 1\nservice_time = \"5ms\"\n\
+    [volume.strained]\npool = \"strained\"\nbackend = \"station:s\"\nsize = \"1MiB\"\n\
+    target = { latency = \"1ms\" }\n\
+    [volume.hog]\npool = \"strained\"\nbackend = \"station:s\"\nsize = \"1MiB\"\n\
     [pool.guarded]\ncontrol = \"pid\"\nthreshold = \"15ms\"\n\
     [volume.guarded]\npool = \"guarded\"\nbackend = \"memory\"\nsize = \"1MiB\"\n\
     [volume.slo]\npool = \"promised\"\nbackend = \"memory\"\nsize = \"1MiB\"\n\
@@ -45,7 +49,7 @@ fn scrape() -> Scrape {
         let load = Program::weir().arg("load").arg(server.uri(volume));
         load.args("--reads 50 --depth 1 --duration 5m").start()
     };
-    let _loads = ["slo", "latency"].map(load);
+    let _loads = ["slo", "latency", "strained", "hog"].map(load);
     let mut scrape = read(&server);
     wait_until("each metric has a sample", || {
         scrape = read(&server);

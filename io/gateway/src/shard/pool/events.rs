@@ -1,8 +1,8 @@
 //! The engine's events: requests that ended, windows and decisions. And the status of the pool.
 
-use weir_engine::{Event, Throttle};
+use weir_engine::{BackgroundKnobs, Control, Event, Throttle};
 use weir_model::{Instant, Span, VolumeId};
-use weir_status::{PoolStatus, ReplyDelayStatus, VolumeStatus};
+use weir_status::{BackgroundStatus, PoolStatus, ReplyDelayStatus, TargetStatus, VolumeStatus, WorstOff};
 
 use super::{Pool, Volume};
 use crate::stats::Answered;
@@ -24,7 +24,10 @@ impl Pool {
                 }
                 Event::Controlled { peak, .. } => self.in_flight_peak = Some(peak),
                 Event::Allocated { volume, reasoning } => self.note_allocation(now, volume, reasoning),
-                Event::Aborted { .. } | Event::Granted { .. } | Event::Throttled { .. } => {}
+                Event::Weighed { worst, strain } => self.worst_off = worst.map(|worst| (worst, strain)),
+                // The snapshot of the engine has what these say.
+                Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) => {}
+                Event::Aborted { .. } => {}
             }
         }
         self.tell_observer();
@@ -42,6 +45,7 @@ impl Pool {
                 Some(VolumeStatus {
                     sharing: self.sharing_of(id),
                     is_heavy_writer: self.engine.is_heavy_writer(id),
+                    target: self.target_of(volume),
                     ..volume_status(volume, self.engine.target(id))
                 })
             })
@@ -56,8 +60,26 @@ impl Pool {
             queued: seen.queued,
             sharing: self.sharing(),
             reply_delay: seen.throttle.map(reply_delay),
+            background: self.background(),
             volumes,
         }
+    }
+
+    /// The absolute target that the law of promises holds a volume to.
+    fn target_of(&self, volume: &Volume) -> Option<TargetStatus> {
+        let target = volume.config.objective.target.map(TargetStatus::from);
+        target.filter(|_| self.control == Control::Promise)
+    }
+
+    /// What background volumes may have, if the pool's law holds them back.
+    pub(super) fn background(&self) -> Option<BackgroundStatus> {
+        let BackgroundKnobs { most, share, .. } = self.engine.snapshot().allowance?;
+        let worst_off = self.worst_off.and_then(|(id, strain)| {
+            let volume = self.volumes.get(self.first_port(id).0 as usize)?.as_ref()?;
+            Some(WorstOff { volume: volume.name.clone(), percent: strain * 100.0 })
+        });
+        let share = f64::from(share.millionths()) / 1e6;
+        Some(BackgroundStatus { most: (most < u32::MAX).then_some(most), share, worst_off })
     }
 
     /// The numbers of volumes, whether they exist or not.
@@ -88,5 +110,6 @@ fn volume_status(volume: &Volume, target: Option<Span>) -> VolumeStatus {
         last_window: volume.stats.last_window(),
         sharing: None,
         is_heavy_writer: false,
+        target: None,
     }
 }

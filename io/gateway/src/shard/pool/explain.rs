@@ -40,7 +40,8 @@ impl Intervals {
 }
 
 impl Pool {
-    /// The last control intervals of a volume; `None` if it is gone.
+    /// The last control intervals of a volume, or what its pool allows to the background; `None` if it is
+    /// gone.
     pub(in crate::shard) fn explain(&self, now: Instant, id: VolumeId) -> Option<Explanation> {
         let volume = self.volumes.get(id.0 as usize)?.as_ref()?;
         let status = |interval: &Interval| {
@@ -52,6 +53,7 @@ impl Pool {
             pool: self.name.clone(),
             control: self.control_kind(),
             intervals: volume.intervals.0.iter().map(status).collect(),
+            background: self.background(),
         })
     }
 
@@ -61,6 +63,7 @@ impl Pool {
             Control::None => ControlKind::None,
             Control::Facade(_) => ControlKind::Facade,
             Control::Maestro(_) | Control::Leased(_) => ControlKind::Maestro,
+            Control::Promise => ControlKind::Promise,
             Control::Pid(_) => ControlKind::Pid,
         }
     }
@@ -87,7 +90,7 @@ impl Pool {
         let is_probed = match self.control {
             Control::Maestro(MaestroConfig { total, .. }) => total == TotalConcurrency::Auto,
             Control::Leased(_) => false,
-            Control::None | Control::Facade(_) | Control::Pid(_) => return None,
+            Control::None | Control::Facade(_) | Control::Promise | Control::Pid(_) => return None,
         };
         let last = self.volumes.iter().flatten().filter_map(|volume| volume.intervals.last());
         let case = last.max_by_key(|last| last.ended).map(|last| last.reasoning.case.into());

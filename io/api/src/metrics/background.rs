@@ -1,0 +1,38 @@
+//! The metrics of pools under the law of promises: what background volumes may have, and the volume that is
+//! closest to missing its promise.
+
+use std::fmt::Error;
+
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::MetricType;
+use weir_status::{BackgroundStatus, GatewayStatus};
+
+use super::describe;
+
+pub(super) fn encode(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    type Gauge = fn(&BackgroundStatus) -> Option<f64>;
+    let families: [(&str, &str, Gauge); 3] = [
+        ("pool_background_bound", "Requests that background volumes may have at the device", |background| {
+            background.most.map(f64::from)
+        }),
+        (
+            "pool_background_share",
+            "Share of the device's time for background requests beyond the bound, one at a time",
+            |background| Some(background.share),
+        ),
+        (
+            "pool_worst_off",
+            "How close the volume that is closest to missing its promise is to that; 1 is at the limit",
+            |background| Some(background.worst_off.as_ref().map_or(0.0, |worst| worst.percent / 100.0)),
+        ),
+    ];
+    for (name, help, gauge) in families {
+        let mut family = describe(encoder, name, help, MetricType::Gauge)?;
+        for pool in &status.pools {
+            if let Some(value) = pool.background.as_ref().and_then(gauge) {
+                family.encode_family(&[("pool", &*pool.name)])?.encode_gauge(&value)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Pools with `control = "promise"`: each kind of promise is accepted, one for each volume, and the rest is
+//! refused.
+
+use weir_model::TimeShare;
+
+use super::super::pool::Control;
+use super::{parse, problems, report};
+
+/// A pool with these lines from line 5 on, and a volume in it, which ends with these lines.
+fn file(pool: &str, volume: &str) -> String {
+    format!(
+        "[listen]\nnbd = [\"127.0.0.1:10809\"]\n[pool.p]\ncontrol = \"promise\"\n{pool}\
+         [volume.v]\npool = \"p\"\nbackend = \"memory\"\nsize = \"1MiB\"\n{volume}"
+    )
+}
+
+const SLO: &str = "slo = [{ up_to = \"9iops\", read = \"1ms\", write = \"2ms\" }]\n";
+
+fn share(text: &str) -> TimeShare {
+    let config = parse(text);
+    let Control::Promise(promise) = &config.pools["p"].control.value else { panic!("another control") };
+    promise.background_share.value
+}
+
+#[test]
+fn nothing_is_required_and_the_background_share_can_be_set() {
+    assert_eq!(share(&file("", "")), TimeShare::PERCENT);
+    assert_eq!(share(&file("background_share = 0.05\n", "")), TimeShare::new(0.05).unwrap());
+    assert_eq!(
+        problems(&file("background_share = 0.6\n", "")),
+        ["weir.toml:5: pool.p.background_share: found 0.6; accepted: a number from 0 to 0.5, such as 0.01"]
+    );
+}
+
+#[test]
+fn a_volume_may_have_an_slo_or_a_target_of_each_kind_and_a_priority_and_caps_beside_it() {
+    let beside = "priority = 4\nmax_iops = \"10iops\"\nmax_bandwidth = \"1MiB/s\"\nmax_concurrency = 2\n";
+    for metric in ["latency = \"5ms\"", "p99 = \"5ms\"", "iops = 900", "throughput = \"1MiB/s\""] {
+        parse(&file("", &format!("target = {{ {metric} }}\n{beside}")));
+    }
+    let told = report(&file("", &format!("{SLO}{beside}")));
+    let values = told.lines().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" "));
+    let values: Vec<_> =
+        values.filter(|line| line.starts_with("pool.p") || line.contains("volume.v")).collect();
+    for line in ["pool.p.control promise", "pool.p.background_share 0.01", "volume.v.priority 4"] {
+        assert!(values.iter().any(|value| value == line), "{line}: {told}");
+    }
+    assert!(told.contains("up to 9iops: read 1ms, write 2ms ") && !told.contains("not enforced"), "{told}");
+    assert!(told.contains("volume.v.max_concurrency"), "{told}");
+    let told = report(&file("", "target = { p99 = \"5ms\" }\n"));
+    assert!(told.contains("volume.v.target") && !told.contains("volume.v.slo"), "{told}");
+}
+
+#[test]
+fn a_volume_has_one_promise() {
+    assert_eq!(
+        problems(&file("", &format!("target = {{ iops = 9 }}\n{SLO}"))),
+        [
+            "weir.toml:10: volume.v.slo: found an slo beside a target in pool \"p\", whose control = \"promise\" \
+          holds a volume to one promise; accepted: nothing, or an slo without a target"
+        ]
+    );
+}
+
+#[test]
+fn the_settings_of_other_laws_and_a_controller_are_refused() {
+    for (line, of) in [
+        ("growth = 0.1", "facade"),
+        ("total_concurrency = 9", "maestro"),
+        ("ports = \"listeners\"", "maestro"),
+        ("controller = \"10.0.0.1:7700\"", "maestro"),
+        ("threshold = \"5ms\"", "pid"),
+    ] {
+        let key = line.split(' ').next().unwrap();
+        let of = format!("control = \"{of}\"");
+        let expected =
+            format!("weir.toml:5: pool.p.{key}: found a setting of {of}; accepted: nothing, or {of}");
+        let found = problems(&file(&format!("{line}\n"), ""));
+        assert!(found.contains(&expected), "{found:?}");
+    }
+}
