@@ -61,6 +61,7 @@ pub(super) enum Device {
 pub(super) enum Control {
     None,
     Facade,
+    Promise,
 }
 
 /// The hog's requests. It sends them as fast as it can.
@@ -180,6 +181,7 @@ fn configuration_with(setting: Setting, victim: &str, hog: &str) -> String {
     let keyword = match control {
         Control::None => "none",
         Control::Facade => "facade",
+        Control::Promise => "promise",
     };
     format!(
         "[pool.p]\ncontrol = \"{keyword}\"\nslo_window = \"{}s\"\n\n\

@@ -15,7 +15,8 @@ fn measured(rounds: &[((u64, u64), f64)]) -> Measured {
         alone: phase(5, 0, None),
         slo_us: 600,
         without: phase(0, 15, Some(100.0)),
-        with: phase(*met, *missed, Some(*hog)),
+        facade: phase(*met, *missed, Some(*hog)),
+        promise: phase(15, 0, Some(90.0)),
     };
     let case = &CASES[0];
     let rounds = rounds.iter().map(round).collect();
@@ -29,6 +30,7 @@ fn windows_are_judged_over_all_rounds_and_the_hog_by_the_median() {
     assert_eq!(rows[0].met(), Some(true));
     assert!((rows[1].compared.unwrap().value - 75.0).abs() < 1e-9);
     assert_eq!(rows[1].met(), Some(true));
+    assert!((rows[3].compared.unwrap().value - 90.0).abs() < 1e-9, "the law of promises");
 }
 
 #[test]
@@ -40,7 +42,7 @@ fn a_victim_without_windows_has_not_been_protected() {
 fn the_table_has_a_row_for_each_phase() {
     let outcome = Outcome { cases: vec![measured(&[((15, 0), 75.0)])] };
     let table = outcome.table();
-    for phase in [ALONE, WITHOUT, WITH] {
+    for phase in [ALONE, WITHOUT, FACADE, PROMISE] {
         assert_eq!(table.lines().filter(|line| line.contains(&format!("| {phase} "))).count(), 1, "{table}");
     }
 }
