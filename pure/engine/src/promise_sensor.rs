@@ -132,7 +132,8 @@ impl PromiseSensor {
         let late = late - i64::from(std::mem::replace(&mut self.known_late, late_now));
         let number = self.number(now);
         let is_over = |window: &Window| window.number < number && window.outstanding == 0;
-        let finished = self.windows.pop_front_if(|window| is_over(window));
+        let finished =
+            if self.windows.front().is_some_and(is_over) { self.windows.pop_front() } else { None };
         let of = |number: u64| self.windows.iter().rev().find(|window| window.number == number);
         let seen = |window: Option<&Window>| window.map_or_else(WindowSeen::default, |it| it.seen(now));
         PromisedObservation {
