@@ -249,7 +249,9 @@ impl Gates {
     fn check_total(&self) -> Verified {
         let bounds =
             self.volumes.iter().filter_map(|volume| volume.grant).map(|grant| grant.concurrency.get());
-        let (sum, count) = bounds.fold((0, 0), |(sum, count), bound| (sum + bound, count + 1));
+        // A grant that only lowers a rate has the largest bound that there is.
+        let add = |(sum, count): (u32, u32), bound| (sum.saturating_add(bound), count + 1);
+        let (sum, count) = bounds.fold((0, 0), add);
         match self.total {
             Some(total) if sum > total.get().max(count) => {
                 Err(Box::new(Breach::TotalExceeded { bounds: sum, total: total.get() }))
