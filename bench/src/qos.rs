@@ -2,8 +2,8 @@
 //! device.
 //!
 //! In each round the victim first runs alone, which shows what to promise. Then both run without control,
-//! then both under each of two laws: Façade's and that of promises. The judged latency is the gateway's own, from the request parsed to the reply handed to
-//! the socket. The report shows the client's view beside it.
+//! then both under each of two laws: Façade's and that of promises. The judged latency is the gateway's own,
+//! from the request parsed to the reply handed to the socket. The report shows the client's view beside it.
 
 mod phase;
 
