@@ -39,7 +39,9 @@ fn volume(random: &mut Pcg64Mcg, serial: u64) -> PromisedObservation {
         at_device: 2,
         current: window(100),
         previous: window(200),
-        finished: Some(window(200)),
+        at_device_for: spent(arrived),
+        finished: arrived,
+        ended: Some(window(200)),
         ..PromisedObservation::default()
     }
 }

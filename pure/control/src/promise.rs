@@ -9,7 +9,7 @@
 //! ```text
 //! strain = how close the volume that is worst off is to missing its promise (`watch`)
 //! bound  = cut by up to a half    if strain says that the open window is about to be missed
-//!          raised                 if it says that one window in some hundred will be kept
+//!          raised                 if it says that even the worst of some hundred windows will be kept
 //!          kept                   otherwise                                        (`guard`)
 //! ```
 //!
@@ -64,6 +64,8 @@ use watch::Watch;
 
 use crate::law::Law;
 
+/// The most that is said of how close a volume is to missing its promise.
+const WORST: f64 = 10.0;
 /// How often the law decides. A twentieth of the usual window: a cut can still save the window.
 const PERIOD: Span = Span::from_millis(50);
 /// Periods after a silence in which its first second is over.
@@ -95,7 +97,7 @@ pub enum Allowance {
 pub struct WorstOff {
     /// Its number.
     pub serial: u64,
-    /// How close: 1 is at the limit.
+    /// How close: 1 is at the limit. 10 stands for all that is above.
     pub strain: f64,
 }
 
@@ -186,7 +188,8 @@ impl Promises {
             let watch = self.watches.get_mut(place);
             if let Some(strain) = watch.and_then(|watch| watch.observe(target, volume)) {
                 if self.worst.is_none_or(|worst| worst.strain < strain.window) {
-                    self.worst = Some(WorstOff { serial: volume.serial, strain: strain.window });
+                    let strain = strain.window.min(WORST);
+                    self.worst = Some(WorstOff { serial: volume.serial, strain });
                 }
                 worst = Some(worst.map_or(strain, |worst| worst.worse(strain)));
             }

@@ -23,6 +23,9 @@ pub(crate) struct PromiseSensor {
     settled: Instant,
     spent: Span,
     busy: Span,
+    /// How long its requests were at the device, in sum, and how many the device has finished.
+    at_device_for: Span,
+    finished: u32,
     arrived: u32,
     answered: u32,
     answered_bytes: u64,
@@ -61,6 +64,8 @@ impl PromiseSensor {
             settled: now,
             spent: Span::ZERO,
             busy: Span::ZERO,
+            at_device_for: Span::ZERO,
+            finished: 0,
             arrived: 0,
             answered: 0,
             answered_bytes: 0,
@@ -95,12 +100,15 @@ impl PromiseSensor {
         }
     }
 
-    pub(crate) const fn on_issue(&mut self) {
+    pub(crate) fn on_issue(&mut self, now: Instant) {
+        self.settle(now);
         self.at_device += 1;
     }
 
-    pub(crate) const fn on_complete(&mut self) {
+    pub(crate) fn on_complete(&mut self, now: Instant) {
+        self.settle(now);
         self.at_device -= 1;
+        self.finished += 1;
     }
 
     /// A request that came then is over.
@@ -132,16 +140,17 @@ impl PromiseSensor {
         let late = late - i64::from(std::mem::replace(&mut self.known_late, late_now));
         let number = self.number(now);
         let is_over = |window: &Window| window.number < number && window.outstanding == 0;
-        let finished =
-            if self.windows.front().is_some_and(is_over) { self.windows.pop_front() } else { None };
+        let ended = if self.windows.front().is_some_and(is_over) { self.windows.pop_front() } else { None };
         let of = |number: u64| self.windows.iter().rev().find(|window| window.number == number);
         let seen = |window: Option<&Window>| window.map_or_else(WindowSeen::default, |it| it.seen(now));
         PromisedObservation {
             current: seen(of(number)),
             previous: seen(number.checked_sub(1).and_then(of)),
-            finished: finished.map(|window| window.seen(now)),
+            ended: ended.map(|window| window.seen(now)),
             spent: std::mem::take(&mut self.spent),
             busy: std::mem::take(&mut self.busy),
+            at_device_for: std::mem::take(&mut self.at_device_for),
+            finished: std::mem::take(&mut self.finished),
             arrived: std::mem::take(&mut self.arrived),
             answered: std::mem::take(&mut self.answered),
             answered_bytes: std::mem::take(&mut self.answered_bytes),
@@ -155,6 +164,7 @@ impl PromiseSensor {
     fn settle(&mut self, now: Instant) {
         let since = now.since(self.settled);
         self.spent += since.saturating_mul(u64::from(self.outstanding));
+        self.at_device_for += since.saturating_mul(u64::from(self.at_device));
         if self.outstanding > 0 {
             self.busy += since;
         }
@@ -217,9 +227,9 @@ mod tests {
         let seen = sensor.take(ms(1_050), 0);
         assert_eq!(seen.previous, window(2, 1, 120 + 100));
         assert_eq!(seen.current, window(1, 1, 40));
-        assert_eq!((seen.finished, seen.outstanding, seen.arrived), (None, 2, 3));
+        assert_eq!((seen.ended, seen.outstanding, seen.arrived), (None, 2, 3));
         sensor.on_end(ms(1_060), ms(950));
-        assert_eq!(sensor.take(ms(1_100), 0).finished, Some(window(2, 0, 120 + 110)));
+        assert_eq!(sensor.take(ms(1_100), 0).ended, Some(window(2, 0, 120 + 110)));
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(crate) struct Volume {
     promise: Option<Box<PromiseSensor>>,
     /// What the law of promises holds it to.
     promised: Option<Target>,
+    /// Whether it has offered more than its SLO covers, and its backlog is not gone.
+    is_beyond: bool,
     /// The latency that the law holds the volume to; `None`: nothing is promised.
     latency_target: Option<Span>,
     /// How long after its arrival a request must be at the device to keep that latency; `None`: the volume is
@@ -70,6 +72,7 @@ impl Volume {
             usage: None,
             promise: None,
             promised: None,
+            is_beyond: false,
             latency_target: silent,
             due_at_device: silent,
             at_device: None,
@@ -110,21 +113,37 @@ impl Volume {
         let sensor = |window| Box::new(PromiseSensor::new(now, window, self.outstanding, at_device));
         self.promise = window.map(sensor);
         self.promised = None;
+        self.is_beyond = false;
     }
 
     /// What the volume is promised now: its target, or what its SLO says for the rate that it offers. `None`
-    /// if it has neither, or offers more than its SLO covers.
+    /// if it has neither, or is beyond its SLO.
     pub(crate) fn promise(&self) -> Option<Target> {
-        if self.objective.target.is_some() {
-            return self.objective.target;
-        }
+        let by_slo = || self.covered().filter(|_| !self.is_beyond).map(Target::Latency);
+        self.objective.target.or_else(by_slo)
+    }
+
+    /// A period of the law of promises has ended: whether the volume is beyond its SLO. It is if it offers more
+    /// than that covers, and until no more requests are left of it than one that keeps to its SLO has.
+    /// Otherwise a client that waits for its backlog would offer little, and all of the backlog would go
+    /// before every other promise.
+    pub(crate) fn note_contract(&mut self) {
+        self.is_beyond = match (&self.slo, self.covered()) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(slo), Some(latency)) => self.is_beyond && self.outstanding > slo.outstanding(latency),
+        };
+    }
+
+    /// The latency that the SLO says for what the volume offers.
+    fn covered(&self) -> Option<Span> {
         let seen = VolumeObservation {
             slo: self.slo.clone(),
             offered: self.window.offered_before(),
             read_fraction: self.window.recent_mix(),
             ..VolumeObservation::default()
         };
-        seen.latency_target().map(Target::Latency)
+        seen.latency_target()
     }
 
     /// Sets what the law of promises holds it to. True: the scheduler has to know.
@@ -252,7 +271,7 @@ impl Volume {
             usage.on_issue(now);
         }
         if let Some(sensor) = &mut self.promise {
-            sensor.on_issue();
+            sensor.on_issue(now);
         }
     }
 
@@ -261,7 +280,7 @@ impl Volume {
             usage.on_complete(now);
         }
         if let Some(sensor) = &mut self.promise {
-            sensor.on_complete();
+            sensor.on_complete(now);
         }
     }
 
@@ -449,4 +468,32 @@ impl VolumeTable {
 
 fn number(index: usize) -> VolumeId {
     VolumeId(u32::try_from(index).expect("fewer than 2^32 volumes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::SloPoint;
+
+    use super::*;
+
+    #[test]
+    fn a_volume_beyond_its_slo_is_promised_something_again_when_its_backlog_is_gone() {
+        let latency = Span::from_millis(10);
+        let point = SloPoint { up_to: Iops::new(100.0).unwrap(), read: latency, write: latency };
+        let slo = Some(Slo::new(vec![point]).unwrap());
+        let (window, requests) = (Span::from_secs(1), RequestTable::default());
+        let mut volume = Volume::new(Instant::ORIGIN, VolumeConfig { slo, ..VolumeConfig::default() });
+        volume.set_guarded(Instant::ORIGIN, Some(window), 0);
+        let mut now = Instant::ORIGIN;
+        (0..200).for_each(|_| volume.on_arrival(now, IoKind::Read, 4096));
+        for _ in 0..3 {
+            now = now + window;
+            volume.close_window(now, &requests);
+            volume.note_contract();
+            assert_eq!(volume.promise(), None, "200 are left, though nothing comes");
+        }
+        (0..198).for_each(|_| volume.on_end(now, Instant::ORIGIN));
+        volume.note_contract();
+        assert_eq!(volume.promise(), Some(Target::Latency(latency)));
+    }
 }

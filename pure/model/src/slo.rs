@@ -120,6 +120,14 @@ impl Slo {
             read_fraction * point.read.as_secs_f64() + (1.0 - read_fraction) * point.write.as_secs_f64();
         Some(Span::from_secs_f64(seconds))
     }
+
+    /// How many requests a volume that keeps to the curve has outstanding at most, if each takes `latency`:
+    /// twice what Little's law says for the highest rate, as requests come at random.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // more than fits is as good as all
+    pub fn outstanding(&self, latency: Span) -> u32 {
+        let rate = self.points.last().map_or(0.0, |point| point.up_to.get());
+        (2.0 * rate * latency.as_secs_f64()).ceil() as u32
+    }
 }
 
 impl TryFrom<Vec<SloPoint>> for Slo {

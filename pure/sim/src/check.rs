@@ -162,6 +162,9 @@ impl Checkers {
         match *event {
             Event::Finished { volume, kind, ok, device, total, .. } => {
                 self.ledger.on_report(event)?;
+                if let Some(account) = self.account(volume) {
+                    account.on_end();
+                }
                 if let Some(direction) = kind.direction().filter(|_| ok)
                     && let Some(account) = self.account(volume)
                 {
@@ -169,7 +172,12 @@ impl Checkers {
                 }
                 Ok(())
             }
-            Event::Aborted { .. } => self.ledger.on_report(event),
+            Event::Aborted { volume, .. } => {
+                if let Some(account) = self.account(volume) {
+                    account.on_end();
+                }
+                self.ledger.on_report(event)
+            }
             Event::Controlled { depth, .. } => {
                 self.on_control_tick();
                 self.gates.check_depth(depth)

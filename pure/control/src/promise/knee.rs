@@ -6,8 +6,8 @@
 //! many do: beyond that knee, depth only costs latency, and takes the turns away. A volume that is alone is
 //! not bounded.
 //!
-//! It halves the bound as long as the device answers no less, and goes one step back when it does. After some
-//! seconds it measures anew, from twice the bound, as loads and devices change.
+//! It halves the bound as long as the device answers no less, and goes one step back when it does. After a
+//! minute it measures anew, from twice the bound, as loads and devices change.
 
 /// Periods for which two volumes must have had requests all the time: a second.
 const CONTENDED: u32 = 20;
@@ -20,8 +20,10 @@ const SHORT: u32 = 20;
 const LONG: u32 = 60;
 /// What the device has to bring still.
 const ENOUGH: f64 = 0.95;
-/// Periods for which a bound stays that was found: ten seconds.
-const STAYS: u32 = 200;
+/// With less than this in the first quarter of a second, the bound is too small for certain.
+const FAR_LESS: (u32, f64) = (5, 0.75);
+/// Periods for which a bound stays that was found: a minute. Each search costs a part of a second.
+const STAYS: u32 = 1_200;
 
 /// The search for the knee.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -81,11 +83,17 @@ impl Search {
         match self.reference {
             None if self.periods < REFERENCE => {}
             None => self.go_to(self.bound / 2, rate),
+            Some(reference) if self.periods == FAR_LESS.0 && rate < FAR_LESS.1 * reference => self.go_back(),
             Some(_) if self.periods < SHORT => {}
             Some(reference) if rate >= ENOUGH * reference => self.go_to(self.bound / 2, reference),
             Some(_) if self.periods < LONG => {}
-            Some(_) => *self = Self { stays: STAYS, ..Self::from(self.bound * 2) },
+            Some(_) => self.go_back(),
         }
+    }
+
+    /// The bound before was the knee.
+    const fn go_back(&mut self) {
+        *self = Self { stays: STAYS, ..Self::from(self.bound * 2) };
     }
 
     /// Takes another bound, or stays if that is none.
@@ -129,7 +137,7 @@ mod tests {
     fn a_device_that_can_do_more_than_before_is_given_more() {
         let mut knee = Knee::default();
         let mut run = |servers: f64| {
-            for _ in 0..20 * 60 {
+            for _ in 0..20 * 200 {
                 let at_device = f64::from(knee.bound().unwrap_or(64));
                 knee.step(2, 64, 50.0 * at_device.min(servers));
             }

@@ -24,9 +24,13 @@ pub struct PromisedObservation {
     pub spent: Span,
     /// For how long at least one of them was.
     pub busy: Span,
+    /// How long its requests were at the device in the period, in sum.
+    pub at_device_for: Span,
+    /// Requests that the device has finished, with success or not.
+    pub finished: u32,
     /// Requests that came.
     pub arrived: u32,
-    /// Requests that were answered.
+    /// Requests that were answered with success.
     pub answered: u32,
     /// Their bytes.
     pub answered_bytes: u64,
@@ -42,7 +46,7 @@ pub struct PromisedObservation {
     /// The window before.
     pub previous: WindowSeen,
     /// A window whose requests have all ended since the last period.
-    pub finished: Option<WindowSeen>,
+    pub ended: Option<WindowSeen>,
 }
 
 /// The requests that came in a window, as far as they are known.

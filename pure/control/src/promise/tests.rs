@@ -70,7 +70,9 @@ impl Plant {
             outstanding: reads / 10,
             current: window(reads * 10),
             previous: window(reads * 20),
-            finished: self.now.as_nanos().is_multiple_of(1_000_000_000).then(|| window(reads * 20)),
+            at_device_for: spent(reads),
+            finished: reads,
+            ended: self.now.as_nanos().is_multiple_of(1_000_000_000).then(|| window(reads * 20)),
             ..PromisedObservation::default()
         };
         let at_device = background.ceil() as u32;
@@ -211,7 +213,8 @@ fn volume() -> impl Strategy<Value = PromisedObservation> {
             at_device: u32::from(outstanding / 2),
             current: window,
             previous: window,
-            finished: (late > 0).then_some(window),
+            ended: (late > 0).then_some(window),
+            finished: u32::from(answered),
             ..PromisedObservation::default()
         }
     })

@@ -42,6 +42,10 @@ const LATE_NOW: f64 = 1.875;
 const USUAL: f64 = 16.0;
 /// By which part of the difference that usual time follows in a period: within 2.5 s.
 const FOLLOWS: f64 = 0.02;
+/// After a cut, no window is noted for two seconds: the open one has requests of before, and so may one more.
+const FORGOTTEN: u32 = 40;
+/// A volume that had a request for this part of the time always had one.
+const WAITS: f64 = 0.95;
 /// The shortest mean latency is forgotten at 1 % a second.
 const FORGETS: f64 = 1.0005;
 
@@ -52,6 +56,8 @@ struct Slice {
     spent: f64,
     busy: f64,
     arrived: f64,
+    at_device: f64,
+    finished: f64,
     answered: f64,
     bytes: f64,
     late: f64,
@@ -67,6 +73,8 @@ pub(super) struct Watch {
     /// Periods without a request.
     silent: usize,
     windows: Windows,
+    /// Periods for which no window is noted.
+    forgotten: u32,
     /// Late requests, and all requests, of about one window of a percentile.
     late: f64,
     counted: f64,
@@ -91,6 +99,7 @@ impl Watch {
             slices: VecDeque::with_capacity(KEPT),
             silent: 0,
             windows: Windows::default(),
+            forgotten: 0,
             late: 0.0,
             counted: 0.0,
             least: 0.0,
@@ -111,6 +120,7 @@ impl Watch {
             self.slices.pop_back();
         }
         self.slices.push_front(Slice::of(seen));
+        self.forgotten = self.forgotten.saturating_sub(1);
         self.silent = if seen.arrived > 0 || seen.outstanding > 0 { 0 } else { self.silent + 1 };
         if self.silent > SECOND {
             return None;
@@ -155,12 +165,20 @@ impl Watch {
             Target::Throughput(rate) => (second.bytes, rate.get() as f64),
             Target::Latency(_) | Target::Percentile(..) => return None,
         };
-        (second.busy >= 0.95 * seconds).then(|| got / (promised * seconds))
+        let is_known = self.slices.len() >= SECOND && self.always_waits(SECOND);
+        is_known.then(|| got / (promised * seconds))
     }
 
-    /// What was seen tells nothing of what comes.
+    /// What was seen tells nothing of what comes, and the windows of the next moment tell of both.
     pub(super) fn forget(&mut self) {
-        self.windows.weight = 0.0;
+        self.windows = Windows::default();
+        self.forgotten = FORGOTTEN;
+    }
+
+    /// Whether it had a request all the time in the last so many periods.
+    fn always_waits(&self, periods: usize) -> bool {
+        let periods = periods.min(self.slices.len());
+        self.over(periods).busy >= WAITS * periods as f64 * PERIOD.as_secs_f64()
     }
 
     /// The last so many periods together.
@@ -169,6 +187,8 @@ impl Watch {
             spent: sum.spent + slice.spent,
             busy: sum.busy + slice.busy,
             arrived: sum.arrived + slice.arrived,
+            at_device: sum.at_device + slice.at_device,
+            finished: sum.finished + slice.finished,
             answered: sum.answered + slice.answered,
             bytes: sum.bytes + slice.bytes,
             late: sum.late + slice.late,
@@ -187,11 +207,11 @@ impl Watch {
         each
     }
 
-    /// A volume whose requests come in heaps waits for itself. The time from one answer to the next is then
-    /// nearer to what a request costs.
+    /// A volume whose requests come in heaps waits for itself at the device. The time from one answer to the
+    /// next is then nearer to what a request costs. The wait for its own cap does not count.
     fn learn_service(&mut self, second: Slice) {
-        if second.answered >= 4.0 {
-            let mean = (second.spent / second.answered).min(2.0 * second.busy / second.answered);
+        if second.finished >= 4.0 {
+            let mean = (second.at_device / second.finished).min(2.0 * second.busy / second.finished);
             self.least = if self.least > 0.0 { mean.min(self.least * FORGETS) } else { mean };
         }
     }
@@ -206,8 +226,8 @@ impl Watch {
         let count = f64::from(seen.current.arrived);
         let expected = self.over(SECOND).arrived.max(count);
         let current = (sum(&seen.current) + (expected - count) * latency) / expected.max(1.0);
-        if let Some(finished) = seen.finished {
-            let mean = finished.spent.as_secs_f64() / f64::from(finished.arrived.max(1));
+        if let Some(ended) = seen.ended.filter(|_| self.forgotten == 0) {
+            let mean = ended.spent.as_secs_f64() / f64::from(ended.arrived.max(1));
             self.windows.note(mean / limit, WINDOWS);
         }
         (current.max(previous) / limit, latency / limit)
@@ -229,8 +249,9 @@ impl Watch {
     /// The strain of a rate of what `of` says.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // some periods
     fn of_rate(&mut self, promised: f64, of: fn(&Slice) -> f64) -> (f64, f64) {
-        if self.slices.len() < LATELY {
-            return (0.0, 0.0); // a client that has just come
+        // A client that has just come, or asks for less than it is promised, is not kept waiting.
+        if self.slices.len() < LATELY || !self.always_waits(SECOND) {
+            return (0.0, 0.0);
         }
         let strain = |periods: usize| {
             let periods = periods.min(self.slices.len());
@@ -242,7 +263,9 @@ impl Watch {
             _ => SECOND,
         };
         let (window, now) = (strain(needed.clamp(SECOND, KEPT)), strain((needed / 5).clamp(LATELY, SECOND)));
-        self.windows.note(window, PERIODS);
+        if self.forgotten == 0 {
+            self.windows.note(window, PERIODS);
+        }
         (window, now)
     }
 }
@@ -253,6 +276,8 @@ impl Slice {
             spent: seen.spent.as_secs_f64(),
             busy: seen.busy.as_secs_f64(),
             arrived: f64::from(seen.arrived),
+            at_device: seen.at_device_for.as_secs_f64(),
+            finished: f64::from(seen.finished),
             answered: f64::from(seen.answered),
             bytes: seen.answered_bytes as f64,
             late: f64::from(seen.late),
@@ -295,7 +320,9 @@ mod tests {
             answered: 10,
             current: window(100),
             previous: window(200),
-            finished: Some(window(200)),
+            at_device_for: Span::from_millis(50),
+            finished: 10,
+            ended: Some(window(200)),
             ..PromisedObservation::default()
         }
     }
@@ -324,8 +351,7 @@ mod tests {
         // 400 have come at once. One is answered every 5 ms, so they will take a second on average.
         let outstanding = 400;
         let current = WindowSeen { arrived: 500, outstanding, spent: Span::from_millis(500) };
-        let burst =
-            PromisedObservation { arrived: outstanding, outstanding, current, finished: None, ..calm() };
+        let burst = PromisedObservation { arrived: outstanding, outstanding, current, ended: None, ..calm() };
         let strain = watch.observe(LATENCY, &burst).expect("it has requests");
         assert!(strain.window > 50.0, "{strain:?}");
     }
@@ -335,8 +361,9 @@ mod tests {
         let (mut watch, even) = watched(LATENCY, &calm(), 100);
         for period in 0..100 {
             let mean = if period % 2 == 0 { 2 } else { 8 };
-            let finished = WindowSeen { arrived: 100, outstanding: 0, spent: Span::from_millis(100 * mean) };
-            watch.observe(LATENCY, &PromisedObservation { finished: Some(finished), ..calm() });
+            let ended =
+                Some(WindowSeen { arrived: 100, outstanding: 0, spent: Span::from_millis(100 * mean) });
+            watch.observe(LATENCY, &PromisedObservation { ended, ..calm() });
         }
         let uneven = watch.observe(LATENCY, &calm()).expect("it has requests");
         assert!(even.likely < 0.6 && uneven.likely > 1.1, "{even:?}, {uneven:?}");

@@ -74,6 +74,7 @@ impl PromiseLoop {
         if !self.tick.serve(now) {
             return;
         }
+        pool.volumes.iter_mut().for_each(|(_, volume)| volume.note_contract());
         self.on_volumes_changed(now, pool);
         self.seen.volumes.clear();
         let requests = pool.requests;

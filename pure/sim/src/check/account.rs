@@ -13,6 +13,10 @@ pub(super) struct Account {
     slo: Option<Slo>,
     /// Whether it has an absolute target.
     has_target: bool,
+    /// Requests that are neither answered nor aborted.
+    outstanding: u32,
+    /// Whether it was beyond its SLO, and has more requests left than its SLO allows.
+    is_beyond: bool,
     since: Instant,
     /// The arrivals of the window before.
     previous: Arrivals,
@@ -34,6 +38,8 @@ impl Account {
         let mut account = Self {
             slo: config.slo.clone(),
             has_target: config.objective.target.is_some(),
+            outstanding: 0,
+            is_beyond: false,
             since: now,
             previous: Arrivals::default(),
             arrived: Offered::default(),
@@ -53,7 +59,13 @@ impl Account {
         self.has_target = config.objective.target.is_some();
     }
 
+    /// A request is over.
+    pub(super) const fn on_end(&mut self) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+    }
+
     pub(super) const fn on_arrival(&mut self, direction: Option<Direction>) {
+        self.outstanding += 1;
         match direction {
             Some(direction) => count(&mut self.arrived, direction),
             None => self.others += 1,
@@ -79,6 +91,9 @@ impl Account {
             over: Span::ZERO,
         };
         self.target = self.target_of_mix(recent.read_fraction());
+        let is_left = |slo: &Slo, target| self.is_beyond && self.outstanding > slo.outstanding(target);
+        let slo = self.slo.as_ref();
+        self.is_beyond = slo.is_some_and(|slo| self.target.is_none_or(|target| is_left(slo, target)));
     }
 
     /// How long after its arrival a request is due at the array; `None`: it is background. If no depth is
@@ -87,7 +102,10 @@ impl Account {
     pub(super) fn due_after(&self, config: &EngineConfig) -> Option<Span> {
         match config.control {
             Control::None | Control::Maestro(_) | Control::Leased(_) | Control::Pid(_) => Some(Span::ZERO),
-            Control::Promise => (self.has_target || self.target.is_some()).then_some(Span::ZERO),
+            Control::Promise => {
+                let is_covered = self.target.is_some() && !self.is_beyond;
+                (self.has_target || is_covered).then_some(Span::ZERO)
+            }
             Control::Facade(_) => {
                 let needed = self.at_array.unwrap_or(Span::ZERO).saturating_mul(2);
                 Some(Span::from_nanos(self.target?.as_nanos().saturating_sub(needed.as_nanos())))
