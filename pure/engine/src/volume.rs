@@ -123,8 +123,8 @@ impl Volume {
         self.objective.target.or_else(by_slo)
     }
 
-    /// A period of the law of promises has ended: whether the volume is beyond its SLO. It is if it offers more
-    /// than that covers, and until no more requests are left of it than one that keeps to its SLO has.
+    /// A period of the law of promises has ended: whether the volume is beyond its SLO. It is if it offers
+    /// more than that covers, and until no more requests are left of it than one that keeps to its SLO has.
     /// Otherwise a client that waits for its backlog would offer little, and all of the backlog would go
     /// before every other promise.
     pub(crate) fn note_contract(&mut self) {
