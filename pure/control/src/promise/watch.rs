@@ -370,6 +370,26 @@ mod tests {
     }
 
     #[test]
+    fn after_a_cut_windows_from_before_it_do_not_count() {
+        let (mut watch, _) = watched(LATENCY, &calm(), 100);
+        watch.forget();
+        let ended = Some(WindowSeen { arrived: 100, outstanding: 0, spent: Span::from_secs(3) });
+        for _ in 1..FORGOTTEN {
+            watch.observe(LATENCY, &PromisedObservation { ended, ..calm() });
+        }
+        let strain = (0..20).filter_map(|_| watch.observe(LATENCY, &calm())).last();
+        assert!(strain.is_some_and(|strain| strain.likely < 0.6), "{strain:?}");
+    }
+
+    #[test]
+    fn a_client_that_asks_for_less_than_it_is_promised_is_not_kept_waiting() {
+        let target = Target::Rate(Iops::new(400.0).unwrap());
+        let idle_at_times = PromisedObservation { busy: Span::from_millis(40), ..calm() };
+        let (watch, strain) = watched(target, &idle_at_times, 100);
+        assert_eq!((strain.window, watch.achieved()), (0.0, None));
+    }
+
+    #[test]
     fn four_late_requests_of_a_thousand_are_near_the_limit_of_a_99th_percentile() {
         let target = Target::Percentile(Percentile::from_tenths(990).unwrap(), Span::from_millis(10));
         let (mut watch, calm_strain) = watched(target, &calm(), 200);
