@@ -25,7 +25,8 @@
 //! - **Before anybody is in danger** the device may have as many background requests as it answers in a fifth
 //!   of a second (`room`). So when a promised volume comes, it does not wait for a backlog of minutes.
 //! - **Silence** (`silence`). A bound stays for a moment when promised volumes fall silent, if they came back
-//!   soon before. For that time the guard learns a bound of its own, from the first second of each burst.
+//!   soon before. For that time the guard learns a bound of its own, from the first seconds of each burst
+//!   (`comeback`).
 //! - **What each background request costs.** A write that a cache takes at once costs the device its time
 //!   later. So no more of them go in the time of one promised request than the bound allows.
 //! - **Turns** (`knee`). Background volumes take turns, a request each. While two of them always have
@@ -38,6 +39,7 @@
 //! sizes of their requests; it does not tell whose requests make a promise miss; and promised latencies that
 //! do not fit are not stretched.
 
+mod comeback;
 mod guard;
 mod knee;
 mod observation;
@@ -54,6 +56,7 @@ use weir_model::{Instant, Priority, Span, Target};
 
 pub use observation::{PromiseObservation, PromisedObservation, WindowSeen};
 
+use comeback::Comeback;
 use guard::{Background, Guard};
 use knee::{ALWAYS, Knee};
 use room::Room;
@@ -68,8 +71,6 @@ use crate::law::Law;
 const WORST: f64 = 10.0;
 /// How often the law decides. A twentieth of the usual window: a cut can still save the window.
 const PERIOD: Span = Span::from_millis(50);
-/// Periods after a silence in which its first second is over.
-const FIRST_SECOND: u32 = 20;
 
 /// What background volumes may do at the device, all of them together.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -112,8 +113,8 @@ pub struct Promises {
     silence: Silence,
     stretch: Stretch,
     knee: Knee,
-    /// Periods since the end of a silence of which the first second is not over.
-    returned: Option<u32>,
+    /// A silence has ended a moment ago.
+    comeback: Option<Comeback>,
     /// The shortest promised latency, in seconds.
     latency: f64,
     /// What a promised request costs at least, in seconds.
@@ -127,7 +128,7 @@ impl Promises {
     /// A promised volume has a request.
     pub fn on_request(&mut self, now: Instant) {
         if self.silence.on_request(now) {
-            self.returned = Some(0);
+            self.comeback = Some(Comeback::default());
         }
     }
 
@@ -230,11 +231,10 @@ impl Law for Promises {
         self.room.note(answered);
         self.knee.step(always(seen), seen.background_peak, answered);
         let room = self.room.beside(self.latency);
-        self.returned = self.returned.map(|periods| periods + 1);
-        if self.returned == Some(FIRST_SECOND) {
-            self.returned = None;
-            let first = self.watches.iter().map(Watch::last_second).fold(0.0, f64::max);
-            self.guard.on_return(first, room);
+        let last_second = strain.map(|_| self.watches.iter().map(Watch::last_second).fold(0.0, f64::max));
+        if let Some(worst) = self.comeback.as_mut().and_then(|comeback| comeback.step(last_second)) {
+            self.comeback = None;
+            self.guard.on_return(worst, room);
         }
         if self.guard.step(strain, background, room) {
             self.watches.iter_mut().for_each(Watch::forget);

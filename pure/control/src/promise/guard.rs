@@ -32,7 +32,8 @@ const SETTLES: f64 = 4.0;
 const SETTLES_AT_MOST: f64 = 20.0;
 /// The first bound is at most half of this, however many requests a backlog had put at the device.
 const FIRST: f64 = 64.0;
-/// The least bound: a sixteenth of the time. Less than that helps no promise on a device with one server.
+/// The least bound before the device was seen to do what it was given before: a sixteenth of the time. Less
+/// than that helps no promise on a device with one server.
 const LEAST: f64 = 1.0 / 16.0;
 /// The bound while the device does what it was given before: each request makes that longer.
 const LEAST_IN_DEBT: f64 = 1.0 / 256.0;
@@ -56,7 +57,7 @@ const UNFELT: f64 = 5.0;
 const JUMP: f64 = 1.5;
 /// That memory fades: the bound that it stands for grows by this, a second.
 const FADES: f64 = 0.03;
-/// The first second after a silence tells that more would do if its strain is below this.
+/// The seconds after a silence tell that more would do if their strain is below this.
 const EASY: f64 = 0.8;
 /// How much more the next silence then allows.
 const MORE: f64 = 1.1;
@@ -121,12 +122,13 @@ impl Guard {
         self.bound
     }
 
-    /// The bound while promised volumes are silent for a moment, and `room` is free.
+    /// The bound while promised volumes are silent for a moment, and `room` is free. One request at least:
+    /// nobody is there whom it could hinder now.
     pub(super) fn between(&self, room: f64) -> f64 {
-        self.bound.map_or(room, |bound| self.between.min(room).max(bound))
+        self.bound.map_or(room, |bound| self.between.max(1.0).min(room).max(bound))
     }
 
-    /// A silence has ended a second ago, and its first second had this strain.
+    /// A silence has ended, and this was the worst strain of a second after it.
     pub(super) fn on_return(&mut self, strain: f64, room: f64) {
         let between = self.between(room);
         if strain > 1.0 {
@@ -185,8 +187,7 @@ impl Guard {
         }
         let known = if self.before.is_none() { self.ended * JUMP } else { f64::MAX };
         let before = *self.before.get_or_insert(bound);
-        let least = LEAST.min(bound);
-        let next = (bound * (AIM / strain.lately).clamp(CUT.0, CUT.1)).min(known).max(least);
+        let next = (bound * (AIM / strain.lately).clamp(CUT.0, CUT.1)).min(known).max(self.least(bound));
         self.settled = 0.0;
         self.in_debt = next < 1.0 && next <= before * DEBT && seen.at_device <= 1;
         if !self.in_debt {
@@ -212,7 +213,7 @@ impl Guard {
         let likely = strain.likely.max(strain.window);
         if likely > 1.0 && strain.lately > 0.0 {
             let back = BACK * (likely - 1.0).min(1.0);
-            return Some((bound * (1.0 - back * seconds)).max(LEAST.min(bound)));
+            return Some((bound * (1.0 - back * seconds)).max(self.least(bound)));
         }
         if likely >= AIM {
             return Some(bound);
@@ -227,6 +228,11 @@ impl Guard {
             self.ceiling = next;
         }
         Some(next)
+    }
+
+    /// The least that a cut may leave of this bound. A cache may need a bound far below a sixteenth.
+    const fn least(&self, bound: f64) -> f64 {
+        if self.is_drained { LEAST_IN_DEBT } else { LEAST.min(bound) }
     }
 
     /// How fast a bound may grow that was felt, a second.

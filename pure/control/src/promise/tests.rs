@@ -155,6 +155,31 @@ fn while_a_device_does_what_it_was_given_before_almost_nothing_is_added() {
 }
 
 #[test]
+fn once_a_cache_was_full_the_bound_may_be_far_below_a_sixteenth() {
+    let mut plant = Plant::new(0.004, 0.000_1, 60);
+    plant.seconds(5);
+    plant.in_debt_until = plant.now + Span::from_secs(20);
+    plant.seconds(30);
+    // A sixteenth of the time would take 15 ms.
+    plant.each = 0.24;
+    plant.seconds(60);
+    assert_eq!(missed(&plant.seconds(20)), 0);
+    assert!(plant.background() < 0.03, "{}", plant.background());
+}
+
+#[test]
+fn in_a_short_silence_one_request_is_at_the_device_whatever_the_bound() {
+    let mut plant = Plant::new(0.008, 0.008, 4);
+    plant.seconds(60);
+    assert!(plant.background() < 1.0, "{}", plant.background());
+    for is_silent in [true, false, true] {
+        plant.is_silent = is_silent;
+        plant.seconds(2);
+    }
+    assert!(plant.background() >= 1.0, "{}", plant.background());
+}
+
+#[test]
 fn in_a_long_silence_the_device_is_there_for_all_others() {
     let mut plant = Plant::new(0.004, 0.001, 60);
     plant.seconds(20);
