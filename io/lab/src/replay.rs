@@ -326,6 +326,7 @@ impl Observer for Tallies {
             }
             Event::Aborted { .. }
             | Event::Allowed(_)
+            | Event::OutOfReach(_)
             | Event::Weighed { .. }
             | Event::Controlled { .. }
             | Event::Granted { .. }

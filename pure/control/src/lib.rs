@@ -29,5 +29,7 @@ pub use maestro::{
 };
 pub use pid::{OneSidedPid, OneSidedPidConfig, PidProblem, ReadWait, ThrottleDelay, WaitObservation};
 pub use pid_tuning::{NoPlant, Plant, Predicted, StepResponse};
-pub use promise::{Allowance, PromiseObservation, PromisedObservation, Promises, WindowSeen, WorstOff};
+pub use promise::{
+    Allowance, Because, PromiseObservation, PromisedObservation, Promises, Shortfall, WindowSeen, WorstOff,
+};
 pub use total::TotalConcurrency;

@@ -34,15 +34,18 @@
 //!   more requests there gets more.
 //! - **Not all fit** (`stretch`). If volumes of promised rates fall short though nobody else is served, their
 //!   rates are lowered by priority.
+//! - **Out of reach** (`reach`). A promise that is missed though nobody is left to be held back is named,
+//!   with the reason.
 //!
 //! **What it does not do**: it bounds all background volumes together, whatever their priorities and the
-//! sizes of their requests; it does not tell whose requests make a promise miss; and promised latencies that
-//! do not fit are not stretched.
+//! sizes of their requests; promised latencies that do not fit are not stretched; and a promise that is out
+//! of reach goes on to hold the others back.
 
 mod comeback;
 mod guard;
 mod knee;
 mod observation;
+mod reach;
 mod room;
 mod silence;
 mod strain;
@@ -55,10 +58,12 @@ mod tests;
 use weir_model::{Instant, Priority, Span, Target};
 
 pub use observation::{PromiseObservation, PromisedObservation, WindowSeen};
+pub use reach::{Because, Shortfall};
 
 use comeback::Comeback;
 use guard::{Background, Guard};
 use knee::{ALWAYS, Knee};
+use reach::Reach;
 use room::Room;
 use silence::{Presence, Silence};
 use strain::Strain;
@@ -69,6 +74,8 @@ use crate::law::Law;
 
 /// The most that is said of how close a volume is to missing its promise.
 const WORST: f64 = 10.0;
+/// A device is busy with something else if requests take so many times as long as they could.
+const FAR_LONGER: f64 = 2.0;
 /// How often the law decides. A twentieth of the usual window: a cut can still save the window.
 const PERIOD: Span = Span::from_millis(50);
 
@@ -113,6 +120,7 @@ pub struct Promises {
     silence: Silence,
     stretch: Stretch,
     knee: Knee,
+    reach: Reach,
     /// A silence has ended a moment ago.
     comeback: Option<Comeback>,
     /// The shortest promised latency, in seconds.
@@ -149,6 +157,11 @@ impl Promises {
     /// The volume that was worst off in the last period; `None` if no promised volume was there.
     pub const fn worst(&self) -> Option<WorstOff> {
         self.worst
+    }
+
+    /// The promise that is missed though nobody is left to be held back; `None`: all are within reach.
+    pub fn shortfall(&self) -> Option<Shortfall<u64>> {
+        self.reach.shortfall(self.stretch.lowers())
     }
 
     /// Which part of a promised rate a volume of this priority still gets: 1, unless not all rates fit.
@@ -200,10 +213,14 @@ impl Promises {
         worst
     }
 
-    /// Lowers promised rates, if that is the last resort.
-    fn step_stretch(&mut self, seen: &PromiseObservation, background: Background) {
+    /// Whether no background volume could be held back further.
+    fn nobody_left(&self, background: Background) -> bool {
         let is_away = background.waiting == 0 && background.at_device == 0 && background.answered == 0;
-        let is_last_resort = is_away || self.guard.bound().is_some_and(|bound| bound < 1.0);
+        is_away || self.guard.bound().is_some_and(|bound| bound < 1.0)
+    }
+
+    /// Lowers promised rates, if that is the last resort.
+    fn step_stretch(&mut self, seen: &PromiseObservation, is_last_resort: bool) {
         let promised = || seen.volumes.iter().filter(|volume| volume.target.is_some());
         self.stretch.set_priorities(promised().map(|volume| volume.priority));
         let of = |(volume, watch): (&PromisedObservation, &Watch)| Some((volume.priority, watch.achieved()?));
@@ -219,6 +236,7 @@ impl Law for Promises {
         if seen.volumes.iter().any(|volume| volume.target.is_some() && volume.outstanding > 0) {
             self.on_request(now);
         }
+        self.reach.observe(seen);
         let strain = self.watch(seen);
         self.service = strain.map(|strain| strain.service).filter(|time| *time > 0.0).unwrap_or(self.service);
         let mut background = Background { peak: seen.background_peak, ..Background::default() };
@@ -239,7 +257,10 @@ impl Law for Promises {
         if self.guard.step(strain, background, room) {
             self.watches.iter_mut().for_each(Watch::forget);
         }
-        self.step_stretch(seen, background);
+        let nobody_left = self.nobody_left(background);
+        self.step_stretch(seen, nobody_left);
+        let is_slow = strain.is_some_and(|strain| strain.latency > FAR_LONGER * strain.service);
+        self.reach.step(self.worst, nobody_left, is_slow && self.guard.is_in_debt());
         self.allowance(now)
     }
 }

@@ -1,7 +1,7 @@
 //! What an engine reports: the one source of every metric, table, log line and figure.
 
 use serde::{Deserialize, Serialize};
-use weir_control::{Grant, Reasoning};
+use weir_control::{Grant, Reasoning, Shortfall};
 use weir_model::{IoKind, Offered, QueueDepth, Span, Verdict, VolumeId};
 use weir_sched::BackgroundKnobs;
 
@@ -78,6 +78,9 @@ pub enum Event {
     },
     /// What background volumes may have of the device has changed, under the law of promises.
     Allowed(BackgroundKnobs),
+    /// Under the law of promises: the promise that is missed though nobody is left to be held back has
+    /// changed; `None`: all are within reach.
+    OutOfReach(Option<Shortfall<VolumeId>>),
 }
 
 /// Where the bound of a volume comes from.

@@ -81,6 +81,7 @@ pub use loops::Throttle;
 pub use recording::{Entry, Recorder};
 pub use replay::{Deviation, How, Replay};
 pub use weir_control::{
-    DepthFeedbackConfig, Grant, OneSidedPidConfig, PortObservation, Reasoning, TotalConcurrency,
+    Because, DepthFeedbackConfig, Grant, OneSidedPidConfig, PortObservation, Reasoning, Shortfall,
+    TotalConcurrency,
 };
 pub use weir_sched::{BackgroundKnobs, Dispatch};

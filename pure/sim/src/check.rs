@@ -194,7 +194,7 @@ impl Checkers {
                 self.on_control_tick();
                 Ok(())
             }
-            Event::Allocated { .. } | Event::Throttled { .. } => Ok(()),
+            Event::Allocated { .. } | Event::Throttled { .. } | Event::OutOfReach(_) => Ok(()),
             Event::WindowClosed { volume, window } => {
                 let oldest = self.ledger.oldest_transfer(volume);
                 let length = self.config.slo_window;

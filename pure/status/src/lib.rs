@@ -24,7 +24,7 @@ mod transfers;
 mod words;
 
 pub use array::{ArrayGateway, ArrayStatus, ArrayVolume};
-pub use background::{BackgroundStatus, WorstOff};
+pub use background::{BackgroundStatus, CannotBeMet, Cause, WorstOff, times};
 pub use explanation::{Explanation, IntervalStatus};
 pub use gateway::{
     BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, ReplyDelayStatus, RequestCounters,

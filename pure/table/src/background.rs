@@ -1,11 +1,13 @@
 //! What background volumes may have of the device, where the law of promises holds them back.
 
+use std::iter;
+
 use comfy_table::{Table, presets};
-use weir_status::{BackgroundStatus, PoolStatus};
+use weir_status::{BackgroundStatus, CannotBeMet, PoolStatus};
 
 use crate::dash;
 
-const HEADER: [&str; 3] = ["pool", "background volumes", "worst off"];
+const HEADER: [&str; 4] = ["pool", "background volumes", "worst off", "cannot be met"];
 
 /// A row for each pool under the law of promises; `None` without such a pool.
 pub(crate) fn pools(pools: &[&PoolStatus]) -> Option<String> {
@@ -13,15 +15,21 @@ pub(crate) fn pools(pools: &[&PoolStatus]) -> Option<String> {
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(HEADER);
     for pool in pools {
         if let Some(background) = &pool.background {
-            table.add_row([pool.name.clone(), allowed(background), worst_off(background)]);
+            let columns = [allowed(background), worst_off(background), cannot_be_met(background)];
+            table.add_row(iter::once(pool.name.clone()).chain(columns));
         }
     }
     (!table.is_empty()).then(|| table.to_string())
 }
 
-/// What background volumes may have, and which volume is worst off, in one line.
+/// What background volumes may have, which volume is worst off, and what cannot be met, in one line.
 pub(crate) fn sentence(background: &BackgroundStatus) -> String {
-    format!("background volumes: {}; worst off: {}", allowed(background), worst_off(background))
+    let sentence =
+        format!("background volumes: {}; worst off: {}", allowed(background), worst_off(background));
+    match &background.cannot_be_met {
+        Some(_) => format!("{sentence}; cannot be met: {}", cannot_be_met(background)),
+        None => sentence,
+    }
 }
 
 fn allowed(background: &BackgroundStatus) -> String {
@@ -40,14 +48,21 @@ fn worst_off(background: &BackgroundStatus) -> String {
     worst.map_or(dash(), |worst| format!("{}, at {:.0} % of its limit", worst.volume, worst.percent))
 }
 
+fn cannot_be_met(background: &BackgroundStatus) -> String {
+    let said = |CannotBeMet { volume, times, cause }: &CannotBeMet| {
+        format!("{volume}, missed {}, because of {cause}", weir_status::times(*times))
+    };
+    background.cannot_be_met.as_ref().map_or(dash(), said)
+}
+
 #[cfg(test)]
 mod tests {
-    use weir_status::WorstOff;
+    use weir_status::{Cause, WorstOff};
 
     use super::*;
 
     fn background(most: Option<u32>, worst_off: Option<WorstOff>) -> BackgroundStatus {
-        BackgroundStatus { most, share: 0.01, worst_off }
+        BackgroundStatus { most, share: 0.01, worst_off, cannot_be_met: None }
     }
 
     #[test]
@@ -68,5 +83,24 @@ mod tests {
             "background volumes: at most 4 requests at the device; worst off: db, at 83 % of its limit"
         );
         assert!(sentence(&background(None, None)).ends_with("worst off: -"));
+    }
+
+    #[test]
+    fn a_promise_that_cannot_be_met_is_named_with_by_how_much_and_because_of_what() {
+        let said = |times, cause| {
+            let cannot_be_met = Some(CannotBeMet { volume: "db".to_owned(), times, cause });
+            cannot_be_met_of(&BackgroundStatus { cannot_be_met, ..background(Some(0), None) })
+        };
+        assert_eq!(
+            said(1.44, Cause::Volume("mail".to_owned())),
+            "db, missed 1.4 times, because of volume mail, to which something is promised too"
+        );
+        assert_eq!(said(10.0, Cause::OwnLimits), "db, missed 10 times or more, because of its own limits");
+    }
+
+    /// What the sentence ends with.
+    fn cannot_be_met_of(background: &BackgroundStatus) -> String {
+        let sentence = sentence(background);
+        sentence.split_once("cannot be met: ").map(|(_, end)| end.to_owned()).unwrap_or(sentence)
     }
 }

@@ -26,6 +26,16 @@ pub(super) fn encode(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>
             |background| Some(background.worst_off.as_ref().map_or(0.0, |worst| worst.percent / 100.0)),
         ),
     ];
+    let help = "By how much a promise is missed that cannot be met; 2: twice the latency, or half the rate";
+    let mut family = describe(encoder, "pool_cannot_be_met", help, MetricType::Gauge)?;
+    for pool in &status.pools {
+        if let Some(missed) =
+            pool.background.as_ref().and_then(|background| background.cannot_be_met.as_ref())
+        {
+            let labels = [("pool", &*pool.name), ("volume", &*missed.volume)];
+            family.encode_family(&labels)?.encode_gauge(&missed.times)?;
+        }
+    }
     for (name, help, gauge) in families {
         let mut family = describe(encoder, name, help, MetricType::Gauge)?;
         for pool in &status.pools {

@@ -16,7 +16,7 @@
 use std::num::NonZeroU64;
 
 use weir_backend::{BlockDevice, Device, Finished};
-use weir_engine::{Control, Engine, EngineConfig, Recorder, VolumeConfig, WindowReport};
+use weir_engine::{Control, Engine, EngineConfig, Recorder, Shortfall, VolumeConfig, WindowReport};
 use weir_model::{Instant, IoId, Span, VolumeId};
 use weir_nbd::Command as NbdCommand;
 use weir_sched::{Chain, SlotChains};
@@ -34,6 +34,7 @@ mod explain;
 mod held;
 mod leased;
 mod loss;
+mod out_of_reach;
 mod ports;
 mod requests;
 mod unflushed;
@@ -78,6 +79,8 @@ pub(super) struct Pool {
     in_flight_peak: Option<u32>,
     /// Under the law of promises: the volume that is closest to missing its promise, and how close it is.
     worst_off: Option<(VolumeId, f64)>,
+    /// Under the law of promises: the promise that is missed though nobody is left to be held back.
+    out_of_reach: Option<Shortfall<VolumeId>>,
     /// Whether the pool is to be removed with its last volume.
     closing: bool,
     /// Replies are held no more: the server ends.
@@ -178,6 +181,7 @@ impl Pool {
             orphans: Chain::EMPTY,
             in_flight_peak: None,
             worst_off: None,
+            out_of_reach: None,
             dirty: false,
             quota: Quota::FULL,
             closing: false,
@@ -192,6 +196,7 @@ impl Pool {
         self.forget_allocations();
         self.in_flight_peak = None;
         self.worst_off = None;
+        self.out_of_reach = None;
         self.dirty = true;
         for volume in self.volumes.iter().flatten().filter(|volume| volume.retiring.is_none()) {
             memory.set_volume(volume.owner, &self.control, &volume.config);

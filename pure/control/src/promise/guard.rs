@@ -122,6 +122,11 @@ impl Guard {
         self.bound
     }
 
+    /// Whether the device does what it was given before.
+    pub(super) const fn is_in_debt(&self) -> bool {
+        self.in_debt
+    }
+
     /// The bound while promised volumes are silent for a moment, and `room` is free. One request at least:
     /// nobody is there whom it could hinder now.
     pub(super) fn between(&self, room: f64) -> f64 {

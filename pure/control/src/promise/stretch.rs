@@ -53,6 +53,11 @@ impl Stretch {
         self.most = priorities.map(Priority::get).fold(0.0, f64::max);
     }
 
+    /// Whether a rate is lowered.
+    pub(super) fn lowers(&self) -> bool {
+        self.amount > 0.0
+    }
+
     /// Which part of its rate a volume of this priority is still promised, above 0 and up to 1.
     pub(super) fn of(&self, priority: Priority) -> f64 {
         (1.0 - self.amount / priority.get()).max(LEAST)

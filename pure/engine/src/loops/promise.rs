@@ -6,7 +6,7 @@
 
 use std::num::NonZeroU32;
 
-use weir_control::{Allowance, Grant, Law, PromiseObservation, Promises};
+use weir_control::{Allowance, Grant, Law, PromiseObservation, Promises, Shortfall};
 use weir_model::{Bandwidth, Instant, MilliIops, Target, TimeShare, VolumeId};
 use weir_sched::BackgroundKnobs;
 
@@ -23,6 +23,8 @@ pub(crate) struct PromiseLoop {
     least: TimeShare,
     /// What is in force.
     knobs: BackgroundKnobs,
+    /// The promise that is out of reach, as it was last said.
+    shortfall: Option<Shortfall<VolumeId>>,
     /// The most requests of background volumes at the device in this period.
     peak: u32,
     /// Kept from period to period, so that no period allocates.
@@ -36,6 +38,7 @@ impl PromiseLoop {
             tick: Tick::new(now, Promises::PERIOD),
             least,
             knobs: BackgroundKnobs::open(least),
+            shortfall: None,
             peak: 0,
             seen: PromiseObservation::default(),
         }
@@ -85,16 +88,30 @@ impl PromiseLoop {
         self.seen.background_peak = std::mem::replace(&mut self.peak, at_device).max(at_device);
         let allowance = self.law.step(now, &self.seen);
         pool.events.push_back(self.weighed(pool));
+        self.say_shortfall(pool);
         self.put_in_force(now, allowance, pool);
         self.lower_rates(now, pool);
     }
 
     fn weighed(&self, pool: &Pool<'_>) -> Event {
-        let of = |serial| pool.volumes.iter().find(|(_, volume)| volume.serial() == serial).map(|(id, _)| id);
         let worst = self.law.worst();
         Event::Weighed {
-            worst: worst.and_then(|worst| of(worst.serial)),
+            worst: worst.and_then(|worst| volume_of(worst.serial, pool)),
             strain: worst.map_or(0.0, |worst| worst.strain),
+        }
+    }
+
+    /// Says which promise is out of reach, if that has changed.
+    fn say_shortfall(&mut self, pool: &mut Pool<'_>) {
+        let shortfall = self.law.shortfall();
+        let shortfall = shortfall.and_then(|it| it.with_volumes(|serial| volume_of(serial, pool)));
+        let is_news = match (&shortfall, &self.shortfall) {
+            (Some(now), Some(before)) => now.is_other_than(before),
+            (now, before) => now.is_some() != before.is_some(),
+        };
+        if is_news {
+            self.shortfall = shortfall;
+            pool.events.push_back(Event::OutOfReach(shortfall));
         }
     }
 
@@ -127,6 +144,11 @@ impl PromiseLoop {
             }
         }
     }
+}
+
+/// The volume with this serial number; `None` if it is gone.
+fn volume_of(serial: u64, pool: &Pool<'_>) -> Option<VolumeId> {
+    pool.volumes.iter().find(|(_, volume)| volume.serial() == serial).map(|(id, _)| id)
 }
 
 /// Nothing is lowered.

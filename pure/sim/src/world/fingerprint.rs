@@ -84,6 +84,10 @@ impl Observer for Fingerprint {
                 self.add(3 << 60 | u64::from(worst.map_or(u32::MAX, |volume| volume.0)));
                 self.add(strain.to_bits());
             }
+            Event::OutOfReach(shortfall) => {
+                self.add(5 << 60 | u64::from(shortfall.map_or(u32::MAX, |shortfall| shortfall.volume.0)));
+                self.add(shortfall.map_or(0, |shortfall| shortfall.times.to_bits()));
+            }
             Event::Allowed(knobs) => {
                 self.add(1 << 60 | u64::from(knobs.most));
                 self.add(u64::from(knobs.share.millionths()));

@@ -25,6 +25,7 @@ impl Pool {
                 Event::Controlled { peak, .. } => self.in_flight_peak = Some(peak),
                 Event::Allocated { volume, reasoning } => self.note_allocation(now, volume, reasoning),
                 Event::Weighed { worst, strain } => self.worst_off = worst.map(|worst| (worst, strain)),
+                Event::OutOfReach(shortfall) => self.note_out_of_reach(shortfall),
                 // The snapshot of the engine has what these say.
                 Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) => {}
                 Event::Aborted { .. } => {}
@@ -75,11 +76,11 @@ impl Pool {
     pub(super) fn background(&self) -> Option<BackgroundStatus> {
         let BackgroundKnobs { most, share, .. } = self.engine.snapshot().allowance?;
         let worst_off = self.worst_off.and_then(|(id, strain)| {
-            let volume = self.volumes.get(self.first_port(id).0 as usize)?.as_ref()?;
-            Some(WorstOff { volume: volume.name.clone(), percent: strain * 100.0 })
+            Some(WorstOff { volume: self.name_of(id)?.to_owned(), percent: strain * 100.0 })
         });
         let share = f64::from(share.millionths()) / 1e6;
-        Some(BackgroundStatus { most: (most < u32::MAX).then_some(most), share, worst_off })
+        let cannot_be_met = self.cannot_be_met();
+        Some(BackgroundStatus { most: (most < u32::MAX).then_some(most), share, worst_off, cannot_be_met })
     }
 
     /// The numbers of volumes, whether they exist or not.

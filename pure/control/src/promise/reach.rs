@@ -1,0 +1,223 @@
+//! Whether a promise is out of reach: it is missed though nobody is left who could be held back.
+//!
+//! Then somebody has to know, because no law can help: the promise is too much for the device, or for the
+//! company that the volume is in. So the law says which promise it is, by how much it is missed, and because
+//! of what. It says so once the promise was missed for ten seconds more than it was kept, and until it was
+//! kept for as long.
+//!
+//! | what was seen | because of |
+//! |---|---|
+//! | requests of the volume wait in the scheduler for longer than at the device | its own limits: nothing else keeps a promised request from the device |
+//! | almost nothing is added, and requests take far longer than they could | what the device was given before |
+//! | another promised volume had the device for longer | that volume |
+//! | background volumes had | their share of the time |
+//! | otherwise | the device, or what the volume itself asks of it |
+
+use serde::{Deserialize, Serialize};
+
+use super::{PERIOD, PromiseObservation, WorstOff};
+
+/// Periods for which a promise must have been missed: ten seconds.
+const CERTAIN: u32 = 200;
+/// By which part of the difference a mean follows in a period: within 2.5 s.
+const FOLLOWS: f64 = 0.02;
+
+/// A promise that is out of reach.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Shortfall<V> {
+    /// The volume.
+    pub volume: V,
+    /// By how much: 2 is twice the latency, or half the rate. 10 stands for all that is above.
+    pub times: f64,
+    /// Why.
+    pub because: Because<V>,
+}
+
+/// Because of what a promise is out of reach.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Because<V> {
+    /// The volume's own caps.
+    OwnLimits,
+    /// Another volume to which something is promised.
+    Volume(V),
+    /// The share of time that background volumes have in any case.
+    Background,
+    /// What the device was given before, such as a full write cache.
+    Backlog,
+    /// The device, or what the volume itself asks of it.
+    Device,
+}
+
+impl<V: Copy + PartialEq> Shortfall<V> {
+    /// Whether this says something else than the other one: how far a promise is out of reach is measured,
+    /// and changes a little each time.
+    pub fn is_other_than(&self, other: &Self) -> bool {
+        let is_same = self.volume == other.volume && self.because == other.because;
+        !is_same || (self.times - other.times).abs() > other.times / 10.0
+    }
+
+    /// The same with volumes that are called differently; `None` if one of them is unknown.
+    pub fn with_volumes<W>(self, of: impl Fn(V) -> Option<W>) -> Option<Shortfall<W>> {
+        let because = match self.because {
+            Because::Volume(volume) => Because::Volume(of(volume)?),
+            Because::OwnLimits => Because::OwnLimits,
+            Because::Background => Because::Background,
+            Because::Backlog => Because::Backlog,
+            Because::Device => Because::Device,
+        };
+        Some(Shortfall { volume: of(self.volume)?, times: self.times, because })
+    }
+}
+
+/// What a volume had, on average over the last seconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Had {
+    serial: u64,
+    is_promised: bool,
+    /// Requests at the device, and in the scheduler.
+    at_device: f64,
+    waiting: f64,
+}
+
+/// How far promises are out of reach.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(super) struct Reach {
+    /// In the observer's order.
+    had: Vec<Had>,
+    /// Periods in which a promise was missed and nobody was left to be held back, less those in which none
+    /// was.
+    missed: u32,
+    is_certain: bool,
+    /// The volume that missed its promise last, and by how much it does.
+    serial: u64,
+    times: f64,
+    /// For which part of the time almost nothing was added and requests took far longer than they could.
+    backlog: f64,
+}
+
+impl Reach {
+    /// Takes in what the volumes had in a period.
+    pub(super) fn observe(&mut self, seen: &PromiseObservation) {
+        let period = PERIOD.as_secs_f64();
+        for (place, volume) in seen.volumes.iter().enumerate() {
+            if self.had.get(place).is_none_or(|had| had.serial != volume.serial) {
+                // The volumes behind it have moved, too.
+                self.had.truncate(place);
+                self.had.push(Had {
+                    serial: volume.serial,
+                    is_promised: false,
+                    at_device: 0.0,
+                    waiting: 0.0,
+                });
+            }
+            if let Some(had) = self.had.get_mut(place) {
+                let (spent, at_device) = (volume.spent.as_secs_f64(), volume.at_device_for.as_secs_f64());
+                had.is_promised = volume.target.is_some();
+                had.at_device += FOLLOWS * (at_device / period - had.at_device);
+                had.waiting += FOLLOWS * ((spent - at_device).max(0.0) / period - had.waiting);
+            }
+        }
+        self.had.truncate(seen.volumes.len());
+    }
+
+    /// Ends a period. `nobody_left`: no background volume could be held back further; `is_backlog`: almost
+    /// nothing is added, and requests take far longer than they could.
+    pub(super) fn step(&mut self, worst: Option<WorstOff>, nobody_left: bool, is_backlog: bool) {
+        self.backlog += FOLLOWS * (f64::from(u8::from(is_backlog)) - self.backlog);
+        match worst.filter(|worst| nobody_left && worst.strain > 1.0) {
+            Some(worst) => {
+                let follows = if self.missed == 0 { 1.0 } else { FOLLOWS };
+                self.times += follows * (worst.strain - self.times);
+                self.serial = worst.serial;
+                self.missed = (self.missed + 1).min(CERTAIN);
+            }
+            None => self.missed = self.missed.saturating_sub(1),
+        }
+        self.is_certain = self.missed == CERTAIN || self.is_certain && self.missed > 0;
+    }
+
+    /// The promise that is out of reach. `is_lowered`: rates are lowered, so promised volumes wait for that,
+    /// too.
+    pub(super) fn shortfall(&self, is_lowered: bool) -> Option<Shortfall<u64>> {
+        let own = self.had.iter().find(|had| self.is_certain && had.serial == self.serial)?;
+        let others = self.had.iter().filter(|had| had.is_promised && had.serial != self.serial);
+        let most = others.max_by(|one, other| one.at_device.total_cmp(&other.at_device));
+        let background: f64 = self.had.iter().filter(|had| !had.is_promised).map(|had| had.at_device).sum();
+        let because = if own.waiting > own.at_device && !is_lowered {
+            Because::OwnLimits
+        } else if self.backlog > 0.5 {
+            Because::Backlog
+        } else if let Some(most) = most.filter(|most| most.at_device > own.at_device.max(background)) {
+            Because::Volume(most.serial)
+        } else if background > own.at_device {
+            Because::Background
+        } else {
+            Because::Device
+        };
+        Some(Shortfall { volume: self.serial, times: self.times, because })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::{Span, Target};
+
+    use super::super::PromisedObservation;
+    use super::*;
+
+    /// What a volume had: requests at the device and in the scheduler, on average.
+    fn volume(serial: u64, is_promised: bool, at_device: f64, waiting: f64) -> PromisedObservation {
+        let period = PERIOD.as_secs_f64();
+        PromisedObservation {
+            serial,
+            target: is_promised.then_some(Target::Latency(Span::from_millis(5))),
+            spent: Span::from_secs_f64((at_device + waiting) * period),
+            at_device_for: Span::from_secs_f64(at_device * period),
+            ..PromisedObservation::default()
+        }
+    }
+
+    /// What is said of volume 1 after it has missed its promise by three times for `missed` periods.
+    fn said(volumes: Vec<PromisedObservation>, missed: u32, is_backlog: bool) -> Option<Shortfall<u64>> {
+        let (mut reach, seen) = (Reach::default(), PromiseObservation { volumes, background_peak: 0 });
+        for _ in 0..missed {
+            reach.observe(&seen);
+            reach.step(Some(WorstOff { serial: 1, strain: 3.0 }), true, is_backlog);
+        }
+        reach.shortfall(false)
+    }
+
+    #[test]
+    fn nothing_is_said_before_ten_seconds() {
+        let alone = || vec![volume(1, true, 4.0, 0.0)];
+        assert_eq!(said(alone(), CERTAIN - 1, false), None);
+        let shortfall = said(alone(), CERTAIN, false).unwrap();
+        assert_eq!((shortfall.volume, shortfall.because), (1, Because::Device));
+        assert!((shortfall.times - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn each_cause_is_told_from_the_others() {
+        let because = |volumes, is_backlog| said(volumes, 300, is_backlog).map(|said| said.because);
+        let own = volume(1, true, 4.0, 1.0);
+        assert_eq!(because(vec![volume(1, true, 4.0, 9.0)], false), Some(Because::OwnLimits));
+        assert_eq!(because(vec![own, volume(2, true, 5.0, 0.0)], false), Some(Because::Volume(2)));
+        assert_eq!(because(vec![own, volume(2, true, 3.0, 0.0)], false), Some(Because::Device));
+        assert_eq!(because(vec![own, volume(2, false, 5.0, 9.0)], false), Some(Because::Background));
+        assert_eq!(because(vec![own, volume(2, true, 5.0, 0.0)], true), Some(Because::Backlog));
+    }
+
+    #[test]
+    fn it_is_within_reach_again_when_it_was_kept_for_ten_seconds() {
+        let (mut reach, volumes) = (Reach::default(), vec![volume(1, true, 4.0, 0.0)]);
+        reach.observe(&PromiseObservation { volumes, background_peak: 0 });
+        let mut step = |strain, nobody_left, periods| {
+            (0..periods).for_each(|_| reach.step(Some(WorstOff { serial: 1, strain }), nobody_left, false));
+            reach.shortfall(false).is_some()
+        };
+        assert!(!step(3.0, false, 1_000), "others can still be held back");
+        assert!(step(3.0, true, CERTAIN));
+        assert!(step(0.5, true, CERTAIN - 1));
+        assert!(!step(0.5, true, 1));
+    }
+}
