@@ -20,7 +20,6 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::sync::oneshot;
 use weir_backend::BackendSpec;
-use weir_control::DepthFeedbackConfig;
 use weir_engine::{Control, EngineConfig, VolumeConfig};
 use weir_gateway::{Address, Gateway, GatewaySpec, Limits, Listener, PoolSpec, StatusProbe, VolumeSpec};
 use weir_load::{Arrival, LoadSpec, Pace, Report, Until};
@@ -89,8 +88,7 @@ async fn demo(parent: Option<&Path>, seconds: u64) -> anyhow::Result<()> {
     let judged = Duration::from_secs(seconds);
     change(&mut gateway, gateway_spec(dir, Control::None, promise)?).await?;
     let without = part(&clients, &probe, judged, "Without control").await?;
-    let facade = Control::Facade(DepthFeedbackConfig::default());
-    change(&mut gateway, gateway_spec(dir, facade, promise)?).await?;
+    change(&mut gateway, gateway_spec(dir, Control::Promise, promise)?).await?;
     let with = part(&clients, &probe, judged, "With control").await?;
     gateway.shutdown().await;
 

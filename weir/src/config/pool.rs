@@ -259,8 +259,8 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
     let word = section.or_default(
         "control",
         &accepts::word(WORDS),
-        ControlKind::Facade,
-        "guarantees are what a pool is for",
+        ControlKind::Promise,
+        "promises are what a pool is for, and it holds back nobody for nothing",
     );
     refuse_settings_of_others(section, word.value);
     let control = match word.value {

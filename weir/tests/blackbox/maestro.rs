@@ -263,8 +263,9 @@ fn the_control_socket_is_its_owners_alone_and_goes_with_the_server() {
 #[test]
 fn status_and_explain_say_what_is_desired_in_force_and_achieved_and_why() {
     let scene = Scene::new();
-    let more =
-        format!("{POOL}[pool.f]\n[volume.other]\npool = \"f\"\nbackend = \"memory\"\nsize = \"1MiB\"\n");
+    let more = format!(
+        "{POOL}[pool.f]\ncontrol = \"facade\"\n[volume.other]\npool = \"f\"\nbackend = \"memory\"\nsize = \"1MiB\"\n"
+    );
     let server = Server::start(&scene.configure_controlled(&more));
     let _loads = ["oltp", "bulk"].map(|volume| {
         Program::weir().arg("load").arg(server.uri(volume)).args("--depth 8 --duration 90s").start()

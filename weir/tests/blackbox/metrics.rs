@@ -67,7 +67,7 @@ const VOLUME: &str = "pool=\"p\",volume=\"v\"";
 
 fn serve(scene: &Scene) -> Server {
     scene.serve(
-        "[pool.p]\nslo_window = \"50ms\"
+        "[pool.p]\ncontrol = \"facade\"\nslo_window = \"50ms\"
         [volume.v]\npool = \"p\"\nbackend = \"memory\"\nsize = \"16MiB\"
         slo = [{ up_to = \"100000iops\", read = \"20ms\", write = \"40ms\" }]
         faults = [{ on = \"trim\", every = 2, error = \"EIO\" }]

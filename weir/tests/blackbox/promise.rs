@@ -121,7 +121,7 @@ fn a_reload_changes_the_law_from_and_to_promises_under_load() {
     let loads = [load(&server, "db", 2), load(&server, "hog", 32)];
     wait_until("the hog has a bound", || most(&server).is_some_and(|most| most < 32));
     let answered = |server: &Server| volume(server, "db")["requests"][0]["count"].as_u64().unwrap();
-    let facade = POOL.replace("control = \"promise\"", "").replace("target = { latency = \"3ms\" }", "");
+    let facade = POOL.replace("\"promise\"", "\"facade\"").replace("target = { latency = \"3ms\" }", "");
     server.reload(&facade.replace("priority = 4\n", "")).unwrap();
     assert_eq!((&pool(&server)["control"], &pool(&server)["background"]), (&"facade".into(), &Value::Null));
     let before = answered(&server);

@@ -230,7 +230,7 @@ fn a_pool_changes_its_control_with_requests_queued() {
     }
     assert_eq!(pool(&server)["control"], "none");
     server.reload(&config(&scene, "", &volume(&scene, "going", ""))).unwrap();
-    assert_eq!(pool(&server)["control"], "facade");
+    assert_eq!(pool(&server)["control"], "promise");
     assert_eq!(client.read(0, 4096), block(0, 1));
     server.stop();
 }

@@ -5,12 +5,13 @@ use weir_model::{Bandwidth, Iops, Percentile, Priority, Span, Target};
 use super::super::Config;
 use super::{maestro, parse, problems, report};
 
-/// Lines 1 to 6. The text after them begins in line 7.
+/// Lines 1 to 7. The text after them begins in line 8.
 const HEAD: &str = "[listen]
 nbd = [\"127.0.0.1:10809\"]
 [pool.p]
 control = \"maestro\"
 [pool.f]
+control = \"facade\"
 [pool.n]
 ";
 
@@ -27,7 +28,7 @@ fn with(line: &str) -> Config {
 /// Asserts that the volume `v` with this additional line is refused with this message.
 fn assert_refused(pool: &str, line: &str, expected: &str) {
     let found = problems(&format!("{HEAD}control = \"none\"\n{}", volume(pool, "v", line)));
-    assert_eq!(found, [format!("weir.toml:12: volume.v.{expected}")], "{line}");
+    assert_eq!(found, [format!("weir.toml:13: volume.v.{expected}")], "{line}");
 }
 
 /// The pool `p` with these additional lines, and two volumes in it.
@@ -189,7 +190,7 @@ fn where_listeners_are_ports_each_needs_a_request_of_each_volume() {
     parse(&two("total_concurrency = 4"));
     assert_eq!(
         problems(&format!("{}max_concurrency = 1\n", two("total_concurrency = 4"))),
-        ["weir.toml:19: volume.w.max_concurrency: found 1; accepted: at least 2, one at each port"]
+        ["weir.toml:20: volume.w.max_concurrency: found 1; accepted: at least 2, one at each port"]
     );
     parse(&format!("{}max_concurrency = 2\n", two("")));
 }
@@ -209,8 +210,8 @@ fn the_report_names_what_is_in_force_under_this_law() {
         "pool.p.total_concurrency 160, 4 for each of 40 disks line 5"
     );
     assert!(line("pool.p.control_interval").starts_with("pool.p.control_interval 2s default: as in Maestro"));
-    assert_eq!(line("volume.w.target"), "volume.w.target p95 20ms line 14");
-    assert_eq!(line("volume.w.priority"), "volume.w.priority 4 line 15");
+    assert_eq!(line("volume.w.target"), "volume.w.target p95 20ms line 15");
+    assert_eq!(line("volume.w.priority"), "volume.w.priority 4 line 16");
     assert!(line("volume.v.target").contains("- default: nothing is promised"));
     assert!(!report.contains("volume.w.slo") && !report.contains("pool.p.growth"), "{report}");
 }

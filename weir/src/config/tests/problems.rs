@@ -110,8 +110,8 @@ fn a_value_of_the_wrong_type_gets_what_would_be_right() {
             "14: volume.v.max_concurrency: found 4.5; accepted: a whole number from 1 to 65536",
         ),
         (
-            "[pool.b]\ngrowth = 0\n",
-            "15: pool.b.growth: found 0; accepted: a number above 0, at most 1, such as 0.1",
+            "[pool.b]\ncontrol = \"facade\"\ngrowth = 0\n",
+            "16: pool.b.growth: found 0; accepted: a number above 0, at most 1, such as 0.1",
         ),
         (
             "[pool.b]\nbackground_share = 0.6\n",
@@ -123,8 +123,8 @@ fn a_value_of_the_wrong_type_gets_what_would_be_right() {
              the part of the device's time that volumes without an SLO get where those with one keep it full",
         ),
         (
-            "[pool.b]\ngrowth = nan\n",
-            "15: pool.b.growth: found nan; accepted: a number above 0, at most 1, such as 0.1",
+            "[pool.b]\ncontrol = \"facade\"\ngrowth = nan\n",
+            "16: pool.b.growth: found nan; accepted: a number above 0, at most 1, such as 0.1",
         ),
         (
             "[pool.b]\ncontrol = \"fair\"\n",
@@ -351,12 +351,12 @@ fn limits_that_contradict_each_other_are_refused() {
             r#"15: limits.bytes_per_connection: found "2GiB"; accepted: at most limits.bytes_in_flight, 1GiB"#,
         ),
         (
-            "[pool.b]\nmax_depth = 100\n",
-            "15: pool.b.max_depth: found 100; accepted: at least initial_depth, 200 by default",
+            "[pool.b]\ncontrol = \"facade\"\nmax_depth = 100\n",
+            "16: pool.b.max_depth: found 100; accepted: at least initial_depth, 200 by default",
         ),
         (
-            "[pool.b]\ninitial_depth = 20\nmax_depth = 10\n",
-            "15: pool.b.initial_depth: found 20; accepted: at most max_depth, 10",
+            "[pool.b]\ncontrol = \"facade\"\ninitial_depth = 20\nmax_depth = 10\n",
+            "16: pool.b.initial_depth: found 20; accepted: at most max_depth, 10",
         ),
     ]);
 }

@@ -33,6 +33,11 @@ fn nothing_is_required_and_the_background_share_can_be_set() {
 }
 
 #[test]
+fn a_pool_has_the_law_of_promises_unless_its_file_names_another() {
+    assert_eq!(share(&file("", SLO).replace("control = \"promise\"\n", "")), TimeShare::PERCENT);
+}
+
+#[test]
 fn a_volume_may_have_an_slo_or_a_target_of_each_kind_and_a_priority_and_caps_beside_it() {
     let beside = "priority = 4\nmax_iops = \"10iops\"\nmax_bandwidth = \"1MiB/s\"\nmax_concurrency = 2\n";
     for metric in ["latency = \"5ms\"", "p99 = \"5ms\"", "iops = 900", "throughput = \"1MiB/s\""] {

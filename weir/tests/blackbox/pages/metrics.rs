@@ -8,7 +8,7 @@ use crate::harness::{Program, Scene, Server, blocks, get, page, wait_until};
 const PAGE: &str = "operating.md";
 
 /// A configuration with every law, every kind of target and every limit.
-const ALL: &str = "[pool.promised]\n[pool.plain]\ncontrol = \"none\"\n\
+const ALL: &str = "[pool.promised]\ncontrol = \"facade\"\n[pool.plain]\ncontrol = \"none\"\n\
     [pool.shared]\ncontrol = \"maestro\"\ntotal_concurrency = 16\ncontrol_interval = \"50ms\"\n\
     [pool.strained]\ncontrol = \"promise\"\n[station.s]\nservers = 1\nservice_time = \"5ms\"\n\
     [volume.strained]\npool = \"strained\"\nbackend = \"station:s\"\nsize = \"1MiB\"\n\
