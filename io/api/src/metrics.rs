@@ -138,7 +138,7 @@ impl StatusCollector {
 
     /// How the windows of volumes with an SLO were judged.
     fn encode_windows(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        let help = "SLO windows closed, by verdict: met, missed, out_of_contract (more was offered than promised), idle";
+        let help = "SLO windows judged by the requests that came in them: met, missed, out_of_contract (more was offered than promised), idle";
         let mut windows = describe(encoder, "slo_windows", help, MetricType::Counter)?;
         for (pool, volume) in self.volumes().filter(|(_, volume)| volume.has_slo) {
             let counted = volume.windows;

@@ -1,11 +1,12 @@
 //! A second computation of what a volume was promised and what it got: its SLO windows, and its requests'
-//! deadlines.
+//! deadlines. [`Windows`] has the requests of each window.
 //!
 //! It counts requests as they pass. It shares nothing with the engine except the curve of [`Slo`] itself.
 
-use weir_engine::{Control, EngineConfig, VolumeConfig, WindowReport};
-use weir_model::{Arrivals, Direction, Instant, Offered, Slo, Span, Verdict, VolumeId};
+use weir_engine::{Control, EngineConfig, VolumeConfig, WindowReport, WindowTraffic};
+use weir_model::{Arrivals, Direction, Instant, Io, IoId, Offered, Slo, Span, Verdict, VolumeId};
 
+use super::windows::{Promise, Windows};
 use super::{Breach, Verified};
 
 #[derive(Debug)]
@@ -23,9 +24,9 @@ pub(super) struct Account {
     arrived: Offered,
     /// Arrivals that are neither reads nor writes.
     others: u64,
-    answered: Offered,
-    /// The sum of the latencies of the answered requests.
-    latency: Span,
+    /// How many reads and writes were answered since the window began, and the sum of their latencies.
+    answered: (u64, Span),
+    windows: Windows,
     /// Since the last control tick: how many requests were answered, and the sum of their times at the array.
     in_period: (u64, Span),
     at_array: Option<Span>,
@@ -44,8 +45,8 @@ impl Account {
             previous: Arrivals::default(),
             arrived: Offered::default(),
             others: 0,
-            answered: Offered::default(),
-            latency: Span::ZERO,
+            answered: (0, Span::ZERO),
+            windows: Windows::default(),
             in_period: (0, Span::ZERO),
             at_array: None,
             target: None,
@@ -59,25 +60,41 @@ impl Account {
         self.has_target = config.objective.target.is_some();
     }
 
-    /// A request is over.
-    pub(super) const fn on_end(&mut self) {
-        self.outstanding = self.outstanding.saturating_sub(1);
-    }
-
-    pub(super) const fn on_arrival(&mut self, direction: Option<Direction>) {
+    /// A request has come.
+    pub(super) fn on_arrival(&mut self, io: &Io) {
         self.outstanding += 1;
-        match direction {
-            Some(direction) => count(&mut self.arrived, direction),
+        match io.kind.direction() {
+            Some(Direction::Read) => self.arrived.reads += 1,
+            Some(Direction::Write) => self.arrived.writes += 1,
             None => self.others += 1,
+        }
+        if io.kind.direction().is_some() {
+            self.windows.on_arrival(io.arrived, io.id);
         }
     }
 
-    /// A request was answered with success.
-    pub(super) fn on_answer(&mut self, direction: Direction, at_array: Span, total: Span) {
-        count(&mut self.answered, direction);
-        self.latency += total;
-        self.in_period.0 += 1;
-        self.in_period.1 += at_array;
+    /// A request was taken back.
+    pub(super) fn on_abort(&mut self, now: Instant, id: IoId) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        self.windows.on_abort(now, id);
+    }
+
+    /// A request was answered, with success (`ok`) or not. It was at the array for so long, if it was a read
+    /// or a write.
+    pub(super) fn on_answer(
+        &mut self,
+        now: Instant,
+        id: IoId,
+        ok: bool,
+        at_array: Option<Span>,
+        total: Span,
+    ) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        self.windows.on_answer(now, id, ok);
+        if let Some(at_array) = at_array.filter(|_| ok) {
+            self.answered = (self.answered.0 + 1, self.answered.1 + total);
+            self.in_period = (self.in_period.0 + 1, self.in_period.1 + at_array);
+        }
     }
 
     /// A control period has ended: computes the target and the time at the array that hold until the next
@@ -113,51 +130,62 @@ impl Account {
         }
     }
 
-    /// The engine has ended a window: checks its report. `oldest` is the arrival of the oldest read or write
+    /// The engine has ended a window: checks its traffic. `oldest` is the arrival of the oldest read or write
     /// that is not answered.
-    pub(super) fn close_window(
+    pub(super) fn end_window(
         &mut self,
         now: Instant,
         length: Span,
         volume: VolumeId,
         oldest: Option<Instant>,
-        reported: &WindowReport,
+        reported: &WindowTraffic,
     ) -> Verified {
         let lasted = now.since(self.since);
         if lasted != length {
             return Err(Box::new(Breach::WindowLength { volume, lasted, length }));
         }
-        let computed = self.report(now, oldest);
+        let offered = Offered { over: lasted, ..self.arrived };
+        let (answered, sum) = std::mem::take(&mut self.answered);
+        let computed = WindowTraffic { offered, answered, mean_latency: mean(sum, answered) };
         if computed != *reported {
-            return Err(Box::new(Breach::Window { volume, reported: *reported, computed }));
+            return Err(Box::new(Breach::Traffic { volume, reported: *reported, computed }));
         }
+        self.windows.end(now, offered, self.promise(oldest.map(|came| now.since(came))));
         self.since = now;
-        self.previous = Arrivals { transfers: computed.offered, others: self.others };
+        self.previous = Arrivals { transfers: offered, others: std::mem::take(&mut self.others) };
         self.arrived = Offered::default();
-        self.others = 0;
-        self.answered = Offered::default();
-        self.latency = Span::ZERO;
         Ok(())
     }
 
-    fn report(&self, now: Instant, oldest: Option<Instant>) -> WindowReport {
-        let completed = self.answered.total();
-        let mean_latency = mean(self.latency, completed);
-        let mix = self.answered.read_fraction().or_else(|| self.arrived.read_fraction());
-        let target = self.target_of_mix(mix);
-        let waited = oldest.map(|arrived| now.since(arrived));
-        let verdict = match (target, mean_latency.or(waited)) {
-            _ if self.slo.is_none() => Verdict::NoSlo,
-            (None, None) if self.others == 0 => Verdict::Idle,
-            (None, _) => Verdict::OutOfContract,
-            (Some(_), None) => Verdict::Idle,
-            (Some(target), Some(latency)) if latency > target => Verdict::Missed,
-            (Some(_), Some(_)) if mean_latency.is_some() => Verdict::Met,
-            // The waiting requests have not waited for too long yet.
-            (Some(_), Some(_)) => Verdict::Idle,
-        };
-        let offered = Offered { over: now.since(self.since), ..self.arrived };
-        WindowReport { offered, completed, mean_latency, target, verdict }
+    /// The engine has closed a window: checks its report.
+    pub(super) fn close_window(
+        &mut self,
+        now: Instant,
+        volume: VolumeId,
+        reported: &WindowReport,
+    ) -> Verified {
+        self.windows.close(now, volume, reported)
+    }
+
+    /// The engine has reported everything of this instant.
+    pub(super) fn at_rest(&self, now: Instant, volume: VolumeId) -> Verified {
+        self.windows.at_rest(now, volume)
+    }
+
+    /// What the window that ends now is judged by, if a request has waited for so long.
+    fn promise(&self, waited: Option<Span>) -> Promise {
+        let (came, others) = (self.arrived.total(), self.others);
+        let target = self.target_of_mix(self.arrived.read_fraction());
+        match (target, waited) {
+            _ if self.slo.is_none() => Promise::Certain(Verdict::NoSlo, None),
+            (None, None) if came + others == 0 => Promise::Certain(Verdict::Idle, None),
+            (None, _) => Promise::Certain(Verdict::OutOfContract, None),
+            (Some(target), _) if came > 0 => Promise::Mean(target),
+            (Some(target), Some(waited)) if waited > target => {
+                Promise::Certain(Verdict::Missed, Some(target))
+            }
+            (Some(target), _) => Promise::Certain(Verdict::Idle, Some(target)),
+        }
     }
 
     /// The latency promised to this share of reads; without one, the tighter of the two promises.
@@ -167,13 +195,6 @@ impl Account {
             Some(reads) => slo.target(&self.previous, reads),
             None => slo.target(&self.previous, 0.0).min(slo.target(&self.previous, 1.0)),
         }
-    }
-}
-
-const fn count(offered: &mut Offered, direction: Direction) {
-    match direction {
-        Direction::Read => offered.reads += 1,
-        Direction::Write => offered.writes += 1,
     }
 }
 
