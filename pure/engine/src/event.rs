@@ -56,7 +56,7 @@ pub enum Event {
         reasoning: Reasoning,
     },
     /// The verdict about an SLO window of a volume is certain. That may be later than the window's end. The
-    /// windows of a volume are closed in their order.
+    /// windows of a volume are closed in their order, and each begins where the one before ended.
     WindowClosed {
         /// The volume.
         volume: VolumeId,
@@ -99,8 +99,9 @@ pub enum GrantedBy {
     Fallback,
 }
 
-/// The requests that came in one SLO window of one volume, and how they were judged. All numbers are of reads
-/// and writes; other requests have no SLO.
+/// The requests that came in one SLO window of one volume, and how they were judged. A percentile may need
+/// several windows, which are then judged as one. All numbers are of reads and writes; other requests have no
+/// SLO.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WindowReport {
     /// What arrived in the window, and the length of the window.
@@ -110,9 +111,10 @@ pub struct WindowReport {
     /// The mean of how long they have taken, without those that failed. One without an answer counts with its
     /// age.
     pub mean_latency: Option<Span>,
-    /// The promised latency: by the rate in the window *before* and the mix in this one (Façade §3).
+    /// The promised latency. Of an SLO, by the rate in the window *before* and the mix in this one (Façade
+    /// §3).
     pub target: Option<Span>,
-    /// The mean latency held against the target.
+    /// Whether the promise was kept.
     pub verdict: Verdict,
 }
 

@@ -87,11 +87,12 @@ impl Volume {
     }
 
     /// Takes a new configuration. The latency target follows at the next control tick.
-    pub(crate) fn set_config(&mut self, config: VolumeConfig) {
+    pub(crate) fn set_config(&mut self, now: Instant, config: VolumeConfig) {
         self.limits = config.limits();
         self.objective = config.objective;
         self.slo = config.slo.map(Arc::new);
         self.keep_latencies();
+        self.judge_target(now);
     }
 
     /// From now on a law rules that shares out concurrency, or a law that does not.
@@ -114,6 +115,13 @@ impl Volume {
         self.promise = window.map(sensor);
         self.promised = None;
         self.is_beyond = false;
+        self.judge_target(now);
+    }
+
+    /// Has its windows judge its target, if the law of promises rules.
+    fn judge_target(&mut self, now: Instant) {
+        let target = self.objective.target.filter(|_| self.promise.is_some());
+        self.windows.set_target(now, target, self.outstanding);
     }
 
     /// What the volume is promised now: its target, or what its SLO says for the rate that it offers. `None`
@@ -190,7 +198,7 @@ impl Volume {
 
     /// SLO windows have a new length: what was observed over the old length no longer counts.
     pub(crate) fn restart_windows(&mut self, now: Instant) {
-        self.windows.restart(now);
+        self.windows.restart(now, self.outstanding);
     }
 
     /// Another law takes over: what was measured under the old law no longer counts.
@@ -289,9 +297,7 @@ impl Volume {
     pub(crate) fn on_end(&mut self, now: Instant, request: &Stamped, ending: Ending) {
         let Stamped { kind, arrived, window, .. } = *request;
         self.outstanding -= 1;
-        if kind.direction().is_some() {
-            self.windows.on_end(now, arrived, window, ending);
-        }
+        self.windows.on_end(now, arrived, kind.direction().map(|_| window), ending);
         if let Some(usage) = &mut self.usage {
             usage.on_end(now);
         }
@@ -305,9 +311,9 @@ impl Volume {
         if let Some(sensor) = &mut self.promise {
             sensor.on_answer(length, latency.total);
         }
+        self.windows.on_answer(length, kind.direction().map(|_| latency));
         if kind.direction().is_some() {
             self.latency.record(latency);
-            self.windows.on_answer(latency);
             if let Some(usage) = &mut self.usage {
                 usage.on_answer(length, latency.total);
             }

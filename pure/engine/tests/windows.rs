@@ -1,7 +1,12 @@
 //! SLO windows, from outside: which events say what, and when, whatever happens in the middle of a window.
 
-use weir_engine::{Control, Dispatch, Engine, EngineConfig, Event, Request, VolumeConfig, WindowReport};
-use weir_model::{Instant, IoId, IoKind, Iops, Slo, SloPoint, Span, Verdict, VolumeId};
+use weir_engine::{
+    Control, Dispatch, Engine, EngineConfig, Event, MaestroConfig, Request, TotalConcurrency, VolumeConfig,
+    WindowReport,
+};
+use weir_model::{
+    Instant, IoId, IoKind, Iops, Objective, Percentile, Slo, SloPoint, Span, Target, Verdict, VolumeId,
+};
 
 const fn ms(millis: u64) -> Span {
     Span::from_millis(millis)
@@ -155,4 +160,46 @@ fn every_window_is_closed_once_when_nothing_hangs_any_more() {
     assert_eq!((pool.ended, pool.closed.len()), (300, 300));
     let of = |verdict| pool.closed.iter().filter(|window| window.verdict == verdict).count();
     assert_eq!((of(Verdict::Met), of(Verdict::Missed)), (300 / 7, 300 - 300 / 7));
+}
+
+#[test]
+fn a_target_is_judged_in_place_of_the_slo_under_the_law_of_promises_and_under_no_other() {
+    let mut pool = Pool::new();
+    let median = Percentile::from_tenths(500).unwrap();
+    let objective = Objective { target: Some(Target::Percentile(median, ms(5))), ..Objective::default() };
+    pool.engine.set_volume(at(0), pool.volume, VolumeConfig { objective, ..VolumeConfig::default() });
+    let interval = ms(500);
+    let maestro = MaestroConfig { interval, total: TotalConcurrency::Auto };
+    for (second, control, verdict) in [
+        (0, Control::None, Verdict::NoSlo),
+        (1, Control::Promise, Verdict::Missed),
+        (2, Control::Maestro(maestro), Verdict::NoSlo),
+    ] {
+        pool.engine.set_config(at(1_000 * second), config(control));
+        for read in 0..21 {
+            let came = 1_000 * second + 20 * read;
+            let id = pool.read(at(came));
+            pool.answer(at(came + if read < 11 { 6 } else { 1 }), id);
+        }
+        pool.timeout(at(1_000 * (second + 1)));
+        assert_eq!(pool.verdicts().last(), Some(&verdict), "{control:?}");
+    }
+}
+
+#[test]
+fn a_rate_that_is_promised_counts_only_while_a_request_waits() {
+    let mut pool = Pool::new();
+    let objective = Objective { target: Iops::new(30.0).map(Target::Rate), ..Objective::default() };
+    pool.engine.set_volume(at(0), pool.volume, VolumeConfig { objective, ..VolumeConfig::default() });
+    pool.engine.set_config(at(0), config(Control::Promise));
+    for (second, latency) in [(0, 20), (1, 40), (2, 2)] {
+        let mut now = at(1_000 * second);
+        while now < at(1_000 * second + 500) || latency > 2 && now < at(1_000 * (second + 1)) {
+            let id = pool.read(now);
+            now = now + ms(latency);
+            pool.answer(now, id);
+        }
+        pool.timeout(at(1_000 * (second + 1)));
+    }
+    assert_eq!(pool.verdicts(), [Verdict::Met, Verdict::Missed, Verdict::Idle]);
 }

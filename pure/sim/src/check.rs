@@ -24,7 +24,7 @@
 //!    for its own volume's limits.
 //! 4. **The SLO windows are right**: a second computation, from the requests themselves, gives the same
 //!    counts, mean, target and verdict. A window is closed when its verdict is certain, and not before
-//!    ([`account`], [`windows`]).
+//!    ([`account`], [`windows`], [`served`]).
 //! 5. **No reply is held** for longer than the one-sided PID may hold it, and without that law none is held
 //!    at all.
 //! 6. **Time only goes forward, and does go forward** ([`clock`]).
@@ -36,6 +36,7 @@ mod account;
 mod clock;
 mod gates;
 mod ledger;
+mod served;
 mod violation;
 mod windows;
 
@@ -80,7 +81,7 @@ impl Checkers {
 
     /// The next volume, by number, was added.
     pub(crate) fn on_volume_added(&mut self, now: Instant, config: &VolumeConfig) {
-        let account = Account::new(now, config);
+        let account = Account::new(now, config, &self.config.control);
         let due_after = account.due_after(&self.config);
         self.accounts.push(Some(account));
         match self.config.control {
@@ -97,8 +98,9 @@ impl Checkers {
 
     /// A volume has this configuration from now on.
     pub(crate) fn on_volume_changed(&mut self, now: Instant, volume: VolumeId, config: &VolumeConfig) {
+        let control = self.config.control;
         if let Some(account) = self.account(volume) {
-            account.set_promise(config);
+            account.set_promise(now, config, &control);
         }
         if self.config.control != Control::None {
             self.gates.set_limits(now, volume, config);
@@ -162,10 +164,11 @@ impl Checkers {
     /// The engine reports an event.
     pub(crate) fn on_event(&mut self, now: Instant, event: &Event) -> Verified {
         match *event {
-            Event::Finished { volume, kind, ok, device, total, .. } => {
+            Event::Finished { volume, kind, length, ok, device, total, .. } => {
                 let id = self.ledger.on_report(event)?;
                 if let Some(account) = self.account(volume) {
-                    account.on_answer(now, id, ok, kind.direction().map(|_| device), total);
+                    let bytes = ok.then_some(length);
+                    account.on_answer(now, id, bytes, kind.direction().map(|_| device), total);
                 }
                 Ok(())
             }

@@ -21,8 +21,8 @@ pub(crate) struct Recorder {
 #[derive(Clone, Default)]
 struct VolumeRecorder {
     windows: Vec<Window>,
-    /// How many of these are judged.
-    judged: usize,
+    /// Until when they are judged, after the start of the run.
+    judged: Span,
     bounds: Vec<Bound>,
     decisions: Vec<Decision>,
     running: RunningWindow,
@@ -111,12 +111,15 @@ impl Observer for Recorder {
 }
 
 impl VolumeRecorder {
-    /// A window was judged. The windows of a volume are judged in their order.
+    /// A window was judged. The windows of a volume are judged in their order. If several were judged as one,
+    /// the last has the verdict.
     fn judge(&mut self, report: &WindowReport) {
-        let window = &mut self.windows[self.judged];
+        self.judged += report.offered.over;
+        let end_us = self.judged.as_micros();
+        let place = self.windows.partition_point(|window| window.end_us < end_us);
+        let window = self.windows.get_mut(place).expect("a window that is judged has ended");
         window.target_us = report.target.map(Span::as_micros);
         window.verdict = Some(report.verdict);
-        self.judged += 1;
     }
 }
 

@@ -267,7 +267,7 @@ impl Engine {
 
     fn change(&mut self, now: Instant, id: VolumeId, config: VolumeConfig) {
         let changed = self.volumes.get_mut(id);
-        changed.set_config(config);
+        changed.set_config(now, config);
         self.scheduler.set_volume(now, id, &changed.knobs());
     }
 

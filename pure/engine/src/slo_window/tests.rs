@@ -64,9 +64,10 @@ impl Volume {
     fn end_request(&mut self, now: Instant, request: Request, ending: Ending) {
         self.now = now;
         self.waiting.retain(|waiting| *waiting != request);
-        self.windows.on_end(now, request.came, request.window, ending);
+        self.windows.on_end(now, request.came, Some(request.window), ending);
         if ending == Ending::Answered {
-            self.windows.on_answer(Latency { total: now.since(request.came), at_device: Span::ZERO });
+            let latency = Latency { total: now.since(request.came), at_device: Span::ZERO };
+            self.windows.on_answer(4096, Some(latency));
         }
         self.close();
     }
@@ -266,7 +267,7 @@ fn requests_from_before_a_restart_belong_to_no_window() {
     let mut volume = Volume::after(50);
     let before = volume.submit(Direction::Read);
     volume.end(at(1_005));
-    volume.windows.restart(at(1_005));
+    volume.windows.restart(at(1_005), 1);
     let after = volume.submit(Direction::Read);
     volume.end_request(at(1_900), before, Ending::Answered);
     volume.end_request(at(1_900), after, Ending::Aborted);
@@ -307,4 +308,81 @@ fn what_is_offered_in_one_window_decides_what_the_next_is_promised() {
     volume.end(at(1_000));
     assert_eq!((volume.closed[0].offered.total(), volume.closed[0].target), (200, Some(ms(10))));
     assert_eq!((volume.closed[0].offered.over, volume.windows.target(&slo())), (SECOND, None));
+}
+
+/// A volume of which 90 % of the requests are promised 10 ms. A window needs 100 requests.
+fn with_percentile() -> Volume {
+    let mut volume = Volume::new();
+    let target = Percentile::from_tenths(900).map(|p90| Target::Percentile(p90, ms(10)));
+    volume.windows.set_target(at(0), target, 0);
+    volume
+}
+
+#[test]
+fn a_window_of_a_percentile_is_extended_until_ten_requests_are_expected_above_it() {
+    let mut volume = with_percentile();
+    volume.end(at(1_000));
+    assert_eq!(volume.verdicts(), [Verdict::Idle], "nothing came");
+    (0..60).for_each(|_| volume.had(0, Direction::Read));
+    volume.end(at(2_000));
+    volume.end(at(3_000));
+    assert_eq!(volume.verdicts(), [Verdict::Idle], "60 are too few");
+    (0..40).for_each(|_| volume.had(0, Direction::Read));
+    assert_eq!(volume.end(at(4_000)).offered.total(), 40);
+    assert_eq!(volume.verdicts(), [Verdict::Idle, Verdict::Met]);
+    let Offered { reads, over, .. } = volume.closed[1].offered;
+    assert_eq!((reads, over, volume.closed[1].target), (100, ms(3_000), Some(ms(10))));
+}
+
+#[test]
+fn a_percentile_is_missed_by_one_late_request_too_many() {
+    for (late, verdict) in [(12, Verdict::Met), (13, Verdict::Missed)] {
+        let mut volume = with_percentile();
+        (late..120).for_each(|_| volume.had(0, Direction::Read));
+        (0..late).for_each(|_| volume.had(11, Direction::Read));
+        volume.end(at(1_000));
+        assert_eq!(volume.verdicts(), [verdict], "{late} of 120");
+    }
+}
+
+#[test]
+fn requests_that_hang_are_late_when_they_are_older_than_a_percentile_allows() {
+    let mut volume = with_percentile();
+    (0..108).for_each(|_| volume.had(0, Direction::Read));
+    (0..12).for_each(|_| _ = volume.submit(Direction::Read));
+    volume.end(at(1_000));
+    assert_eq!(volume.verdicts(), [Verdict::Met], "even if all 12 are late");
+    (0..107).for_each(|_| volume.had(0, Direction::Read));
+    volume.now = at(1_995);
+    let hanging = [(); 13].map(|()| volume.submit(Direction::Read));
+    volume.end(at(2_000));
+    volume.end_request(at(2_010), hanging[0], Ending::Answered);
+    assert_eq!(volume.verdicts(), [Verdict::Met], "12 may be in time");
+    volume.end_request(at(2_011), hanging[1], Ending::Answered);
+    assert_eq!(volume.verdicts(), [Verdict::Met, Verdict::Missed]);
+}
+
+#[test]
+fn a_mean_latency_in_place_of_the_slo_is_judged_at_any_rate() {
+    let mut volume = Volume::after(10_000);
+    volume.windows.set_target(at(1_000), Some(Target::Latency(ms(5))), 0);
+    volume.had(6, Direction::Write);
+    volume.end(at(2_000));
+    volume.windows.set_target(at(2_000), None, 0);
+    volume.had(6, Direction::Write);
+    volume.end(at(3_000));
+    assert_eq!(volume.verdicts(), [Verdict::Missed, Verdict::Met]);
+    assert_eq!((volume.closed[0].target, volume.closed[1].target), (Some(ms(5)), Some(ms(20))));
+}
+
+#[test]
+fn a_promised_rate_is_judged_by_what_was_answered_while_something_waits() {
+    let mut volume = Volume::new();
+    volume.windows.set_target(at(0), Iops::new(30.0).map(Target::Rate), 0);
+    for (answers, latency) in [(30, 33), (29, 34), (29, 30)] {
+        (0..answers).for_each(|_| volume.had(latency, Direction::Read));
+        let end = at(volume.now.since(at(0)).as_nanos().div_ceil(1_000_000_000) * 1_000);
+        volume.end(end);
+    }
+    assert_eq!(volume.verdicts(), [Verdict::Met, Verdict::Missed, Verdict::Idle]);
 }

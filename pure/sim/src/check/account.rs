@@ -4,16 +4,19 @@
 //! It counts requests as they pass. It shares nothing with the engine except the curve of [`Slo`] itself.
 
 use weir_engine::{Control, EngineConfig, VolumeConfig, WindowReport, WindowTraffic};
-use weir_model::{Arrivals, Direction, Instant, Io, IoId, Offered, Slo, Span, Verdict, VolumeId};
+use weir_model::{Arrivals, Direction, Instant, Io, IoId, Offered, Slo, Span, Target, Verdict, VolumeId};
 
+use super::served::Served;
 use super::windows::{Promise, Windows};
 use super::{Breach, Verified};
 
 #[derive(Debug)]
 pub(super) struct Account {
     slo: Option<Slo>,
-    /// Whether it has an absolute target.
-    has_target: bool,
+    /// Its absolute target.
+    absolute: Option<Target>,
+    /// What its windows are judged by in place of the SLO: the target, under the law of promises.
+    goal: Option<Target>,
     /// Requests that are neither answered nor aborted.
     outstanding: u32,
     /// Whether it was beyond its SLO, and has more requests left than its SLO allows.
@@ -27,6 +30,10 @@ pub(super) struct Account {
     /// How many reads and writes were answered since the window began, and the sum of their latencies.
     answered: (u64, Span),
     windows: Windows,
+    /// When the window began that is to be judged next, and what came in it up to `since`.
+    began: Instant,
+    came: Offered,
+    served: Served,
     /// Since the last control tick: how many requests were answered, and the sum of their times at the array.
     in_period: (u64, Span),
     at_array: Option<Span>,
@@ -35,10 +42,11 @@ pub(super) struct Account {
 }
 
 impl Account {
-    pub(super) fn new(now: Instant, config: &VolumeConfig) -> Self {
+    pub(super) fn new(now: Instant, config: &VolumeConfig, control: &Control) -> Self {
         let mut account = Self {
             slo: config.slo.clone(),
-            has_target: config.objective.target.is_some(),
+            absolute: config.objective.target,
+            goal: goal(config, control),
             outstanding: 0,
             is_beyond: false,
             since: now,
@@ -47,6 +55,9 @@ impl Account {
             others: 0,
             answered: (0, Span::ZERO),
             windows: Windows::default(),
+            began: now,
+            came: Offered::default(),
+            served: Served::new(now),
             in_period: (0, Span::ZERO),
             at_array: None,
             target: None,
@@ -55,13 +66,17 @@ impl Account {
         account
     }
 
-    pub(super) fn set_promise(&mut self, config: &VolumeConfig) {
+    pub(super) fn set_promise(&mut self, now: Instant, config: &VolumeConfig, control: &Control) {
         self.slo.clone_from(&config.slo);
-        self.has_target = config.objective.target.is_some();
+        self.absolute = config.objective.target;
+        if std::mem::replace(&mut self.goal, goal(config, control)) != self.goal {
+            self.served = Served::new(now);
+        }
     }
 
     /// A request has come.
     pub(super) fn on_arrival(&mut self, io: &Io) {
+        self.served.on_time(io.arrived, self.outstanding);
         self.outstanding += 1;
         match io.kind.direction() {
             Some(Direction::Read) => self.arrived.reads += 1,
@@ -75,23 +90,27 @@ impl Account {
 
     /// A request was taken back.
     pub(super) fn on_abort(&mut self, now: Instant, id: IoId) {
+        self.served.on_time(now, self.outstanding);
         self.outstanding = self.outstanding.saturating_sub(1);
-        self.windows.on_abort(now, id);
+        self.windows.on_abort(now, id, limit(self.goal));
     }
 
-    /// A request was answered, with success (`ok`) or not. It was at the array for so long, if it was a read
-    /// or a write.
+    /// A request was answered, with success and so many bytes (`ok`) or not. It was at the array for so long,
+    /// if it was a read or a write.
     pub(super) fn on_answer(
         &mut self,
         now: Instant,
         id: IoId,
-        ok: bool,
+        ok: Option<u32>,
         at_array: Option<Span>,
         total: Span,
     ) {
+        self.served.on_time(now, self.outstanding);
         self.outstanding = self.outstanding.saturating_sub(1);
-        self.windows.on_answer(now, id, ok);
-        if let Some(at_array) = at_array.filter(|_| ok) {
+        self.windows.on_answer(now, id, ok.is_some(), limit(self.goal));
+        let Some(bytes) = ok else { return };
+        self.served.on_answer(bytes);
+        if let Some(at_array) = at_array {
             self.answered = (self.answered.0 + 1, self.answered.1 + total);
             self.in_period = (self.in_period.0 + 1, self.in_period.1 + at_array);
         }
@@ -121,7 +140,7 @@ impl Account {
             Control::None | Control::Maestro(_) | Control::Leased(_) | Control::Pid(_) => Some(Span::ZERO),
             Control::Promise => {
                 let is_covered = self.target.is_some() && !self.is_beyond;
-                (self.has_target || is_covered).then_some(Span::ZERO)
+                (self.absolute.is_some() || is_covered).then_some(Span::ZERO)
             }
             Control::Facade(_) => {
                 let needed = self.at_array.unwrap_or(Span::ZERO).saturating_mul(2);
@@ -150,7 +169,13 @@ impl Account {
         if computed != *reported {
             return Err(Box::new(Breach::Traffic { volume, reported: *reported, computed }));
         }
-        self.windows.end(now, offered, self.promise(oldest.map(|came| now.since(came))));
+        self.came.reads += offered.reads;
+        self.came.writes += offered.writes;
+        if let Some(promise) = self.promise(now, oldest.map(|came| now.since(came))) {
+            let offered = Offered { over: now.since(self.began), ..self.came };
+            self.windows.end(now, offered, promise);
+            (self.began, self.came) = (now, Offered::default());
+        }
         self.since = now;
         self.previous = Arrivals { transfers: offered, others: std::mem::take(&mut self.others) };
         self.arrived = Offered::default();
@@ -172,20 +197,28 @@ impl Account {
         self.windows.at_rest(now, volume)
     }
 
-    /// What the window that ends now is judged by, if a request has waited for so long.
-    fn promise(&self, waited: Option<Span>) -> Promise {
-        let (came, others) = (self.arrived.total(), self.others);
-        let target = self.target_of_mix(self.arrived.read_fraction());
-        match (target, waited) {
-            _ if self.slo.is_none() => Promise::Certain(Verdict::NoSlo, None),
-            (None, None) if came + others == 0 => Promise::Certain(Verdict::Idle, None),
-            (None, _) => Promise::Certain(Verdict::OutOfContract, None),
-            (Some(target), _) if came > 0 => Promise::Mean(target),
-            (Some(target), Some(waited)) if waited > target => {
-                Promise::Certain(Verdict::Missed, Some(target))
+    /// What the window that ends now is judged by, if a request has waited for so long; `None`: it has to be
+    /// longer.
+    fn promise(&mut self, now: Instant, waited: Option<Span>) -> Option<Promise> {
+        let came = self.came.total();
+        Some(match self.goal {
+            Some(Target::Latency(limit)) => mean_of(limit, came, waited),
+            Some(Target::Percentile(_, limit)) if came == 0 => Promise::Certain(Verdict::Idle, Some(limit)),
+            Some(Target::Percentile(percentile, limit)) => {
+                let above = self.windows.running() * u64::from(1_000 - percentile.tenths());
+                return (above >= 10_000).then_some(Promise::Percentile(percentile, limit, now));
             }
-            (Some(target), _) => Promise::Certain(Verdict::Idle, Some(target)),
-        }
+            Some(target) => {
+                self.served.on_time(now, self.outstanding);
+                Promise::Certain(self.served.verdict(now.since(self.began), target)?, None)
+            }
+            None => match self.target_of_mix(self.arrived.read_fraction()) {
+                _ if self.slo.is_none() => Promise::Certain(Verdict::NoSlo, None),
+                Some(target) => mean_of(target, came, waited),
+                None if came + self.others == 0 && waited.is_none() => Promise::Certain(Verdict::Idle, None),
+                None => Promise::Certain(Verdict::OutOfContract, None),
+            },
+        })
     }
 
     /// The latency promised to this share of reads; without one, the tighter of the two promises.
@@ -196,6 +229,25 @@ impl Account {
             None => slo.target(&self.previous, 0.0).min(slo.target(&self.previous, 1.0)),
         }
     }
+}
+
+/// What a window is judged by to which so many requests came, if they are promised a mean latency.
+fn mean_of(target: Span, came: u64, waited: Option<Span>) -> Promise {
+    match waited {
+        _ if came > 0 => Promise::Mean(target),
+        Some(waited) if waited > target => Promise::Certain(Verdict::Missed, Some(target)),
+        _ => Promise::Certain(Verdict::Idle, Some(target)),
+    }
+}
+
+/// What windows are judged by in place of the SLO.
+fn goal(config: &VolumeConfig, control: &Control) -> Option<Target> {
+    config.objective.target.filter(|_| *control == Control::Promise)
+}
+
+/// How long a request may take, if a percentile is promised.
+const fn limit(goal: Option<Target>) -> Option<Span> {
+    if let Some(Target::Percentile(_, limit)) = goal { Some(limit) } else { None }
 }
 
 fn mean(sum: Span, number: u64) -> Option<Span> {

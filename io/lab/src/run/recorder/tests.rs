@@ -76,6 +76,18 @@ fn a_verdict_is_of_the_oldest_window_without_one_however_late_it_comes() {
 }
 
 #[test]
+fn windows_that_are_judged_as_one_have_one_verdict() {
+    let mut recorder = Recorder::new(1, Span::ZERO);
+    (1..=3).for_each(|second| recorder.on_event(at(1000 * second), &ended(second, 52)));
+    let Event::WindowClosed { volume, mut window } = closed(6, Verdict::Met) else { unreachable!() };
+    window.offered.over = Span::from_secs(3);
+    recorder.on_event(at(3000), &Event::WindowClosed { volume, window });
+    let windows = record(recorder).windows.remove(0);
+    let verdicts: Vec<_> = windows.iter().map(|window| window.verdict).collect();
+    assert_eq!(verdicts, [None, None, Some(Verdict::Met)]);
+}
+
+#[test]
 fn totals_are_of_what_was_answered_after_the_warm_up() {
     let mut recorder = Recorder::new(1, Span::from_secs(1));
     recorder.on_event(at(500), &finished(IoKind::Read, 500));

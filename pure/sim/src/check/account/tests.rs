@@ -16,12 +16,15 @@ fn slo() -> VolumeConfig {
 
 /// A volume that had a read of 8 ms and a write of 12 ms in its first second.
 fn account() -> Account {
-    let mut account = Account::new(Instant::ORIGIN, &slo());
-    for (kind, slot, millis) in [(IoKind::Read, 0, 8), (IoKind::Write, 1, 12)] {
-        let (id, total) = (IoId { slot, generation: 0 }, Span::from_millis(millis));
-        let arrived = Instant::ORIGIN;
-        account.on_arrival(&Io { id, volume: VOLUME, kind, offset: 0, length: 4096, arrived });
-        account.on_answer(arrived + total, id, true, Some(Span::from_millis(2)), total);
+    let mut account = Account::new(Instant::ORIGIN, &slo(), &Control::None);
+    let arrived = Instant::ORIGIN;
+    let id = |slot| IoId { slot, generation: 0 };
+    for (kind, slot) in [(IoKind::Read, 0), (IoKind::Write, 1)] {
+        account.on_arrival(&Io { id: id(slot), volume: VOLUME, kind, offset: 0, length: 4096, arrived });
+    }
+    for (slot, millis) in [(0, 8), (1, 12)] {
+        let (id, total) = (id(slot), Span::from_millis(millis));
+        account.on_answer(arrived + total, id, Some(4096), Some(Span::from_millis(2)), total);
     }
     account
 }
@@ -76,7 +79,7 @@ fn a_window_in_which_nothing_came_is_judged_by_what_waits() {
     };
     let verdicts = [(None, Verdict::Idle), (Some(10), Verdict::Idle), (Some(11), Verdict::Missed)];
     for (waited, verdict) in verdicts {
-        let mut account = Account::new(Instant::ORIGIN, &slo());
+        let mut account = Account::new(Instant::ORIGIN, &slo(), &Control::None);
         let now = Instant::ORIGIN + SECOND;
         let oldest = waited.map(|millis| now - Span::from_millis(millis));
         account.end_window(now, SECOND, VOLUME, oldest, &silent).unwrap();
@@ -93,7 +96,7 @@ fn a_request_is_due_its_target_less_twice_its_time_at_the_array() {
     assert_eq!(account.due_after(&config), Some(Span::from_millis(10)));
     account.on_control_tick();
     assert_eq!(account.due_after(&config), Some(Span::from_millis(15 - 4)));
-    let background = Account::new(Instant::ORIGIN, &VolumeConfig::default());
+    let background = Account::new(Instant::ORIGIN, &VolumeConfig::default(), &Control::None);
     assert_eq!(background.due_after(&config), None);
 }
 
@@ -104,8 +107,8 @@ fn under_the_law_of_promises_a_request_is_due_when_it_arrives_if_anything_is_pro
     let target = Some(Target::Rate(Iops::new(100.0).unwrap()));
     let objective = Objective { target, ..Objective::default() };
     let aimed = VolumeConfig { objective, ..VolumeConfig::default() };
-    let mut volume = Account::new(Instant::ORIGIN, &aimed);
+    let mut volume = Account::new(Instant::ORIGIN, &aimed, &config.control);
     assert_eq!(volume.due_after(&config), Some(Span::ZERO));
-    volume.set_promise(&VolumeConfig::default());
+    volume.set_promise(Instant::ORIGIN, &VolumeConfig::default(), &config.control);
     assert_eq!(volume.due_after(&config), None);
 }
