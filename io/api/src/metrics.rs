@@ -136,11 +136,12 @@ impl StatusCollector {
         Ok(())
     }
 
-    /// How the windows of volumes with an SLO were judged.
+    /// How the windows of volumes with an SLO, or with a target under the law of promises, were judged.
     fn encode_windows(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        let help = "SLO windows closed, by verdict: met, missed, out_of_contract (more was offered than promised), idle";
+        let help = "SLO windows judged by the requests that came in them: met, missed, out_of_contract (more was offered than promised), idle";
         let mut windows = describe(encoder, "slo_windows", help, MetricType::Counter)?;
-        for (pool, volume) in self.volumes().filter(|(_, volume)| volume.has_slo) {
+        let is_promised = |volume: &VolumeStatus| volume.has_slo || volume.target.is_some();
+        for (pool, volume) in self.volumes().filter(|(_, volume)| is_promised(volume)) {
             let counted = volume.windows;
             let verdicts = [
                 (Verdict::Met, counted.met),

@@ -1,10 +1,11 @@
 //! A volume's counters and histograms, all computed from the engine's events.
 
 use hdrhistogram::Histogram;
-use weir_engine::WindowReport;
+use weir_engine::{WindowReport, WindowTraffic};
 use weir_model::{Direction, IoKind, Span, Verdict};
 use weir_status::{
-    BUCKET_BOUNDS_US, LatencyBuckets, RequestCounters, StageLatencies, WindowCounters, WindowStatus,
+    BUCKET_BOUNDS_US, JudgedWindow, LatencyBuckets, RequestCounters, StageLatencies, WindowCounters,
+    WindowStatus,
 };
 
 /// The longest latency that the window's histogram tells apart from longer ones, in microseconds.
@@ -23,10 +24,11 @@ pub(crate) struct VolumeStats {
     kinds: [KindCounters; IoKind::ALL.len()],
     latency: [Stages; 2],
     windows: WindowCounters,
-    /// Total latency of reads and writes in the open window.
+    /// Total latency of the reads and writes that were answered in the window that is running.
     window: Histogram<u64>,
     window_bytes: u64,
     last_window: Option<WindowStatus>,
+    last_judged: Option<JudgedWindow>,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -71,6 +73,7 @@ impl VolumeStats {
                 .expect("constant bounds are valid"),
             window_bytes: 0,
             last_window: None,
+            last_judged: None,
         }
     }
 
@@ -91,26 +94,33 @@ impl VolumeStats {
         self.window_bytes += u64::from(answered.length);
     }
 
+    /// A window has ended.
     #[allow(clippy::cast_precision_loss)]
-    pub(crate) fn close_window(&mut self, report: &WindowReport) {
-        match report.verdict {
-            Verdict::Met => self.windows.met += 1,
-            Verdict::Missed => self.windows.missed += 1,
-            Verdict::OutOfContract => self.windows.out_of_contract += 1,
-            Verdict::Idle | Verdict::NoSlo => self.windows.idle += u64::from(report.verdict == Verdict::Idle),
-        }
-        let seconds = report.offered.over.as_secs_f64().max(f64::MIN_POSITIVE);
+    pub(crate) fn end_window(&mut self, traffic: &WindowTraffic) {
+        let seconds = traffic.offered.over.as_secs_f64().max(f64::MIN_POSITIVE);
         self.last_window = Some(WindowStatus {
-            offered_iops: report.offered.rate(),
-            iops: report.completed as f64 / seconds,
+            offered_iops: traffic.offered.rate(),
+            iops: traffic.answered as f64 / seconds,
             bytes_per_s: self.window_bytes as f64 / seconds,
-            mean_us: report.mean_latency.map(|mean| mean.as_nanos() as f64 / 1e3),
+            mean_us: traffic.mean_latency.map(microseconds),
             p99_us: (!self.window.is_empty()).then(|| self.window.value_at_quantile(0.99)),
-            target_us: report.target.map(Span::as_micros),
-            verdict: report.verdict,
         });
         self.window.reset();
         self.window_bytes = 0;
+    }
+
+    /// A window was judged.
+    pub(crate) fn close_window(&mut self, report: &WindowReport) {
+        let WindowReport { mean_latency, target, verdict, .. } = *report;
+        match verdict {
+            Verdict::Met => self.windows.met += 1,
+            Verdict::Missed => self.windows.missed += 1,
+            Verdict::OutOfContract => self.windows.out_of_contract += 1,
+            Verdict::Idle => self.windows.idle += 1,
+            Verdict::NoSlo => {}
+        }
+        let (mean_us, target_us) = (mean_latency.map(microseconds), target.map(Span::as_micros));
+        self.last_judged = Some(JudgedWindow { mean_us, target_us, verdict });
     }
 
     pub(crate) fn requests(&self) -> Vec<RequestCounters> {
@@ -135,6 +145,10 @@ impl VolumeStats {
 
     pub(crate) fn last_window(&self) -> Option<WindowStatus> {
         self.last_window.clone()
+    }
+
+    pub(crate) fn last_judged(&self) -> Option<JudgedWindow> {
+        self.last_judged.clone()
     }
 }
 
@@ -165,6 +179,11 @@ fn bucket(us: u64) -> usize {
     const FIRST: u32 = BUCKET_BOUNDS_US[0].ilog2();
     let above_first = us.checked_ilog2().and_then(|power| power.checked_sub(FIRST));
     above_first.map_or(0, |powers| (powers as usize + 1).min(BUCKETS - 1))
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn microseconds(span: Span) -> f64 {
+    span.as_nanos() as f64 / 1e3
 }
 
 fn direction_index(direction: Direction) -> usize {

@@ -328,6 +328,7 @@ impl Observer for Tallies {
             | Event::Allowed(_)
             | Event::OutOfReach(_)
             | Event::Weighed { .. }
+            | Event::WindowEnded { .. }
             | Event::Controlled { .. }
             | Event::Granted { .. }
             | Event::Allocated { .. }

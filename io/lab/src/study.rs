@@ -1,10 +1,10 @@
 //! The second stage: computes figures from records. This page defines the words for all claims; each claim
 //! names the figures that it needs (`facade/`, `maestro/`, `packet_delay/`, `transfers/`).
 //!
-//! - A window is **active** if at least [`ACTIVE`] requests were answered in it, or some wait at its end.
-//! - **Attainment** is the share of active windows whose mean latency was at most their target, among the
-//!   windows with a target. A window has no target after the clients offered more than the SLO covers;
-//!   [`View::out_of_contract`] counts these windows.
+//! - A window is **active** if at least [`ACTIVE`] requests came in it, or some wait at its end.
+//! - **Attainment** is the share of active windows whose requests took at most their target on average, among
+//!   those with a target. A request belongs to the window in which it came. A window has no target after the
+//!   clients offered more than the SLO covers; [`View::out_of_contract`] counts these windows.
 //! - An **on-window** is a window in which the volume's clients sent anything. A **burst** is a row of
 //!   on-windows.
 //! - **Work conservation** is the number of answers with control, as a share of the answers without control.
@@ -32,7 +32,7 @@ use crate::experiment::Experiment;
 use crate::float::float;
 use crate::run::{Record, Store, Window, read_curves};
 
-/// The least number of answers for which a mean says something.
+/// The least number of requests for which a mean says something.
 pub const ACTIVE: u64 = 20;
 
 /// The records of one seed's runs of an experiment.
@@ -190,7 +190,7 @@ impl<'r> View<'r> {
         let warm_up_us = self.record.header.warm_up_us;
         let windows = self.record.windows[self.volume].iter().zip(self.backlogs());
         windows
-            .filter(|(window, (_, backlog))| window.completed >= ACTIVE || *backlog > 0)
+            .filter(|(window, (_, backlog))| window.offered >= ACTIVE || *backlog > 0)
             .map(|(window, _)| window)
             .filter(|window| window.end_us > warm_up_us)
             .collect()
@@ -224,7 +224,7 @@ impl<'r> View<'r> {
     /// Percent of active windows without a promise, because the clients had offered more than the SLO covers.
     pub fn out_of_contract(self) -> Option<f64> {
         let active = self.active();
-        let out = active.iter().filter(|window| window.verdict == Verdict::OutOfContract).count();
+        let out = active.iter().filter(|window| window.verdict == Some(Verdict::OutOfContract)).count();
         percent(out, active.len())
     }
 
@@ -259,9 +259,9 @@ pub fn attainment<'r>(windows: impl IntoIterator<Item = &'r Window>) -> Option<f
     let (mut met, mut missed) = (0, 0);
     for window in windows {
         match window.verdict {
-            Verdict::Met => met += 1,
-            Verdict::Missed => missed += 1,
-            Verdict::OutOfContract | Verdict::Idle | Verdict::NoSlo => {}
+            Some(Verdict::Met) => met += 1,
+            Some(Verdict::Missed) => missed += 1,
+            Some(Verdict::OutOfContract | Verdict::Idle | Verdict::NoSlo) | None => {}
         }
     }
     percent(met, met + missed)

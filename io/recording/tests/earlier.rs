@@ -1,8 +1,11 @@
 //! A recording that an earlier version of weir wrote is read, and decided again to its last entry.
 //!
-//! weir wrote `earlier.decisions` when an engine's inputs and outcomes were not yet types of their own. The
+//! weir wrote `earlier.decisions` when SLO windows were first judged by the requests that came in them. The
 //! file has every kind of entry. If a law decides otherwise on purpose, these tests fail; the second one says
 //! where the new file lies. Such a change needs no new format, but a change of the stored bytes does.
+//!
+//! `first.decisions` is older: its windows are judged by what was answered in them. So an engine decides
+//! otherwise today, but the file must still be read.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -136,6 +139,10 @@ fn earlier() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/earlier.decisions")
 }
 
+fn first() -> PathBuf {
+    earlier().with_file_name("first.decisions")
+}
+
 fn entries(path: &Path) -> Vec<(Instant, Entry)> {
     let mut reader = Reader::open(path).unwrap();
     let entries = std::iter::from_fn(|| reader.next_entry().unwrap()).collect();
@@ -168,4 +175,16 @@ fn what_is_recorded_today_is_what_an_earlier_version_recorded() {
     let (path, found) = (path.display(), (today.len(), earlier.len()));
     assert!(first.is_none(), "{path}: recorded today, and by the earlier version: {first:?}");
     assert_eq!(found.0, found.1, "{path}: so many entries today, and so many by the earlier version");
+}
+
+#[test]
+fn a_recording_whose_windows_were_judged_by_another_rule_is_read_and_has_the_same_inputs() {
+    let told = |path: &Path| {
+        let inputs = entries(path).into_iter().filter_map(|(now, entry)| match entry {
+            Entry::Applied { input, .. } => Some((now, input)),
+            Entry::Made { .. } | Entry::Reported(_) => None,
+        });
+        inputs.collect::<Vec<_>>()
+    };
+    assert!(told(&first()) == told(&earlier()), "the two recordings tell their engines different things");
 }

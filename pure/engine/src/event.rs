@@ -55,11 +55,12 @@ pub enum Event {
         /// How the law came to its decision.
         reasoning: Reasoning,
     },
-    /// An SLO window of a volume has ended.
+    /// The verdict about an SLO window of a volume is certain. That may be later than the window's end. The
+    /// windows of a volume are closed in their order, and each begins where the one before ended.
     WindowClosed {
         /// The volume.
         volume: VolumeId,
-        /// What happened in the window.
+        /// What became of the requests that came in the window.
         window: WindowReport,
     },
     /// The one-sided PID has decided.
@@ -78,6 +79,13 @@ pub enum Event {
     },
     /// What background volumes may have of the device has changed, under the law of promises.
     Allowed(BackgroundKnobs),
+    /// An SLO window of a volume has ended, and the next has begun. Its verdict follows.
+    WindowEnded {
+        /// The volume.
+        volume: VolumeId,
+        /// What came and went while the window was running.
+        traffic: WindowTraffic,
+    },
     /// Under the law of promises: the promise that is missed though nobody is left to be held back has
     /// changed; `None`: all are within reach.
     OutOfReach(Option<Shortfall<VolumeId>>),
@@ -94,17 +102,32 @@ pub enum GrantedBy {
     Fallback,
 }
 
-/// One SLO window of one volume. All numbers are of reads and writes; other requests have no SLO.
+/// The requests that came in one SLO window of one volume, and how they were judged. A percentile may need
+/// several windows, which are then judged as one. All numbers are of reads and writes; other requests have no
+/// SLO.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WindowReport {
     /// What arrived in the window, and the length of the window.
     pub offered: Offered,
-    /// How many requests were answered with success.
+    /// How many of these requests have been answered with success.
     pub completed: u64,
-    /// Their mean latency.
+    /// The mean of how long they have taken, without those that failed. One without an answer counts with its
+    /// age.
     pub mean_latency: Option<Span>,
-    /// The promised latency: by the rate in the window *before* and the mix in this one (Façade §3).
+    /// The promised latency. Of an SLO, by the rate in the window *before* and the mix in this one (Façade
+    /// §3).
     pub target: Option<Span>,
-    /// The mean latency held against the target.
+    /// Whether the promise was kept.
     pub verdict: Verdict,
+}
+
+/// What came and went while an SLO window of a volume was running. All numbers are of reads and writes.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WindowTraffic {
+    /// What arrived, and the length of the window.
+    pub offered: Offered,
+    /// How many requests were answered with success, whenever they came.
+    pub answered: u64,
+    /// The mean latency of those.
+    pub mean_latency: Option<Span>,
 }

@@ -68,6 +68,7 @@ mod replay;
 mod requests;
 mod sensors;
 mod slo_window;
+mod tally;
 mod tick;
 mod usage;
 mod volume;
@@ -75,7 +76,7 @@ mod writing;
 
 pub use config::{Control, EngineConfig, Grants, LeasedConfig, MaestroConfig, PidConfig, VolumeConfig};
 pub use engine::{Engine, EngineSnapshot};
-pub use event::{Event, GrantedBy, WindowReport};
+pub use event::{Event, GrantedBy, WindowReport, WindowTraffic};
 pub use input::{Answer, Input, Outcome, Request};
 pub use loops::Throttle;
 pub use recording::{Entry, Recorder};

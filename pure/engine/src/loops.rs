@@ -16,7 +16,7 @@ use crate::config::Control;
 use crate::event::Event;
 use crate::occupancy::Occupancy;
 use crate::requests::RequestTable;
-use crate::volume::VolumeTable;
+use crate::volume::{Volume, VolumeTable};
 
 pub use delay::Throttle;
 
@@ -171,13 +171,20 @@ impl ControlLoop {
 }
 
 /// Ends the SLO window of every volume.
-pub(crate) fn close_windows(
+pub(crate) fn end_windows(
     now: Instant,
     volumes: &mut VolumeTable,
     requests: &RequestTable,
-) -> impl Iterator<Item = Event> {
-    volumes.iter_mut().map(move |(id, volume): (VolumeId, _)| Event::WindowClosed {
-        volume: id,
-        window: volume.close_window(now, requests),
-    })
+    events: &mut VecDeque<Event>,
+) {
+    for (id, volume) in volumes.iter_mut() {
+        events.push_back(Event::WindowEnded { volume: id, traffic: volume.end_window(now, requests) });
+        events.extend(close_windows(now, id, volume));
+    }
+}
+
+/// Closes the SLO windows of a volume whose verdict is certain.
+pub(crate) fn close_windows(now: Instant, id: VolumeId, volume: &mut Volume) -> impl Iterator<Item = Event> {
+    let closed = std::iter::from_fn(move || volume.close_window(now));
+    closed.map(move |window| Event::WindowClosed { volume: id, window })
 }

@@ -1,14 +1,15 @@
 //! What the law of promises has to know of a volume.
 //!
 //! A request belongs to the window in which it came, as in the judge of promises. So the sensor adds up, for
-//! each of the last windows, how long its requests have taken. It does not look at requests one by one: the
-//! ages of those that have no answer are their number times now, less the sum of the instants at which they
-//! came.
+//! each of the last windows, how long its requests have taken ([`Tally`]), and does not look at requests one
+//! by one.
 
 use std::collections::VecDeque;
 
 use weir_control::{PromisedObservation, WindowSeen};
 use weir_model::{Instant, Span};
+
+use crate::tally::Tally;
 
 /// Windows that are kept. A request that came before them counts in the oldest one.
 const KEPT: usize = 16;
@@ -46,12 +47,7 @@ pub(crate) struct PromiseSensor {
 struct Window {
     /// How many windows came before it since the origin of time.
     number: u64,
-    arrived: u32,
-    outstanding: u32,
-    /// How long those took that have ended, in sum.
-    ended: Span,
-    /// The instants at which those came that have not ended, in sum, in nanoseconds.
-    came: u128,
+    tally: Tally,
 }
 
 impl PromiseSensor {
@@ -94,9 +90,7 @@ impl PromiseSensor {
             self.open(number);
         }
         if let Some(window) = self.windows.back_mut() {
-            window.arrived += 1;
-            window.outstanding += 1;
-            window.came += u128::from(now.as_nanos());
+            window.tally.on_arrival(now);
         }
     }
 
@@ -118,11 +112,9 @@ impl PromiseSensor {
         let number = self.number(came);
         // A request that came before all windows that are kept is in the oldest one.
         let place = self.windows.partition_point(|window| window.number < number);
-        let is_known = |window: &&mut Window| came >= self.began && window.outstanding > 0;
+        let is_known = |window: &&mut Window| came >= self.began && window.tally.outstanding > 0;
         if let Some(window) = self.windows.get_mut(place).filter(is_known) {
-            window.outstanding -= 1;
-            window.ended += now.since(came);
-            window.came = window.came.saturating_sub(u128::from(came.as_nanos()));
+            window.tally.on_end(now, came);
         }
     }
 
@@ -139,7 +131,7 @@ impl PromiseSensor {
         let late = i64::from(std::mem::take(&mut self.late)) + i64::from(late_now);
         let late = late - i64::from(std::mem::replace(&mut self.known_late, late_now));
         let number = self.number(now);
-        let is_over = |window: &Window| window.number < number && window.outstanding == 0;
+        let is_over = |window: &Window| window.number < number && window.tally.outstanding == 0;
         let ended = if self.windows.front().is_some_and(is_over) { self.windows.pop_front() } else { None };
         let of = |number: u64| self.windows.iter().rev().find(|window| window.number == number);
         let seen = |window: Option<&Window>| window.map_or_else(WindowSeen::default, |it| it.seen(now));
@@ -181,10 +173,7 @@ impl PromiseSensor {
             && let Some(oldest) = self.windows.pop_front()
             && let Some(next) = self.windows.front_mut()
         {
-            next.arrived += oldest.arrived;
-            next.outstanding += oldest.outstanding;
-            next.ended += oldest.ended;
-            next.came += oldest.came;
+            next.tally.add(&oldest.tally);
         }
         self.windows.push_back(Window { number, ..Window::default() });
     }
@@ -192,10 +181,9 @@ impl PromiseSensor {
 
 impl Window {
     fn seen(&self, now: Instant) -> WindowSeen {
-        let ages = u128::from(now.as_nanos()) * u128::from(self.outstanding);
-        let ages = u64::try_from(ages.saturating_sub(self.came)).unwrap_or(u64::MAX);
-        let spent = self.ended + Span::from_nanos(ages);
-        WindowSeen { arrived: self.arrived, outstanding: self.outstanding, spent }
+        let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let (arrived, outstanding) = (number(self.tally.count), number(self.tally.outstanding));
+        WindowSeen { arrived, outstanding, spent: self.tally.spent(now) }
     }
 }
 
@@ -261,9 +249,9 @@ mod tests {
         let mut sensor = sensor();
         (0..100).for_each(|second| sensor.on_submit(ms(second * 1_000)));
         assert_eq!(sensor.windows.len(), KEPT);
-        assert_eq!(sensor.windows.iter().map(|window| window.outstanding).sum::<u32>(), 100);
+        assert_eq!(sensor.windows.iter().map(|window| window.tally.outstanding).sum::<u64>(), 100);
         (0..100).for_each(|second| sensor.on_end(ms(100_000), ms(second * 1_000)));
-        assert!(sensor.windows.iter().all(|window| window.outstanding == 0 && window.came == 0));
+        assert!(sensor.windows.iter().all(|window| window.tally.outstanding == 0));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use weir_model::{Instant, IoId, IoKind, Span, VolumeId};
 use weir_sched::{Chain, SlotChains};
 
+use crate::slo_window::WindowNumber;
+
 /// The requests by slot. The slot that was freed last is used first, because it is still in the cache.
 #[derive(Default, Debug)]
 pub(crate) struct RequestTable {
@@ -19,6 +21,8 @@ pub(crate) struct Stamped {
     pub(crate) kind: IoKind,
     pub(crate) length: u32,
     pub(crate) arrived: Instant,
+    /// The SLO window in which it came.
+    pub(crate) window: WindowNumber,
     pub(crate) stage: Stage,
 }
 

@@ -48,6 +48,12 @@ impl RateSensor {
         }
     }
 
+    /// Adds what another sensor has counted.
+    pub(crate) const fn add(&mut self, other: Self) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+    }
+
     /// What the sensor has counted, as a load over a span.
     pub(crate) const fn over(&self, over: Span) -> Offered {
         Offered { reads: self.reads, writes: self.writes, over }

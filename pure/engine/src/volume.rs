@@ -8,11 +8,11 @@ use weir_model::{Bandwidth, Instant, IoKind, Iops, MilliIops, Objective, Slo, Sp
 use weir_sched::{Chain, VolumeKnobs};
 
 use crate::config::VolumeConfig;
-use crate::event::WindowReport;
+use crate::event::{WindowReport, WindowTraffic};
 use crate::promise_sensor::PromiseSensor;
 use crate::requests::{RequestTable, Stage, Stamped};
 use crate::sensors::LatencySensor;
-use crate::slo_window::SloWindow;
+use crate::slo_window::{Ending, SloWindows, WindowNumber};
 use crate::usage::UsageSensor;
 use crate::writing::Writing;
 
@@ -53,7 +53,7 @@ pub(crate) struct Volume {
     was_active: bool,
     /// What the one-sided PID has to know.
     pub(crate) writing: Writing,
-    window: SloWindow,
+    windows: SloWindows,
 }
 
 impl Volume {
@@ -82,16 +82,17 @@ impl Volume {
             latency: LatencySensor::default(),
             was_active: false,
             writing: Writing::default(),
-            window: SloWindow::new(now),
+            windows: SloWindows::new(now),
         }
     }
 
     /// Takes a new configuration. The latency target follows at the next control tick.
-    pub(crate) fn set_config(&mut self, config: VolumeConfig) {
+    pub(crate) fn set_config(&mut self, now: Instant, config: VolumeConfig) {
         self.limits = config.limits();
         self.objective = config.objective;
         self.slo = config.slo.map(Arc::new);
         self.keep_latencies();
+        self.judge_target(now);
     }
 
     /// From now on a law rules that shares out concurrency, or a law that does not.
@@ -114,6 +115,13 @@ impl Volume {
         self.promise = window.map(sensor);
         self.promised = None;
         self.is_beyond = false;
+        self.judge_target(now);
+    }
+
+    /// Has its windows judge its target, if the law of promises rules.
+    fn judge_target(&mut self, now: Instant) {
+        let target = self.objective.target.filter(|_| self.promise.is_some());
+        self.windows.set_target(now, target, self.outstanding);
     }
 
     /// What the volume is promised now: its target, or what its SLO says for the rate that it offers. `None`
@@ -139,8 +147,8 @@ impl Volume {
     fn covered(&self) -> Option<Span> {
         let seen = VolumeObservation {
             slo: self.slo.clone(),
-            offered: self.window.offered_before(),
-            read_fraction: self.window.recent_mix(),
+            offered: self.windows.offered_before(),
+            read_fraction: self.windows.recent_mix(),
             ..VolumeObservation::default()
         };
         seen.latency_target()
@@ -188,9 +196,9 @@ impl Volume {
         }
     }
 
-    /// The SLO window has a new length: what was observed over the old length no longer counts.
-    pub(crate) fn restart_window(&mut self, now: Instant) {
-        self.window = SloWindow::new(now);
+    /// SLO windows have a new length: what was observed over the old length no longer counts.
+    pub(crate) fn restart_windows(&mut self, now: Instant) {
+        self.windows.restart(now, self.outstanding);
     }
 
     /// Another law takes over: what was measured under the old law no longer counts.
@@ -254,7 +262,8 @@ impl Volume {
         if kind.direction().is_some() { &mut self.transfers } else { &mut self.others }
     }
 
-    pub(crate) fn on_arrival(&mut self, now: Instant, kind: IoKind, length: u32) {
+    /// A request has arrived. Returns the SLO window to which it belongs.
+    pub(crate) fn on_arrival(&mut self, now: Instant, kind: IoKind, length: u32) -> WindowNumber {
         self.outstanding += 1;
         self.was_active = true;
         if let Some(usage) = &mut self.usage {
@@ -263,7 +272,7 @@ impl Volume {
         if let Some(sensor) = &mut self.promise {
             sensor.on_submit(now);
         }
-        self.window.on_arrival(kind.direction());
+        self.windows.on_arrival(now, kind.direction())
     }
 
     pub(crate) fn on_issue(&mut self, now: Instant) {
@@ -284,14 +293,16 @@ impl Volume {
         }
     }
 
-    /// A request is over: answered, or aborted.
-    pub(crate) fn on_end(&mut self, now: Instant, came: Instant) {
+    /// A request is over.
+    pub(crate) fn on_end(&mut self, now: Instant, request: &Stamped, ending: Ending) {
+        let Stamped { kind, arrived, window, .. } = *request;
         self.outstanding -= 1;
+        self.windows.on_end(now, arrived, kind.direction().map(|_| window), ending);
         if let Some(usage) = &mut self.usage {
             usage.on_end(now);
         }
         if let Some(sensor) = &mut self.promise {
-            sensor.on_end(now, came);
+            sensor.on_end(now, arrived);
         }
     }
 
@@ -300,9 +311,9 @@ impl Volume {
         if let Some(sensor) = &mut self.promise {
             sensor.on_answer(length, latency.total);
         }
-        if let Some(direction) = kind.direction() {
+        self.windows.on_answer(length, kind.direction().map(|_| latency));
+        if kind.direction().is_some() {
             self.latency.record(latency);
-            self.window.on_answer(direction, latency);
             if let Some(usage) = &mut self.usage {
                 usage.on_answer(length, latency.total);
             }
@@ -317,8 +328,8 @@ impl Volume {
         let is_active = std::mem::replace(&mut self.was_active, self.outstanding > 0);
         VolumeObservation {
             slo: self.slo.clone(),
-            offered: self.window.offered_before(),
-            read_fraction: self.window.recent_mix(),
+            offered: self.windows.offered_before(),
+            read_fraction: self.windows.recent_mix(),
             answered,
             oldest: requests.oldest(&self.transfers).map(|oldest| latency_so_far(now, oldest)),
             at_device: self.at_device,
@@ -337,14 +348,25 @@ impl Volume {
         self.latency_target
     }
 
-    /// The latency by which its open SLO window will be judged.
+    /// The latency by which its running SLO window will be judged.
     pub(crate) fn window_target(&self) -> Option<Span> {
-        self.window.target(self.slo.as_ref()?)
+        self.windows.target(self.slo.as_ref()?)
     }
 
-    pub(crate) fn close_window(&mut self, now: Instant, requests: &RequestTable) -> WindowReport {
+    /// Ends its running SLO window.
+    pub(crate) fn end_window(&mut self, now: Instant, requests: &RequestTable) -> WindowTraffic {
         let oldest = requests.oldest(&self.transfers).map(|oldest| oldest.arrived);
-        self.window.close(now, self.slo.as_deref(), oldest)
+        self.windows.end(now, self.slo.as_deref(), oldest)
+    }
+
+    /// Whether an SLO window has ended and is not closed.
+    pub(crate) fn has_window_to_close(&self) -> bool {
+        self.windows.has_ended()
+    }
+
+    /// The next SLO window whose verdict is certain.
+    pub(crate) fn close_window(&mut self, now: Instant) -> Option<WindowReport> {
+        self.windows.close(now)
     }
 }
 
@@ -485,14 +507,22 @@ mod tests {
         let mut volume = Volume::new(Instant::ORIGIN, VolumeConfig { slo, ..VolumeConfig::default() });
         volume.set_guarded(Instant::ORIGIN, Some(window), 0);
         let mut now = Instant::ORIGIN;
-        (0..200).for_each(|_| volume.on_arrival(now, IoKind::Read, 4096));
+        let request = Stamped {
+            volume: VolumeId(0),
+            kind: IoKind::Read,
+            length: 4096,
+            arrived: now,
+            window: volume.on_arrival(now, IoKind::Read, 4096),
+            stage: Stage::Queued,
+        };
+        (1..200).for_each(|_| _ = volume.on_arrival(now, IoKind::Read, 4096));
         for _ in 0..3 {
             now = now + window;
-            volume.close_window(now, &requests);
+            volume.end_window(now, &requests);
             volume.note_contract();
             assert_eq!(volume.promise(), None, "200 are left, though nothing comes");
         }
-        (0..198).for_each(|_| volume.on_end(now, Instant::ORIGIN));
+        (0..198).for_each(|_| volume.on_end(now, &request, Ending::Answered));
         volume.note_contract();
         assert_eq!(volume.promise(), Some(Target::Latency(latency)));
     }

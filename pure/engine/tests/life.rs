@@ -180,7 +180,10 @@ fn a_late_timeout_runs_each_tick_once_and_keeps_their_rhythm() {
     engine.add_volume(at(0), VolumeConfig::default());
     engine.handle_timeout(at(3_020));
     let seen = events(&mut engine);
-    assert!(matches!(seen[..], [Event::Controlled { .. }, Event::WindowClosed { .. }]), "{seen:?}");
+    assert!(
+        matches!(seen[..], [Event::Controlled { .. }, Event::WindowEnded { .. }, Event::WindowClosed { .. }]),
+        "{seen:?}"
+    );
     assert_eq!(engine.poll_timeout(), Some(at(3_050)));
 }
 

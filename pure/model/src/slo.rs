@@ -38,16 +38,17 @@ pub struct Slo {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The mean latency was at most the target.
+    /// What was promised was kept. Of a mean latency: the requests that came in the window took at most the
+    /// target on average.
     Met,
-    /// The mean latency was above the target. Or nothing was answered, while a request waited for longer than
-    /// the target.
+    /// It was not. Of a mean latency: the requests took longer on average; one without an answer counts with
+    /// its age. Or nothing came, while a request waited for longer than the target.
     Missed,
     /// The volume offered more than its SLO covers in the window before.
     OutOfContract,
     /// There was nothing to judge.
     Idle,
-    /// The volume has no SLO.
+    /// The volume has no SLO, and no target in place of it.
     NoSlo,
 }
 

@@ -23,7 +23,8 @@
 //!    background share is due. If no depth is bounded, no promised request is held back, and it may wait only
 //!    for its own volume's limits.
 //! 4. **The SLO windows are right**: a second computation, from the requests themselves, gives the same
-//!    counts, mean, target and verdict ([`account`]).
+//!    counts, mean, target and verdict. A window is closed when its verdict is certain, and not before
+//!    ([`account`], [`windows`], [`served`]).
 //! 5. **No reply is held** for longer than the one-sided PID may hold it, and without that law none is held
 //!    at all.
 //! 6. **Time only goes forward, and does go forward** ([`clock`]).
@@ -35,7 +36,9 @@ mod account;
 mod clock;
 mod gates;
 mod ledger;
+mod served;
 mod violation;
+mod windows;
 
 use std::num::NonZeroU32;
 
@@ -78,7 +81,7 @@ impl Checkers {
 
     /// The next volume, by number, was added.
     pub(crate) fn on_volume_added(&mut self, now: Instant, config: &VolumeConfig) {
-        let account = Account::new(now, config);
+        let account = Account::new(now, config, &self.config.control);
         let due_after = account.due_after(&self.config);
         self.accounts.push(Some(account));
         match self.config.control {
@@ -95,8 +98,9 @@ impl Checkers {
 
     /// A volume has this configuration from now on.
     pub(crate) fn on_volume_changed(&mut self, now: Instant, volume: VolumeId, config: &VolumeConfig) {
+        let control = self.config.control;
         if let Some(account) = self.account(volume) {
-            account.set_promise(config);
+            account.set_promise(now, config, &control);
         }
         if self.config.control != Control::None {
             self.gates.set_limits(now, volume, config);
@@ -121,7 +125,7 @@ impl Checkers {
         self.ledger.on_submit(io)?;
         self.gates.on_submit(io);
         if let Some(account) = self.account(io.volume) {
-            account.on_arrival(io.kind.direction());
+            account.on_arrival(io);
         }
         Ok(())
     }
@@ -160,23 +164,20 @@ impl Checkers {
     /// The engine reports an event.
     pub(crate) fn on_event(&mut self, now: Instant, event: &Event) -> Verified {
         match *event {
-            Event::Finished { volume, kind, ok, device, total, .. } => {
-                self.ledger.on_report(event)?;
+            Event::Finished { volume, kind, length, ok, device, total, .. } => {
+                let id = self.ledger.on_report(event)?;
                 if let Some(account) = self.account(volume) {
-                    account.on_end();
-                }
-                if let Some(direction) = kind.direction().filter(|_| ok)
-                    && let Some(account) = self.account(volume)
-                {
-                    account.on_answer(direction, device, total);
+                    let bytes = ok.then_some(length);
+                    account.on_answer(now, id, bytes, kind.direction().map(|_| device), total);
                 }
                 Ok(())
             }
             Event::Aborted { volume, .. } => {
+                let id = self.ledger.on_report(event)?;
                 if let Some(account) = self.account(volume) {
-                    account.on_end();
+                    account.on_abort(now, id);
                 }
-                self.ledger.on_report(event)
+                Ok(())
             }
             Event::Controlled { depth, .. } => {
                 self.on_control_tick();
@@ -195,13 +196,13 @@ impl Checkers {
                 Ok(())
             }
             Event::Allocated { .. } | Event::Throttled { .. } | Event::OutOfReach(_) => Ok(()),
-            Event::WindowClosed { volume, window } => {
+            Event::WindowEnded { volume, traffic } => {
                 let oldest = self.ledger.oldest_transfer(volume);
                 let length = self.config.slo_window;
-                let Some(account) = self.account(volume) else {
-                    return Err(Box::new(Breach::WindowOfNobody { volume }));
-                };
-                account.close_window(now, length, volume, oldest, &window)
+                self.windowed(volume)?.end_window(now, length, volume, oldest, &traffic)
+            }
+            Event::WindowClosed { volume, window } => {
+                self.windowed(volume)?.close_window(now, volume, &window)
             }
         }
     }
@@ -209,6 +210,9 @@ impl Checkers {
     /// The driver has done everything of this instant, and has taken every event.
     pub(crate) fn at_rest(&mut self, now: Instant) -> Verified {
         self.ledger.at_rest()?;
+        for (account, volume) in self.accounts.iter().zip(0..) {
+            account.as_ref().map_or(Ok(()), |account| account.at_rest(now, VolumeId(volume)))?;
+        }
         self.gates.at_rest(now)
     }
 
@@ -239,6 +243,11 @@ impl Checkers {
     fn check_held(&self, volume: VolumeId, held: Span) -> Verified {
         let most = if let Control::Pid(pid) = self.config.control { pid.law.ceiling } else { Span::ZERO };
         if held <= most { Ok(()) } else { Err(Box::new(Breach::HeldTooLong { volume, held, most })) }
+    }
+
+    /// The volume of a window.
+    fn windowed(&mut self, volume: VolumeId) -> Result<&mut Account, Box<Breach>> {
+        self.account(volume).ok_or_else(|| Box::new(Breach::WindowOfNobody { volume }))
     }
 
     fn account(&mut self, volume: VolumeId) -> Option<&mut Account> {

@@ -89,8 +89,10 @@ pub struct VolumeStatus {
     pub latency: [StageLatencies; 2],
     /// Windows so far.
     pub windows: WindowCounters,
-    /// The last window that closed.
+    /// What came and went in the last window that ended.
     pub last_window: Option<WindowStatus>,
+    /// The last window that was judged.
+    pub last_judged: Option<JudgedWindow>,
     /// Its part of the requests at the device; `None`: the pool's law shares out nothing.
     pub sharing: Option<VolumeSharing>,
     /// Whether its replies are held while the pool's one-sided PID delays.
@@ -134,10 +136,10 @@ pub struct LatencyBuckets {
 /// How the windows of a volume were judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct WindowCounters {
-    /// Windows whose mean latency was at most the target.
+    /// Windows in which requests came that took at most the target on average.
     pub met: u64,
-    /// Windows whose mean was above the target, or in which nothing was answered while a request waited
-    /// longer than the target.
+    /// Windows in which requests came that took longer on average, or in which nothing came while a request
+    /// waited longer than the target.
     pub missed: u64,
     /// Windows without a target, because the volume had offered more than its SLO covers.
     pub out_of_contract: u64,
@@ -145,7 +147,7 @@ pub struct WindowCounters {
     pub idle: u64,
 }
 
-/// One closed window.
+/// What came and went in a window.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WindowStatus {
     /// Reads and writes a second that arrived.
@@ -154,11 +156,19 @@ pub struct WindowStatus {
     pub iops: f64,
     /// Bytes a second that were answered.
     pub bytes_per_s: f64,
-    /// Mean latency in microseconds; `None` if nothing was answered.
+    /// Mean latency of these, in microseconds; `None` if nothing was answered.
     pub mean_us: Option<f64>,
-    /// 99th percentile of the latency in microseconds (to 1 %); `None` if nothing was answered.
+    /// 99th percentile of their latency in microseconds (to 1 %); `None` if nothing was answered.
     pub p99_us: Option<u64>,
-    /// What was promised for this window, in microseconds.
+}
+
+/// A window whose verdict is certain.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct JudgedWindow {
+    /// Mean latency of the reads and writes that came in it, in microseconds. One that was not answered yet
+    /// counted with its age. `None` if none came.
+    pub mean_us: Option<f64>,
+    /// What was promised to them, in microseconds.
     pub target_us: Option<u64>,
     /// Whether the promise was kept.
     pub verdict: Verdict,

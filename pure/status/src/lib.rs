@@ -27,8 +27,8 @@ pub use array::{ArrayGateway, ArrayStatus, ArrayVolume};
 pub use background::{BackgroundStatus, CannotBeMet, Cause, WorstOff, times};
 pub use explanation::{Explanation, IntervalStatus};
 pub use gateway::{
-    BUCKET_BOUNDS_US, GatewayStatus, LatencyBuckets, PoolStatus, ReplyDelayStatus, RequestCounters,
-    StageLatencies, VolumeStatus, WindowCounters, WindowStatus,
+    BUCKET_BOUNDS_US, GatewayStatus, JudgedWindow, LatencyBuckets, PoolStatus, ReplyDelayStatus,
+    RequestCounters, StageLatencies, VolumeStatus, WindowCounters, WindowStatus,
 };
 pub use node_agent::{DeviceTotals, NodeAgentStatus, WatchedDevice};
 pub use sharing::{AchievedStatus, DesiredStatus, GrantStatus, PoolSharing, TargetStatus, VolumeSharing};

@@ -16,7 +16,7 @@
 use std::num::NonZeroU64;
 
 use weir_backend::{BlockDevice, Device, Finished};
-use weir_engine::{Control, Engine, EngineConfig, Recorder, Shortfall, VolumeConfig, WindowReport};
+use weir_engine::{Control, Engine, EngineConfig, Recorder, Shortfall, VolumeConfig, WindowTraffic};
 use weir_model::{Instant, IoId, Span, VolumeId};
 use weir_nbd::Command as NbdCommand;
 use weir_sched::{Chain, SlotChains};
@@ -101,7 +101,7 @@ struct Volume {
     ports: Vec<VolumeId>,
     stats: VolumeStats,
     /// The windows of its ports that have ended. Empty but for the moment in which they end.
-    closed: Vec<WindowReport>,
+    ended: Vec<WindowTraffic>,
     /// The volume's promise and limits.
     config: VolumeConfig,
     /// The number that the budget has for the volume.

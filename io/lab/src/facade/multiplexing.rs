@@ -15,7 +15,7 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     let bursts = records.view("shared", "vsd1").map(View::bursts);
     let missed = |windows: &[&Window]| {
         f64::from(
-            u16::try_from(windows.iter().filter(|w| w.verdict == Verdict::Missed).count())
+            u16::try_from(windows.iter().filter(|w| w.verdict == Some(Verdict::Missed)).count())
                 .unwrap_or(u16::MAX),
         )
     };

@@ -51,8 +51,8 @@ impl Observer for Meter {
         if now.since(Instant::ORIGIN) <= self.warm_up {
             return;
         }
-        if let Event::WindowClosed { window, .. } = event {
-            self.arrived += window.offered.total();
+        if let Event::WindowEnded { traffic, .. } = event {
+            self.arrived += traffic.offered.total();
         }
         let Event::Finished { kind, ok: true, total, .. } = event else { return };
         let us = total.as_secs_f64() * 1e6;

@@ -70,7 +70,7 @@ pub struct Window {
     pub end_us: u64,
     /// How many requests arrived.
     pub offered: u64,
-    /// How many were answered.
+    /// How many were answered, whenever they came. This goes for all counts and latencies below.
     pub completed: u64,
     /// How many of these were reads.
     pub reads: u64,
@@ -80,7 +80,7 @@ pub struct Window {
     pub read_us: Option<u64>,
     /// The mean latency of writes.
     pub write_us: Option<u64>,
-    /// The mean latency of both, which is compared with the target.
+    /// The mean latency of both.
     pub mean_us: Option<u64>,
     /// The median latency.
     pub p50_us: Option<u64>,
@@ -88,10 +88,10 @@ pub struct Window {
     pub p95_us: Option<u64>,
     /// The 99th percentile of the latencies.
     pub p99_us: Option<u64>,
-    /// The promised mean latency.
+    /// The mean latency that was promised to the requests that came in the window.
     pub target_us: Option<u64>,
-    /// Whether the window kept the promise.
-    pub verdict: Verdict,
+    /// Whether these requests kept it; `None`: that was not certain when the run ended.
+    pub verdict: Option<Verdict>,
 }
 
 /// The queue depth over some control periods.

@@ -1,6 +1,6 @@
 //! Listens to the events of a run, and collects the content of its record.
 
-use weir_engine::{Event, WindowReport};
+use weir_engine::{Event, WindowReport, WindowTraffic};
 use weir_model::{Direction, Instant, Span};
 use weir_sim::Observer;
 
@@ -21,15 +21,17 @@ pub(crate) struct Recorder {
 #[derive(Clone, Default)]
 struct VolumeRecorder {
     windows: Vec<Window>,
+    /// Until when they are judged, after the start of the run.
+    judged: Span,
     bounds: Vec<Bound>,
     decisions: Vec<Decision>,
-    open: OpenWindow,
+    running: RunningWindow,
     total: Total,
 }
 
-/// The answers in the window that is open. Latencies in microseconds.
+/// The answers in the window that is running. Latencies in microseconds.
 #[derive(Clone, Default)]
-struct OpenWindow {
+struct RunningWindow {
     latencies: Vec<u64>,
     reads: u64,
     reads_us: u64,
@@ -83,16 +85,17 @@ impl Observer for Recorder {
                 let Some(direction) = kind.direction() else { return };
                 let volume = &mut self.volumes[volume.0 as usize];
                 if *ok {
-                    volume.open.on_answer(direction, *length, *total);
+                    volume.running.on_answer(direction, *length, *total);
                 }
                 if since_start(now) >= self.warm_up {
                     volume.total.on_answer(*ok, *total);
                 }
             }
-            Event::WindowClosed { volume, window } => {
+            Event::WindowEnded { volume, traffic } => {
                 let volume = &mut self.volumes[volume.0 as usize];
-                volume.windows.push(volume.open.close(now, window));
+                volume.windows.push(volume.running.end(now, traffic));
             }
+            Event::WindowClosed { volume, window } => self.volumes[volume.0 as usize].judge(window),
             Event::Controlled { depth, peak } => self.on_depth(now, depth.get(), *peak),
             Event::Granted { volume, grant, .. } => {
                 let bound = Bound { at_us: since_start(now).as_micros(), requests: grant.concurrency.get() };
@@ -111,7 +114,20 @@ impl Observer for Recorder {
     }
 }
 
-impl OpenWindow {
+impl VolumeRecorder {
+    /// A window was judged. The windows of a volume are judged in their order. If several were judged as one,
+    /// the last has the verdict.
+    fn judge(&mut self, report: &WindowReport) {
+        self.judged += report.offered.over;
+        let end_us = self.judged.as_micros();
+        let place = self.windows.partition_point(|window| window.end_us < end_us);
+        let window = self.windows.get_mut(place).expect("a window that is judged has ended");
+        window.target_us = report.target.map(Span::as_micros);
+        window.verdict = Some(report.verdict);
+    }
+}
+
+impl RunningWindow {
     fn on_answer(&mut self, direction: Direction, length: u32, latency: Span) {
         let us = latency.as_micros();
         self.latencies.push(us);
@@ -125,7 +141,7 @@ impl OpenWindow {
         }
     }
 
-    fn close(&mut self, now: Instant, report: &WindowReport) -> Window {
+    fn end(&mut self, now: Instant, traffic: &WindowTraffic) -> Window {
         self.latencies.sort_unstable();
         let completed = self.latencies.len() as u64;
         let quantile = |share: u64| {
@@ -134,18 +150,18 @@ impl OpenWindow {
         };
         let window = Window {
             end_us: since_start(now).as_micros(),
-            offered: report.offered.total(),
+            offered: traffic.offered.total(),
             completed,
             reads: self.reads,
             bytes: self.bytes,
             read_us: self.reads_us.checked_div(self.reads),
             write_us: self.writes_us.checked_div(completed - self.reads),
-            mean_us: report.mean_latency.map(Span::as_micros),
+            mean_us: traffic.mean_latency.map(Span::as_micros),
             p50_us: quantile(50),
             p95_us: quantile(95),
             p99_us: quantile(99),
-            target_us: report.target.map(Span::as_micros),
-            verdict: report.verdict,
+            target_us: None,
+            verdict: None,
         };
         self.latencies.clear();
         (self.reads, self.reads_us, self.writes_us, self.bytes) = (0, 0, 0, 0);

@@ -45,7 +45,7 @@ pub(crate) fn window(second: u64, offered: u64, completed: u64, mean_ms: u64) ->
         p95_us: None,
         p99_us: None,
         target_us: Some(50_000),
-        verdict,
+        verdict: Some(verdict),
     }
 }
 

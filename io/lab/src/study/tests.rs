@@ -9,7 +9,7 @@ fn close(value: Option<f64>, expected: f64) {
 
 #[test]
 fn attainment_is_of_active_windows_that_had_a_target() {
-    let out = Window { verdict: Verdict::OutOfContract, target_us: None, ..window(4, 900, 100, 10) };
+    let out = Window { verdict: Some(Verdict::OutOfContract), target_us: None, ..window(4, 900, 100, 10) };
     let windows = vec![
         window(1, 100, 100, 40),
         window(2, 100, 100, 60),
@@ -26,7 +26,7 @@ fn attainment_is_of_active_windows_that_had_a_target() {
 }
 
 #[test]
-fn a_window_with_few_answers_counts_only_while_something_waits() {
+fn a_window_with_few_requests_counts_only_while_something_waits() {
     let windows = vec![window(1, 15, 5, 10), window(2, 0, 5, 99), window(3, 0, 5, 99), window(4, 3, 3, 99)];
     let record = record(&[("db", windows)]);
     let ends: Vec<_> = View::of(&record, "db").unwrap().active().iter().map(|window| window.end_us).collect();

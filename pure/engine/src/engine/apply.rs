@@ -16,9 +16,10 @@ use super::Engine;
 use crate::config::{Control, EngineConfig, Grants, VolumeConfig};
 use crate::event::Event;
 use crate::input::{Answer, Input, Outcome, Request};
-use crate::loops::{ControlLoop, Pool, close_windows};
+use crate::loops::{ControlLoop, Pool, close_windows, end_windows};
 use crate::recording::Entry;
 use crate::requests::{Stage, Stamped};
+use crate::slo_window::Ending;
 use crate::tick::Tick;
 use crate::volume::Volume;
 
@@ -103,8 +104,8 @@ impl Engine {
     fn submit(&mut self, now: Instant, request: Request) -> IoId {
         let Request { volume, kind, offset, length } = request;
         let owner = self.volumes.get_mut(volume);
-        owner.on_arrival(now, kind, length);
-        let stamped = Stamped { volume, kind, length, arrived: now, stage: Stage::Queued };
+        let window = owner.on_arrival(now, kind, length);
+        let stamped = Stamped { volume, kind, length, arrived: now, window, stage: Stage::Queued };
         let id = self.requests.insert(owner.chain(kind), stamped);
         if let ControlLoop::Promise(_) = self.control {
             self.with_loop(|control, pool| control.promise().on_arrival(now, volume, pool));
@@ -156,32 +157,33 @@ impl Engine {
 
     #[inline(always)]
     fn reply(&mut self, now: Instant, id: IoId) {
-        let Stamped { volume, kind, length, arrived, stage } =
-            *self.requests.get_mut(id).expect("only what was submitted is answered");
+        let request = *self.requests.get_mut(id).expect("only what was submitted is answered");
+        let Stamped { volume, kind, length, arrived, stage, .. } = request;
         let Stage::Done { issued, completed, ok } = stage else { panic!("{id:?} is not finished") };
         let total = now.since(arrived);
         let owner = self.volumes.get_mut(volume);
         self.requests.remove(owner.chain(kind), id);
-        owner.on_end(now, arrived);
+        owner.on_end(now, &request, if ok { Ending::Answered } else { Ending::Failed });
         let (queued, device) = (issued.since(arrived), completed.since(issued));
         if ok {
             owner.on_answer(kind, length, Latency { total, at_device: device });
         }
         self.events.push_back(Event::Finished { volume, kind, length, ok, queued, device, total });
+        if owner.has_window_to_close() {
+            self.events.extend(close_windows(now, volume, owner));
+        }
     }
 
     fn abort(&mut self, now: Instant, id: IoId) -> bool {
-        let Some(Stamped { volume, kind, arrived, stage: Stage::Queued, .. }) =
-            self.requests.get_mut(id).copied()
-        else {
-            return false;
-        };
+        let Some(request) = self.requests.get_mut(id).copied() else { return false };
+        let Stamped { volume, kind, stage: Stage::Queued, .. } = request else { return false };
         let aborted = self.scheduler.abort(now, id);
         assert!(aborted.is_some(), "{id:?} is queued, but the scheduler has lost it");
         let owner = self.volumes.get_mut(volume);
         self.requests.remove(owner.chain(kind), id);
-        owner.on_end(now, arrived);
+        owner.on_end(now, &request, Ending::Aborted);
         self.events.push_back(Event::Aborted { volume, kind });
+        self.events.extend(close_windows(now, volume, owner));
         true
     }
 }
@@ -194,7 +196,7 @@ impl Engine {
         }
         self.with_loop(|control, pool| control.handle_timeout(now, pool));
         if self.window.serve(now) {
-            self.events.extend(close_windows(now, &mut self.volumes, &self.requests));
+            end_windows(now, &mut self.volumes, &self.requests, &mut self.events);
         }
     }
 }
@@ -219,7 +221,7 @@ impl Engine {
     fn change_law(&mut self, now: Instant, config: EngineConfig) {
         if config.slo_window != self.config.slo_window {
             self.window = Tick::new(now, config.slo_window);
-            self.volumes.iter_mut().for_each(|(_, volume)| volume.restart_window(now));
+            self.volumes.iter_mut().for_each(|(_, volume)| volume.restart_windows(now));
         }
         self.config = config;
         if let ControlLoop::Delay(control) = &mut self.control {
@@ -265,7 +267,7 @@ impl Engine {
 
     fn change(&mut self, now: Instant, id: VolumeId, config: VolumeConfig) {
         let changed = self.volumes.get_mut(id);
-        changed.set_config(config);
+        changed.set_config(now, config);
         self.scheduler.set_volume(now, id, &changed.knobs());
     }
 

@@ -13,7 +13,7 @@ use super::{Breach, Verified};
 pub(super) struct Ledger {
     entries: Vec<Entry>,
     /// The events that the engine has to report next, in order.
-    expected: VecDeque<Event>,
+    expected: VecDeque<(IoId, Event)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +96,8 @@ impl Ledger {
         };
         self.entries[slot as usize].stage = Stage::Free;
         let (queued, device, total) = (issued.since(arrived), at.since(issued), now.since(arrived));
-        self.expected.push_back(Event::Finished { volume, kind, length, ok, queued, device, total });
+        let id = IoId { slot, generation: entry.generation };
+        self.expected.push_back((id, Event::Finished { volume, kind, length, ok, queued, device, total }));
         Ok((volume, now.since(at)))
     }
 
@@ -114,19 +115,20 @@ impl Ledger {
         let entry = self.known(id, Stage::Queued, "aborted")?;
         let Entry { volume, kind, .. } = *entry;
         entry.stage = Stage::Free;
-        self.expected.push_back(Event::Aborted { volume, kind });
+        self.expected.push_back((id, Event::Aborted { volume, kind }));
         Ok(volume)
     }
 
-    pub(super) fn on_report(&mut self, reported: &Event) -> Verified {
+    /// The engine reports the end of a request. Returns which one has ended.
+    pub(super) fn on_report(&mut self, reported: &Event) -> Result<IoId, Box<Breach>> {
         match self.expected.pop_front() {
-            Some(seen) if seen == *reported => Ok(()),
-            seen => Err(Box::new(Breach::Report { reported: *reported, seen })),
+            Some((id, seen)) if seen == *reported => Ok(id),
+            other => Err(Box::new(Breach::Report { reported: *reported, seen: other.map(|(_, seen)| seen) })),
         }
     }
 
     pub(super) fn at_rest(&self) -> Verified {
-        self.expected.front().map_or(Ok(()), |seen| Err(Box::new(Breach::Unreported { seen: *seen })))
+        self.expected.front().map_or(Ok(()), |(_, seen)| Err(Box::new(Breach::Unreported { seen: *seen })))
     }
 
     pub(super) fn at_end(&self, volume: VolumeId, engine: u32) -> Verified {

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use weir_control::Grant;
-use weir_engine::{Event, WindowReport};
+use weir_engine::{Event, WindowReport, WindowTraffic};
 use weir_model::{Instant, IoId, QueueDepth, Span, VolumeId};
 
 /// A rule that must hold in every run was broken. The seed and the scenario repeat it.
@@ -148,6 +148,24 @@ pub enum Breach {
         reported: WindowReport,
         /// The window according to the checker.
         computed: WindowReport,
+    },
+    /// The traffic of a window differs from the second computation.
+    #[error("the traffic of {volume:?} in an SLO window was reported as {reported:?}, but is {computed:?}")]
+    Traffic {
+        /// The volume.
+        volume: VolumeId,
+        /// The traffic, according to the engine.
+        reported: WindowTraffic,
+        /// The traffic according to the checker.
+        computed: WindowTraffic,
+    },
+    /// A window was closed too early, or too late.
+    #[error("an SLO window of {volume:?} {why}")]
+    WindowTiming {
+        /// The volume.
+        volume: VolumeId,
+        /// What is wrong.
+        why: &'static str,
     },
     /// A window ended at the wrong time.
     #[error("an SLO window of {volume:?} ended after {lasted} instead of {length}")]

@@ -1,7 +1,7 @@
 //! All events of a run as one number. Equal runs have equal numbers, and different runs nearly always have
 //! different ones.
 
-use weir_engine::{Event, WindowReport};
+use weir_engine::{Event, WindowReport, WindowTraffic};
 use weir_model::{Instant, Span, Verdict};
 
 use super::Observer;
@@ -29,6 +29,14 @@ impl Fingerprint {
 
     fn add_span(&mut self, span: Option<Span>) {
         self.add(span.map_or(u64::MAX, Span::as_nanos));
+    }
+
+    fn add_traffic(&mut self, traffic: &WindowTraffic) {
+        let WindowTraffic { offered, answered, mean_latency } = *traffic;
+        for word in [offered.reads, offered.writes, offered.over.as_nanos(), answered] {
+            self.add(word);
+        }
+        self.add_span(mean_latency);
     }
 
     fn add_window(&mut self, window: &WindowReport) {
@@ -96,6 +104,10 @@ impl Observer for Fingerprint {
             Event::Allocated { volume, reasoning } => {
                 self.add(7 << 61 | u64::from(volume.0));
                 self.add(reasoning.allotted.to_bits());
+            }
+            Event::WindowEnded { volume, ref traffic } => {
+                self.add(9 << 60 | u64::from(volume.0));
+                self.add_traffic(traffic);
             }
             Event::WindowClosed { volume, ref window } => {
                 self.add(3 << 62 | u64::from(volume.0));

@@ -184,6 +184,8 @@ impl<'a> Run<'a> {
             self.outcome.failed += 1
         }
         if self.leaving > 0 {
+            // The reply may have closed a window of a volume that is gone then.
+            self.report()?;
             self.remove_if_empty(held.volume as usize);
         }
         Ok(())

@@ -129,7 +129,7 @@ fn a_volume_that_was_removed_is_not_heard_of_any_more() {
     let (_, events) = run(Scenario { faults: vec![fault, fault], ..beside_a_hog() });
     let last_of = |wanted: VolumeId| {
         let of_wanted = events.iter().filter(|(_, event)| match event {
-            Event::Finished { volume, .. } | Event::WindowClosed { volume, .. } => *volume == wanted,
+            Event::Finished { volume, .. } | Event::WindowEnded { volume, .. } => *volume == wanted,
             _ => false,
         });
         of_wanted.max_by_key(|(at, _)| *at).map(|(at, _)| at.since(Instant::ORIGIN)).unwrap()
@@ -150,7 +150,7 @@ fn a_change_of_the_promise_holds_from_its_instant_on() {
             _ => None,
         })
         .collect();
-    assert_eq!(targets, [ms(20), ms(90), ms(90)]);
+    assert_eq!(targets, [ms(20), ms(90)], "requests of the last window are without an answer");
 }
 
 #[test]

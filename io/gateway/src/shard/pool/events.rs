@@ -17,11 +17,18 @@ impl Pool {
                         volume.stats.record(&Answered { kind, length, ok, queued, device, total });
                     }
                 }
-                Event::WindowClosed { volume, window } => {
+                Event::WindowEnded { volume, traffic } => {
                     if let Some(volume) = self.volume_at(volume) {
-                        volume.close_window(window);
+                        volume.end_window(traffic);
                     }
                 }
+                // Only the first port can have an SLO.
+                Event::WindowClosed { volume, window } if self.first_port(volume) == volume => {
+                    if let Some(volume) = self.volume_at(volume) {
+                        volume.stats.close_window(&window);
+                    }
+                }
+                Event::WindowClosed { .. } => {}
                 Event::Controlled { peak, .. } => self.in_flight_peak = Some(peak),
                 Event::Allocated { volume, reasoning } => self.note_allocation(now, volume, reasoning),
                 Event::Weighed { worst, strain } => self.worst_off = worst.map(|worst| (worst, strain)),
@@ -109,6 +116,7 @@ fn volume_status(volume: &Volume, target: Option<Span>) -> VolumeStatus {
         latency: volume.stats.latency(),
         windows: volume.stats.windows(),
         last_window: volume.stats.last_window(),
+        last_judged: volume.stats.last_judged(),
         sharing: None,
         is_heavy_writer: false,
         target: None,

@@ -4,7 +4,7 @@
 //! To the engine, each port of a volume is a volume of its own, with a bound of its own. The volume has one
 //! device and one set of counters, and clients see one volume, whatever listener a request came through.
 
-use weir_engine::{VolumeConfig, WindowReport};
+use weir_engine::{VolumeConfig, WindowTraffic};
 use weir_model::{Instant, Offered, Span, VolumeId};
 use weir_status::GrantStatus;
 
@@ -69,57 +69,50 @@ impl Pool {
 
 impl Volume {
     /// Adds a window of one port that has ended. The windows of all ports end together.
-    pub(super) fn close_window(&mut self, report: WindowReport) {
-        self.closed.push(report);
-        if self.closed.len() >= self.ports.len() {
-            self.stats.close_window(&together(&self.closed));
-            self.closed.clear();
+    pub(super) fn end_window(&mut self, traffic: WindowTraffic) {
+        self.ended.push(traffic);
+        if self.ended.len() >= self.ports.len() {
+            self.stats.end_window(&together(&self.ended));
+            self.ended.clear();
         }
     }
 }
 
-/// Adds up the windows of all ports of a volume. Only the first port can have an SLO; its window gives the
-/// verdict.
-fn together(reports: &[WindowReport]) -> WindowReport {
-    let sum = |of: fn(&WindowReport) -> u64| reports.iter().map(of).sum::<u64>();
-    let completed = sum(|report| report.completed);
-    let spent: u128 = reports
+/// Adds up what came and went at all ports of a volume.
+fn together(ports: &[WindowTraffic]) -> WindowTraffic {
+    let sum = |of: fn(&WindowTraffic) -> u64| ports.iter().map(of).sum::<u64>();
+    let answered = sum(|port| port.answered);
+    let spent: u128 = ports
         .iter()
-        .filter_map(|report| Some(u128::from(report.mean_latency?.as_nanos()) * u128::from(report.completed)))
+        .filter_map(|port| Some(u128::from(port.mean_latency?.as_nanos()) * u128::from(port.answered)))
         .sum();
-    let mean = spent.checked_div(u128::from(completed)).and_then(|mean| u64::try_from(mean).ok());
-    let first = reports[0];
-    WindowReport {
+    let mean = spent.checked_div(u128::from(answered)).and_then(|mean| u64::try_from(mean).ok());
+    WindowTraffic {
         offered: Offered {
-            reads: sum(|report| report.offered.reads),
-            writes: sum(|report| report.offered.writes),
-            over: first.offered.over,
+            reads: sum(|port| port.offered.reads),
+            writes: sum(|port| port.offered.writes),
+            over: ports[0].offered.over,
         },
-        completed,
+        answered,
         mean_latency: mean.map(Span::from_nanos),
-        ..first
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use weir_model::Verdict;
-
     use super::*;
 
     #[test]
     fn the_windows_of_two_ports_add_up_and_their_mean_is_that_of_all_requests() {
-        let window = |reads, completed, mean| WindowReport {
+        let window = |reads, answered, mean| WindowTraffic {
             offered: Offered { reads, writes: 1, over: Span::from_secs(1) },
-            completed,
+            answered,
             mean_latency: Some(Span::from_millis(mean)),
-            target: None,
-            verdict: Verdict::NoSlo,
         };
         let both = together(&[window(10, 9, 10), window(30, 1, 20)]);
-        assert_eq!((both.offered.total(), both.completed), (42, 10));
+        assert_eq!((both.offered.total(), both.answered), (42, 10));
         assert_eq!(both.mean_latency, Some(Span::from_millis(11)));
-        let idle = WindowReport { completed: 0, mean_latency: None, ..window(0, 0, 0) };
+        let idle = WindowTraffic { answered: 0, mean_latency: None, ..window(0, 0, 0) };
         assert_eq!(together(&[idle, idle]).mean_latency, None);
     }
 }

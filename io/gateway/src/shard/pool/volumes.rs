@@ -49,7 +49,7 @@ impl Pool {
             device,
             ports,
             stats: VolumeStats::new(),
-            closed: Vec::new(),
+            ended: Vec::new(),
             config,
             owner,
             intervals: Intervals::default(),

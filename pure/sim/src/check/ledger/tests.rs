@@ -41,7 +41,7 @@ fn a_request_that_is_answered_and_reported_once_is_right() {
     let mut ledger = issued();
     assert_eq!(ledger.on_answer(at(30), 3, true), Ok((VOLUME, io(3).id)));
     assert_eq!(ledger.on_reply(at(30), 3), Ok((VOLUME, Span::ZERO)));
-    assert_eq!(ledger.on_report(&finished(20)), Ok(()));
+    assert_eq!(ledger.on_report(&finished(20)), Ok(io(3).id));
     assert_eq!((ledger.at_rest(), ledger.at_end(VOLUME, 0)), (Ok(()), Ok(())));
 }
 
@@ -116,5 +116,5 @@ fn a_reply_that_is_held_is_known_with_its_time_and_is_not_part_of_the_time_at_th
     let (queued, device, total) = (span(5), span(15), span(30));
     let finished =
         Event::Finished { volume: VOLUME, kind: IoKind::Read, length: 4096, ok: true, queued, device, total };
-    assert_eq!(ledger.on_report(&finished), Ok(()));
+    assert_eq!(ledger.on_report(&finished), Ok(io(3).id));
 }
