@@ -189,7 +189,7 @@ impl Promises {
         let (mut worst, mut place) = (None::<Strain>, 0);
         self.worst = None;
         self.latency = f64::MAX;
-        for volume in &seen.volumes {
+        for (at, volume) in seen.volumes.iter().enumerate() {
             let Some(target) = volume.target else { continue };
             if self.watches.get(place).is_none_or(|watch| !watch.is_of(volume.serial, target)) {
                 // The volumes behind it have moved, too.
@@ -201,6 +201,7 @@ impl Promises {
             }
             let watch = self.watches.get_mut(place);
             if let Some(strain) = watch.and_then(|watch| watch.observe(target, volume)) {
+                self.reach.note(at, strain.window.min(WORST));
                 if self.worst.is_none_or(|worst| worst.strain < strain.window) {
                     let strain = strain.window.min(WORST);
                     self.worst = Some(WorstOff { serial: volume.serial, strain });
@@ -260,7 +261,7 @@ impl Law for Promises {
         let nobody_left = self.nobody_left(background);
         self.step_stretch(seen, nobody_left);
         let is_slow = strain.is_some_and(|strain| strain.latency > FAR_LONGER * strain.service);
-        self.reach.step(self.worst, nobody_left, is_slow && self.guard.is_in_debt());
+        self.reach.step(nobody_left, is_slow && self.guard.is_in_debt());
         self.allowance(now)
     }
 }

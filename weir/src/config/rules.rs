@@ -4,11 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use weir_model::Target;
+
 use super::Config;
 use super::accepts::quoted;
 use super::array::Array;
 use super::pool::{Control, Pool, Ports, Station};
 use super::reader::{Section, join};
+use super::units;
 use super::volume::{BackendConfig, Volume};
 
 /// The caps. They are gates of the scheduler, and without control there is no scheduler.
@@ -40,6 +43,7 @@ pub(super) fn check_volume(
         _ => {}
     }
     check_size(section, volume);
+    check_target(section, volume);
     if section.has("connections") && !matches!(volume.backend.value, BackendConfig::Upstream(_)) {
         let found = format!("a number of connections, and backend \"{}\" has none", volume.backend.value);
         section.refuse_found("connections", found, "nothing, or a backend \"nbd://host:port/export\"");
@@ -59,6 +63,27 @@ fn check_size(section: &Section<'_>, volume: &Volume) {
             let found = format!("nothing, and backend \"{}\" has no size of its own", volume.backend.value);
             section.refuse_found("size", found, "a size such as \"20GiB\"");
         }
+    }
+}
+
+/// Refuses a rate as a target that is above the volume's own cap: others would be held back for it in vain.
+fn check_target(section: &Section<'_>, volume: &Volume) {
+    let (iops, bandwidth) = (volume.max_iops.value, volume.max_bandwidth.value);
+    let cap = match volume.target.value {
+        Some(Target::Rate(rate)) => {
+            iops.filter(|cap| *cap < rate).map(|cap| format!("max_iops, {}iops", cap.get()))
+        }
+        Some(Target::Throughput(rate)) => bandwidth
+            .filter(|cap| *cap < rate)
+            .map(|cap| format!("max_bandwidth, {}", units::show_bandwidth(cap))),
+        _ => None,
+    };
+    if let Some(cap) = cap {
+        section.refuse_found(
+            "target",
+            "a rate above the volume's own cap".to_owned(),
+            &format!("at most {cap}"),
+        );
     }
 }
 

@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PERIOD, PromiseObservation, WorstOff};
+use super::{PERIOD, PromiseObservation};
 
 /// Periods for which a promise must have been missed: ten seconds.
 const CERTAIN: u32 = 200;
@@ -69,28 +69,28 @@ impl<V: Copy + PartialEq> Shortfall<V> {
     }
 }
 
-/// What a volume had, on average over the last seconds.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Had {
+/// What is known of a volume.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+struct Known {
     serial: u64,
     is_promised: bool,
-    /// Requests at the device, and in the scheduler.
+    /// How many of its requests were at the device and in the scheduler, on average over the last seconds.
     at_device: f64,
     waiting: f64,
+    /// How close it was to missing its promise in this period; zero if it was silent.
+    strain: f64,
+    /// Periods in which it missed its promise and nobody was left to be held back, less all others.
+    missed: u32,
+    is_certain: bool,
+    /// By how much it missed its promise in such periods.
+    times: f64,
 }
 
 /// How far promises are out of reach.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(super) struct Reach {
     /// In the observer's order.
-    had: Vec<Had>,
-    /// Periods in which a promise was missed and nobody was left to be held back, less those in which none
-    /// was.
-    missed: u32,
-    is_certain: bool,
-    /// The volume that missed its promise last, and by how much it does.
-    serial: u64,
-    times: f64,
+    volumes: Vec<Known>,
     /// For which part of the time almost nothing was added and requests took far longer than they could.
     backlog: f64,
 }
@@ -100,49 +100,45 @@ impl Reach {
     pub(super) fn observe(&mut self, seen: &PromiseObservation) {
         let period = PERIOD.as_secs_f64();
         for (place, volume) in seen.volumes.iter().enumerate() {
-            if self.had.get(place).is_none_or(|had| had.serial != volume.serial) {
+            if self.volumes.get(place).is_none_or(|known| known.serial != volume.serial) {
                 // The volumes behind it have moved, too.
-                self.had.truncate(place);
-                self.had.push(Had {
-                    serial: volume.serial,
-                    is_promised: false,
-                    at_device: 0.0,
-                    waiting: 0.0,
-                });
+                self.volumes.truncate(place);
+                self.volumes.push(Known { serial: volume.serial, ..Known::default() });
             }
-            if let Some(had) = self.had.get_mut(place) {
+            if let Some(known) = self.volumes.get_mut(place) {
                 let (spent, at_device) = (volume.spent.as_secs_f64(), volume.at_device_for.as_secs_f64());
-                had.is_promised = volume.target.is_some();
-                had.at_device += FOLLOWS * (at_device / period - had.at_device);
-                had.waiting += FOLLOWS * ((spent - at_device).max(0.0) / period - had.waiting);
+                known.is_promised = volume.target.is_some();
+                known.strain = 0.0;
+                known.at_device += FOLLOWS * (at_device / period - known.at_device);
+                known.waiting += FOLLOWS * ((spent - at_device).max(0.0) / period - known.waiting);
             }
         }
-        self.had.truncate(seen.volumes.len());
+        self.volumes.truncate(seen.volumes.len());
+    }
+
+    /// A volume was so close to missing its promise in this period.
+    pub(super) fn note(&mut self, place: usize, strain: f64) {
+        if let Some(known) = self.volumes.get_mut(place) {
+            known.strain = strain;
+        }
     }
 
     /// Ends a period. `nobody_left`: no background volume could be held back further; `is_backlog`: almost
     /// nothing is added, and requests take far longer than they could.
-    pub(super) fn step(&mut self, worst: Option<WorstOff>, nobody_left: bool, is_backlog: bool) {
+    pub(super) fn step(&mut self, nobody_left: bool, is_backlog: bool) {
         self.backlog += FOLLOWS * (f64::from(u8::from(is_backlog)) - self.backlog);
-        match worst.filter(|worst| nobody_left && worst.strain > 1.0) {
-            Some(worst) => {
-                let follows = if self.missed == 0 { 1.0 } else { FOLLOWS };
-                self.times += follows * (worst.strain - self.times);
-                self.serial = worst.serial;
-                self.missed = (self.missed + 1).min(CERTAIN);
-            }
-            None => self.missed = self.missed.saturating_sub(1),
-        }
-        self.is_certain = self.missed == CERTAIN || self.is_certain && self.missed > 0;
+        self.volumes.iter_mut().for_each(|known| known.step(nobody_left));
     }
 
-    /// The promise that is out of reach. `is_lowered`: rates are lowered, so promised volumes wait for that,
-    /// too.
+    /// The promise that is farthest out of reach. `is_lowered`: rates are lowered, so promised volumes wait
+    /// for that, too.
     pub(super) fn shortfall(&self, is_lowered: bool) -> Option<Shortfall<u64>> {
-        let own = self.had.iter().find(|had| self.is_certain && had.serial == self.serial)?;
-        let others = self.had.iter().filter(|had| had.is_promised && had.serial != self.serial);
+        let certain = self.volumes.iter().filter(|known| known.is_certain);
+        let own = certain.max_by(|one, other| one.times.total_cmp(&other.times))?;
+        let others = self.volumes.iter().filter(|known| known.is_promised && known.serial != own.serial);
         let most = others.max_by(|one, other| one.at_device.total_cmp(&other.at_device));
-        let background: f64 = self.had.iter().filter(|had| !had.is_promised).map(|had| had.at_device).sum();
+        let background = self.volumes.iter().filter(|known| !known.is_promised);
+        let background: f64 = background.map(|known| known.at_device).sum();
         let because = if own.waiting > own.at_device && !is_lowered {
             Because::OwnLimits
         } else if self.backlog > 0.5 {
@@ -154,7 +150,20 @@ impl Reach {
         } else {
             Because::Device
         };
-        Some(Shortfall { volume: self.serial, times: self.times, because })
+        Some(Shortfall { volume: own.serial, times: own.times, because })
+    }
+}
+
+impl Known {
+    fn step(&mut self, nobody_left: bool) {
+        if nobody_left && self.strain > 1.0 {
+            let follows = if self.missed == 0 { 1.0 } else { FOLLOWS };
+            self.times += follows * (self.strain - self.times);
+            self.missed = (self.missed + 1).min(CERTAIN);
+        } else {
+            self.missed = self.missed.saturating_sub(1);
+        }
+        self.is_certain = self.missed == CERTAIN || self.is_certain && self.missed > 0;
     }
 }
 
@@ -182,7 +191,8 @@ mod tests {
         let (mut reach, seen) = (Reach::default(), PromiseObservation { volumes, background_peak: 0 });
         for _ in 0..missed {
             reach.observe(&seen);
-            reach.step(Some(WorstOff { serial: 1, strain: 3.0 }), true, is_backlog);
+            reach.note(0, 3.0);
+            reach.step(true, is_backlog);
         }
         reach.shortfall(false)
     }
@@ -209,15 +219,20 @@ mod tests {
 
     #[test]
     fn it_is_within_reach_again_when_it_was_kept_for_ten_seconds() {
-        let (mut reach, volumes) = (Reach::default(), vec![volume(1, true, 4.0, 0.0)]);
-        reach.observe(&PromiseObservation { volumes, background_peak: 0 });
+        let mut reach = Reach::default();
+        let volumes = vec![volume(1, true, 4.0, 0.0), volume(2, true, 1.0, 0.0)];
+        let seen = PromiseObservation { volumes, background_peak: 0 };
         let mut step = |strain, nobody_left, periods| {
-            (0..periods).for_each(|_| reach.step(Some(WorstOff { serial: 1, strain }), nobody_left, false));
-            reach.shortfall(false).is_some()
+            for _ in 0..periods {
+                reach.observe(&seen);
+                reach.note(0, strain);
+                reach.step(nobody_left, false);
+            }
+            reach.shortfall(false).map(|shortfall| shortfall.volume)
         };
-        assert!(!step(3.0, false, 1_000), "others can still be held back");
-        assert!(step(3.0, true, CERTAIN));
-        assert!(step(0.5, true, CERTAIN - 1));
-        assert!(!step(0.5, true, 1));
+        assert_eq!(step(3.0, false, 1_000), None, "others can still be held back");
+        assert_eq!(step(3.0, true, CERTAIN), Some(1));
+        assert_eq!(step(0.5, true, CERTAIN - 1), Some(1));
+        assert_eq!(step(0.5, true, 1), None);
     }
 }

@@ -62,11 +62,11 @@ fn what_is_set_is_in_force_and_the_rest_stays() {
 fn every_key_that_can_be_set_takes_what_the_file_takes() {
     let target = |words: &str| set(&format!("volume v {words}")).volumes["v"].target.value;
     assert_eq!(target("target.latency=5ms"), Some(Target::Latency(Span::from_millis(5))));
-    let rate = Some(Target::Rate(Iops::new(900.0).unwrap()));
-    assert_eq!((target("target.iops=900"), target("target.iops=900iops")), (rate, rate));
+    let rate = Some(Target::Rate(Iops::new(400.0).unwrap()));
+    assert_eq!((target("target.iops=400"), target("target.iops=400iops")), (rate, rate));
     assert!(matches!(target("target.p99.9=5ms"), Some(Target::Percentile(p, _)) if p.tenths() == 999));
     assert!(matches!(target("target.throughput=20MiB/s"), Some(Target::Throughput(_))));
-    assert_eq!(target("target={iops=900}"), rate);
+    assert_eq!(target("target={iops=400}"), rate);
     assert_eq!(target("target=none"), None);
     let limits = &set("volume w.old max_iops=9iops max_bandwidth=1MiB/s max_concurrency=3").volumes["w.old"];
     assert_eq!(limits.max_iops.value, Iops::new(9.0));

@@ -38,8 +38,25 @@ fn a_pool_has_the_law_of_promises_unless_its_file_names_another() {
 }
 
 #[test]
+fn a_rate_above_the_volumes_own_cap_is_refused() {
+    let of = |target: &str, cap: &str| problems(&file("", &format!("target = {{ {target} }}\n{cap}\n")));
+    assert_eq!(
+        of("iops = 500", "max_iops = \"100iops\""),
+        [
+            "weir.toml:9: volume.v.target: found a rate above the volume's own cap; accepted: at most max_iops, 100iops"
+        ]
+    );
+    assert_eq!(
+        of("throughput = \"2MiB/s\"", "max_bandwidth = \"1MiB/s\""),
+        ["weir.toml:9: volume.v.target: found a rate above the volume's own cap; \
+          accepted: at most max_bandwidth, 1MiB/s"]
+    );
+    parse(&file("", "target = { iops = 100 }\nmax_iops = \"100iops\"\n"));
+}
+
+#[test]
 fn a_volume_may_have_an_slo_or_a_target_of_each_kind_and_a_priority_and_caps_beside_it() {
-    let beside = "priority = 4\nmax_iops = \"10iops\"\nmax_bandwidth = \"1MiB/s\"\nmax_concurrency = 2\n";
+    let beside = "priority = 4\nmax_iops = \"900iops\"\nmax_bandwidth = \"1MiB/s\"\nmax_concurrency = 2\n";
     for metric in ["latency = \"5ms\"", "p99 = \"5ms\"", "iops = 900", "throughput = \"1MiB/s\""] {
         parse(&file("", &format!("target = {{ {metric} }}\n{beside}")));
     }
