@@ -327,6 +327,7 @@ impl Observer for Tallies {
             Event::Aborted { .. }
             | Event::Allowed(_)
             | Event::Weighed { .. }
+            | Event::Stands(_)
             | Event::Controlled { .. }
             | Event::Granted { .. }
             | Event::Allocated { .. }

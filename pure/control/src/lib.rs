@@ -29,5 +29,8 @@ pub use maestro::{
 };
 pub use pid::{OneSidedPid, OneSidedPidConfig, PidProblem, ReadWait, ThrottleDelay, WaitObservation};
 pub use pid_tuning::{NoPlant, Plant, Predicted, StepResponse};
-pub use promise::{Allowance, PromiseObservation, PromisedObservation, Promises, WindowSeen, WorstOff};
+pub use promise::{
+    Allowance, PromiseObservation, PromisedObservation, Promises, Standing, Standings, Strain, WindowSeen,
+    WorstOff,
+};
 pub use total::TotalConcurrency;

@@ -87,6 +87,7 @@ impl Checkers {
             | Control::Maestro(_)
             | Control::Leased(_)
             | Control::Promise
+            | Control::SharedPromise
             | Control::Pid(_) => {
                 self.gates.add(due_after, config);
             }
@@ -194,7 +195,7 @@ impl Checkers {
                 self.on_control_tick();
                 Ok(())
             }
-            Event::Allocated { .. } | Event::Throttled { .. } => Ok(()),
+            Event::Allocated { .. } | Event::Throttled { .. } | Event::Stands(_) => Ok(()),
             Event::WindowClosed { volume, window } => {
                 let oldest = self.ledger.oldest_transfer(volume);
                 let length = self.config.slo_window;

@@ -20,8 +20,6 @@
 use super::PERIOD;
 use super::strain::Strain;
 
-/// A window is about to be missed from here on.
-const HARD: f64 = 0.95;
 /// Where the guard wants strain to be. It must be below the limit, because estimates are not exact.
 const AIM: f64 = 0.95;
 /// The most that one cut leaves of the bound, and the least. Half: latency is at most in proportion.
@@ -96,6 +94,8 @@ pub(super) struct Guard {
     unfelt: f64,
     /// The bound while promised volumes are silent for a moment.
     between: f64,
+    /// How many gateways share what background may have in any case.
+    sharers: f64,
 }
 
 impl Default for Guard {
@@ -111,11 +111,17 @@ impl Default for Guard {
             settled: 0.0,
             unfelt: 0.0,
             between: f64::MAX,
+            sharers: 1.0,
         }
     }
 }
 
 impl Guard {
+    /// Background volumes have requests behind so many gateways, or one.
+    pub(super) fn set_sharers(&mut self, sharers: u32) {
+        self.sharers = f64::from(sharers.max(1));
+    }
+
     /// The bound; `None`: there is none.
     pub(super) const fn bound(&self) -> Option<f64> {
         self.bound
@@ -145,10 +151,7 @@ impl Guard {
         self.cycle.1 += f64::from(seen.answered);
         let Some(strain) = strain else { return false };
         self.settled += 1.0;
-        let Some(bound) = self.bound else { return self.begin(strain, seen) };
-        if strain.window > HARD && strain.lately > HARD {
-            return self.cut(bound, strain, seen);
-        }
+        let Some(bound) = self.bound.filter(|_| !strain.is_hard()) else { return self.urge(strain, seen) };
         if self.in_debt {
             return strain.window <= AIM && self.end_debt(strain.service);
         }
@@ -160,14 +163,34 @@ impl Guard {
         false
     }
 
+    /// Cuts if a window is about to be missed, though no period has ended. True: there was a cut.
+    pub(super) fn urge(&mut self, strain: Strain, seen: Background) -> bool {
+        match self.bound {
+            None => self.begin(strain, seen),
+            Some(bound) => strain.is_hard() && self.cut(bound, strain, seen),
+        }
+    }
+
+    /// The bound while nobody says whether promises elsewhere are kept, and `room` is free.
+    pub(super) fn held(&self, room: f64) -> f64 {
+        self.bound.map_or(room, |bound| bound.max(LEAST / self.sharers))
+    }
+
+    /// Takes back a raise since the bound was this.
+    pub(super) fn take_back(&mut self, before: Option<f64>) {
+        if let Some(before) = before {
+            self.bound = Some(self.bound.map_or(before, |bound| bound.min(before)));
+        }
+    }
+
     /// The first bound, if a window is about to be missed while background volumes are there.
     fn begin(&mut self, strain: Strain, seen: Background) -> bool {
         if strain.window <= 1.0 || strain.lately <= 1.0 || seen.peak == 0 {
             return false;
         }
-        let before = f64::from(seen.peak).min(FIRST);
+        let before = f64::from(seen.peak).min(FIRST / self.sharers);
         *self = Self {
-            bound: Some((before * CUT.0).max(LEAST)),
+            bound: Some((before * CUT.0).max(LEAST / self.sharers)),
             before: Some(before),
             ceiling: f64::MAX,
             settled: 0.0,
@@ -185,14 +208,14 @@ impl Guard {
         }
         let known = if self.before.is_none() { self.ended * JUMP } else { f64::MAX };
         let before = *self.before.get_or_insert(bound);
-        let least = LEAST.min(bound);
+        let least = (LEAST / self.sharers).min(bound);
         let next = (bound * (AIM / strain.lately).clamp(CUT.0, CUT.1)).min(known).max(least);
         self.settled = 0.0;
         self.in_debt = next < 1.0 && next <= before * DEBT && seen.at_device <= 1;
         if !self.in_debt {
             self.ceiling = self.ceiling.min(bound * 0.8);
         }
-        self.bound = Some(if self.in_debt { LEAST_IN_DEBT } else { next });
+        self.bound = Some(if self.in_debt { LEAST_IN_DEBT / self.sharers } else { next });
         true
     }
 
@@ -201,7 +224,7 @@ impl Guard {
         self.in_debt = false;
         let (seconds, requests) = std::mem::take(&mut self.cycle);
         self.is_drained = true;
-        self.ceiling = (DRAINED * requests / seconds * service).max(LEAST_IN_DEBT);
+        self.ceiling = (DRAINED * requests / seconds * service).max(LEAST_IN_DEBT / self.sharers);
         self.bound = Some(self.ceiling / 2.0);
         true
     }
@@ -212,7 +235,7 @@ impl Guard {
         let likely = strain.likely.max(strain.window);
         if likely > 1.0 && strain.lately > 0.0 {
             let back = BACK * (likely - 1.0).min(1.0);
-            return Some((bound * (1.0 - back * seconds)).max(LEAST.min(bound)));
+            return Some((bound * (1.0 - back * seconds)).max((LEAST / self.sharers).min(bound)));
         }
         if likely >= AIM {
             return Some(bound);

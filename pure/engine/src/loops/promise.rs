@@ -6,7 +6,7 @@
 
 use std::num::NonZeroU32;
 
-use weir_control::{Allowance, Grant, Law, PromiseObservation, Promises};
+use weir_control::{Allowance, Grant, Law, PromiseObservation, Promises, Standing};
 use weir_model::{Bandwidth, Instant, MilliIops, Target, TimeShare, VolumeId};
 use weir_sched::BackgroundKnobs;
 
@@ -30,9 +30,9 @@ pub(crate) struct PromiseLoop {
 }
 
 impl PromiseLoop {
-    pub(super) fn new(now: Instant, least: TimeShare) -> Self {
+    pub(super) fn new(now: Instant, law: Promises, least: TimeShare) -> Self {
         Self {
-            law: Promises::default(),
+            law,
             tick: Tick::new(now, Promises::PERIOD),
             least,
             knobs: BackgroundKnobs::open(least),
@@ -56,7 +56,20 @@ impl PromiseLoop {
         if pool.volumes.get(id).is_promised() {
             self.law.on_request(now);
             self.put_in_force(now, self.law.allowance(now), pool);
+            self.tell_others(pool);
         }
+    }
+
+    /// How the promises of all other gateways stand.
+    pub(crate) fn hear(&mut self, now: Instant, standing: Standing, pool: &mut Pool<'_>) {
+        let at_device = pool.scheduler.snapshot().background;
+        self.law.hear(now, standing, at_device, self.peak.max(at_device));
+        self.put_in_force(now, self.law.allowance(now), pool);
+    }
+
+    /// What the other gateways have to know goes to them.
+    fn tell_others(&mut self, pool: &mut Pool<'_>) {
+        pool.events.extend(self.law.poll_news().map(Event::Stands));
     }
 
     /// A background request goes to the device, where so many of them are then.
@@ -85,6 +98,7 @@ impl PromiseLoop {
         self.seen.background_peak = std::mem::replace(&mut self.peak, at_device).max(at_device);
         let allowance = self.law.step(now, &self.seen);
         pool.events.push_back(self.weighed(pool));
+        self.tell_others(pool);
         self.put_in_force(now, allowance, pool);
         self.lower_rates(now, pool);
     }
@@ -93,7 +107,7 @@ impl PromiseLoop {
         let of = |serial| pool.volumes.iter().find(|(_, volume)| volume.serial() == serial).map(|(id, _)| id);
         let worst = self.law.worst();
         Event::Weighed {
-            worst: worst.and_then(|worst| of(worst.serial)),
+            worst: worst.and_then(|worst| of(worst.serial?)),
             strain: worst.map_or(0.0, |worst| worst.strain),
         }
     }

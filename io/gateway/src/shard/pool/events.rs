@@ -26,7 +26,7 @@ impl Pool {
                 Event::Allocated { volume, reasoning } => self.note_allocation(now, volume, reasoning),
                 Event::Weighed { worst, strain } => self.worst_off = worst.map(|worst| (worst, strain)),
                 // The snapshot of the engine has what these say.
-                Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) => {}
+                Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) | Event::Stands(_) => {}
                 Event::Aborted { .. } => {}
             }
         }
