@@ -423,7 +423,7 @@ fn grant(bytes: &mut Bytes<'_>) -> Grant {
 fn standing(bytes: &mut Bytes<'_>) -> Standing {
     let mut figure = || bytes.one_of([0.0, 0.5, 1.0, 3.0, 1e300, -1.0, f64::INFINITY, f64::NAN]);
     let [window, lately, likely, latency, service] = [(); 5].map(|()| figure());
-    let last_second = figure();
+    let (last_second, bounds) = (figure(), figure());
     Standing {
         is_promised: bytes.flag(),
         is_there: bytes.flag(),
@@ -431,6 +431,8 @@ fn standing(bytes: &mut Bytes<'_>) -> Standing {
         strain: bytes.flag().then_some(Strain { window, lately, likely, latency, service }),
         last_second,
         backgrounds: bytes.one_of([0, 1, 3, u32::MAX]),
+        bounded: bytes.one_of([0, 1, 3, u32::MAX]),
+        bounds,
         is_in_the_way: bytes.flag(),
         cuts: bytes.u32(),
     }

@@ -153,8 +153,8 @@ impl Promises {
     }
 
     /// How the promises of all other gateways stand. `at_device` background requests are at the device, and
-    /// `peak` was the most of them in this period. What background volumes may do changes at once, if a
-    /// window elsewhere is about to be missed.
+    /// `peak` is the most that were there in this period. What background volumes may do changes at once, if
+    /// a window elsewhere is about to be missed.
     ///
     /// A law that was not made by [`Promises::among_others`] does not listen.
     pub fn hear(&mut self, now: Instant, standing: Standing, at_device: u32, peak: u32) {
@@ -169,7 +169,8 @@ impl Promises {
             self.return_from_silence(now);
         }
         let background = Background { at_device, peak, ..Background::default() };
-        if standing.strain.is_some_and(|strain| self.guard.urge(strain, background)) {
+        self.guard.set_sharers(standing.backgrounds + 1, standing.mean_bound());
+        if peak > 0 && standing.strain.is_some_and(|strain| self.guard.urge(strain, background)) {
             self.on_cut();
         }
     }
@@ -327,9 +328,12 @@ impl Law for Promises {
             self.guard.on_return(last_second.max(others.last_second), room);
         }
         let has_background = background.waiting > 0 || background.at_device > 0 || background.answered > 0;
-        self.guard.set_sharers(u32::from(has_background) + others.backgrounds);
+        self.guard.set_sharers(u32::from(has_background) + others.backgrounds, others.mean_bound());
         let before = self.guard.bound();
-        if self.guard.step(strain, background, room) {
+        // Behind several gateways, it may be another background that is in the way.
+        let is_guarded = has_background || self.others == Others::None;
+        let urgent = strain.filter(|strain| is_guarded || !strain.is_hard());
+        if self.guard.step(urgent, background, room) {
             self.on_cut();
         }
         if self.others.are_lost(now) {
@@ -345,6 +349,8 @@ impl Law for Promises {
                 strain: own,
                 last_second,
                 backgrounds: u32::from(has_background),
+                bounded: u32::from(has_background && self.guard.bound().is_some()),
+                bounds: self.guard.bound().filter(|_| has_background).unwrap_or_default(),
                 is_in_the_way,
                 cuts: self.cuts,
             };

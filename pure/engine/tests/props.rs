@@ -100,7 +100,9 @@ fn standings() -> impl Strategy<Value = Standing> {
         let ([is_promised, is_there, is_in_the_way], [backgrounds, cuts]) = (are, counts);
         let latency = Some(Span::from_nanos(u64::from(cuts)));
         let last_second = strain.map_or(0.0, |strain| strain.window);
-        Standing { is_promised, is_there, latency, strain, last_second, backgrounds, is_in_the_way, cuts }
+        let (bounded, bounds) = (cuts, last_second);
+        let counts = Standing { last_second, backgrounds, bounded, bounds, cuts, ..Standing::default() };
+        Standing { is_promised, is_there, latency, strain, is_in_the_way, ..counts }
     })
 }
 

@@ -96,6 +96,8 @@ pub(super) struct Guard {
     between: f64,
     /// How many gateways share what background may have in any case.
     sharers: f64,
+    /// What others have on average, of those that have a bound. A cut leaves no more.
+    fair: f64,
 }
 
 impl Default for Guard {
@@ -112,14 +114,16 @@ impl Default for Guard {
             unfelt: 0.0,
             between: f64::MAX,
             sharers: 1.0,
+            fair: f64::MAX,
         }
     }
 }
 
 impl Guard {
-    /// Background volumes have requests behind so many gateways, or one.
-    pub(super) fn set_sharers(&mut self, sharers: u32) {
+    /// Background volumes have requests behind so many gateways, or one. Others have this bound on average.
+    pub(super) fn set_sharers(&mut self, sharers: u32, others: Option<f64>) {
         self.sharers = f64::from(sharers.max(1));
+        self.fair = others.unwrap_or(f64::MAX);
     }
 
     /// The bound; `None`: there is none.
@@ -188,7 +192,7 @@ impl Guard {
         if strain.window <= 1.0 || strain.lately <= 1.0 || seen.peak == 0 {
             return false;
         }
-        let before = f64::from(seen.peak).min(FIRST / self.sharers);
+        let before = f64::from(seen.peak).min(FIRST / self.sharers).min(self.fair / CUT.0);
         *self = Self {
             bound: Some((before * CUT.0).max(LEAST / self.sharers)),
             before: Some(before),
@@ -209,7 +213,7 @@ impl Guard {
         let known = if self.before.is_none() { self.ended * JUMP } else { f64::MAX };
         let before = *self.before.get_or_insert(bound);
         let least = (LEAST / self.sharers).min(bound);
-        let next = (bound * (AIM / strain.lately).clamp(CUT.0, CUT.1)).min(known).max(least);
+        let next = (bound * (AIM / strain.lately).clamp(CUT.0, CUT.1)).min(known).min(self.fair).max(least);
         self.settled = 0.0;
         self.in_debt = next < 1.0 && next <= before * DEBT && seen.at_device <= 1;
         if !self.in_debt {

@@ -3,9 +3,14 @@
 //! A promised volume and the background that hinders it may be behind two gateways. So each gateway says how
 //! its own promises stand: its [`Standing`]. It hears the standings of all others as one: the worst of each
 //! figure. To the law, these are one more promised volume. Each gateway bounds its own background, and all
-//! cut and raise by the same strain, so their bounds stay in proportion. What background may have in any case
-//! is divided by the number of gateways where it has requests. Example: of the least bound of a sixteenth of
-//! the time, each of two gateways has a thirty-second.
+//! cut and raise by the same strain, so their bounds stay in proportion.
+//!
+//! - What background may have in any case is divided by the number of gateways where it has requests.
+//!   Example: of the least bound of a sixteenth of the time, each of two gateways has a thirty-second.
+//! - A cut leaves a gateway no more than the mean of what the others have. So a gateway whose background
+//!   comes late has no more than they have after the next cut.
+//! - A gateway whose background has no requests is not cut. Otherwise it would begin with the least bound
+//!   when it comes back.
 //!
 //! **What is old counts less.** A strain is believed for 200 ms: an older one says nothing of the open
 //! window. Everything else is believed for 2 s. After that, the others are *lost*: nobody says whether their
@@ -21,10 +26,14 @@ use super::strain::Strain;
 const STRAIN: Span = Span::from_millis(200);
 /// Everything else that was heard is believed for so long.
 const LEASE: Span = Span::from_secs(2);
-/// The longest latency that is believed, in seconds: a day.
-const LONGEST: f64 = 24.0 * 3600.0;
+/// The longest latency that is believed, in seconds: an hour.
+const LONGEST: f64 = 3600.0;
+/// The longest service time that is believed, in seconds. Each background request counts as so much.
+const LONGEST_SERVICE: f64 = 1.0;
 /// The most gateways that are believed to be there.
 const MOST: u32 = 1_024;
+/// The most requests that are believed to be allowed.
+const MOST_REQUESTS: f64 = 1e12;
 /// A gateway that has nothing new to say says so after so many periods: four times in a lease.
 const SILENT: u32 = 10;
 
@@ -43,6 +52,10 @@ pub struct Standing {
     pub last_second: f64,
     /// Behind how many gateways background volumes have requests.
     pub backgrounds: u32,
+    /// Behind how many of these they have a bound, and the sum of these bounds, in requests at the device.
+    pub bounded: u32,
+    /// See `bounded`.
+    pub bounds: f64,
     /// Whether some of them are not held to less than one request at a time.
     pub is_in_the_way: bool,
     /// How often the background was cut, modulo 2^32. The sum of several gateways.
@@ -64,9 +77,16 @@ impl Standing {
             },
             last_second: self.last_second.max(other.last_second),
             backgrounds: self.backgrounds.saturating_add(other.backgrounds),
+            bounded: self.bounded.saturating_add(other.bounded),
+            bounds: self.bounds + other.bounds,
             is_in_the_way: self.is_in_the_way || other.is_in_the_way,
             cuts: self.cuts.wrapping_add(other.cuts),
         }
+    }
+
+    /// The mean bound of these gateways' backgrounds, of those that have one.
+    pub(super) fn mean_bound(&self) -> Option<f64> {
+        (self.bounded > 0).then(|| self.bounds / f64::from(self.bounded))
     }
 
     /// The same, with every figure in its range. A figure that is no number becomes zero.
@@ -78,10 +98,16 @@ impl Standing {
             lately: within(strain.lately, WORST),
             likely: within(strain.likely, WORST),
             latency: within(strain.latency, LONGEST),
-            service: within(strain.service, LONGEST),
+            service: within(strain.service, LONGEST_SERVICE),
         });
-        let backgrounds = self.backgrounds.min(MOST);
-        Self { strain, backgrounds, last_second: within(self.last_second, WORST), ..self }
+        Self {
+            strain,
+            last_second: within(self.last_second, WORST),
+            backgrounds: self.backgrounds.min(MOST),
+            bounded: self.bounded.min(MOST),
+            bounds: within(self.bounds, MOST_REQUESTS),
+            ..self
+        }
     }
 }
 
@@ -150,7 +176,8 @@ impl Told {
 
     /// A promised volume has come back. What the others have to know at once.
     pub(super) fn on_return(&mut self) -> Standing {
-        self.standing.is_there = true;
+        // The strain that was told last is of the time before the silence.
+        self.standing = Standing { is_there: true, strain: None, ..self.standing };
         self.standing
     }
 }
@@ -207,7 +234,7 @@ mod tests {
         let said = Standing { strain: Some(strain), last_second: f64::NAN, ..Standing::default() };
         others.hear(after(0), said);
         let heard = others.believed(after(0));
-        let sane = Strain { window: 0.0, lately: WORST, likely: 0.0, latency: 0.0, service: LONGEST };
+        let sane = Strain { window: 0.0, lately: WORST, likely: 0.0, latency: 0.0, service: LONGEST_SERVICE };
         assert_eq!((heard.strain, heard.last_second), (Some(sane), 0.0));
     }
 

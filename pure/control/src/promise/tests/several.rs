@@ -180,6 +180,38 @@ fn the_least_that_background_gets_is_divided_among_the_gateways_that_have_some()
 }
 
 #[test]
+fn background_that_comes_late_has_no_more_than_the_others_after_the_first_cut() {
+    let mut law = Promises::among_others();
+    let others = Standing { backgrounds: 2, bounded: 2, bounds: 8.0, ..hard() };
+    law.hear(Instant::ORIGIN, others, 60, 60);
+    assert_eq!(law.guard.bound(), Some(4.0));
+    let mut law = Promises::among_others();
+    law.hear(Instant::ORIGIN, hard(), 60, 60);
+    assert_eq!(law.guard.bound(), Some(30.0), "nobody else has a bound");
+    let mut now = Instant::ORIGIN;
+    while law.guard.bound() == Some(30.0) {
+        now = now + PERIOD;
+        law.hear(now, others, 30, 30);
+        law.step(now, &PromiseObservation { volumes: vec![background(30)], background_peak: 30 });
+    }
+    assert_eq!(law.guard.bound(), Some(4.0));
+}
+
+#[test]
+fn a_gateway_whose_background_has_no_requests_is_not_cut_for_what_others_do() {
+    let mut law = Promises::among_others();
+    law.hear(Instant::ORIGIN, hard(), 60, 60);
+    let mut now = Instant::ORIGIN;
+    let idle = PromisedObservation { serial: 2, ..PromisedObservation::default() };
+    for _ in 0..200 {
+        now = now + PERIOD;
+        law.hear(now, hard(), 0, 0);
+        law.step(now, &PromiseObservation { volumes: vec![idle], background_peak: 0 });
+    }
+    assert_eq!(law.guard.bound(), Some(30.0));
+}
+
+#[test]
 fn promised_rates_are_not_lowered_while_background_behind_another_gateway_could_give_way() {
     let lowered = |is_in_the_way: bool| {
         let mut law = Promises::among_others();
