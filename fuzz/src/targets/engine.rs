@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use weir_control::Grant;
 use weir_engine::{
     Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Entry, Event, Grants, LeasedConfig,
-    MaestroConfig, OneSidedPidConfig, PidConfig, Recorder, Replay, Request, TotalConcurrency, VolumeConfig,
+    MaestroConfig, OneSidedPidConfig, PidConfig, Recorder, Replay, Request, Standing, Strain,
+    TotalConcurrency, VolumeConfig,
 };
 use weir_model::{
     Bandwidth, Instant, IoId, IoKind, Iops, MilliIops, Objective, Percentile, Priority, QueueDepth, Slo,
@@ -43,6 +44,8 @@ pub(super) const TARGET: Target = Target {
         "leased",
         "one-sided pid",
         "promises",
+        "shared promises",
+        "stands",
         "weighed",
         "throttled",
         "held",
@@ -75,6 +78,7 @@ fn seeds() -> Vec<Script> {
         round(vec![vec![6, 3], vec![10, 1, 2, 3], vec![11, 2, 2], vec![7]]),
         round(vec![vec![6, 0], vec![7], vec![9, 1], vec![7]]),
         round(vec![vec![6, 5], vec![7, 3, 1, 1], vec![7, 2, 1, 2, 1], vec![8, 0, 3]]),
+        round(vec![vec![6, 6], vec![7, 3, 1, 1], vec![12, 1, 1, 1, 2, 3], vec![12, 7, 5, 4]]),
     ]
 }
 
@@ -153,7 +157,7 @@ impl World {
 
     fn call(&mut self, piece: &[u8], seen: &mut Seen) {
         let mut bytes = Bytes::new(piece);
-        match bytes.u8() % 12 {
+        match bytes.u8() % 13 {
             0 => self.submit(&mut bytes),
             1 => drop(self.dispatch(seen)),
             2 => {
@@ -196,6 +200,7 @@ impl World {
                 let volumes = self.volumes.iter().map(|volume| (*volume, grant(&mut bytes))).collect();
                 self.engine.set_fallback(self.now, volumes);
             }
+            12 => self.engine.handle_standing(self.now, standing(&mut bytes)),
             _ => {}
         }
     }
@@ -234,8 +239,9 @@ impl World {
     }
 
     fn set_config(&mut self, bytes: &mut Bytes<'_>, seen: &mut Seen) {
-        let controls = ["no control", "facade", "maestro", "leased", "one-sided pid", "promises"];
-        let control = bytes.u8() % 6;
+        let controls =
+            ["no control", "facade", "maestro", "leased", "one-sided pid", "promises", "shared promises"];
+        let control = bytes.u8() % 7;
         seen.reach(controls[usize::from(control)]);
         self.is_leased = control == 3;
         let periods = [50_000_000, 1, 2_000_000_000, u64::MAX, 1_000_000];
@@ -257,7 +263,8 @@ impl World {
             }
             3 => Control::Leased(LeasedConfig { interval: period }),
             4 => Control::Pid(pid(bytes)),
-            _ => Control::Promise,
+            5 => Control::Promise,
+            _ => Control::SharedPromise,
         };
         let mut config = self.usual;
         config.control = control;
@@ -306,6 +313,7 @@ impl World {
                 Event::Weighed { .. } => "weighed",
                 Event::Allowed(_) => "allowed",
                 Event::OutOfReach(_) => "out of reach",
+                Event::Stands(_) => "stands",
             });
             self.ended += usize::from(matches!(event, Event::Finished { .. } | Event::Aborted { .. }));
         }
@@ -412,6 +420,25 @@ fn pid(bytes: &mut Bytes<'_>) -> PidConfig {
 fn grant(bytes: &mut Bytes<'_>) -> Grant {
     let (concurrency, max_iops, max_bandwidth) = limits(bytes);
     Grant { concurrency, max_iops: max_iops.map(MilliIops::at_most), max_bandwidth }
+}
+
+/// What other gateways say, with figures that make no sense among them.
+fn standing(bytes: &mut Bytes<'_>) -> Standing {
+    let mut figure = || bytes.one_of([0.0, 0.5, 1.0, 3.0, 1e300, -1.0, f64::INFINITY, f64::NAN]);
+    let [window, lately, likely, latency, service] = [(); 5].map(|()| figure());
+    let (last_second, bounds) = (figure(), figure());
+    Standing {
+        is_promised: bytes.flag(),
+        is_there: bytes.flag(),
+        latency: bytes.one_of([None, Some(0), Some(1_000_000), Some(u64::MAX)]).map(Span::from_nanos),
+        strain: bytes.flag().then_some(Strain { window, lately, likely, latency, service }),
+        last_second,
+        backgrounds: bytes.one_of([0, 1, 3, u32::MAX]),
+        bounded: bytes.one_of([0, 1, 3, u32::MAX]),
+        bounds,
+        is_in_the_way: bytes.flag(),
+        cuts: bytes.u32(),
+    }
 }
 
 fn limits(bytes: &mut Bytes<'_>) -> (NonZeroU32, Option<Iops>, Option<Bandwidth>) {

@@ -14,6 +14,7 @@
 //! | `bed` | the volumes of a cell on its array, with one draw |
 //! | `promise` | the windows of a promise, by the arrival of requests |
 //! | `outcome` | what became of the volumes in a run |
+//! | `gateways` | several gateways before the array, and which load is behind which |
 //! | `setting` | the laws, and the static settings of which the oracle takes the best |
 //! | `oracle` | the best static setting of a cell in hindsight, and the mildest ones |
 //! | `oracle_file` | what static settings do, kept in a file |
@@ -25,6 +26,7 @@
 
 mod bed;
 mod draw;
+mod gateways;
 mod interval;
 mod judge;
 mod load;
@@ -41,6 +43,7 @@ mod watch;
 mod weigh;
 
 pub use draw::{Cell, Draw, draw};
+pub use gateways::Gateways;
 pub use interval::Interval;
 pub use judge::{Judge, Judged, Judgement};
 pub use load::Loads;

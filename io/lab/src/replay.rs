@@ -329,6 +329,7 @@ impl Observer for Tallies {
             | Event::OutOfReach(_)
             | Event::Weighed { .. }
             | Event::WindowEnded { .. }
+            | Event::Stands(_)
             | Event::Controlled { .. }
             | Event::Granted { .. }
             | Event::Allocated { .. }

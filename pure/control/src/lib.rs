@@ -30,6 +30,7 @@ pub use maestro::{
 pub use pid::{OneSidedPid, OneSidedPidConfig, PidProblem, ReadWait, ThrottleDelay, WaitObservation};
 pub use pid_tuning::{NoPlant, Plant, Predicted, StepResponse};
 pub use promise::{
-    Allowance, Because, PromiseObservation, PromisedObservation, Promises, Shortfall, WindowSeen, WorstOff,
+    Allowance, Because, PromiseObservation, PromisedObservation, Promises, Shortfall, Standing, Standings,
+    Strain, WindowSeen, WorstOff,
 };
 pub use total::TotalConcurrency;

@@ -37,6 +37,11 @@
 //! - **Out of reach** (`reach`). A promise that is missed though nobody is left to be held back is named,
 //!   with the reason.
 //!
+//! **Several gateways** (`others`). Each gateway of an array runs this law over its own volumes, and bounds
+//! its own background. It hears how the promises of all other gateways stand, as if these were one more
+//! promised volume. A strain that is heard and asks for a cut is obeyed at once. Silences, cuts and the least
+//! bound are those of all gateways together; turns and stretched rates are each gateway's own.
+//!
 //! **What it does not do**: it bounds all background volumes together, whatever their priorities and the
 //! sizes of their requests; promised latencies that do not fit are not stretched; and a promise that is out
 //! of reach goes on to hold the others back.
@@ -45,9 +50,11 @@ mod comeback;
 mod guard;
 mod knee;
 mod observation;
+mod others;
 mod reach;
 mod room;
 mod silence;
+mod standings;
 mod strain;
 mod stretch;
 mod watch;
@@ -58,15 +65,18 @@ mod tests;
 use weir_model::{Instant, Priority, Span, Target};
 
 pub use observation::{PromiseObservation, PromisedObservation, WindowSeen};
+pub use others::Standing;
 pub use reach::{Because, Shortfall};
+pub use standings::Standings;
+pub use strain::Strain;
 
 use comeback::Comeback;
 use guard::{Background, Guard};
 use knee::{ALWAYS, Knee};
+use others::{Others, Told};
 use reach::Reach;
 use room::Room;
 use silence::{Presence, Silence};
-use strain::Strain;
 use stretch::Stretch;
 use watch::Watch;
 
@@ -103,8 +113,8 @@ pub enum Allowance {
 /// The volume that is closest to missing its promise.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WorstOff {
-    /// Its number.
-    pub serial: u64,
+    /// Its number; `None`: it is behind another gateway.
+    pub serial: Option<u64>,
     /// How close: 1 is at the limit. 10 stands for all that is above.
     pub strain: f64,
 }
@@ -127,26 +137,73 @@ pub struct Promises {
     latency: f64,
     /// What a promised request costs at least, in seconds.
     service: f64,
+    others: Others,
+    told: Told,
+    /// What the others have to know.
+    news: Option<Standing>,
+    /// How often the background was cut.
+    cuts: u32,
 }
 
 impl Promises {
     /// How often the law decides.
     pub const PERIOD: Span = PERIOD;
 
+    /// The law in one of several gateways of an array. Nothing is known of the others yet.
+    pub fn among_others() -> Self {
+        Self { others: Others::Unheard, ..Self::default() }
+    }
+
     /// A promised volume has a request.
     pub fn on_request(&mut self, now: Instant) {
-        if self.silence.on_request(now) {
-            self.comeback = Some(Comeback::default());
+        if self.return_from_silence(now) && self.others != Others::None {
+            self.news = Some(self.told.on_return());
         }
+    }
+
+    /// How the promises of all other gateways stand. `at_device` background requests are at the device, and
+    /// `peak` is the most that were there in this period. What background volumes may do changes at once, if
+    /// a window elsewhere is about to be missed.
+    ///
+    /// A law that was not made by [`Promises::among_others`] does not listen.
+    pub fn hear(&mut self, now: Instant, standing: Standing, at_device: u32, peak: u32) {
+        if self.others == Others::None {
+            return;
+        }
+        if self.others.hear(now, standing) {
+            self.watches.iter_mut().for_each(Watch::forget);
+        }
+        let standing = self.others.believed(now);
+        if standing.is_there {
+            self.return_from_silence(now);
+        }
+        let background = Background { at_device, peak, ..Background::default() };
+        self.guard.set_sharers(standing.backgrounds + 1, standing.mean_bound());
+        if peak > 0 && standing.strain.is_some_and(|strain| self.guard.urge(strain, background)) {
+            self.on_cut();
+        }
+    }
+
+    /// What the other gateways have to be told now, once. `None`: nothing.
+    pub fn poll_news(&mut self) -> Option<Standing> {
+        self.news.take()
+    }
+
+    /// Whether there are other gateways of which nothing was heard for two seconds.
+    pub fn has_lost_others(&self, now: Instant) -> bool {
+        self.others.are_lost(now)
     }
 
     /// What background volumes may do now.
     pub fn allowance(&self, now: Instant) -> Allowance {
-        if self.watches.is_empty() {
+        let (beside, alone) = (self.room.beside(self.latency()), self.room.alone());
+        if self.others.are_lost(now) {
+            return self.allowed(self.guard.held(alone));
+        }
+        if self.watches.is_empty() && !self.others.last().is_promised {
             let bounded = |most| Allowance::Requests { most, cost: Span::ZERO };
             return self.knee.bound().map_or(Allowance::Free, bounded);
         }
-        let (beside, alone) = (self.room.beside(self.latency), self.room.alone());
         match self.silence.presence(now) {
             Presence::There => self.allowed(self.guard.bound().unwrap_or(beside)),
             Presence::Between => self.allowed(self.guard.between(alone)),
@@ -167,6 +224,26 @@ impl Promises {
     /// Which part of a promised rate a volume of this priority still gets: 1, unless not all rates fit.
     pub fn part_of_rate(&self, priority: Priority) -> f64 {
         self.stretch.of(priority)
+    }
+
+    /// A promised volume has a request, here or elsewhere. True: a silence ends.
+    fn return_from_silence(&mut self, now: Instant) -> bool {
+        let is_return = self.silence.on_request(now);
+        if is_return {
+            self.comeback = Some(Comeback::default());
+        }
+        is_return
+    }
+
+    /// The background was cut: what was seen before tells nothing of what comes.
+    fn on_cut(&mut self) {
+        self.cuts = self.cuts.wrapping_add(1);
+        self.watches.iter_mut().for_each(Watch::forget);
+    }
+
+    /// The shortest promised latency, here or elsewhere, in seconds.
+    fn latency(&self) -> f64 {
+        self.others.last().latency.map_or(self.latency, |latency| self.latency.min(latency.as_secs_f64()))
     }
 
     fn allowed(&self, bound: f64) -> Allowance {
@@ -204,7 +281,7 @@ impl Promises {
                 self.reach.note(at, strain.window.min(WORST));
                 if self.worst.is_none_or(|worst| worst.strain < strain.window) {
                     let strain = strain.window.min(WORST);
-                    self.worst = Some(WorstOff { serial: volume.serial, strain });
+                    self.worst = Some(WorstOff { serial: Some(volume.serial), strain });
                 }
                 worst = Some(worst.map_or(strain, |worst| worst.worse(strain)));
             }
@@ -214,10 +291,13 @@ impl Promises {
         worst
     }
 
-    /// Whether no background volume could be held back further.
-    fn nobody_left(&self, background: Background) -> bool {
-        let is_away = background.waiting == 0 && background.at_device == 0 && background.answered == 0;
-        is_away || self.guard.bound().is_some_and(|bound| bound < 1.0)
+    /// The strain of this gateway's volumes together with that of the others'.
+    fn beside_others(&mut self, own: Option<Strain>, others: Option<Strain>) -> Option<Strain> {
+        let Some(others) = others else { return own };
+        if self.worst.is_none_or(|worst| worst.strain < others.window) {
+            self.worst = Some(WorstOff { serial: None, strain: others.window });
+        }
+        Some(own.map_or(others, |own| own.worse(others)))
     }
 
     /// Lowers promised rates, if that is the last resort.
@@ -234,11 +314,18 @@ impl Law for Promises {
     type Setting = Allowance;
 
     fn step(&mut self, now: Instant, seen: &PromiseObservation) -> Allowance {
-        if seen.volumes.iter().any(|volume| volume.target.is_some() && volume.outstanding > 0) {
+        let mut promised = seen.volumes.iter().filter(|volume| volume.target.is_some());
+        if promised.clone().any(|volume| volume.outstanding > 0) {
             self.on_request(now);
         }
+        let is_there = promised.any(|volume| volume.outstanding > 0 || volume.arrived > 0);
+        let others = self.others.believed(now);
+        if others.is_there {
+            self.return_from_silence(now);
+        }
         self.reach.observe(seen);
-        let strain = self.watch(seen);
+        let own = self.watch(seen);
+        let strain = self.beside_others(own, others.strain);
         self.service = strain.map(|strain| strain.service).filter(|time| *time > 0.0).unwrap_or(self.service);
         let mut background = Background { peak: seen.background_peak, ..Background::default() };
         for volume in seen.volumes.iter().filter(|volume| volume.target.is_none()) {
@@ -249,18 +336,44 @@ impl Law for Promises {
         let answered = seen.volumes.iter().map(|volume| f64::from(volume.answered)).sum();
         self.room.note(answered);
         self.knee.step(always(seen), seen.background_peak, answered);
-        let room = self.room.beside(self.latency);
-        let last_second = strain.map(|_| self.watches.iter().map(Watch::last_second).fold(0.0, f64::max));
-        if let Some(worst) = self.comeback.as_mut().and_then(|comeback| comeback.step(last_second)) {
+        let room = self.room.beside(self.latency());
+        let last_second = self.watches.iter().map(Watch::last_second).fold(0.0, f64::max);
+        let fared = strain.map(|_| last_second.max(others.last_second));
+        if let Some(worst) = self.comeback.as_mut().and_then(|comeback| comeback.step(fared)) {
             self.comeback = None;
             self.guard.on_return(worst, room);
         }
-        if self.guard.step(strain, background, room) {
-            self.watches.iter_mut().for_each(Watch::forget);
+        let has_background = background.waiting > 0 || background.at_device > 0 || background.answered > 0;
+        self.guard.set_sharers(u32::from(has_background) + others.backgrounds, others.mean_bound());
+        let before = self.guard.bound();
+        // Behind several gateways, it may be another background that is in the way.
+        let is_guarded = has_background || self.others == Others::None;
+        let urgent = strain.filter(|strain| is_guarded || !strain.is_hard());
+        if self.guard.step(urgent, background, room) {
+            self.on_cut();
         }
-        let nobody_left = self.nobody_left(background);
+        if self.others.are_lost(now) {
+            self.guard.take_back(before);
+        }
+        let is_in_the_way = has_background && self.guard.bound().is_none_or(|bound| bound >= 1.0);
+        let nobody_left = !is_in_the_way && !others.is_in_the_way;
         self.step_stretch(seen, nobody_left);
-        let is_slow = strain.is_some_and(|strain| strain.latency > FAR_LONGER * strain.service);
+        if self.others != Others::None {
+            let standing = Standing {
+                is_promised: !self.watches.is_empty(),
+                is_there,
+                latency: (self.latency < f64::MAX).then(|| Span::from_secs_f64(self.latency)),
+                strain: own,
+                last_second,
+                backgrounds: u32::from(has_background),
+                bounded: u32::from(has_background && self.guard.bound().is_some()),
+                bounds: self.guard.bound().filter(|_| has_background).unwrap_or_default(),
+                is_in_the_way,
+                cuts: self.cuts,
+            };
+            self.news = self.told.news(standing);
+        }
+        let is_slow = own.is_some_and(|strain| strain.latency > FAR_LONGER * strain.service);
         self.reach.step(nobody_left, is_slow && self.guard.is_in_debt());
         self.allowance(now)
     }

@@ -22,6 +22,9 @@ pub enum Control {
     Pid(PidConfig),
     /// Volumes without a promise are held back as far as promises need it.
     Promise,
+    /// The same in one of several gateways of an array: promises behind the other gateways count, too. The
+    /// gateways tell one another how their promises stand.
+    SharedPromise,
 }
 
 /// How Maestro's law is set up.

@@ -5,7 +5,7 @@ mod apply;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-use weir_control::{Grant, PortObservation};
+use weir_control::{Grant, PortObservation, Standing};
 use weir_model::{Instant, IoId, QueueDepth, Span, VolumeId};
 use weir_sched::{BackgroundKnobs, Dispatch, Scheduler};
 
@@ -132,6 +132,13 @@ impl Engine {
     /// If the pool is not under that control.
     pub fn set_fallback(&mut self, now: Instant, volumes: Vec<(VolumeId, Grant)>) {
         self.tell(now, Input::SetFallback(volumes));
+    }
+
+    /// Under [`Control::SharedPromise`](crate::Control::SharedPromise): how the promises of all other
+    /// gateways stand. What background volumes may have changes at once, if a promise elsewhere needs it.
+    /// Under any other control, nothing changes: it may have changed while the message was on its way.
+    pub fn handle_standing(&mut self, now: Instant, standing: Standing) {
+        self.tell(now, Input::Standing(standing.bounded()));
     }
 
     /// Removes a volume.

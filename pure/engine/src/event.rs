@@ -1,7 +1,7 @@
 //! What an engine reports: the one source of every metric, table, log line and figure.
 
 use serde::{Deserialize, Serialize};
-use weir_control::{Grant, Reasoning, Shortfall};
+use weir_control::{Grant, Reasoning, Shortfall, Standing};
 use weir_model::{IoKind, Offered, QueueDepth, Span, Verdict, VolumeId};
 use weir_sched::BackgroundKnobs;
 
@@ -72,9 +72,11 @@ pub enum Event {
     },
     /// A period of the law of promises has ended.
     Weighed {
-        /// The promised volume that is closest to missing its promise; `None`: no promised volume is there.
+        /// The promised volume that is closest to missing its promise; `None`: no promised volume is there,
+        /// or one behind another gateway is closer.
         worst: Option<VolumeId>,
-        /// How close it is: 1 is at the limit. 0 if no promised volume is there.
+        /// How close it is, here or behind another gateway: 1 is at the limit. 0 if no promised volume is
+        /// there.
         strain: f64,
     },
     /// What background volumes may have of the device has changed, under the law of promises.
@@ -89,6 +91,9 @@ pub enum Event {
     /// Under the law of promises: the promise that is missed though nobody is left to be held back has
     /// changed; `None`: all are within reach.
     OutOfReach(Option<Shortfall<VolumeId>>),
+    /// Under [`Control::SharedPromise`](crate::Control::SharedPromise): this is how the promises of this
+    /// gateway stand. The others have to know it at once.
+    Stands(Standing),
 }
 
 /// Where the bound of a volume comes from.

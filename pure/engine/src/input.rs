@@ -5,7 +5,7 @@
 //! knows and another does not cannot exist.
 
 use serde::{Deserialize, Serialize};
-use weir_control::Grant;
+use weir_control::{Grant, Standing};
 use weir_model::{Instant, IoId, IoKind, VolumeId};
 use weir_sched::Dispatch;
 
@@ -57,6 +57,8 @@ pub enum Input {
     },
     /// [`handle_timeout`](crate::Engine::handle_timeout).
     Timeout,
+    /// [`handle_standing`](crate::Engine::handle_standing).
+    Standing(Standing),
 }
 
 /// Written out, because a derived `clone` is not inlined. The compiler would then not know which input goes
@@ -77,6 +79,7 @@ impl Clone for Input {
             Self::Reply { id } => Self::Reply { id: *id },
             Self::Abort { id } => Self::Abort { id: *id },
             Self::Timeout => Self::Timeout,
+            Self::Standing(standing) => Self::Standing(*standing),
         }
     }
 }
@@ -98,8 +101,8 @@ pub struct Request {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)] // the input says which outcome follows it
 pub enum Outcome {
-    /// To [`Input::SetVolume`], [`Input::RemoveVolume`], [`Input::SetFallback`], [`Input::Complete`] and
-    /// [`Input::Reply`]: the engine decided nothing but the events that it reports.
+    /// To [`Input::SetVolume`], [`Input::RemoveVolume`], [`Input::SetFallback`], [`Input::Complete`],
+    /// [`Input::Reply`] and [`Input::Standing`]: the engine decided nothing but the events that it reports.
     Done,
     /// To [`Input::Complete`]: the reply is held until then.
     Held(Instant),

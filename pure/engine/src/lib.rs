@@ -18,6 +18,9 @@
 //!   3. [`Engine::poll_event`] until `None`: metrics, tables, logs. Events that a driver does not take pile
 //!      up.
 //!   4. [`Engine::poll_timeout`]: set the one timer. Any later call may change the answer.
+//!
+//!   Of a pool under [`Control::SharedPromise`], each [`Event::Stands`] goes to the other gateways of the
+//!   array. What they say comes in by [`Engine::handle_standing`], put together by [`Standings`].
 //! - `add_*`, `set_*`, `remove_*`: configuration, at any time, with requests queued and at the device.
 //! - The rest reads the state and changes nothing.
 //!
@@ -82,7 +85,7 @@ pub use loops::Throttle;
 pub use recording::{Entry, Recorder};
 pub use replay::{Deviation, How, Replay};
 pub use weir_control::{
-    Because, DepthFeedbackConfig, Grant, OneSidedPidConfig, PortObservation, Reasoning, Shortfall,
-    TotalConcurrency,
+    Because, DepthFeedbackConfig, Grant, OneSidedPidConfig, PortObservation, Reasoning, Shortfall, Standing,
+    Standings, Strain, TotalConcurrency,
 };
 pub use weir_sched::{BackgroundKnobs, Dispatch};

@@ -9,6 +9,7 @@ mod promise;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
+use weir_control::Promises;
 use weir_model::{Instant, IoId, QueueDepth, TimeShare, VolumeId};
 use weir_sched::{BackgroundKnobs, Edf, PassThrough, Scheduler};
 
@@ -75,8 +76,10 @@ impl ControlLoop {
             Control::Leased(config) => {
                 (Self::Leased(Box::new(LeasedLoop::new(now, config))), edf(QueueDepth::MAX))
             }
-            Control::Promise => {
-                (Self::Promise(Box::new(PromiseLoop::new(now, background))), edf(QueueDepth::MAX))
+            Control::Promise | Control::SharedPromise => {
+                let law =
+                    if control == Control::Promise { Promises::default() } else { Promises::among_others() };
+                (Self::Promise(Box::new(PromiseLoop::new(now, law, background))), edf(QueueDepth::MAX))
             }
             Control::Pid(config) => {
                 (Self::Delay(Box::new(DelayLoop::new(now, config))), edf(QueueDepth::MAX))

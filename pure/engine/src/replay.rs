@@ -164,7 +164,7 @@ fn refusal(engine: &mut Engine, input: &Input) -> Option<&'static str> {
 /// What is wrong with a configuration, if [`Engine::new`] would panic at it.
 fn broken(config: &EngineConfig) -> Option<&'static str> {
     let (period, growth) = match config.control {
-        Control::None | Control::Promise | Control::Pid(_) => (Span::MAX, 1.0),
+        Control::None | Control::Promise | Control::SharedPromise | Control::Pid(_) => (Span::MAX, 1.0),
         Control::Facade(law) => (law.period, law.growth),
         Control::Maestro(law) => (law.interval, 1.0),
         Control::Leased(leased) => (leased.interval, 1.0),

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use weir_engine::{
-    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Event, Request, VolumeConfig,
+    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Event, Request, Standing, Strain,
+    VolumeConfig,
 };
 use weir_model::{
     Bandwidth, Instant, IoId, IoKind, Iops, Objective, Percentile, QueueDepth, Slo, SloPoint, Span, Target,
@@ -22,6 +23,7 @@ enum Operation {
     Advance(Span),
     SetConfig(EngineConfig),
     SetVolume { volume: usize, config: VolumeConfig },
+    Hear(Standing),
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -35,6 +37,7 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
     let control = prop_oneof![
         Just(Control::None),
         Just(Control::Promise),
+        Just(Control::SharedPromise),
         (1u32..10).prop_map(|depth| Control::Facade(DepthFeedbackConfig {
             initial_depth: QueueDepth::new(depth),
             ..DepthFeedbackConfig::default()
@@ -80,7 +83,27 @@ fn operations() -> impl Strategy<Value = Operation> {
         3 => (0u64..400_000_000).prop_map(|nanos| Operation::Advance(Span::from_nanos(nanos))),
         1 => configs().prop_map(Operation::SetConfig),
         1 => (0usize..3, volume_configs()).prop_map(|(volume, config)| Operation::SetVolume { volume, config }),
+        1 => standings().prop_map(Operation::Hear),
     ]
+}
+
+/// What other gateways may say, with figures that make no sense among them.
+fn standings() -> impl Strategy<Value = Standing> {
+    let strain = [any::<f64>(); 5].prop_map(|[window, lately, likely, latency, service]| Strain {
+        window,
+        lately,
+        likely,
+        latency,
+        service,
+    });
+    (prop::option::of(strain), any::<[bool; 3]>(), any::<[u32; 2]>()).prop_map(|(strain, are, counts)| {
+        let ([is_promised, is_there, is_in_the_way], [backgrounds, cuts]) = (are, counts);
+        let latency = Some(Span::from_nanos(u64::from(cuts)));
+        let last_second = strain.map_or(0.0, |strain| strain.window);
+        let (bounded, bounds) = (cuts, last_second);
+        let counts = Standing { last_second, backgrounds, bounded, bounds, cuts, ..Standing::default() };
+        Standing { is_promised, is_there, latency, strain, is_in_the_way, ..counts }
+    })
 }
 
 /// An engine, and an account of what it must hold.
@@ -154,6 +177,7 @@ impl World {
             Operation::SetVolume { volume, config } => {
                 self.engine.set_volume(self.now, self.volumes[volume], config);
             }
+            Operation::Hear(standing) => self.engine.handle_standing(self.now, standing),
         }
     }
 
@@ -178,7 +202,8 @@ impl World {
         let snapshot = self.engine.snapshot();
         assert_eq!(snapshot.queued as usize, count(Stage::Queued));
         assert_eq!(snapshot.in_flight as usize, count(Stage::AtDevice));
-        assert_eq!(snapshot.allowance.is_some(), self.control == Control::Promise);
+        let guards = matches!(self.control, Control::Promise | Control::SharedPromise);
+        assert_eq!(snapshot.allowance.is_some(), guards);
         for volume in self.volumes {
             let outstanding = self.requests.values().filter(|(of, _)| *of == volume).count();
             assert_eq!(self.engine.outstanding(volume) as usize, outstanding);

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use proptest::prelude::*;
 use weir_engine::{
     Control, DepthFeedbackConfig, Deviation, Engine, EngineConfig, Entry, Event, How, Input, Outcome,
-    Recorder, Replay, Request, VolumeConfig,
+    Recorder, Replay, Request, Standing, Strain, VolumeConfig,
 };
 use weir_model::{
     Bandwidth, Instant, IoId, IoKind, Iops, Objective, Percentile, QueueDepth, Slo, SloPoint, Span, Target,
@@ -65,6 +65,7 @@ fn laws() -> impl Strategy<Value = EngineConfig> {
         1 => Just(config(Control::None)),
         2 => (1u32..200).prop_map(facade),
         2 => Just(config(Control::Promise)),
+        1 => Just(config(Control::SharedPromise)),
     ]
 }
 
@@ -219,6 +220,24 @@ fn a_recording_under_the_law_of_promises_tells_what_the_background_was_allowed_a
     assert!(reported(|event| matches!(event, Event::Allowed(knobs) if knobs.most < u32::MAX)) > 0);
     assert!(reported(|event| matches!(event, Event::Weighed { .. })) >= 20);
     assert_eq!(replay(&recording), Ok(recording.len() as u64));
+}
+
+#[test]
+fn what_an_engine_hears_of_other_gateways_is_recorded_stored_and_decided_again() {
+    let (mut engine, recording) = recorded(Instant::ORIGIN, config(Control::SharedPromise));
+    let at = |millis| Instant::ORIGIN + Span::from_millis(millis);
+    let volume = engine.add_volume(at(1), VolumeConfig::default());
+    engine.handle_submit(at(2), Request { volume, kind: IoKind::Read, offset: 0, length: 512 });
+    engine.poll_dispatch(at(2));
+    let strain = Strain { window: 2.0, lately: f64::NAN, likely: 2.0, latency: 0.1, service: 0.01 };
+    let standing = Standing { is_promised: true, strain: Some(strain), ..Standing::default() };
+    engine.handle_standing(at(3), standing);
+    engine.handle_timeout(at(50));
+    drop(engine);
+    let recording: Recording = recording.iter().collect();
+    assert_eq!(replay(&recording), Ok(recording.len() as u64));
+    let heard = |(_, entry): &(Instant, Entry)| matches!(entry, Entry::Applied { input: Input::Standing(standing), .. } if standing.strain.is_some());
+    assert!(recording.iter().any(heard));
 }
 
 #[test]

@@ -90,6 +90,7 @@ impl Checkers {
             | Control::Maestro(_)
             | Control::Leased(_)
             | Control::Promise
+            | Control::SharedPromise
             | Control::Pid(_) => {
                 self.gates.add(due_after, config);
             }
@@ -195,7 +196,9 @@ impl Checkers {
                 self.on_control_tick();
                 Ok(())
             }
-            Event::Allocated { .. } | Event::Throttled { .. } | Event::OutOfReach(_) => Ok(()),
+            Event::Allocated { .. } | Event::Throttled { .. } | Event::OutOfReach(_) | Event::Stands(_) => {
+                Ok(())
+            }
             Event::WindowEnded { volume, traffic } => {
                 let oldest = self.ledger.oldest_transfer(volume);
                 let length = self.config.slo_window;

@@ -109,4 +109,4 @@ pub use ssd::{Ssd, SsdError, SsdOptions};
 pub use station::{Station, StationOptions};
 pub use unit::{DiskOperations, UnitError, UnitOptions};
 pub use workload::Trace;
-pub use world::{Fingerprint, Observer, Outcome, World};
+pub use world::{Fingerprint, Observer, Outcome, Spread, World};

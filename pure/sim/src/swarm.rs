@@ -3,9 +3,9 @@
 //! One seed in four gives a whole cluster ([`crate::cluster`]), one in eight an iSCSI target under the
 //! throttle ([`crate::iscsi::swarm`]), and one in eight storage nodes with transfers
 //! ([`crate::transfers::swarm`]). Each other seed gives a pool, an array, one to eight volumes, loads,
-//! promises, limits and faults. All are drawn so that bounds are met often: windows of a few control
-//! periods, deadlines shorter than a stall, depths of one. The swarm has no rules of its own: the checkers
-//! of every run know what must hold ([`crate::Violation`]).
+//! promises, limits and faults. Its volumes may be behind several gateways. All are drawn so that bounds are
+//! met often: windows of a few control periods, deadlines shorter than a stall, depths of one. The swarm has
+//! no rules of its own: the checkers of every run know what must hold ([`crate::Violation`]).
 //!
 //! A scenario is small, so that many fit into a minute. Many seeds find rare combinations; long runs do not.
 
@@ -27,7 +27,7 @@ use crate::iscsi;
 use crate::random::{Prng, Seed};
 use crate::scenario::Scenario;
 use crate::transfers;
-use crate::world::{Observer, Outcome, World};
+use crate::world::{Observer, Outcome, Spread, World};
 
 /// One seed in this many is a whole cluster.
 const CLUSTERS: u64 = 4;
@@ -67,8 +67,11 @@ pub fn scenario(seed: u64) -> Scenario {
 pub fn world(seed: u64) -> World {
     let scenario = scenario(seed);
     let mut random = Seed(seed).stream("swarm/recordings");
-    let (duration, volumes) = (scenario.duration, scenario.volumes.len());
+    let (duration, volumes, control) = (scenario.duration, scenario.volumes.len(), scenario.engine.control);
     let mut world = World::new(scenario);
+    if control == Control::SharedPromise {
+        world.spread(spread(&mut Seed(seed).stream("swarm/gateways"), volumes));
+    }
     for volume in (0..volumes).filter(|_| random.random_bool(0.2)).collect::<Vec<_>>() {
         world.replay(volume, Box::new(loads::recording(&mut random, duration).into_iter()));
     }
@@ -87,7 +90,8 @@ fn engine(random: &mut Prng) -> EngineConfig {
         0 => Control::None,
         1..6 => Control::Facade(law),
         6 => Control::Pid(pid(random)),
-        7..10 => Control::Promise,
+        7 | 8 => Control::Promise,
+        9 => Control::SharedPromise,
         _ => Control::Maestro(MaestroConfig {
             interval: span(random, 20, 200),
             total: match NonZeroU32::new(random.random_range(0..64)) {
@@ -103,6 +107,13 @@ fn engine(random: &mut Prng) -> EngineConfig {
         _ => TimeShare::from_millionths(random.random_range(1..=500_000)).expect("at most a half"),
     };
     EngineConfig { control, slo_window: span(random, 20, 500), background_share }
+}
+
+/// Volumes behind up to three gateways. Some of these are so far apart that they hear nothing of one another.
+fn spread(random: &mut Prng, volumes: usize) -> Spread {
+    let gateways = random.random_range(1..=3);
+    let apart = if random.random_bool(0.2) { Span::from_secs(10) } else { span(random, 1, 200) };
+    Spread { gateways: (0..volumes).map(|_| random.random_range(0..gateways)).collect(), apart }
 }
 
 /// The one-sided PID with any gains. Thresholds are short and limits low, so that replies are held often.

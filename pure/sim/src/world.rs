@@ -1,8 +1,10 @@
-//! A run: clients, the real engine and an array, driven from one event's instant to the next.
+//! A run: clients, the real engine and an array, driven from one event's instant to the next. Volumes may be
+//! behind several gateways, each with an engine of its own ([`Spread`]).
 //!
 //! **At one instant**, events happen in this order: the array's answers, then faults and changes of
-//! configuration, then the clients' requests, then the engine's timers. Then all that the engine issues goes
-//! to the array. Any order would do, but it must be fixed, or the same seed would not give the same run.
+//! configuration, then the clients' requests, then what gateways hear from one another, then the engines'
+//! timers. Then all that the engines issue goes to the array. Any order would do, but it must be fixed, or
+//! the same seed would not give the same run.
 //!
 //! **The end.** A run ends when its duration is over, and not when its last request is answered. Otherwise a
 //! load that an array cannot serve would have no end. Requests that are outstanding then are counted
@@ -15,11 +17,13 @@
 mod agenda;
 mod clients;
 mod fingerprint;
+mod gateway;
+mod messages;
 mod requests;
 mod run;
 
 use weir_engine::Event;
-use weir_model::{Instant, IoKind, VolumeId};
+use weir_model::{Instant, IoKind, Span, VolumeId};
 
 use crate::array::Utilisation;
 use crate::check::Violation;
@@ -44,6 +48,17 @@ pub trait Observer {
 pub struct World {
     scenario: Scenario,
     clients: Vec<Client>,
+    spread: Spread,
+}
+
+/// Which gateway each volume is behind. Each gateway has an engine of its own, and all have one array.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Spread {
+    /// By volume: its gateway, from zero. A volume that is not here is behind the first one. A port is behind
+    /// the gateway of its volume.
+    pub gateways: Vec<usize>,
+    /// How long it takes until one gateway has what another tells it, by way of a controller.
+    pub apart: Span,
 }
 
 /// What became of the requests of a run, and how busy the array was.
@@ -74,7 +89,7 @@ impl World {
         }
         let seed = Seed(scenario.seed);
         let clients = scenario.volumes.iter().map(|volume| Client::phased(volume, seed)).collect();
-        Self { scenario, clients }
+        Self { scenario, clients, spread: Spread::default() }
     }
 
     /// Loads the volume with this index by `trace` instead of by its phases: each request at its time,
@@ -87,12 +102,17 @@ impl World {
         self.clients[volume] = Client::traced(trace, self.scenario.volumes[volume].size);
     }
 
+    /// Lets the volumes be behind several gateways.
+    pub fn spread(&mut self, spread: Spread) {
+        self.spread = spread;
+    }
+
     /// Runs until the duration of the scenario is over, with all checkers on.
     ///
     /// # Errors
     /// If a rule is broken that must hold in every run. The run stops there.
     pub fn run(self, observer: &mut dyn Observer) -> Result<Outcome, Violation> {
-        Run::new(&self.scenario, self.clients, observer).finish()
+        Run::new(&self.scenario, self.clients, &self.spread, observer).finish()
     }
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::bed::{Bed, told};
 use super::draw::{Cell, Draw};
+use super::gateways::Gateways;
 use super::interval::Interval;
 use super::load::Loads;
 use super::matrix::Matrix;
@@ -30,6 +31,7 @@ pub struct Judge<'m> {
     matrix: &'m Matrix,
     scales: Scales<'m>,
     oracles: &'m OracleFile,
+    gateways: Gateways,
 }
 
 /// What a law did in a cell.
@@ -72,7 +74,14 @@ pub struct Judgement {
 impl<'m> Judge<'m> {
     /// A judge that has judged nothing.
     pub const fn new(matrix: &'m Matrix, loads: &'m Loads, oracles: &'m OracleFile) -> Self {
-        Self { matrix, scales: Scales::new(loads), oracles }
+        Self { matrix, scales: Scales::new(loads), oracles, gateways: Gateways::ONE }
+    }
+
+    /// Judges laws over several gateways: the promised volume is behind the first, and the other volume's
+    /// clients are behind the rest. What no control and static settings do is still that of one gateway.
+    #[must_use]
+    pub fn over(self, gateways: Gateways) -> Self {
+        Self { gateways, ..self }
     }
 
     /// Judges all cells, and tells after each how many are done.
@@ -120,9 +129,9 @@ impl<'m> Judge<'m> {
         });
         let oracle = oracle.transpose()?;
         let mut laws = BTreeMap::new();
-        for law in Law::ALL {
-            let setting = law.setting(told);
-            let [promised, others] = bed.both(&setting)?;
+        for law in self.gateways.laws().iter().copied() {
+            let setting = self.gateways.setting(law, told);
+            let [promised, others] = bed.both_behind(self.gateways, &setting)?;
             let (after, kept) = (tally(&promised), keeps(&promised));
             let compared = oracle.as_ref().map(|oracle| oracle.mildest(kept.met).other);
             let judged = Judged {
@@ -202,6 +211,10 @@ impl Judgement {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
+    use weir_model::Span;
+
     use super::*;
 
     /// A cell of small reads on a station.
@@ -236,6 +249,22 @@ mod tests {
         assert!(first.is_safe() && first.oracle.is_none(), "{first:?}");
         assert_eq!(first.alone.requests, first.without.requests, "the load says how many are judged");
         assert!(first.laws.values().all(|law| law.kept.requests == first.alone.requests));
+    }
+
+    #[test]
+    fn over_several_gateways_the_promised_volume_is_asked_for_the_same_and_its_promise_is_kept() {
+        let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+        let (matrix, loads) = (Matrix::embedded(), Loads::made_up_and(&[]));
+        let oracles = OracleFile::open(&folder.path().join("oracle")).expect("it is read");
+        let number = NonZeroU32::new(4).expect("above zero");
+        let gateways = Gateways { number, apart: Span::from_millis(50) };
+        let judge = Judge::new(&matrix, &loads, &oracles).over(gateways);
+        let judged = judge.judge(&cell(10.0, "mixed")).expect("it is judged");
+        assert_eq!(judged.laws.keys().copied().collect::<Vec<_>>(), [Law::Promise]);
+        let law = judged.laws[&Law::Promise];
+        assert_eq!(law.kept.requests, judged.alone.requests);
+        assert!(law.kept.share() >= KEPT, "{law:?}");
+        assert!((0.95..1.05).contains(&law.others.rate), "the parts of the other load add up: {law:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,7 +31,12 @@ pub struct Loads {
 pub(super) struct Load {
     source: Source,
     pub(super) weight: f64,
+    /// Of so many requests of a recording, from this one on, one is asked for.
+    dealt: (usize, usize),
 }
+
+/// All requests of a recording are asked for.
+const ALL: (usize, usize) = (0, 1);
 
 #[derive(Clone, Debug)]
 enum Source {
@@ -97,7 +103,7 @@ impl Loads {
     pub(super) fn load(&self, name: &str) -> anyhow::Result<Load> {
         if let Some(requests) = self.recorded.get(name) {
             let weight = (MOST_RATE * whole(requests) / requests.len() as f64).min(1.0);
-            return Ok(Load { source: Source::Recorded(Arc::clone(requests)), weight });
+            return Ok(Load { source: Source::Recorded(Arc::clone(requests)), weight, dealt: ALL });
         }
         let spec = self.made_up.get(name).with_context(|| format!("there is no load {name}"))?;
         Ok(Load::made_up(spec.clone()))
@@ -114,7 +120,7 @@ fn whole(requests: &[TraceRequest]) -> f64 {
 impl Load {
     /// A load of a hundred requests a second, unless it is closed.
     pub(super) const fn made_up(spec: MadeUpSpec) -> Self {
-        Self { source: Source::MadeUp(spec), weight: 100.0 }
+        Self { source: Source::MadeUp(spec), weight: 100.0, dealt: ALL }
     }
 
     /// Whether its requests come whether those before them were answered or not.
@@ -177,7 +183,26 @@ impl Load {
             let at = (whole * round as f64 + request.at.as_secs_f64() - origin) / speed;
             TraceRequest { at: Span::from_secs_f64(at), ..request }
         };
-        Some(Box::new((first..).map(request).take_while(move |request| request.at < lasting)))
+        let (place, of) = self.dealt;
+        let requests = (first..).skip(place).step_by(of).map(request);
+        Some(Box::new(requests.take_while(move |request| request.at < lasting)))
+    }
+
+    /// The part that the clients behind one of several gateways have: threads are divided, a rate is, and the
+    /// requests of a recording are dealt. `None`: there are fewer threads than gateways.
+    pub(super) fn part(&self, place: u32, of: u32) -> Option<Self> {
+        let mut part = self.clone();
+        match &mut part.source {
+            Source::Recorded(_) => part.dealt = (place as usize, of as usize),
+            Source::MadeUp(spec) => match &mut spec.threads {
+                Some(threads) => {
+                    let more = u32::from(place < threads.get() % of);
+                    *threads = NonZeroU32::new(threads.get() / of + more)?;
+                }
+                None => part.weight /= f64::from(of),
+            },
+        }
+        Some(part)
     }
 
     /// The mean rate of a load, as a part of its highest.
@@ -201,7 +226,7 @@ mod tests {
         let request =
             |at| TraceRequest { at: Span::from_millis(at), kind: IoKind::Read, offset: 0, length: 512 };
         let requests: Vec<_> = at_ms.iter().copied().map(request).collect();
-        Load { source: Source::Recorded(requests.into()), weight }
+        Load { source: Source::Recorded(requests.into()), weight, dealt: ALL }
     }
 
     fn times(load: &Load, from: f64, lasting: u64) -> Vec<u64> {

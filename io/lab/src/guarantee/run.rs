@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use weir_engine::{Control, EngineConfig, Event, VolumeConfig};
 use weir_model::{Instant, IoKind, Span, VolumeId};
-use weir_sim::{Fault, FaultKind, MemberOptions, Observer, Scenario, Utilisation, VolumeScenario, World};
+use weir_sim::{
+    Fault, FaultKind, MemberOptions, Observer, Scenario, Spread, Utilisation, VolumeScenario, World,
+};
 
 use super::load::Load;
 use super::matrix::ArrayCase;
@@ -17,6 +19,8 @@ const DRAIN: Span = Span::from_secs(60);
 pub(super) struct Volume<'a> {
     /// The name of its random streams: alone or beside another, it asks for the same.
     pub(super) name: &'static str,
+    /// Which gateway its clients are behind, from zero.
+    pub(super) gateway: usize,
     pub(super) half: u64,
     pub(super) load: &'a Load,
     /// Where a recording begins, as a part of its length.
@@ -53,7 +57,21 @@ pub(super) fn run(
     seed: u64,
     volumes: &[Volume<'_>],
 ) -> anyhow::Result<Requests> {
-    Ok(until(array, engine, seed, volumes, LASTS + DRAIN)?.requests)
+    run_apart(array, engine, seed, volumes, Span::ZERO)
+}
+
+/// The same with several gateways. A message takes as long from one to another as they are `apart`.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_apart(
+    array: &ArrayCase,
+    engine: EngineConfig,
+    seed: u64,
+    volumes: &[Volume<'_>],
+    apart: Span,
+) -> anyhow::Result<Requests> {
+    Ok(until(array, engine, seed, volumes, apart, LASTS + DRAIN)?.requests)
 }
 
 /// The same, with what the law decided.
@@ -66,7 +84,7 @@ pub(super) fn run_watched(
     seed: u64,
     volumes: &[Volume<'_>],
 ) -> anyhow::Result<(Requests, Decisions)> {
-    let known = until(array, engine, seed, volumes, LASTS + DRAIN)?;
+    let known = until(array, engine, seed, volumes, Span::ZERO, LASTS + DRAIN)?;
     Ok((known.requests, known.decisions))
 }
 
@@ -76,7 +94,7 @@ pub(super) fn run_watched(
 /// As [`run`].
 pub(super) fn busy(array: &ArrayCase, volume: Volume<'_>) -> anyhow::Result<(f64, usize)> {
     let engine = EngineConfig { control: Control::None, ..EngineConfig::default() };
-    let Known { requests, utilisation, .. } = until(array, engine, 1, &[volume], LASTS)?;
+    let Known { requests, utilisation, .. } = until(array, engine, 1, &[volume], Span::ZERO, LASTS)?;
     Ok((utilisation.members.max(utilisation.port), requests[0].len()))
 }
 
@@ -85,6 +103,7 @@ fn until(
     engine: EngineConfig,
     seed: u64,
     volumes: &[Volume<'_>],
+    apart: Span,
     duration: Span,
 ) -> anyhow::Result<Known> {
     let mut options = array.spec.options()?;
@@ -109,6 +128,7 @@ fn until(
             world.replay(place, trace);
         }
     }
+    world.spread(Spread { gateways: volumes.iter().map(|volume| volume.gateway).collect(), apart });
     let decisions = Decisions { bounds: vec![Vec::new(); volumes.len()], ..Decisions::default() };
     let mut account = Account { volumes: volumes.iter().map(|_| OfVolume::default()).collect(), decisions };
     let outcome = world.run(&mut account)?;

@@ -96,9 +96,10 @@ pub struct LawSummary {
     pub oneself: Option<WorstHarm>,
 }
 
-/// The figures of each law.
+/// The figures of each law by which all cells were judged.
 pub fn summarise(cells: &[Judgement]) -> Vec<LawSummary> {
-    Law::ALL.into_iter().map(|law| of_law(law, cells)).collect()
+    let is_judged = |law: &Law| cells.iter().all(|cell| cell.laws.contains_key(law));
+    Law::ALL.into_iter().filter(is_judged).map(|law| of_law(law, cells)).collect()
 }
 
 fn of_law(law: Law, cells: &[Judgement]) -> LawSummary {

@@ -82,7 +82,8 @@ fn weight(array: &ArrayCase, mut load: Load, share: f64, from: f64) -> anyhow::R
     let (mut light, mut heavy): (Option<f64>, Option<f64>) = (None, None);
     for _ in 0..TRIES {
         let config = VolumeConfig::default();
-        let (busy, came) = busy(array, Volume { name: "promised", half: 0, load: &load, from, config })?;
+        let (busy, came) =
+            busy(array, Volume { name: "promised", gateway: 0, half: 0, load: &load, from, config })?;
         let step = (share / busy.max(1e-9)).min(most / (came as f64).max(1.0));
         if (step - 1.0).abs() < CLOSE {
             break;

@@ -109,7 +109,8 @@ impl Observer for Recorder {
             | Event::Throttled { .. }
             | Event::Allowed(_)
             | Event::Weighed { .. }
-            | Event::OutOfReach(_) => {}
+            | Event::OutOfReach(_)
+            | Event::Stands(_) => {}
         }
     }
 }

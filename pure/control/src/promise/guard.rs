@@ -20,8 +20,6 @@
 use super::PERIOD;
 use super::strain::Strain;
 
-/// A window is about to be missed from here on.
-const HARD: f64 = 0.95;
 /// Where the guard wants strain to be. It must be below the limit, because estimates are not exact.
 const AIM: f64 = 0.95;
 /// The most that one cut leaves of the bound, and the least. Half: latency is at most in proportion.
@@ -97,6 +95,10 @@ pub(super) struct Guard {
     unfelt: f64,
     /// The bound while promised volumes are silent for a moment.
     between: f64,
+    /// How many gateways share what background may have in any case.
+    sharers: f64,
+    /// What others have on average, of those that have a bound. A cut leaves no more.
+    fair: f64,
 }
 
 impl Default for Guard {
@@ -112,11 +114,19 @@ impl Default for Guard {
             settled: 0.0,
             unfelt: 0.0,
             between: f64::MAX,
+            sharers: 1.0,
+            fair: f64::MAX,
         }
     }
 }
 
 impl Guard {
+    /// Background volumes have requests behind so many gateways, or one. Others have this bound on average.
+    pub(super) fn set_sharers(&mut self, sharers: u32, others: Option<f64>) {
+        self.sharers = f64::from(sharers.max(1));
+        self.fair = others.unwrap_or(f64::MAX);
+    }
+
     /// The bound; `None`: there is none.
     pub(super) const fn bound(&self) -> Option<f64> {
         self.bound
@@ -152,10 +162,7 @@ impl Guard {
         self.cycle.1 += f64::from(seen.answered);
         let Some(strain) = strain else { return false };
         self.settled += 1.0;
-        let Some(bound) = self.bound else { return self.begin(strain, seen) };
-        if strain.window > HARD && strain.lately > HARD {
-            return self.cut(bound, strain, seen);
-        }
+        let Some(bound) = self.bound.filter(|_| !strain.is_hard()) else { return self.urge(strain, seen) };
         if self.in_debt {
             return strain.window <= AIM && self.end_debt(strain.service);
         }
@@ -167,14 +174,34 @@ impl Guard {
         false
     }
 
+    /// Cuts if a window is about to be missed, though no period has ended. True: there was a cut.
+    pub(super) fn urge(&mut self, strain: Strain, seen: Background) -> bool {
+        match self.bound {
+            None => self.begin(strain, seen),
+            Some(bound) => strain.is_hard() && self.cut(bound, strain, seen),
+        }
+    }
+
+    /// The bound while nobody says whether promises elsewhere are kept, and `room` is free.
+    pub(super) fn held(&self, room: f64) -> f64 {
+        self.bound.map_or(room, |bound| bound.max(LEAST / self.sharers))
+    }
+
+    /// Takes back a raise since the bound was this.
+    pub(super) fn take_back(&mut self, before: Option<f64>) {
+        if let Some(before) = before {
+            self.bound = Some(self.bound.map_or(before, |bound| bound.min(before)));
+        }
+    }
+
     /// The first bound, if a window is about to be missed while background volumes are there.
     fn begin(&mut self, strain: Strain, seen: Background) -> bool {
         if strain.window <= 1.0 || strain.lately <= 1.0 || seen.peak == 0 {
             return false;
         }
-        let before = f64::from(seen.peak).min(FIRST);
+        let before = f64::from(seen.peak).min(FIRST / self.sharers).min(self.fair / CUT.0);
         *self = Self {
-            bound: Some((before * CUT.0).max(LEAST)),
+            bound: Some((before * CUT.0).max(LEAST / self.sharers)),
             before: Some(before),
             ceiling: f64::MAX,
             settled: 0.0,
@@ -192,13 +219,14 @@ impl Guard {
         }
         let known = if self.before.is_none() { self.ended * JUMP } else { f64::MAX };
         let before = *self.before.get_or_insert(bound);
-        let next = (bound * (AIM / strain.lately).clamp(CUT.0, CUT.1)).min(known).max(self.least(bound));
+        let least = self.least(bound);
+        let next = (bound * (AIM / strain.lately).clamp(CUT.0, CUT.1)).min(known).min(self.fair).max(least);
         self.settled = 0.0;
         self.in_debt = next < 1.0 && next <= before * DEBT && seen.at_device <= 1;
         if !self.in_debt {
             self.ceiling = self.ceiling.min(bound * 0.8);
         }
-        self.bound = Some(if self.in_debt { LEAST_IN_DEBT } else { next });
+        self.bound = Some(if self.in_debt { LEAST_IN_DEBT / self.sharers } else { next });
         true
     }
 
@@ -207,7 +235,7 @@ impl Guard {
         self.in_debt = false;
         let (seconds, requests) = std::mem::take(&mut self.cycle);
         self.is_drained = true;
-        self.ceiling = (DRAINED * requests / seconds * service).max(LEAST_IN_DEBT);
+        self.ceiling = (DRAINED * requests / seconds * service).max(LEAST_IN_DEBT / self.sharers);
         self.bound = Some(self.ceiling / 2.0);
         true
     }
@@ -237,7 +265,7 @@ impl Guard {
 
     /// The least that a cut may leave of this bound. A cache may need a bound far below a sixteenth.
     const fn least(&self, bound: f64) -> f64 {
-        if self.is_drained { LEAST_IN_DEBT } else { LEAST.min(bound) }
+        if self.is_drained { LEAST_IN_DEBT / self.sharers } else { (LEAST / self.sharers).min(bound) }
     }
 
     /// How fast a bound may grow that was felt, a second.

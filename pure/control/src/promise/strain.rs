@@ -1,21 +1,31 @@
 //! How close a volume is to missing its promise.
 
+use serde::{Deserialize, Serialize};
+
+/// A window is about to be missed from here on.
+const HARD: f64 = 0.95;
+
 /// How close a volume is to missing its promise: 1 is at the limit, 2 is twice the latency, or half the rate.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Strain {
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Strain {
     /// Of the window that is open, as it will probably end, or of the one before: the worse one.
-    pub(super) window: f64,
+    pub window: f64,
     /// Of the last 200 ms.
-    pub(super) lately: f64,
+    pub lately: f64,
     /// Where one window in some hundred is, judged by the recent ones.
-    pub(super) likely: f64,
+    pub likely: f64,
     /// How long requests took in the last second, in seconds.
-    pub(super) latency: f64,
+    pub latency: f64,
     /// How long a request takes at a device that has little else to do, in seconds; zero if unknown.
-    pub(super) service: f64,
+    pub service: f64,
 }
 
 impl Strain {
+    /// Whether a window is about to be missed, and is missed more from moment to moment.
+    pub(super) const fn is_hard(self) -> bool {
+        self.window > HARD && self.lately > HARD
+    }
+
     /// The worse of both in each respect.
     pub(super) const fn worse(self, other: Self) -> Self {
         Self {

@@ -1,5 +1,7 @@
 //! The law on a device that is a formula.
 
+mod several;
+
 use proptest::prelude::*;
 use weir_model::{Iops, Percentile};
 
@@ -209,7 +211,7 @@ fn the_volume_that_is_worst_off_is_named() {
     };
     let volumes = vec![volume(7, Span::from_millis(20)), volume(8, Span::from_millis(10))];
     law.step(Instant::ORIGIN, &PromiseObservation { volumes, background_peak: 0 });
-    assert_eq!(law.worst().map(|worst| worst.serial), Some(8));
+    assert_eq!(law.worst().and_then(|worst| worst.serial), Some(8));
 }
 
 /// A volume of a random target, of which random things were seen.

@@ -8,7 +8,7 @@
 //! the compiler knows the input and its outcome, and removes both. Otherwise each call would copy an enum of
 //! some hundred bytes, and a request would take 8 % more instructions.
 
-use weir_control::{Grant, Latency};
+use weir_control::{Grant, Latency, Standing};
 use weir_model::{Completion, Instant, Io, IoId, VolumeId};
 use weir_sched::Dispatch;
 
@@ -83,6 +83,10 @@ impl Engine {
             }
             Input::SetFallback(volumes) => {
                 self.change_fallback(now, volumes);
+                Outcome::Done
+            }
+            Input::Standing(standing) => {
+                self.hear(now, standing);
                 Outcome::Done
             }
         }
@@ -284,6 +288,12 @@ impl Engine {
 
     fn change_fallback(&mut self, now: Instant, volumes: Vec<(VolumeId, Grant)>) {
         self.with_loop(|control, pool| control.leased().set_fallback(now, volumes, pool));
+    }
+
+    fn hear(&mut self, now: Instant, standing: Standing) {
+        if let ControlLoop::Promise(_) = self.control {
+            self.with_loop(|control, pool| control.promise().hear(now, standing, pool));
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::num::NonZeroU32;
 
-use weir_control::{Allowance, Grant, Law, PromiseObservation, Promises, Shortfall};
+use weir_control::{Allowance, Grant, Law, PromiseObservation, Promises, Shortfall, Standing};
 use weir_model::{Bandwidth, Instant, MilliIops, Target, TimeShare, VolumeId};
 use weir_sched::BackgroundKnobs;
 
@@ -32,9 +32,9 @@ pub(crate) struct PromiseLoop {
 }
 
 impl PromiseLoop {
-    pub(super) fn new(now: Instant, least: TimeShare) -> Self {
+    pub(super) fn new(now: Instant, law: Promises, least: TimeShare) -> Self {
         Self {
-            law: Promises::default(),
+            law,
             tick: Tick::new(now, Promises::PERIOD),
             least,
             knobs: BackgroundKnobs::open(least),
@@ -59,7 +59,20 @@ impl PromiseLoop {
         if pool.volumes.get(id).is_promised() {
             self.law.on_request(now);
             self.put_in_force(now, self.law.allowance(now), pool);
+            self.tell_others(pool);
         }
+    }
+
+    /// How the promises of all other gateways stand.
+    pub(crate) fn hear(&mut self, now: Instant, standing: Standing, pool: &mut Pool<'_>) {
+        let at_device = pool.scheduler.snapshot().background;
+        self.law.hear(now, standing, at_device, self.peak.max(at_device));
+        self.put_in_force(now, self.law.allowance(now), pool);
+    }
+
+    /// What the other gateways have to know goes to them.
+    fn tell_others(&mut self, pool: &mut Pool<'_>) {
+        pool.events.extend(self.law.poll_news().map(Event::Stands));
     }
 
     /// A background request goes to the device, where so many of them are then.
@@ -89,6 +102,7 @@ impl PromiseLoop {
         let allowance = self.law.step(now, &self.seen);
         pool.events.push_back(self.weighed(pool));
         self.say_shortfall(pool);
+        self.tell_others(pool);
         self.put_in_force(now, allowance, pool);
         self.lower_rates(now, pool);
     }
@@ -96,7 +110,7 @@ impl PromiseLoop {
     fn weighed(&self, pool: &Pool<'_>) -> Event {
         let worst = self.law.worst();
         Event::Weighed {
-            worst: worst.and_then(|worst| volume_of(worst.serial, pool)),
+            worst: worst.and_then(|worst| volume_of(worst.serial?, pool)),
             strain: worst.map_or(0.0, |worst| worst.strain),
         }
     }

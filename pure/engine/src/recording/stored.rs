@@ -40,6 +40,7 @@ impl Serialize for Entry {
             Input::Reply { id } => (10_u8, id, outcome).serialize(serializer),
             Input::Abort { id } => (11_u8, id, outcome).serialize(serializer),
             Input::Timeout => (12_u8, outcome).serialize(serializer),
+            Input::Standing(standing) => (15_u8, standing, outcome).serialize(serializer),
         }
     }
 }
@@ -78,6 +79,7 @@ impl<'de> Visitor<'de> for Stored {
             12 => (Input::Timeout, Outcome::Timeout(field(f)?)),
             13 => return Ok(Entry::Reported(field(f)?)),
             14 => (Input::Complete { id: field(f)?, ok: field(f)? }, Outcome::Held(field(f)?)),
+            15 => (Input::Standing(field(f)?), Outcome::Done),
             other => return Err(Error::invalid_value(Unexpected::Unsigned(other.into()), &self)),
         };
         Ok(Entry::Applied { input, outcome })

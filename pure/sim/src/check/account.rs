@@ -138,7 +138,7 @@ impl Account {
     pub(super) fn due_after(&self, config: &EngineConfig) -> Option<Span> {
         match config.control {
             Control::None | Control::Maestro(_) | Control::Leased(_) | Control::Pid(_) => Some(Span::ZERO),
-            Control::Promise => {
+            Control::Promise | Control::SharedPromise => {
                 let is_covered = self.target.is_some() && !self.is_beyond;
                 (self.absolute.is_some() || is_covered).then_some(Span::ZERO)
             }

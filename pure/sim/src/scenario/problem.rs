@@ -175,7 +175,7 @@ fn check_pool(config: &EngineConfig) -> Result<(), Problem> {
         return Err(Problem::NoLength { what: "the SLO window" });
     }
     let period = match config.control {
-        Control::None | Control::Promise => Span::MAX,
+        Control::None | Control::Promise | Control::SharedPromise => Span::MAX,
         Control::Pid(pid) => return Ok(pid.law.check()?),
         Control::Facade(law) => law.period,
         Control::Maestro(law) => law.interval,

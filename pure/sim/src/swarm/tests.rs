@@ -78,6 +78,15 @@ impl Observer for Allowed {
 }
 
 #[test]
+fn behind_several_gateways_background_volumes_have_a_bound_in_some_of_the_scenarios() {
+    let mut seen = Allowed::default();
+    for seed in (0..300).filter(|seed| scenario(*seed).engine.control == Control::SharedPromise) {
+        world(seed).run(&mut seen).unwrap_or_else(|violation| panic!("{violation}"));
+    }
+    assert!(seen.bounds > 1 && seen.shares > 1, "{seen:?}");
+}
+
+#[test]
 fn all_that_can_go_wrong_does() {
     let mut seen = [false; 4];
     for fault in SEEDS.flat_map(|seed| scenario(seed).faults) {

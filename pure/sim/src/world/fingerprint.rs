@@ -101,6 +101,15 @@ impl Observer for Fingerprint {
                 self.add(u64::from(knobs.share.millionths()));
                 self.add(knobs.least.as_nanos());
             }
+            Event::Stands(standing) => {
+                self.add(9 << 59 | u64::from(standing.cuts) << 3);
+                self.add(
+                    u64::from(standing.backgrounds) << 2
+                        | u64::from(standing.is_there) << 1
+                        | u64::from(standing.is_in_the_way),
+                );
+                self.add(standing.strain.map_or(0, |strain| strain.window.to_bits()));
+            }
             Event::Allocated { volume, reasoning } => {
                 self.add(7 << 61 | u64::from(volume.0));
                 self.add(reasoning.allotted.to_bits());

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use weir_engine::{Control, EngineConfig, VolumeConfig};
-use weir_model::{IoKind, Iops, Slo, SloPoint, Span, VolumeId};
+use weir_model::{IoKind, Iops, Slo, SloPoint, Span, Verdict, VolumeId};
 
 use super::*;
 use crate::array::options::ArrayOptions;
@@ -243,4 +243,25 @@ fn a_scenario_that_makes_no_sense_is_refused_with_its_place() {
     ] {
         assert!(error.contains(part), "{error:?} does not say {part:?}");
     }
+}
+
+/// How many windows of the victim kept its promise in 30 s, after the first two. The hog is behind another
+/// gateway.
+fn kept_behind_two_gateways(apart: Span) -> usize {
+    let mut scenario = Scenario { duration: Span::from_secs(32), ..beside_a_hog() };
+    scenario.engine.control = Control::SharedPromise;
+    let mut world = World::new(scenario);
+    world.spread(Spread { gateways: vec![0, 1], apart });
+    let mut log = Log::default();
+    let outcome = world.run(&mut log).unwrap();
+    assert_eq!(outcome.submitted, outcome.answered + outcome.outstanding);
+    let kept = |event: &Event| matches!(event, Event::WindowClosed { volume: VolumeId(0), window } if window.verdict == Verdict::Met);
+    log.0.iter().filter(|(at, event)| *at > Instant::ORIGIN + Span::from_secs(2) && kept(event)).count()
+}
+
+#[test]
+fn a_promise_is_kept_beside_a_hog_behind_another_gateway_if_the_two_hear_of_one_another() {
+    assert!(kept_behind_two_gateways(ms(1)) >= 28);
+    assert!(kept_behind_two_gateways(ms(50)) >= 28);
+    assert!(kept_behind_two_gateways(Span::from_secs(60)) <= 2, "nothing arrives");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -12,12 +12,13 @@ use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use weir_lab::guarantee::{
-    Cell, Harm, Interval, Judge, Judgement, Kept, LawSummary, Loads, Matrix, OracleFile, Played, Spread,
-    Worst, WorstHarm, draw, play_scenes, summarise, watch,
+    Cell, Gateways, Harm, Interval, Judge, Judgement, Kept, LawSummary, Loads, Matrix, OracleFile, Played,
+    Spread, Worst, WorstHarm, draw, play_scenes, summarise, watch,
 };
+use weir_model::Span;
 
 use crate::failure::Failure;
-use crate::say;
+use crate::{say, traces};
 
 /// The seed of the cells that every version is judged by.
 const FROZEN: u64 = 1;
@@ -31,9 +32,16 @@ pub(crate) struct GuaranteeArguments {
     /// How many cells
     #[arg(long, default_value = "200", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     cells: u32,
-    /// Judge this cell alone, print its runs, and draw them over time
+    /// Judge this cell alone, and print its runs. With one gateway, draw them over time
     #[arg(long, value_name = "NUMBER", conflicts_with = "cells")]
     cell: Option<u32>,
+    /// Judge the law of promises over so many gateways: the promised volume is behind the first, and the
+    /// other volume's clients are behind the rest
+    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(Gateways::MOST)))]
+    gateways: u32,
+    /// How long a message takes from one gateway to another
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = traces::duration)]
+    apart: Span,
     /// How many cells at a time
     #[arg(long, default_value = "2")]
     jobs: NonZeroUsize,
@@ -49,11 +57,31 @@ pub(crate) struct GuaranteeArguments {
 #[derive(Serialize)]
 struct Written<'a> {
     seed: u64,
+    /// How many gateways there were.
+    gateways: u32,
     /// The recordings that were drawn from, beside the made-up loads.
     recordings: Vec<&'a str>,
     laws: &'a [LawSummary],
     scenes: &'a [Played],
     cells: &'a [Judgement],
+}
+
+impl GuaranteeArguments {
+    fn gateways(&self) -> Gateways {
+        match NonZeroU32::new(self.gateways) {
+            Some(number) if self.gateways > 1 => Gateways { number, apart: self.apart },
+            _ => Gateways::ONE,
+        }
+    }
+
+    /// What the files of the results are called, without their endings.
+    fn name(&self, seed: u64) -> String {
+        if self.gateways > 1 {
+            format!("guarantee-{seed}-gateways-{}-apart-{}us", self.gateways, self.apart.as_micros())
+        } else {
+            format!("guarantee-{seed}")
+        }
+    }
 }
 
 /// Judges the cells.
@@ -70,28 +98,38 @@ pub(super) fn guarantee(arguments: &GuaranteeArguments) -> Result<(), Failure> {
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     }
     let oracles = OracleFile::open(&arguments.oracle).map_err(refused)?;
-    let judge = Judge::new(&matrix, &loads, &oracles);
+    let gateways = arguments.gateways();
+    let judge = Judge::new(&matrix, &loads, &oracles).over(gateways);
     let seed = arguments.fresh.unwrap_or(FROZEN);
+    let name = arguments.name(seed);
     if let Some(number) = arguments.cell {
         let cell = draw(&matrix, &loads, seed, number);
         one(&cell, &judge.judge(&cell)?)?;
-        let path = arguments.out.join(format!("guarantee-{seed}-cell-{number}.svg"));
+        if gateways != Gateways::ONE {
+            return Ok(()); // what is drawn is one gateway
+        }
+        let path = arguments.out.join(format!("{name}-cell-{number}.svg"));
         fs::write(&path, watch(&judge, &cell)?).with_context(|| format!("writing {}", path.display()))?;
         return Ok(writeln!(say::out(), "over time: {}", path.display())?);
     }
     let cells: Vec<_> = (0..arguments.cells).map(|number| draw(&matrix, &loads, seed, number)).collect();
     let judged = with_progress(&judge, &cells, arguments.jobs.get())?;
-    let scenes = play_scenes(&matrix, arguments.jobs.get())?;
+    // Scenes are played behind one gateway.
+    let is_one = gateways == Gateways::ONE;
+    let scenes = if is_one { play_scenes(&matrix, arguments.jobs.get())? } else { Vec::new() };
     let laws = summarise(&judged);
     let recordings: Vec<&str> = loads.recorded().collect();
     let mut out = say::out();
     writeln!(out, "{}", heading(seed, &judged))?;
     writeln!(out, "recordings: {}", if recordings.is_empty() { none() } else { recordings.join(", ") })?;
     writeln!(out, "{}", table_of_laws(&laws))?;
-    writeln!(out, "{}", table_of_scenes(&scenes))?;
-    let path = arguments.out.join(format!("guarantee-{seed}.json"));
+    if is_one {
+        writeln!(out, "{}", table_of_scenes(&scenes))?;
+    }
+    let path = arguments.out.join(format!("{name}.json"));
     let written = serde_json::to_string_pretty(&Written {
         seed,
+        gateways: arguments.gateways,
         recordings,
         laws: &laws,
         scenes: &scenes,

@@ -34,7 +34,7 @@ impl Pool {
                 Event::Weighed { worst, strain } => self.worst_off = worst.map(|worst| (worst, strain)),
                 Event::OutOfReach(shortfall) => self.note_out_of_reach(shortfall),
                 // The snapshot of the engine has what these say.
-                Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) => {}
+                Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) | Event::Stands(_) => {}
                 Event::Aborted { .. } => {}
             }
         }

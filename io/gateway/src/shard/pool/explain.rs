@@ -63,7 +63,7 @@ impl Pool {
             Control::None => ControlKind::None,
             Control::Facade(_) => ControlKind::Facade,
             Control::Maestro(_) | Control::Leased(_) => ControlKind::Maestro,
-            Control::Promise => ControlKind::Promise,
+            Control::Promise | Control::SharedPromise => ControlKind::Promise,
             Control::Pid(_) => ControlKind::Pid,
         }
     }
@@ -90,7 +90,11 @@ impl Pool {
         let is_probed = match self.control {
             Control::Maestro(MaestroConfig { total, .. }) => total == TotalConcurrency::Auto,
             Control::Leased(_) => false,
-            Control::None | Control::Facade(_) | Control::Promise | Control::Pid(_) => return None,
+            Control::None
+            | Control::Facade(_)
+            | Control::Promise
+            | Control::SharedPromise
+            | Control::Pid(_) => return None,
         };
         let last = self.volumes.iter().flatten().filter_map(|volume| volume.intervals.last());
         let case = last.max_by_key(|last| last.ended).map(|last| last.reasoning.case.into());

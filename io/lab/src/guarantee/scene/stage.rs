@@ -267,7 +267,7 @@ fn answered_in(requests: &[Request], time: &Range<Span>) -> f64 {
 
 fn volume(place: usize, loads: &[Load; 2], config: VolumeConfig) -> Volume<'_> {
     let (name, half) = if place == 0 { ("promised", 0) } else { ("other", 1) };
-    Volume { name, half, load: &loads[place], from: 0.0, config }
+    Volume { name, gateway: 0, half, load: &loads[place], from: 0.0, config }
 }
 
 fn both(
