@@ -76,7 +76,7 @@ impl Pool {
     /// The absolute target that the law of promises holds a volume to.
     fn target_of(&self, volume: &Volume) -> Option<TargetStatus> {
         let target = volume.config.objective.target.map(TargetStatus::from);
-        target.filter(|_| self.control == Control::Promise)
+        target.filter(|_| matches!(self.control, Control::Promise | Control::SharedPromise))
     }
 
     /// What background volumes may have, if the pool's law holds them back.
