@@ -303,6 +303,7 @@ impl World {
                 Event::Throttled { .. } => "throttled",
                 Event::Weighed { .. } => "weighed",
                 Event::Allowed(_) => "allowed",
+                Event::TakingTurns { .. } => "taking turns",
             });
             self.ended += usize::from(matches!(event, Event::Finished { .. } | Event::Aborted { .. }));
         }

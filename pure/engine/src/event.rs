@@ -78,6 +78,12 @@ pub enum Event {
     },
     /// What background volumes may have of the device has changed, under the law of promises.
     Allowed(BackgroundKnobs),
+    /// Under the law of promises, background volumes take turns by other rules than before.
+    TakingTurns {
+        /// How long a volume whose requests go in order has the device for itself, while turns go by the
+        /// device's time; `None`: they go by requests.
+        quantum: Option<Span>,
+    },
 }
 
 /// Where the bound of a volume comes from.

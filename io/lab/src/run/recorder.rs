@@ -102,7 +102,11 @@ impl Observer for Recorder {
                 let decision = Decision { at_us: since_start(now).as_micros(), reasoning: *reasoning };
                 self.volumes[volume.0 as usize].decisions.push(decision);
             }
-            Event::Aborted { .. } | Event::Throttled { .. } | Event::Allowed(_) | Event::Weighed { .. } => {}
+            Event::Aborted { .. }
+            | Event::Throttled { .. }
+            | Event::Allowed(_)
+            | Event::TakingTurns { .. }
+            | Event::Weighed { .. } => {}
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::num::NonZeroU32;
 
 use weir_control::{Allowance, Grant, Law, PromiseObservation, Promises};
-use weir_model::{Bandwidth, Instant, MilliIops, Target, TimeShare, VolumeId};
+use weir_model::{Bandwidth, Instant, MilliIops, Span, Target, TimeShare, VolumeId};
 use weir_sched::BackgroundKnobs;
 
 use super::Pool;
@@ -23,6 +23,7 @@ pub(crate) struct PromiseLoop {
     least: TimeShare,
     /// What is in force.
     knobs: BackgroundKnobs,
+    quantum: Option<Span>,
     /// The most requests of background volumes at the device in this period.
     peak: u32,
     /// Kept from period to period, so that no period allocates.
@@ -36,6 +37,7 @@ impl PromiseLoop {
             tick: Tick::new(now, Promises::PERIOD),
             least,
             knobs: BackgroundKnobs::open(least),
+            quantum: None,
             peak: 0,
             seen: PromiseObservation::default(),
         }
@@ -111,6 +113,13 @@ impl PromiseLoop {
             self.knobs = knobs;
             pool.scheduler.set_background(now, knobs);
             pool.events.push_back(Event::Allowed(knobs));
+        }
+        // One request at a time is no quantum.
+        let quantum = self.law.quantum().filter(|_| knobs.most > 0);
+        if quantum != self.quantum {
+            self.quantum = quantum;
+            pool.scheduler.set_quantum(now, quantum);
+            pool.events.push_back(Event::TakingTurns { quantum });
         }
     }
 

@@ -89,6 +89,10 @@ impl Observer for Fingerprint {
                 self.add(u64::from(knobs.share.millionths()));
                 self.add(knobs.least.as_nanos());
             }
+            Event::TakingTurns { quantum } => {
+                self.add(5 << 60);
+                self.add(quantum.map_or(u64::MAX, Span::as_nanos));
+            }
             Event::Allocated { volume, reasoning } => {
                 self.add(7 << 61 | u64::from(volume.0));
                 self.add(reasoning.allotted.to_bits());

@@ -27,6 +27,7 @@ impl Pool {
                 Event::Weighed { worst, strain } => self.worst_off = worst.map(|worst| (worst, strain)),
                 // The snapshot of the engine has what these say.
                 Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) => {}
+                Event::TakingTurns { .. } => {}
                 Event::Aborted { .. } => {}
             }
         }
