@@ -489,10 +489,10 @@ fn with_a_scan() -> Pool {
     pool.edf.set_volume(at(0), OTHER, &VolumeKnobs::BACKGROUND);
     pool.allow(at(0), 1, TimeShare::PERCENT, Span::ZERO);
     pool.edf.set_quantum(at(0), Some(ms(150)));
-    for nth in 0..64 {
+    for nth in 0..64_u64 {
         let id = IoId { slot: pool.slots, generation: 0 };
         pool.slots += 1;
-        let (kind, offset) = (IoKind::Read, u64::from(nth) * 4096);
+        let (kind, offset) = (IoKind::Read, nth * 4096);
         pool.edf.submit(at(0), Io { id, volume: BACKUP, kind, offset, length: 4096, arrived: at(0) });
     }
     pool

@@ -119,7 +119,7 @@ impl Quantum {
     fn ends_at(&self, quantum: Span) -> Instant {
         let left = Span::from_nanos(quantum.as_nanos().saturating_sub(self.had.as_nanos()));
         let is_running = self.stage == Stage::Running;
-        let had_all = (is_running && self.is_there).then(|| self.at + left);
+        let had_all = (is_running && (self.is_there || left.is_zero())).then(|| self.at + left);
         let left_idle = self.idle_since.map(|since| since + PATIENCE);
         [had_all, left_idle].into_iter().flatten().fold(self.until, Instant::min)
     }
