@@ -36,8 +36,9 @@
 //! - **Not all fit** (`stretch`). If volumes of promised rates fall short though nobody else is served, their
 //!   rates are lowered by priority.
 //!
-//! **What it does not do**: it bounds all background volumes together, whatever the sizes of their requests; it does not tell whose requests make a promise miss; and promised latencies that
-//! do not fit are not stretched.
+//! **What it does not do**: it bounds all background volumes together, whatever the sizes of their requests;
+//! it does not tell whose requests make a promise miss; and promised latencies that do not fit are not
+//! stretched.
 
 mod comeback;
 mod guard;
@@ -146,7 +147,8 @@ impl Promises {
         }
     }
 
-    /// How long a background volume whose requests go in order has the device for itself; `None`: it does not.
+    /// How long a background volume whose requests go in order has the device for itself; `None`: it does
+    /// not.
     pub fn quantum(&self) -> Option<Span> {
         self.knee.quantum()
     }

@@ -10,12 +10,12 @@
 //!    volume that is past due does not pass its own two gates: they are limits set for it, and not means to
 //!    protect it.
 //!
-//! **Background** volumes have no `due_after`: nothing is promised to them, or they offer more than their
-//! SLO covers. Under Maestro's law all volumes are background, because that law sets no deadlines; there the
+//! **Background** volumes have no `due_after`: nothing is promised to them, or they offer more than their SLO
+//! covers. Under Maestro's law all volumes are background, because that law sets no deadlines; there the
 //! depth gate never shuts. Background volumes are never past due. A background request goes when the depth
-//! gate is open and no promised request could go instead. Background volumes take turns: a request each, or by
-//! the device's time if a law asks for that ([`turns`]). In the order of arrival, a volume that always has a
-//! thousand requests waiting would keep another from the device for as long as these take.
+//! gate is open and no promised request could go instead. Background volumes take turns: a request each, or
+//! by the device's time if a law asks for that ([`turns`]). In the order of arrival, a volume that always has
+//! a thousand requests waiting would keep another from the device for as long as these take.
 //!
 //! **The bound.** A law may hold background volumes back ([`Scheduler::set_background`]): no more than so
 //! many of their requests are at the device at a time, and they keep a pace ([`Bound`]). A promised request
@@ -33,9 +33,9 @@
 //! data's deadline. No second flush overtakes the same data: otherwise a volume's own flushes could starve
 //! its data. Data that the rate gate holds gives a flush no earlier deadline.
 //!
-//! **Structure.** Each volume is in at most two heaps. If its own gates let its first request pass, it
-//! is in `ready`, by deadline, or in `background` or `in_order`, by turn. If its rate holds something back, it is in
-//! `gated`, by the instant at which the gate opens. A volume at its concurrency bound is in none until a
+//! **Structure.** Each volume is in at most two heaps. If its own gates let its first request pass, it is in
+//! `ready`, by deadline, or in `background` or `in_order`, by turn. If its rate holds something back, it is
+//! in `gated`, by the instant at which the gate opens. A volume at its concurrency bound is in none until a
 //! completion. A heap is as large as the number of volumes with work. So a decision costs the logarithm of
 //! that number, whatever the number of requests. A submission that does not change its volume's first request
 //! touches no heap.

@@ -156,8 +156,8 @@ pub fn is_deterministic<S: Scheduler>(make: impl Fn(QueueDepth) -> S) {
     });
 }
 
-/// Runs random operations through two schedulers. Turns by time are none of them: the oracle has only turns by
-/// requests.
+/// Runs random operations through two schedulers. Turns by time are none of them: the oracle has only turns
+/// by requests.
 ///
 /// # Panics
 /// With the smallest list of operations whose outcomes differ.

@@ -6,18 +6,18 @@
 //! many do: beyond that knee, depth only costs latency, and takes the turns away. A volume that is alone is
 //! not bounded.
 //!
-//! The same condition decides how turns are taken. While it holds, turns go by the device's time, and a volume
-//! whose requests go in order has the device for itself for a quantum (`edf/turns.rs` of the scheduler). Turn by
-//! turn, a scan beside random reads would lose its order, and most of what it gets alone. While it does not
-//! hold, nobody has to share, and a quantum would only make somebody wait.
+//! The same condition decides how turns are taken. While it holds, turns go by the device's time, and a
+//! volume whose requests go in order has the device for itself for a quantum (`edf/turns.rs` of the
+//! scheduler). Turn by turn, a scan beside random reads would lose its order, and most of what it gets alone.
+//! While it does not hold, nobody has to share, and a quantum would only make somebody wait.
 //!
 //! It halves the bound as long as the device answers no less, and goes one step back when it does. After a
 //! minute it measures anew, from twice the bound, as loads and devices change.
 
 use weir_model::Span;
 
-/// For how long a volume whose requests go in order has the device for itself. Long beside a seek: the
-/// way there and back costs some 5 % of it. On the disks of `weir lab guarantee`, 100 ms brought a scan 0.94 of
+/// For how long a volume whose requests go in order has the device for itself. Long beside a seek: the way
+/// there and back costs some 5 % of it. On the disks of `weir lab guarantee`, 100 ms brought a scan 0.94 of
 /// its share, and 300 ms 0.96, but with 300 ms all others wait for twice as long.
 const QUANTUM: Span = Span::from_millis(150);
 /// Periods for which two volumes must have had requests all the time: a second.

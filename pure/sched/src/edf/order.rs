@@ -44,9 +44,11 @@ impl Order {
     /// go in order by that.
     pub(super) fn note(&mut self, offset: u64, length: u32) -> bool {
         let known = self.ends.iter().position(|end| *end == offset);
-        let oldest = known.unwrap_or(RUNS - 1);
-        self.ends[..=oldest].rotate_right(1);
-        self.ends[0] = offset.saturating_add(length.into());
+        // The end that is replaced moves to the front, and those before it move back.
+        let mut moved = offset.saturating_add(length.into());
+        for end in self.ends.iter_mut().take(known.map_or(RUNS, |place| place + 1)) {
+            moved = std::mem::replace(end, moved);
+        }
         let seen = if known.is_some() { ALL } else { 0 };
         self.share = self.share - self.share / MEMORY + seen / MEMORY;
         let was_kept = self.is_kept;

@@ -10,11 +10,11 @@
 //! for beyond that, it has lost.
 //!
 //! **Quanta.** A volume that goes in order ([`order`](super::order)) loses its order if others go between its
-//! requests: a disk then seeks for each. So it has the device for itself for a *quantum*, which is long beside
-//! a seek. These are the quanta of Argon (Wachs et al., FAST '07). Then the others go until they have had as
-//! much time. All volumes that do not go in order share the device meanwhile: one thread at random places
-//! would leave most disks idle if it had them for itself. What they leave, a volume in order may use, and is
-//! not charged.
+//! requests: a disk then seeks for each. So it has the device for itself for a *quantum*, which is long
+//! beside a seek. These are the quanta of Argon (Wachs et al., FAST '07). Then the others go until they have
+//! had as much time. All volumes that do not go in order share the device meanwhile: one thread at random
+//! places would leave most disks idle if it had them for itself. What they leave, a volume in order may use,
+//! and is not charged.
 //!
 //! A quantum has three stages:
 //!
@@ -24,13 +24,13 @@
 //!    for.
 //! 2. **Running**: only the volume goes, until it has had its quantum. Time without a request at the device
 //!    does not count: then a gate is shut that would hold the others, too.
-//! 3. **Ending**: its requests finish, and nobody sends. If others sent at once, those of a deep scan would take
-//!    the time of the others.
+//! 3. **Ending**: its requests finish, and nobody sends. If others sent at once, those of a deep scan would
+//!    take the time of the others.
 //!
-//! So a request that hangs takes no more than a quantum from the volume that waits for it. A client needs a moment between an answer
-//! and its next request, and a seek for others in that moment would cost more than the moment. So the device
-//! is left idle for up to [`PATIENCE`]. A volume that takes longer does not need the device for itself: it
-//! counts as one that does not go in order, until it has shown anew that it does.
+//! So a request that hangs takes no more than a quantum from the volume that waits for it. A client needs a
+//! moment between an answer and its next request, and a seek for others in that moment would cost more than
+//! the moment. So the device is left idle for up to [`PATIENCE`]. A volume that takes longer does not need
+//! the device for itself: it counts as one that does not go in order, until it has shown anew that it does.
 //!
 //! Promised requests do not take turns, and wait for none.
 
@@ -141,7 +141,8 @@ impl Edf {
         self.turns.quantum = quantum;
     }
 
-    /// A request comes: notes whether its volume goes in order, and what the volume has lost while it was away.
+    /// A request comes: notes whether its volume goes in order, and what the volume has lost while it was
+    /// away.
     pub(super) fn note(&mut self, now: Instant, io: &Io) {
         let Some(quantum) = self.turns.quantum else { return };
         let volume = known(&mut self.volumes, io.volume);

@@ -65,8 +65,8 @@ impl Background {
         self.in_flight >= self.knobs.most || self.unpaid_at(now) + self.pace() > self.knobs.least
     }
 
-    /// The engine is at rest, and a request waits that only turns may hold back, or none does. Returns whether
-    /// the array is left idle for too long.
+    /// The engine is at rest, and a request waits that only turns may hold back, or none does. Returns
+    /// whether the array is left idle for too long.
     pub(super) fn is_left_idle(&mut self, now: Instant, one_waits: bool) -> bool {
         let is_idle = one_waits && self.in_flight == 0;
         self.idle_since = is_idle.then(|| self.idle_since.unwrap_or(now));
