@@ -314,6 +314,7 @@ impl World {
                 Event::Allowed(_) => "allowed",
                 Event::OutOfReach(_) => "out of reach",
                 Event::Stands(_) => "stands",
+                Event::TakingTurns { .. } => "taking turns",
             });
             self.ended += usize::from(matches!(event, Event::Finished { .. } | Event::Aborted { .. }));
         }

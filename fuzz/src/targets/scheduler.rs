@@ -39,7 +39,12 @@ fn seeds() -> Vec<Script> {
         vec![6, 2],
     ];
     let held_back = [vec![7, 2, 3], vec![9, 2, 0, 1], vec![9, 0, 0, 0]].into_iter().chain(busy.clone());
-    vec![Script::new(held_back.collect()), Script::new(busy), Script::new(limited)]
+    let scan =
+        |volume| (0..3_u8).flat_map(move |_| [vec![10, volume, 63], vec![2], vec![3, 0, 0], vec![3, 0, 1]]);
+    let turns = [vec![7, 2, 3], vec![7, 3, 3], vec![9, 2, 0, 0], vec![11, 3]].into_iter();
+    let turns: Vec<_> =
+        turns.chain(scan(2)).chain(scan(3)).chain(busy.clone()).chain([vec![11, 0]]).collect();
+    vec![Script::new(turns), Script::new(held_back.collect()), Script::new(busy), Script::new(limited)]
 }
 
 fn run(script: &Script, seen: &mut Seen) {
@@ -47,8 +52,11 @@ fn run(script: &Script, seen: &mut Seen) {
     operations.iter().for_each(|_| seen.message());
     let share = [TimeShare::PERCENT, TimeShare::ZERO, TimeShare::MAX][script.pieces.len() % 3];
     let outcomes = Harness::new(|depth| Edf::new(depth, share), Some(share)).run(&operations);
-    let oracle = Harness::new(|depth| OracleEdf::new(depth, share), Some(share)).run(&operations);
-    assert_eq!(oracle, outcomes, "the oracle decides otherwise");
+    // The oracle knows no turns by time.
+    if !operations.iter().any(|operation| matches!(operation, Operation::SetQuantum(_))) {
+        let oracle = Harness::new(|depth| OracleEdf::new(depth, share), Some(share)).run(&operations);
+        assert_eq!(oracle, outcomes, "the oracle decides otherwise");
+    }
     Harness::new(|_| PassThrough::new(), None).run(&operations);
     for outcome in &outcomes {
         seen.reach(match outcome {
@@ -64,7 +72,7 @@ fn run(script: &Script, seen: &mut Seen) {
 
 fn operation(piece: &[u8]) -> Operation {
     let mut bytes = Bytes::new(piece);
-    let call = bytes.u8() % 10;
+    let call = bytes.u8() % 12;
     let volume = |bytes: &mut Bytes<'_>| VolumeId(u32::from(bytes.u8()) % VOLUMES);
     match call {
         0 => Operation::Submit {
@@ -80,7 +88,15 @@ fn operation(piece: &[u8]) -> Operation {
         6 => Operation::SetDepth(QueueDepth::new(1 + u32::from(bytes.u8()) % 16)),
         7 => Operation::SetVolume(volume(&mut bytes), knobs(&mut bytes)),
         8 => Operation::TakeQueued,
-        _ => Operation::SetBackground(background_knobs(&mut bytes)),
+        9 => Operation::SetBackground(background_knobs(&mut bytes)),
+        10 => Operation::Scan(volume(&mut bytes), u32::from(bytes.u8()) % 64),
+        _ => Operation::SetQuantum(bytes.one_of([
+            None,
+            Some(Span::ZERO),
+            Some(Span::from_nanos(1)),
+            Some(Span::from_millis(2)),
+            Some(Span::MAX),
+        ])),
     }
 }
 
@@ -105,5 +121,6 @@ fn knobs(bytes: &mut Bytes<'_>) -> VolumeKnobs {
         max_bandwidth: bytes
             .one_of([None, Some(100), Some(4_096), Some(1 << 30), Some(u64::MAX)])
             .and_then(Bandwidth::new),
+        priority: bytes.one_of([0.001, 1.0, 4.0]).try_into().expect("above zero"),
     }
 }

@@ -31,7 +31,8 @@
 //!   later. So no more of them go in the time of one promised request than the bound allows.
 //! - **Turns** (`knee`). Background volumes take turns, a request each. While two of them always have
 //!   requests, the device gets no more than keeps it busy: otherwise the turns are its own, and whoever has
-//!   more requests there gets more.
+//!   more requests there gets more. Meanwhile they take turns by the device's time and by priority, and a
+//!   volume whose requests go in order has the device for itself for a quantum.
 //! - **Not all fit** (`stretch`). If volumes of promised rates fall short though nobody else is served, their
 //!   rates are lowered by priority.
 //! - **Out of reach** (`reach`). A promise that is missed though nobody is left to be held back is named,
@@ -42,9 +43,9 @@
 //! promised volume. A strain that is heard and asks for a cut is obeyed at once. Silences, cuts and the least
 //! bound are those of all gateways together; turns and stretched rates are each gateway's own.
 //!
-//! **What it does not do**: it bounds all background volumes together, whatever their priorities and the
-//! sizes of their requests; promised latencies that do not fit are not stretched; and a promise that is out
-//! of reach goes on to hold the others back.
+//! **What it does not do**: it bounds all background volumes together, whatever the sizes of their requests;
+//! promised latencies that do not fit are not stretched; and a promise that is out of reach goes on to hold the
+//! others back.
 
 mod comeback;
 mod guard;
@@ -209,6 +210,12 @@ impl Promises {
             Presence::Between => self.allowed(self.guard.between(alone)),
             Presence::Away => Allowance::Requests { most: self.at_most(alone), cost: Span::ZERO },
         }
+    }
+
+    /// How long a background volume whose requests go in order has the device for itself; `None`: it does
+    /// not.
+    pub fn quantum(&self) -> Option<Span> {
+        self.knee.quantum()
     }
 
     /// The volume that was worst off in the last period; `None` if no promised volume was there.

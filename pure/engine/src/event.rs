@@ -94,6 +94,12 @@ pub enum Event {
     /// Under [`Control::SharedPromise`](crate::Control::SharedPromise): this is how the promises of this
     /// gateway stand. The others have to know it at once.
     Stands(Standing),
+    /// Under the law of promises, background volumes take turns by other rules than before.
+    TakingTurns {
+        /// How long a volume whose requests go in order has the device for itself, while turns go by the
+        /// device's time; `None`: they go by requests.
+        quantum: Option<Span>,
+    },
 }
 
 /// Where the bound of a volume comes from.

@@ -213,6 +213,7 @@ impl Volume {
             concurrency: limit.concurrency,
             max_iops: limit.max_iops,
             max_bandwidth: limit.max_bandwidth,
+            priority: self.objective.priority,
         };
         let Some(Grant { concurrency, max_iops, max_bandwidth }) = self.grant else {
             return knobs(self.limits);

@@ -113,6 +113,9 @@ impl From<Percentile> for u16 {
 }
 
 impl Priority {
+    /// That of all volumes, if nothing is said.
+    pub const ONE: Self = Self(1.0);
+
     /// The priority `value`; `None` unless it is finite and above zero.
     pub fn new(value: f64) -> Option<Self> {
         (value.is_finite() && value > 0.0).then_some(Self(value))
@@ -127,7 +130,7 @@ impl Priority {
 impl Default for Priority {
     /// One: all volumes count the same.
     fn default() -> Self {
-        Self(1.0)
+        Self::ONE
     }
 }
 

@@ -10,12 +10,12 @@
 //!    volume that is past due does not pass its own two gates: they are limits set for it, and not means to
 //!    protect it.
 //!
-//! **Background** volumes have no `due_after`: nothing is promised to them, or they offer more than their
-//! SLO covers. Under Maestro's law all volumes are background, because that law sets no deadlines; there the
+//! **Background** volumes have no `due_after`: nothing is promised to them, or they offer more than their SLO
+//! covers. Under Maestro's law all volumes are background, because that law sets no deadlines; there the
 //! depth gate never shuts. Background volumes are never past due. A background request goes when the depth
-//! gate is open and no promised request could go instead. Background volumes take turns. In the order of
-//! arrival, a volume that always has a thousand requests waiting would keep another from the device for as
-//! long as these take.
+//! gate is open and no promised request could go instead. Background volumes take turns: a request each, or
+//! by the device's time if a law asks for that ([`turns`]). In the order of arrival, a volume that always has
+//! a thousand requests waiting would keep another from the device for as long as these take.
 //!
 //! **The bound.** A law may hold background volumes back ([`Scheduler::set_background`]): no more than so
 //! many of their requests are at the device at a time, and they keep a pace ([`Bound`]). A promised request
@@ -33,24 +33,29 @@
 //! data's deadline. No second flush overtakes the same data: otherwise a volume's own flushes could starve
 //! its data. Data that the rate gate holds gives a flush no earlier deadline.
 //!
-//! **Structure.** Each volume is in at most two heaps. If its own gates let its first request pass, it
-//! is in `ready`, by deadline, or in `background`, by turn. If its rate holds something back, it is in
-//! `gated`, by the instant at which the gate opens. A volume at its concurrency bound is in none until a
+//! **Structure.** Each volume is in at most two heaps. If its own gates let its first request pass, it is in
+//! `ready`, by deadline, or in `background` or `in_order`, by turn. If its rate holds something back, it is
+//! in `gated`, by the instant at which the gate opens. A volume at its concurrency bound is in none until a
 //! completion. A heap is as large as the number of volumes with work. So a decision costs the logarithm of
 //! that number, whatever the number of requests. A submission that does not change its volume's first request
 //! touches no heap.
 
 mod bound;
+mod device_time;
 mod lane;
+mod order;
+mod turns;
 mod volume;
 
-use weir_model::{Completion, Instant, Io, IoId, QueueDepth, TimeShare, VolumeId};
+use weir_model::{Completion, Instant, Io, IoId, QueueDepth, Span, TimeShare, VolumeId};
 
 use crate::heap::VolumeHeap;
 use crate::{BackgroundKnobs, Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs};
 
 use bound::Bound;
+use device_time::SharedClock;
 use lane::Lane;
+use turns::Turns;
 use volume::{Prospect, Volume, Waiting};
 
 /// Earliest deadline first, with rates and bounds.
@@ -66,15 +71,19 @@ pub struct Edf {
     waiting: SlotChains<Waiting>,
     /// Promised volumes whose first request has only the depth gate before it, by deadline.
     ready: VolumeHeap,
-    /// Background volumes whose first request has only the depth gate and the bound before it, by turn.
+    /// Background volumes whose first request has only the depth gate, the bound and the turns before it, by
+    /// turn: those that do not go in order, and those that do.
     background: VolumeHeap<u64>,
+    in_order: VolumeHeap<u64>,
     /// Volumes whose rate holds something back, by the instant at which it lets that pass.
     gated: VolumeHeap,
     /// How many volumes have waiting requests and are at their concurrency bound.
     held: u32,
     bound: Bound,
-    /// How many background requests were issued so far. Numbers the turns of their volumes.
-    turns: u64,
+    turns: Turns,
+    clock: SharedClock,
+    /// The latest turn of a volume that had its turn. Numbers turns by requests.
+    latest: u64,
     lane: Lane,
 }
 
@@ -91,10 +100,13 @@ impl Edf {
             waiting: SlotChains::new(),
             ready: VolumeHeap::new(),
             background: VolumeHeap::new(),
+            in_order: VolumeHeap::new(),
             gated: VolumeHeap::new(),
             held: 0,
             bound: Bound::none(background),
-            turns: 0,
+            turns: Turns::by_requests(),
+            clock: SharedClock::new(),
+            latest: 0,
             lane: Lane::new(background),
         }
     }
@@ -102,8 +114,8 @@ impl Edf {
 
 impl Scheduler for Edf {
     fn submit(&mut self, now: Instant, io: Io) {
-        let volume = known(&mut self.volumes, io.volume);
-        let lane = volume.lane(io.kind);
+        self.note(now, &io);
+        let lane = known(&mut self.volumes, io.volume).lane(io.kind);
         let is_first = lane.is_empty();
         self.waiting.push_back(lane, io.id.slot, Waiting { io, number: self.submitted });
         self.submitted += 1;
@@ -118,13 +130,14 @@ impl Scheduler for Edf {
         while let Some((_, volume)) = self.gated.first().filter(|(opens, _)| *opens <= now) {
             self.refile(now, volume);
         }
+        self.take_turns(now);
         let has_room = self.in_flight < self.depth.get();
-        match (self.ready.first(), self.background.first()) {
+        match (self.ready.first(), self.whose_turn()) {
             (Some((due, volume)), _) if has_room || due <= now => Dispatch::Issue(self.issue(now, volume)),
-            (None, Some((_, volume))) if has_room && self.bound.opens_at().is_some_and(|at| at <= now) => {
+            (None, Some(volume)) if has_room && self.bound.opens_at().is_some_and(|at| at <= now) => {
                 Dispatch::Issue(self.issue(now, volume))
             }
-            (_, Some((_, volume))) if self.lane_opens_at().is_some_and(|opens| opens <= now) => {
+            (_, Some(volume)) if self.lane_opens_at().is_some_and(|opens| opens <= now) => {
                 let io = self.issue(now, volume);
                 self.lane.take(now, io.id);
                 Dispatch::Issue(io)
@@ -134,13 +147,15 @@ impl Scheduler for Edf {
     }
 
     fn on_complete(&mut self, now: Instant, done: &Completion) {
+        let was_charged = self.settle(now, done.volume);
         let volume = known(&mut self.volumes, done.volume);
         assert!(volume.in_flight > 0, "{:?} has nothing at the device", done.volume);
         volume.in_flight -= 1;
         self.in_flight -= 1;
         self.bound.in_flight -= u32::from(volume.is_background());
+        self.clock.sharing -= u32::from(volume.is_other);
         self.lane.on_complete(now, done.id);
-        if volume.held {
+        if volume.held || was_charged {
             self.refile(now, done.volume);
         }
         self.debug_assert_invariants(done.volume);
@@ -165,6 +180,10 @@ impl Scheduler for Edf {
         self.lane.set(knobs);
     }
 
+    fn set_quantum(&mut self, now: Instant, quantum: Option<Span>) {
+        self.set_turns(now, quantum);
+    }
+
     fn set_volume(&mut self, now: Instant, volume: VolumeId, knobs: &VolumeKnobs) {
         let index = volume.0 as usize;
         if index >= self.volumes.len() {
@@ -174,6 +193,7 @@ impl Scheduler for Edf {
         entry.rate.set_limits(now, knobs.max_iops, knobs.max_bandwidth);
         let was_background = entry.is_background();
         entry.knobs = *knobs;
+        entry.account.set_priority(knobs.priority);
         match (was_background, entry.is_background()) {
             (false, true) => self.bound.in_flight += entry.in_flight,
             (true, false) => self.bound.in_flight -= entry.in_flight,
@@ -187,6 +207,7 @@ impl Scheduler for Edf {
         let gone = known(&mut self.volumes, volume);
         assert!(gone.is_empty() && gone.in_flight == 0, "{volume:?} still has requests");
         self.debug_assert_invariants(volume);
+        self.turns.forget(volume);
         self.volumes[volume.0 as usize] = None;
     }
 
@@ -209,10 +230,12 @@ impl Scheduler for Edf {
     }
 
     fn adopt_in_flight(&mut self, now: Instant, volume: VolumeId) {
+        self.settle(now, volume);
         let owner = known(&mut self.volumes, volume);
         owner.in_flight += 1;
         self.in_flight += 1;
         self.bound.in_flight += u32::from(owner.is_background());
+        self.clock.sharing += u32::from(owner.is_other);
         self.refile(now, volume);
         self.debug_assert_invariants(volume);
     }
@@ -225,6 +248,7 @@ impl Scheduler for Edf {
 impl Edf {
     /// Sends the first request of a volume that has only the depth gate before it.
     fn issue(&mut self, now: Instant, id: VolumeId) -> Io {
+        self.settle(now, id);
         let volume = known(&mut self.volumes, id);
         let io =
             volume.pop(now, &mut self.waiting).expect("a volume in a heap of those that may send has work");
@@ -234,8 +258,13 @@ impl Edf {
         self.queued -= 1;
         if volume.is_background() {
             self.bound.on_issue(now);
-            self.turns += 1;
-            volume.turn = self.turns;
+            self.clock.sharing += u32::from(volume.is_other);
+            if self.turns.quantum().is_none() {
+                self.latest += 1;
+                volume.turn = self.latest;
+            } else if volume.is_other {
+                self.latest = self.latest.max(volume.turn);
+            }
         }
         self.refile(now, id);
         self.debug_assert_invariants(id);
@@ -252,11 +281,13 @@ impl Edf {
     fn why_nothing(&self) -> Dispatch {
         let due = self.ready.first().map(|(due, _)| due);
         let opens = self.gated.first().map(|(opens, _)| opens);
-        let lane = self.background.first().and_then(|_| self.lane_opens_at());
+        let whose_turn = self.whose_turn();
+        let lane = whose_turn.and_then(|_| self.lane_opens_at());
         let has_room = self.in_flight < self.depth.get();
-        let paced = self.background.first().filter(|_| has_room).and_then(|_| self.bound.opens_at());
-        let is_at_bound = due.is_some() || self.background.first().is_some() || self.held > 0;
-        match [due, opens, lane, paced].into_iter().flatten().min() {
+        let paced = whose_turn.filter(|_| has_room).and_then(|_| self.bound.opens_at());
+        let turn = self.stage_ends_at();
+        let is_at_bound = due.is_some() || self.background_waits() || self.held > 0;
+        match [due, opens, lane, paced, turn].into_iter().flatten().min() {
             recheck if is_at_bound => Dispatch::AtDepth { recheck },
             Some(opens) => Dispatch::WaitUntil(opens),
             None => {
@@ -268,6 +299,7 @@ impl Edf {
 
     /// Puts a volume where it belongs, after its first requests, its knobs or its gates have changed.
     fn refile(&mut self, now: Instant, id: VolumeId) {
+        self.reckon_sharing(now, id);
         let volume = known(&mut self.volumes, id);
         let held = volume.is_at_bound() && !volume.is_empty();
         if held != volume.held {
@@ -278,8 +310,10 @@ impl Edf {
         let Prospect { oldest, opens } = if held { nothing } else { volume.prospect(now, &self.waiting) };
         let due = oldest.zip(volume.knobs.due_after).map(|(arrived, due_after)| arrived + due_after);
         let turn = oldest.filter(|_| volume.is_background()).map(|_| volume.turn);
+        let is_other = volume.is_other;
         file(&mut self.ready, id, due);
-        file(&mut self.background, id, turn);
+        file(&mut self.background, id, turn.filter(|_| is_other));
+        file(&mut self.in_order, id, turn.filter(|_| !is_other));
         file(&mut self.gated, id, opens);
     }
 
@@ -289,13 +323,16 @@ impl Edf {
             return; // the look-ups alone would be felt in each request
         }
         let volume = self.volumes[id.0 as usize].as_ref().expect("a changed volume is known");
-        let may_send = self.ready.key_of(id).is_some() || self.background.key_of(id).is_some();
+        let has_turn = self.background.key_of(id).or_else(|| self.in_order.key_of(id)).is_some();
+        let may_send = self.ready.key_of(id).is_some() || has_turn;
         let is_gated = self.gated.key_of(id).is_some();
         debug_assert_eq!(volume.held, volume.is_at_bound() && !volume.is_empty());
         debug_assert_eq!(volume.is_empty() || volume.held, !may_send && !is_gated);
         debug_assert!(!may_send || self.ready.key_of(id).is_none() == volume.is_background());
         debug_assert!(!may_send || !is_gated || !(volume.flushes.is_empty() || volume.data.is_empty()));
         debug_assert!(volume.in_flight <= self.in_flight);
+        debug_assert_eq!(volume.is_other, volume.is_background() && !volume.order.is_kept());
+        debug_assert!(!volume.is_other || volume.in_flight <= self.clock.sharing);
         debug_assert!(self.bound.in_flight <= self.in_flight);
         debug_assert!(!volume.held || self.held > 0);
         debug_assert!(volume.is_empty() || self.queued > 0);

@@ -38,6 +38,11 @@ impl<K: Copy + Ord> VolumeHeap<K> {
         self.items.first().map(|item| (item.at, item.volume))
     }
 
+    /// How many volumes are in.
+    pub(crate) const fn len(&self) -> usize {
+        self.items.len()
+    }
+
     /// The key of `volume`, if it is in the heap.
     pub(crate) fn key_of(&self, volume: VolumeId) -> Option<K> {
         self.place_of(volume).map(|place| self.items[place].at)

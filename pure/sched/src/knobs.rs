@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
-use weir_model::{Bandwidth, Iops, Span, TimeShare};
+use weir_model::{Bandwidth, Iops, Priority, Span, TimeShare};
 
 /// What the scheduler knows of a volume: its place in the order, and its own two gates.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -17,12 +17,20 @@ pub struct VolumeKnobs {
     pub max_iops: Option<Iops>,
     /// The highest rate of the bytes that its device may have to read and write; `None`: no bound.
     pub max_bandwidth: Option<Bandwidth>,
+    /// How much of the device's time it gets beside other background volumes, if they take turns by time
+    /// ([`Scheduler::set_quantum`](crate::Scheduler::set_quantum)).
+    pub priority: Priority,
 }
 
 impl VolumeKnobs {
     /// No gates, and no promise.
-    pub const BACKGROUND: Self =
-        Self { due_after: None, concurrency: None, max_iops: None, max_bandwidth: None };
+    pub const BACKGROUND: Self = Self {
+        due_after: None,
+        concurrency: None,
+        max_iops: None,
+        max_bandwidth: None,
+        priority: Priority::ONE,
+    };
 
     /// No gates; requests are due `due_after` after they arrived.
     pub const fn with_target(due_after: Span) -> Self {

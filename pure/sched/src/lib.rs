@@ -28,7 +28,7 @@ pub use pass_through::PassThrough;
 pub use rate_gate::RateGate;
 pub use slot_chains::{Chain, SlotChains};
 
-use weir_model::{Completion, Instant, Io, IoId, QueueDepth, VolumeId};
+use weir_model::{Completion, Instant, Io, IoId, QueueDepth, Span, VolumeId};
 
 /// Decides which of the requests that wait in a pool the device gets next.
 ///
@@ -60,6 +60,10 @@ pub trait Scheduler: std::fmt::Debug {
     /// Sets what background volumes may have of the device. If more of their requests are there already, they
     /// stay until they are finished.
     fn set_background(&mut self, now: Instant, knobs: BackgroundKnobs);
+
+    /// Lets background volumes take turns by the device's time, and gives a volume whose requests go in order
+    /// the device for itself for so long. `None` or zero: they take turns by requests.
+    fn set_quantum(&mut self, now: Instant, quantum: Option<Span>);
 
     /// Adds a volume, or changes its knobs. Its waiting requests are ordered anew at once.
     fn set_volume(&mut self, now: Instant, volume: VolumeId, knobs: &VolumeKnobs);

@@ -3,7 +3,7 @@
 //! It stands in the same place as [`crate::Edf`], so a comparison of the two compares only their decisions.
 //! It ignores every knob: the depth, the deadlines and the limits of the volumes.
 
-use weir_model::{Completion, Instant, Io, IoId, QueueDepth, VolumeId};
+use weir_model::{Completion, Instant, Io, IoId, QueueDepth, Span, VolumeId};
 
 use crate::{BackgroundKnobs, Chain, Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs};
 
@@ -74,6 +74,8 @@ impl Scheduler for PassThrough {
     fn set_depth(&mut self, _now: Instant, _depth: QueueDepth) {}
 
     fn set_background(&mut self, _now: Instant, _knobs: BackgroundKnobs) {}
+
+    fn set_quantum(&mut self, _now: Instant, _quantum: Option<Span>) {}
 
     fn set_volume(&mut self, _now: Instant, volume: VolumeId, _knobs: &VolumeKnobs) {
         let index = volume.0 as usize;

@@ -192,6 +192,10 @@ impl Checkers {
                 self.gates.set_background(now, knobs);
                 Ok(())
             }
+            Event::TakingTurns { quantum } => {
+                self.gates.set_quantum(quantum);
+                Ok(())
+            }
             Event::Weighed { .. } => {
                 self.on_control_tick();
                 Ok(())

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use proptest::prelude::*;
 use weir_model::{
-    Bandwidth, Completion, Instant, Io, IoId, IoKind, Iops, QueueDepth, Span, TimeShare, VolumeId,
+    Bandwidth, Completion, Instant, Io, IoId, IoKind, Iops, Priority, QueueDepth, Span, TimeShare, VolumeId,
 };
 use weir_sched::{BackgroundKnobs, Dispatch, SchedSnapshot, Scheduler, VolumeKnobs};
 
@@ -23,6 +23,8 @@ pub enum Operation {
         /// Its length in bytes.
         length: u32,
     },
+    /// So many reads come in, each of which begins where the last one of the volume ended.
+    Scan(VolumeId, u32),
     /// The scheduler is polled once.
     Poll,
     /// The scheduler is polled until it issues nothing.
@@ -37,6 +39,8 @@ pub enum Operation {
     SetDepth(QueueDepth),
     /// What background volumes may have of the device is set.
     SetBackground(BackgroundKnobs),
+    /// The quantum of background volumes is set.
+    SetQuantum(Option<Span>),
     /// A volume is set.
     SetVolume(VolumeId, VolumeKnobs),
     /// All queued requests are taken out and submitted again.
@@ -54,8 +58,9 @@ pub enum Outcome {
     Taken(Vec<Io>),
 }
 
-/// A list of operations, mostly requests, polls and completions, as in real use.
-pub fn operations() -> impl Strategy<Value = Vec<Operation>> {
+/// A list of operations, mostly requests, polls and completions, as in real use. `quanta`: background volumes
+/// may have to take turns by time.
+pub fn operations(quanta: bool) -> impl Strategy<Value = Vec<Operation>> {
     let volume = || (0..VOLUMES).prop_map(VolumeId);
     let kind = || prop::sample::select(IoKind::ALL.to_vec());
     let length = || prop::sample::select(vec![512u32, 4096, 65_536, 1 << 20]);
@@ -71,6 +76,8 @@ pub fn operations() -> impl Strategy<Value = Vec<Operation>> {
         5 => span.prop_map(Operation::Advance),
         1 => (1u32..8).prop_map(|depth| Operation::SetDepth(QueueDepth::new(depth))),
         1 => background_knobs().prop_map(Operation::SetBackground),
+        1 => (volume(), 1u32..50).prop_map(|(volume, requests)| Operation::Scan(volume, requests)),
+        1 => if quanta { quantum().prop_map(Operation::SetQuantum).boxed() } else { Just(Operation::Poll).boxed() },
         1 => (volume(), knobs()).prop_map(|(volume, knobs)| Operation::SetVolume(volume, knobs)),
         1 => Just(Operation::TakeQueued),
     ];
@@ -84,12 +91,22 @@ pub fn knobs() -> impl Strategy<Value = VolumeKnobs> {
     let concurrency = prop::option::of((1u32..4).prop_map(|bound| NonZeroU32::new(bound).expect("from one")));
     let iops = prop::option::of(prop::sample::select(vec![1.0, 50.0, 3_333.0, 1e6]));
     let bandwidth = prop::option::of(prop::sample::select(vec![4_096u64, 1 << 20, 1 << 30]));
-    (target, concurrency, iops, bandwidth).prop_map(|(due_after, concurrency, iops, bandwidth)| VolumeKnobs {
-        due_after,
-        concurrency,
-        max_iops: iops.and_then(Iops::new),
-        max_bandwidth: bandwidth.and_then(Bandwidth::new),
-    })
+    let priority = prop::sample::select(vec![1.0, 4.0, 0.001, 1e9]);
+    (target, concurrency, iops, bandwidth, priority).prop_map(
+        |(due_after, concurrency, iops, bandwidth, priority)| VolumeKnobs {
+            due_after,
+            concurrency,
+            max_iops: iops.and_then(Iops::new),
+            max_bandwidth: bandwidth.and_then(Bandwidth::new),
+            priority: Priority::new(priority).expect("above zero"),
+        },
+    )
+}
+
+/// A random quantum: none, one of no length, of a nanosecond, of some requests, and a long one.
+fn quantum() -> impl Strategy<Value = Option<Span>> {
+    prop::option::weighted(0.9, prop::sample::select(vec![0, 1, 2_000_000, 150_000_000]))
+        .prop_map(|quantum| quantum.map(Span::from_nanos))
 }
 
 /// Random knobs of background volumes: no bound, a bound with and without a pace, only a share, or nothing.
@@ -116,6 +133,8 @@ pub struct Harness<S> {
     at_device: Vec<Io>,
     /// By slot: whether it is in use, and its generation.
     slots: Vec<(bool, u32)>,
+    /// By volume: where its next request begins. One of 4 KiB goes on where it ended, all others go back.
+    ends: [u64; VOLUMES as usize],
     /// Every request that was ever submitted.
     ids: Vec<IoId>,
     outcomes: Vec<Outcome>,
@@ -147,6 +166,7 @@ impl<S: Scheduler> Harness<S> {
             queued: Vec::new(),
             at_device: Vec::new(),
             slots: Vec::new(),
+            ends: [0; VOLUMES as usize],
             ids: Vec::new(),
             outcomes: Vec::new(),
             has_gates: gates.is_some(),
@@ -170,6 +190,9 @@ impl<S: Scheduler> Harness<S> {
     fn apply(&mut self, operation: Operation) {
         match operation {
             Operation::Submit { volume, kind, length } => self.submit(volume, kind, length),
+            Operation::Scan(volume, requests) => {
+                (0..requests).for_each(|_| self.submit(volume, IoKind::Read, 4096));
+            }
             Operation::Poll => drop(self.poll()),
             Operation::Drain => drop(self.drain()),
             Operation::Complete(nth) => self.complete(nth),
@@ -180,6 +203,7 @@ impl<S: Scheduler> Harness<S> {
                 self.scheduler.set_depth(self.now, depth);
             }
             Operation::SetBackground(knobs) => self.set_background(knobs),
+            Operation::SetQuantum(quantum) => self.scheduler.set_quantum(self.now, quantum),
             Operation::SetVolume(volume, knobs) => {
                 self.knobs[volume.0 as usize] = knobs;
                 self.scheduler.set_volume(self.now, volume, &knobs);
@@ -195,7 +219,9 @@ impl<S: Scheduler> Harness<S> {
         });
         self.slots[slot].0 = true;
         let id = IoId { slot: u32::try_from(slot).expect("few slots"), generation: self.slots[slot].1 };
-        let io = Io { id, volume, kind, offset: 0, length, arrived: self.now };
+        let offset = self.ends[volume.0 as usize];
+        self.ends[volume.0 as usize] = if length == 4096 { offset + 4096 } else { 0 };
+        let io = Io { id, volume, kind, offset, length, arrived: self.now };
         self.ids.push(id);
         self.queued.push(io);
         self.scheduler.submit(self.now, io);

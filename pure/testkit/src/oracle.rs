@@ -1,5 +1,6 @@
 //! The rules of `Edf` without anything that makes them fast: one list of requests, searched from the start
-//! each time.
+//! each time. Background volumes take turns by requests: turns by time have a test of their own, which
+//! measures what each volume gets (`tests/turns.rs` of the scheduler).
 //!
 //! It shares the rate gate with the real scheduler. The gate's arithmetic has tests of its own; the oracle
 //! checks how the scheduler uses the gate.
@@ -190,6 +191,8 @@ impl Scheduler for OracleEdf {
         self.paid = self.paid.min(now + knobs.least);
         self.knobs = knobs;
     }
+
+    fn set_quantum(&mut self, _now: Instant, _quantum: Option<Span>) {}
 
     fn set_volume(&mut self, now: Instant, id: VolumeId, knobs: &VolumeKnobs) {
         let volume = self.volumes.entry(id).or_insert_with(|| Volume {

@@ -7,7 +7,7 @@
 use std::num::NonZeroU32;
 
 use weir_control::{Allowance, Grant, Law, PromiseObservation, Promises, Shortfall, Standing};
-use weir_model::{Bandwidth, Instant, MilliIops, Target, TimeShare, VolumeId};
+use weir_model::{Bandwidth, Instant, MilliIops, Span, Target, TimeShare, VolumeId};
 use weir_sched::BackgroundKnobs;
 
 use super::Pool;
@@ -25,6 +25,7 @@ pub(crate) struct PromiseLoop {
     knobs: BackgroundKnobs,
     /// The promise that is out of reach, as it was last said.
     shortfall: Option<Shortfall<VolumeId>>,
+    quantum: Option<Span>,
     /// The most requests of background volumes at the device in this period.
     peak: u32,
     /// Kept from period to period, so that no period allocates.
@@ -39,6 +40,7 @@ impl PromiseLoop {
             least,
             knobs: BackgroundKnobs::open(least),
             shortfall: None,
+            quantum: None,
             peak: 0,
             seen: PromiseObservation::default(),
         }
@@ -142,6 +144,13 @@ impl PromiseLoop {
             self.knobs = knobs;
             pool.scheduler.set_background(now, knobs);
             pool.events.push_back(Event::Allowed(knobs));
+        }
+        // One request at a time is no quantum.
+        let quantum = self.law.quantum().filter(|_| knobs.most > 0);
+        if quantum != self.quantum {
+            self.quantum = quantum;
+            pool.scheduler.set_quantum(now, quantum);
+            pool.events.push_back(Event::TakingTurns { quantum });
         }
     }
 

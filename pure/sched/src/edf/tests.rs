@@ -479,3 +479,80 @@ fn a_completion_of_nothing_is_a_mistake() {
     let mut pool = Pool::new(1);
     pool.complete(at(0), DB, IoId { slot: 0, generation: 0 });
 }
+
+const OTHER: VolumeId = VolumeId(2);
+
+/// BACKUP and OTHER are background and take turns by time, one request at a time. BACKUP has 64 requests that
+/// wait, in order, and OTHER has none.
+fn with_a_scan() -> Pool {
+    let mut pool = Pool::new(10).with_background();
+    pool.edf.set_volume(at(0), OTHER, &VolumeKnobs::BACKGROUND);
+    pool.allow(at(0), 1, TimeShare::PERCENT, Span::ZERO);
+    pool.edf.set_quantum(at(0), Some(ms(150)));
+    for nth in 0..64_u64 {
+        let id = IoId { slot: pool.slots, generation: 0 };
+        pool.slots += 1;
+        let (kind, offset) = (IoKind::Read, nth * 4096);
+        pool.edf.submit(at(0), Io { id, volume: BACKUP, kind, offset, length: 4096, arrived: at(0) });
+    }
+    pool
+}
+
+#[test]
+fn others_wait_for_the_quantum_of_a_scan_and_promised_requests_do_not() {
+    let mut pool = with_a_scan();
+    let other = pool.read(at(0), OTHER);
+    let mut order = Vec::new();
+    for tenth in 0..17 {
+        let now = at(tenth * 10_000);
+        let issued = pool.issued(now).expect("one may go");
+        let promised = pool.read(now, DB);
+        assert_eq!(pool.issued(now), Some(promised));
+        pool.complete(at(tenth * 10_000 + 1_000), DB, promised);
+        let owner = if issued == other { OTHER } else { BACKUP };
+        pool.complete(at((tenth + 1) * 10_000), owner, issued);
+        order.push(owner);
+    }
+    assert_eq!(order, [vec![BACKUP; 15], vec![OTHER], vec![BACKUP]].concat(), "OTHER has nothing more");
+}
+
+#[test]
+fn a_request_that_hangs_takes_a_quantum_from_a_scan_and_no_more() {
+    let mut pool = with_a_scan();
+    pool.allow(at(0), 2, TimeShare::PERCENT, Span::ZERO);
+    pool.edf.set_volume(
+        at(0),
+        BACKUP,
+        &VolumeKnobs { concurrency: NonZeroU32::new(1), ..VolumeKnobs::BACKGROUND },
+    );
+    pool.edf.adopt_in_flight(at(0), OTHER);
+    assert_eq!(pool.edf.poll_dispatch(at(0)), Dispatch::AtDepth { recheck: Some(at(150_000)) });
+    assert!(pool.issued(at(150_000)).is_some());
+}
+
+#[test]
+fn a_scan_that_stops_leaves_the_device_to_others_after_two_milliseconds() {
+    let mut pool = with_a_scan();
+    let other = pool.read(at(0), OTHER);
+    let first = pool.issued(at(0)).expect("the scan has its quantum");
+    pool.edf.take_queued(at(0));
+    let other = Io { id: other, volume: OTHER, kind: IoKind::Read, offset: 0, length: 4096, arrived: at(0) };
+    pool.edf.submit(at(0), other);
+    pool.complete(at(1_000), BACKUP, first);
+    assert_eq!(pool.edf.poll_dispatch(at(1_000)), Dispatch::AtDepth { recheck: Some(at(3_000)) });
+    assert_eq!(pool.issued(at(3_000)), Some(other.id));
+}
+
+#[test]
+fn without_a_quantum_a_scan_takes_its_turns_by_requests() {
+    let mut pool = with_a_scan();
+    pool.edf.set_quantum(at(0), None);
+    let other = [0, 1].map(|_| pool.read(at(0), OTHER));
+    let mut order = Vec::new();
+    for _ in 0..4 {
+        let issued = pool.issued(at(0)).expect("one may go");
+        order.push(other.contains(&issued));
+        pool.complete(at(0), if other.contains(&issued) { OTHER } else { BACKUP }, issued);
+    }
+    assert_eq!(order, [false, true, false, true]);
+}

@@ -2,6 +2,8 @@
 
 use weir_model::{Instant, Io, IoKind};
 
+use super::device_time::Account;
+use super::order::Order;
 use crate::{Chain, RateGate, SlotChains, VolumeKnobs};
 
 /// A volume.
@@ -18,6 +20,10 @@ pub(super) struct Volume {
     pub(super) held: bool,
     /// Its turn, if it is background: the volume with the lowest number goes first.
     pub(super) turn: u64,
+    pub(super) account: Account,
+    pub(super) order: Order,
+    /// Whether its requests share the device's time: it is background, and does not go in order.
+    pub(super) is_other: bool,
 }
 
 /// A request that waits.
@@ -48,6 +54,9 @@ impl Volume {
             flush_overtook: false,
             held: false,
             turn: 0,
+            account: Account::new(knobs.priority),
+            order: Order::unknown(),
+            is_other: false,
         }
     }
 
@@ -62,6 +71,11 @@ impl Volume {
 
     pub(super) const fn is_background(&self) -> bool {
         self.knobs.due_after.is_none()
+    }
+
+    /// Nothing of it waits or is at the device.
+    pub(super) const fn is_away(&self) -> bool {
+        self.is_empty() && self.in_flight == 0
     }
 
     pub(super) fn is_at_bound(&self) -> bool {

@@ -120,6 +120,11 @@ impl Gates {
         self.background.allow(now, knobs);
     }
 
+    /// Whether background volumes take turns by time, so that one may have the array for itself.
+    pub(super) const fn set_quantum(&mut self, quantum: Option<Span>) {
+        self.background.takes_turns = quantum.is_some();
+    }
+
     pub(super) const fn set_depth(&mut self, depth: Option<QueueDepth>) {
         self.depth = depth;
     }
@@ -185,12 +190,17 @@ impl Gates {
         if std::mem::take(&mut self.bounds_changed) {
             self.check_total()?;
         }
-        for (due, volume) in self.due.iter().zip(0..) {
-            if *due <= now && self.is_starved(now, VolumeId(volume)) {
-                return Err(Box::new(Breach::Starved { volume: VolumeId(volume), due: *due }));
+        let mut waits_for_its_turn = None;
+        for (due, volume) in self.due.iter().zip(0..).map(|(due, volume)| (*due, VolumeId(volume))) {
+            if due <= now && self.is_starved(now, volume) {
+                if !self.may_wait_for_its_turn(now, volume) {
+                    return Err(Box::new(Breach::Starved { volume, due }));
+                }
+                waits_for_its_turn = Some(Breach::Starved { volume, due });
             }
         }
-        Ok(())
+        let is_left_idle = self.background.is_left_idle(now, waits_for_its_turn.is_some());
+        waits_for_its_turn.filter(|_| is_left_idle).map_or(Ok(()), |starved| Err(Box::new(starved)))
     }
 
     /// Whether a request of the volume should have been issued. It must be due, or be background and have its
@@ -202,6 +212,12 @@ impl Gates {
             None if self.is_shut(now) => self.background.may_pass(now) && volume.could_go(now, Span::ZERO),
             None => volume.could_go(now, Span::ZERO),
         }
+    }
+
+    /// Whether the volume is background, and no gate holds it back, but another one's turn may.
+    fn may_wait_for_its_turn(&self, now: Instant, volume: VolumeId) -> bool {
+        let is_background = self.volumes[volume.0 as usize].due_after.is_none();
+        is_background && self.background.takes_turns && !self.is_shut(now)
     }
 
     /// Whether the depth or their bound holds background requests back.

@@ -110,6 +110,10 @@ impl Observer for Fingerprint {
                 );
                 self.add(standing.strain.map_or(0, |strain| strain.window.to_bits()));
             }
+            Event::TakingTurns { quantum } => {
+                self.add(5 << 60);
+                self.add(quantum.map_or(u64::MAX, Span::as_nanos));
+            }
             Event::Allocated { volume, reasoning } => {
                 self.add(7 << 61 | u64::from(volume.0));
                 self.add(reasoning.allotted.to_bits());

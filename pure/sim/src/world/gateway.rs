@@ -52,9 +52,11 @@ impl Gateway {
                 Event::OutOfReach(shortfall.and_then(|it| it.with_volumes(|id| Some(index(id)))))
             }
             Event::Weighed { worst, strain } => Event::Weighed { worst: worst.map(index), strain },
-            Event::Controlled { .. } | Event::Throttled { .. } | Event::Allowed(_) | Event::Stands(_) => {
-                event
-            }
+            Event::Controlled { .. }
+            | Event::TakingTurns { .. }
+            | Event::Throttled { .. }
+            | Event::Allowed(_)
+            | Event::Stands(_) => event,
         }
     }
 }

@@ -35,6 +35,7 @@ impl Pool {
                 Event::OutOfReach(shortfall) => self.note_out_of_reach(shortfall),
                 // The snapshot of the engine has what these say.
                 Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) | Event::Stands(_) => {}
+                Event::TakingTurns { .. } => {}
                 Event::Aborted { .. } => {}
             }
         }

@@ -16,12 +16,27 @@ pub(super) struct Background {
     /// When the last one that passed was issued, and for how long it was at the array. The next one may pass
     /// once that is the background share of the time since.
     last: Option<(Instant, Span)>,
+    /// Whether one may wait for another one's turn.
+    pub(super) takes_turns: bool,
+    /// Since when one waits for its turn while none is at the array.
+    idle_since: Option<Instant>,
 }
+
+/// For how long an array may be left idle for the volume whose turn it is.
+const PATIENCE: Span = Span::from_millis(2);
 
 impl Background {
     pub(super) const fn new(share: TimeShare) -> Self {
         let unpaid = (Span::ZERO, Instant::ORIGIN);
-        Self { knobs: BackgroundKnobs::open(share), in_flight: 0, unpaid, passed: None, last: None }
+        Self {
+            knobs: BackgroundKnobs::open(share),
+            in_flight: 0,
+            unpaid,
+            passed: None,
+            last: None,
+            takes_turns: false,
+            idle_since: None,
+        }
     }
 
     /// Whether a background request may pass the depth and the bound now.
@@ -48,6 +63,14 @@ impl Background {
     /// Whether as many are at the array as may be, or one more would be too soon after the others.
     pub(super) fn is_full(&self, now: Instant) -> bool {
         self.in_flight >= self.knobs.most || self.unpaid_at(now) + self.pace() > self.knobs.least
+    }
+
+    /// The engine is at rest, and a request waits that only turns may hold back, or none does. Returns
+    /// whether the array is left idle for too long.
+    pub(super) fn is_left_idle(&mut self, now: Instant, one_waits: bool) -> bool {
+        let is_idle = one_waits && self.in_flight == 0;
+        self.idle_since = is_idle.then(|| self.idle_since.unwrap_or(now));
+        self.idle_since.is_some_and(|since| since + PATIENCE < now)
     }
 
     /// What each of them counts as, with as many at the array as may be.

@@ -152,6 +152,30 @@ fn background_requests_ahead_of_their_pace_are_caught_and_one_that_waits_for_lon
 }
 
 #[test]
+fn a_background_request_may_wait_for_a_turn_but_not_while_the_array_is_idle_for_long() {
+    let (mut pool, waiting) = with_one_at_the_array(bound(2, 0));
+    pool.gates.set_quantum(Some(Span::from_millis(150)));
+    assert_eq!(pool.gates.at_rest(ms(1)), Ok(()), "the one at the array may have its quantum");
+    pool.gates.on_answer(ms(140), BACKGROUND, IoId { slot: 0, generation: 0 });
+    assert_eq!(pool.gates.at_rest(ms(140)), Ok(()));
+    assert_eq!(pool.gates.at_rest(ms(142)), Ok(()), "its client needs a moment");
+    let starved = Err(Box::new(Breach::Starved { volume: BACKGROUND, due: ms(0) }));
+    assert_eq!(pool.gates.at_rest(ms(143)), starved);
+    assert_eq!(pool.issue(ms(143), &waiting[0]), Ok(()));
+    assert_eq!(pool.gates.at_rest(ms(143)), Ok(()));
+    pool.gates.set_quantum(None);
+    assert_eq!(pool.gates.at_rest(ms(143)), starved, "without turns by time nobody waits");
+}
+
+#[test]
+fn a_promised_request_that_waits_for_a_turn_is_caught() {
+    let (mut pool, _) = with_one_at_the_array(bound(2, 0));
+    pool.gates.set_quantum(Some(Span::from_millis(150)));
+    pool.submit(ms(1), 9);
+    assert!(pool.gates.at_rest(ms(101)).is_err());
+}
+
+#[test]
 fn at_a_bound_of_zero_background_requests_beyond_their_share_are_caught() {
     let (mut pool, waiting) = with_one_at_the_array(bound(0, 10));
     pool.gates.on_answer(ms(1), BACKGROUND, IoId { slot: 0, generation: 0 });
