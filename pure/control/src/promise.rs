@@ -44,8 +44,8 @@
 //! bound are those of all gateways together; turns and stretched rates are each gateway's own.
 //!
 //! **What it does not do**: it bounds all background volumes together, whatever the sizes of their requests;
-//! promised latencies that do not fit are not stretched; and a promise that is out of reach goes on to hold the
-//! others back.
+//! promised latencies that do not fit are not stretched; and a promise that is out of reach goes on to hold
+//! the others back.
 
 mod comeback;
 mod guard;
