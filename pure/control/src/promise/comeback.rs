@@ -24,7 +24,9 @@ impl Comeback {
         if self.periods.is_multiple_of(SECOND) {
             self.worst = self.worst.max(last_second.unwrap_or(0.0));
         }
-        (last_second.is_none() || self.periods >= COUNTS).then_some(self.worst)
+        // Behind another gateway, volumes are known to be back before it is known how they fare.
+        let is_silent = last_second.is_none() && self.periods > SECOND;
+        (is_silent || self.periods >= COUNTS).then_some(self.worst)
     }
 }
 
@@ -47,6 +49,14 @@ mod tests {
     #[test]
     fn trouble_after_three_seconds_is_not_the_fault_of_the_silence() {
         assert!((after(&[0.5, 0.6, 0.7, 9.0]) - 0.7).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_return_of_which_nothing_is_known_yet_is_not_over() {
+        let mut comeback = Comeback::default();
+        assert_eq!(comeback.step(None), None);
+        assert!((0..SECOND).all(|_| comeback.step(Some(2.0)).is_none()));
+        assert_eq!(comeback.step(None), Some(2.0));
     }
 
     #[test]
