@@ -283,11 +283,12 @@ impl Promises {
             if let Target::Latency(limit) | Target::Percentile(_, limit) = target {
                 self.latency = self.latency.min(limit.as_secs_f64());
             }
-            let watch = self.watches.get_mut(place);
-            if let Some(strain) = watch.and_then(|watch| watch.observe(target, volume)) {
-                self.reach.note(at, strain.window.min(WORST));
-                if self.worst.is_none_or(|worst| worst.strain < strain.window) {
-                    let strain = strain.window.min(WORST);
+            let Some(watch) = self.watches.get_mut(place) else { continue };
+            if let Some(strain) = watch.observe(target, volume) {
+                let close = watch.closeness(strain).min(WORST);
+                self.reach.note(at, close);
+                if self.worst.is_none_or(|worst| worst.strain < close) {
+                    let strain = close;
                     self.worst = Some(WorstOff { serial: Some(volume.serial), strain });
                 }
                 worst = Some(worst.map_or(strain, |worst| worst.worse(strain)));
@@ -363,7 +364,7 @@ impl Law for Promises {
             self.guard.take_back(before);
         }
         let is_in_the_way = has_background && self.guard.bound().is_none_or(|bound| bound >= 1.0);
-        let nobody_left = !is_in_the_way && !others.is_in_the_way;
+        let nobody_left = !is_in_the_way && !others.is_in_the_way && !self.others.are_lost(now);
         self.step_stretch(seen, nobody_left);
         if self.others != Others::None {
             let standing = Standing {

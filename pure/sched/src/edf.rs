@@ -264,6 +264,8 @@ impl Edf {
                 volume.turn = self.latest;
             } else if volume.is_other {
                 self.latest = self.latest.max(volume.turn);
+                // A device that answers at once charges nothing, and the same volume would go again.
+                volume.turn = volume.turn.saturating_add(1);
             }
         }
         self.refile(now, id);
@@ -300,6 +302,7 @@ impl Edf {
     /// Puts a volume where it belongs, after its first requests, its knobs or its gates have changed.
     fn refile(&mut self, now: Instant, id: VolumeId) {
         self.reckon_sharing(now, id);
+        self.forfeit(id);
         let volume = known(&mut self.volumes, id);
         let held = volume.is_at_bound() && !volume.is_empty();
         if held != volume.held {

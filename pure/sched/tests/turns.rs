@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use weir_model::{Completion, Instant, Io, IoId, IoKind, Priority, QueueDepth, Span, TimeShare, VolumeId};
+use weir_model::{
+    Completion, Instant, Io, IoId, IoKind, Iops, Priority, QueueDepth, Span, TimeShare, VolumeId,
+};
 use weir_sched::{BackgroundKnobs, Dispatch, Edf, Scheduler, VolumeKnobs};
 
 const QUANTUM: Span = Span::from_millis(150);
@@ -146,7 +148,14 @@ impl Pool {
     }
 
     fn run(mut self) -> (Vec<Got>, Span) {
-        while self.now < Instant::ORIGIN + RUN {
+        self.run_for(RUN);
+        (self.got, self.longest_idle)
+    }
+
+    /// Runs on, and returns how many requests of each volume were answered in that time.
+    fn run_for(&mut self, span: Span) -> Vec<u32> {
+        let (end, before) = (self.now + span, self.got.clone());
+        while self.now < end {
             while let Some(((_, slot), volume)) = self
                 .to_come
                 .first_key_value()
@@ -173,7 +182,7 @@ impl Pool {
                 self.to_come.insert((self.now + load.thinks, io.id.slot), io.volume);
             }
         }
-        (self.got, self.longest_idle)
+        self.got.iter().zip(before).map(|(got, before)| got.answered - before.answered).collect()
     }
 }
 
@@ -235,6 +244,29 @@ fn one_thread_at_random_places_does_not_have_the_device_for_itself() {
     let both = got(&[scan(4), random(1)], 16);
     let alone = alone(scan(4));
     assert!(both[0].rate() >= 0.45 * alone, "{both:?}, alone {alone}");
+}
+
+#[test]
+fn what_a_volume_had_while_turns_went_by_time_does_not_count_when_they_go_by_requests() {
+    let second = Span::from_secs(1);
+    for millis in (0..600).step_by(50) {
+        let mut pool = Pool::new(&[scan(4), random(16)], 1);
+        pool.run_for(second + Span::from_millis(millis));
+        pool.edf.set_quantum(pool.now, None);
+        let got = pool.run_for(second);
+        assert!(got[0].abs_diff(got[1]) <= 2, "{got:?} after {millis} ms");
+    }
+}
+
+#[test]
+fn a_volume_whose_cap_is_raised_catches_up_with_no_more_than_a_quantum() {
+    let mut pool = Pool::new(&[random(8), random(8)], 1);
+    let capped = VolumeKnobs { max_iops: Iops::new(1.0), ..VolumeKnobs::BACKGROUND };
+    pool.edf.set_volume(pool.now, VolumeId(1), &capped);
+    pool.run_for(RUN);
+    pool.edf.set_volume(pool.now, VolumeId(1), &VolumeKnobs::BACKGROUND);
+    let got = pool.run_for(Span::from_secs(2));
+    assert!(got[1] <= got[0] + 60, "{got:?}: a quantum is 25 requests, and the cap lets some go at once");
 }
 
 proptest! {

@@ -30,7 +30,12 @@ pub(super) fn check_volume(
 ) {
     match pools.get(&volume.pool.value) {
         None => section.refuse("pool", &one_of("pool", pools.keys())),
-        Some(pool) => check_control(section, &volume.pool.value, &pool.control.value),
+        Some(pool) => {
+            check_control(section, &volume.pool.value, &pool.control.value);
+            if matches!(pool.control.value, Control::Promise(_)) {
+                check_rate(section, volume);
+            }
+        }
     }
     match &volume.backend.value {
         BackendConfig::Station(name) if !stations.contains_key(name) => {
@@ -43,7 +48,6 @@ pub(super) fn check_volume(
         _ => {}
     }
     check_size(section, volume);
-    check_target(section, volume);
     if section.has("connections") && !matches!(volume.backend.value, BackendConfig::Upstream(_)) {
         let found = format!("a number of connections, and backend \"{}\" has none", volume.backend.value);
         section.refuse_found("connections", found, "nothing, or a backend \"nbd://host:port/export\"");
@@ -66,25 +70,26 @@ fn check_size(section: &Section<'_>, volume: &Volume) {
     }
 }
 
-/// Refuses a rate as a target that is above the volume's own cap: others would be held back for it in vain.
-fn check_target(section: &Section<'_>, volume: &Volume) {
-    let (iops, bandwidth) = (volume.max_iops.value, volume.max_bandwidth.value);
-    let cap = match volume.target.value {
-        Some(Target::Rate(rate)) => {
-            iops.filter(|cap| *cap < rate).map(|cap| format!("max_iops, {}iops", cap.get()))
+/// By how many times a volume's own cap has to be above the rate that it is promised. A client that is held
+/// to just what it is promised seems to miss that all the time, and others would be held back in vain.
+const ABOVE: f64 = 1.1;
+
+/// Refuses a rate as a promise that the volume's own cap is not well above.
+fn check_rate(section: &Section<'_>, volume: &Volume) {
+    let caps = (volume.max_iops.value, volume.max_bandwidth.value);
+    let (key, cap) = match (volume.target.value, caps) {
+        (Some(Target::Rate(rate)), (Some(cap), _)) if cap.get() < rate.get() * ABOVE => {
+            ("max_iops", format!("{}iops", cap.get()))
         }
-        Some(Target::Throughput(rate)) => bandwidth
-            .filter(|cap| *cap < rate)
-            .map(|cap| format!("max_bandwidth, {}", units::show_bandwidth(cap))),
-        _ => None,
+        (Some(Target::Throughput(rate)), (_, Some(cap)))
+            if (cap.get() as f64) < rate.get() as f64 * ABOVE =>
+        {
+            ("max_bandwidth", units::show_bandwidth(cap))
+        }
+        _ => return,
     };
-    if let Some(cap) = cap {
-        section.refuse_found(
-            "target",
-            "a rate above the volume's own cap".to_owned(),
-            &format!("at most {cap}"),
-        );
-    }
+    let accepted = format!("a rate that {key} is at least {ABOVE} times of");
+    section.refuse_found("target", format!("a rate beside a {key} of {cap}"), &accepted);
 }
 
 /// Refuses the settings that an array's controller has for all gateways. If each gateway enforced a limit for

@@ -19,6 +19,11 @@ use super::{PERIOD, PromiseObservation};
 
 /// Periods for which a promise must have been missed: ten seconds.
 const CERTAIN: u32 = 200;
+/// A promise is missed from here on. A rate that is just reached is above its limit now and then.
+const MISSED: f64 = 1.02;
+/// Another promise is named only if it is so many times as far out of reach: two that are alike would take
+/// turns otherwise.
+const FARTHER: f64 = 1.1;
 /// By which part of the difference a mean follows in a period: within 2.5 s.
 const FOLLOWS: f64 = 0.02;
 
@@ -93,6 +98,8 @@ pub(super) struct Reach {
     volumes: Vec<Known>,
     /// For which part of the time almost nothing was added and requests took far longer than they could.
     backlog: f64,
+    /// The volume whose promise is named as out of reach.
+    named: Option<u64>,
 }
 
 impl Reach {
@@ -108,6 +115,9 @@ impl Reach {
             if let Some(known) = self.volumes.get_mut(place) {
                 let (spent, at_device) = (volume.spent.as_secs_f64(), volume.at_device_for.as_secs_f64());
                 known.is_promised = volume.target.is_some();
+                if !known.is_promised {
+                    known.missed = 0;
+                }
                 known.strain = 0.0;
                 known.at_device += FOLLOWS * (at_device / period - known.at_device);
                 known.waiting += FOLLOWS * ((spent - at_device).max(0.0) / period - known.waiting);
@@ -128,13 +138,18 @@ impl Reach {
     pub(super) fn step(&mut self, nobody_left: bool, is_backlog: bool) {
         self.backlog += FOLLOWS * (f64::from(u8::from(is_backlog)) - self.backlog);
         self.volumes.iter_mut().for_each(|known| known.step(nobody_left));
+        let certain = || self.volumes.iter().filter(|known| known.is_certain);
+        let named = certain().find(|known| Some(known.serial) == self.named);
+        let least = named.map_or(0.0, |named| named.times * FARTHER);
+        let farther = certain().filter(|known| known.times >= least);
+        let farthest = farther.max_by(|one, other| one.times.total_cmp(&other.times));
+        self.named = farthest.or(named).map(|known| known.serial);
     }
 
     /// The promise that is farthest out of reach. `is_lowered`: rates are lowered, so promised volumes wait
     /// for that, too.
     pub(super) fn shortfall(&self, is_lowered: bool) -> Option<Shortfall<u64>> {
-        let certain = self.volumes.iter().filter(|known| known.is_certain);
-        let own = certain.max_by(|one, other| one.times.total_cmp(&other.times))?;
+        let own = self.volumes.iter().find(|known| Some(known.serial) == self.named)?;
         let others = self.volumes.iter().filter(|known| known.is_promised && known.serial != own.serial);
         let most = others.max_by(|one, other| one.at_device.total_cmp(&other.at_device));
         let background = self.volumes.iter().filter(|known| !known.is_promised);
@@ -156,7 +171,7 @@ impl Reach {
 
 impl Known {
     fn step(&mut self, nobody_left: bool) {
-        if nobody_left && self.strain > 1.0 {
+        if nobody_left && self.strain > MISSED {
             let follows = if self.missed == 0 { 1.0 } else { FOLLOWS };
             self.times += follows * (self.strain - self.times);
             self.missed = (self.missed + 1).min(CERTAIN);
@@ -215,6 +230,23 @@ mod tests {
         assert_eq!(because(vec![own, volume(2, true, 3.0, 0.0)], false), Some(Because::Device));
         assert_eq!(because(vec![own, volume(2, false, 5.0, 9.0)], false), Some(Because::Background));
         assert_eq!(because(vec![own, volume(2, true, 5.0, 0.0)], true), Some(Because::Backlog));
+    }
+
+    #[test]
+    fn of_two_promises_that_are_alike_one_stays_named() {
+        let mut reach = Reach::default();
+        let volumes = vec![volume(1, true, 4.0, 0.0), volume(2, true, 4.0, 0.0)];
+        let seen = PromiseObservation { volumes, background_peak: 0 };
+        let mut named = Vec::new();
+        for period in 0..2_000 {
+            reach.observe(&seen);
+            let strain = if period / 100 % 2 == 0 { [3.0, 3.1] } else { [3.1, 3.0] };
+            (0..2).for_each(|at| reach.note(at, strain[at]));
+            reach.step(true, false);
+            named.extend(reach.shortfall(false).map(|shortfall| shortfall.volume));
+        }
+        named.dedup();
+        assert_eq!(named.len(), 1, "{named:?}");
     }
 
     #[test]

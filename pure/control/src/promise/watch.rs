@@ -143,6 +143,15 @@ impl Watch {
         Some(Strain { window, lately: now, likely, latency, service: self.least })
     }
 
+    /// How close it is to missing its promise, without the distance that is kept from the limit of a
+    /// percentile.
+    pub(super) fn closeness(&self, strain: Strain) -> f64 {
+        match self.target {
+            Target::Percentile(..) => strain.window / LATE_NOW,
+            Target::Latency(_) | Target::Rate(_) | Target::Throughput(_) => strain.window,
+        }
+    }
+
     /// How close it was in the last second, by what has ended and by the ages of the rest.
     pub(super) fn last_second(&self) -> f64 {
         let second = self.over(SECOND);
@@ -343,6 +352,16 @@ mod tests {
             assert!((strain - 0.5).abs() < 0.01, "{strain}");
         }
         assert!((latency - 0.005).abs() < 1e-6 && (service - 0.005).abs() < 1e-6);
+    }
+
+    #[test]
+    fn of_a_percentile_that_is_kept_nobody_says_that_it_is_missed() {
+        let target = Target::Percentile(Percentile::from_tenths(990).unwrap(), Span::from_millis(10));
+        // Seven of a thousand are late, and ten may be.
+        let seen = PromisedObservation { arrived: 1_000, answered: 1_000, late: 7, ..calm() };
+        let (watch, strain) = watched(target, &seen, 100);
+        assert!(strain.window > 1.0, "the guard keeps a distance: {strain:?}");
+        assert!((watch.closeness(strain) - 0.7).abs() < 0.01, "{}", watch.closeness(strain));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use weir_model::{Instant, Priority};
 /// Parts of a nanosecond. With the number of requests that share the device, nanoseconds would be too coarse.
 const PARTS: u64 = 1 << 10;
 /// Longer than this cannot be counted in parts: some 200 days.
-const LONGEST: u64 = 1 << 54;
+const LONGEST: u64 = (1 << 54) - 1;
 /// The least weight, in [`PARTS`]: a priority of 0.01.
 const LEAST: f64 = 10.0;
 

@@ -132,6 +132,7 @@ impl Edf {
         let quantum = quantum.filter(|quantum| !quantum.is_zero());
         if quantum.is_none() {
             self.end_quantum(now);
+            self.forget_times(now);
         }
         if self.turns.quantum.is_some() {
             self.clock.read(now);
@@ -141,16 +142,34 @@ impl Edf {
         self.turns.quantum = quantum;
     }
 
-    /// A request comes: notes whether its volume goes in order, and what the volume has lost while it was
-    /// away.
-    pub(super) fn note(&mut self, now: Instant, io: &Io) {
-        let Some(quantum) = self.turns.quantum else { return };
-        let volume = known(&mut self.volumes, io.volume);
-        if !volume.is_background() {
-            return;
+    /// Turns by time are over. Those by requests number on behind the latest of them: a volume that has had
+    /// much of the time would otherwise wait for as many requests of the others as it has had nanoseconds.
+    fn forget_times(&mut self, now: Instant) {
+        for index in 0..self.volumes.len() {
+            if self.volumes[index].is_some() {
+                let id = VolumeId(u32::try_from(index).expect("volume numbers are u32"));
+                self.settle(now, id);
+                self.latest = self.latest.max(known(&mut self.volumes, id).turn);
+                self.refile(now, id);
+            }
         }
-        if volume.is_away() {
+    }
+
+    /// What a volume did not ask for, beyond a quantum, it has lost. A volume has a turn only while it has a request
+    /// that its own gates let pass.
+    pub(super) fn forfeit(&mut self, id: VolumeId) {
+        let Some(quantum) = self.turns.quantum else { return };
+        if self.background.key_of(id).is_none() && self.in_order.key_of(id).is_none() {
+            let volume = known(&mut self.volumes, id);
             volume.turn = volume.turn.max(self.latest.saturating_sub(quantum.as_nanos()));
+        }
+    }
+
+    /// A request comes: notes whether its volume goes in order.
+    pub(super) fn note(&mut self, now: Instant, io: &Io) {
+        let volume = known(&mut self.volumes, io.volume);
+        if self.turns.quantum.is_none() || !volume.is_background() {
+            return;
         }
         if io.kind.may_move_its_length() && volume.order.note(io.offset, io.length) {
             self.refile(now, io.volume);

@@ -73,11 +73,6 @@ impl Volume {
         self.knobs.due_after.is_none()
     }
 
-    /// Nothing of it waits or is at the device.
-    pub(super) const fn is_away(&self) -> bool {
-        self.is_empty() && self.in_flight == 0
-    }
-
     pub(super) fn is_at_bound(&self) -> bool {
         self.knobs.concurrency.is_some_and(|bound| self.in_flight >= bound.get())
     }

@@ -38,25 +38,24 @@ fn a_pool_has_the_law_of_promises_unless_its_file_names_another() {
 }
 
 #[test]
-fn a_rate_above_the_volumes_own_cap_is_refused() {
+fn a_rate_that_the_volumes_own_cap_is_not_well_above_is_refused() {
     let of = |target: &str, cap: &str| problems(&file("", &format!("target = {{ {target} }}\n{cap}\n")));
     assert_eq!(
-        of("iops = 500", "max_iops = \"100iops\""),
-        [
-            "weir.toml:9: volume.v.target: found a rate above the volume's own cap; accepted: at most max_iops, 100iops"
-        ]
+        of("iops = 500", "max_iops = \"500iops\""),
+        ["weir.toml:9: volume.v.target: found a rate beside a max_iops of 500iops; \
+          accepted: a rate that max_iops is at least 1.1 times of"]
     );
     assert_eq!(
         of("throughput = \"2MiB/s\"", "max_bandwidth = \"1MiB/s\""),
-        ["weir.toml:9: volume.v.target: found a rate above the volume's own cap; \
-          accepted: at most max_bandwidth, 1MiB/s"]
+        ["weir.toml:9: volume.v.target: found a rate beside a max_bandwidth of 1MiB/s; \
+          accepted: a rate that max_bandwidth is at least 1.1 times of"]
     );
-    parse(&file("", "target = { iops = 100 }\nmax_iops = \"100iops\"\n"));
+    parse(&file("", "target = { iops = 100 }\nmax_iops = \"111iops\"\n"));
 }
 
 #[test]
 fn a_volume_may_have_an_slo_or_a_target_of_each_kind_and_a_priority_and_caps_beside_it() {
-    let beside = "priority = 4\nmax_iops = \"900iops\"\nmax_bandwidth = \"1MiB/s\"\nmax_concurrency = 2\n";
+    let beside = "priority = 4\nmax_iops = \"1000iops\"\nmax_bandwidth = \"2MiB/s\"\nmax_concurrency = 2\n";
     for metric in ["latency = \"5ms\"", "p99 = \"5ms\"", "iops = 900", "throughput = \"1MiB/s\""] {
         parse(&file("", &format!("target = {{ {metric} }}\n{beside}")));
     }

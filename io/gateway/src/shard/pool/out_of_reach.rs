@@ -7,15 +7,15 @@ use weir_status::{CannotBeMet, Cause};
 use super::Pool;
 
 impl Pool {
-    /// Takes in what the law says of promises that are out of reach. The log names a volume once, and again
-    /// only after its promise was within reach.
+    /// Takes in what the law says of promises that are out of reach: it names one of them. The log names a
+    /// volume when the law names another than before, and says when none is out of reach any more.
     pub(super) fn note_out_of_reach(&mut self, now: Option<Shortfall<VolumeId>>) {
         let before = std::mem::replace(&mut self.out_of_reach, now);
         let volume = |shortfall: Option<Shortfall<VolumeId>>| shortfall.map(|shortfall| shortfall.volume);
         if volume(before) == volume(now) {
             return;
         }
-        if let Some(name) = before.and_then(|before| self.name_of(before.volume)) {
+        if let Some(name) = before.filter(|_| now.is_none()).and_then(|before| self.name_of(before.volume)) {
             // No peer: it is about the device.
             tracing::info!(volume = name, "what is promised is within reach again");
         }
