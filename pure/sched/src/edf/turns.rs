@@ -22,8 +22,9 @@
 //!    volume sent already, a disk would serve its requests first, as they are close to one another, and the
 //!    others would pay for the time that they wait. A request that takes longer than a quantum is not waited
 //!    for.
-//! 2. **Running**: only the volume goes, until it has had its quantum. Time without a request at the device
-//!    does not count: then a gate is shut that would hold the others, too.
+//! 2. **Running**: only the volume goes, until it has had its quantum. All of that time counts. If only time
+//!    with a request at the device did, a quantum would not end on a device that answers at once, and would
+//!    take a second where the bound comes with a pace.
 //! 3. **Ending**: its requests finish, and nobody sends. If others sent at once, those of a deep scan would
 //!    take the time of the others.
 //!
@@ -99,7 +100,7 @@ impl Quantum {
     /// Counts the time since it was called last. From now on the volume has a request at the device, or not,
     /// and one that may go there, or not.
     fn count(&mut self, now: Instant, is_there: bool, is_ready: bool) {
-        if self.is_there && self.stage != Stage::Clearing {
+        if self.stage == Stage::Running || self.stage == Stage::Ending && self.is_there {
             self.had = Span::from_nanos(self.had.as_nanos() + now.since(self.at).as_nanos());
         }
         let is_idle = !is_there && !is_ready;
@@ -119,7 +120,7 @@ impl Quantum {
     fn ends_at(&self, quantum: Span) -> Instant {
         let left = Span::from_nanos(quantum.as_nanos().saturating_sub(self.had.as_nanos()));
         let is_running = self.stage == Stage::Running;
-        let had_all = (is_running && (self.is_there || left.is_zero())).then(|| self.at + left);
+        let had_all = is_running.then(|| self.at + left);
         let left_idle = self.idle_since.map(|since| since + PATIENCE);
         [had_all, left_idle].into_iter().flatten().fold(self.until, Instant::min)
     }
