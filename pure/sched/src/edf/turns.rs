@@ -146,18 +146,16 @@ impl Edf {
     /// Turns by time are over. Those by requests number on behind the latest of them: a volume that has had
     /// much of the time would otherwise wait for as many requests of the others as it has had nanoseconds.
     fn forget_times(&mut self, now: Instant) {
-        for index in 0..self.volumes.len() {
-            if self.volumes[index].is_some() {
-                let id = VolumeId(u32::try_from(index).expect("volume numbers are u32"));
-                self.settle(now, id);
-                self.latest = self.latest.max(known(&mut self.volumes, id).turn);
-                self.refile(now, id);
-            }
+        let present = (0..).zip(&self.volumes).filter(|(_, volume)| volume.is_some());
+        for id in present.map(|(number, _)| VolumeId(number)).collect::<Vec<_>>() {
+            self.settle(now, id);
+            self.latest = self.latest.max(known(&mut self.volumes, id).turn);
+            self.refile(now, id);
         }
     }
 
-    /// What a volume did not ask for, beyond a quantum, it has lost. A volume has a turn only while it has a request
-    /// that its own gates let pass.
+    /// What a volume did not ask for, beyond a quantum, it has lost. A volume has a turn only while it has a
+    /// request that its own gates let pass.
     pub(super) fn forfeit(&mut self, id: VolumeId) {
         let Some(quantum) = self.turns.quantum else { return };
         if self.background.key_of(id).is_none() && self.in_order.key_of(id).is_none() {
