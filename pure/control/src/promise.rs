@@ -335,12 +335,7 @@ impl Law for Promises {
         let own = self.watch(seen);
         let strain = self.beside_others(own, others.strain);
         self.service = strain.map(|strain| strain.service).filter(|time| *time > 0.0).unwrap_or(self.service);
-        let mut background = Background { peak: seen.background_peak, ..Background::default() };
-        for volume in seen.volumes.iter().filter(|volume| volume.target.is_none()) {
-            background.waiting += volume.outstanding - volume.at_device;
-            background.at_device += volume.at_device;
-            background.answered += volume.answered;
-        }
+        let background = Background::of(seen);
         let answered = seen.volumes.iter().map(|volume| f64::from(volume.answered)).sum();
         self.room.note(answered);
         self.knee.step(always(seen), seen.background_peak, answered);
@@ -351,7 +346,7 @@ impl Law for Promises {
             self.comeback = None;
             self.guard.on_return(worst, room);
         }
-        let has_background = background.waiting > 0 || background.at_device > 0 || background.answered > 0;
+        let has_background = background.is_there();
         self.guard.set_sharers(u32::from(has_background) + others.backgrounds, others.mean_bound());
         let before = self.guard.bound();
         // Behind several gateways, it may be another background that is in the way.
@@ -367,19 +362,19 @@ impl Law for Promises {
         let nobody_left = !is_in_the_way && !others.is_in_the_way && !self.others.are_lost(now);
         self.step_stretch(seen, nobody_left);
         if self.others != Others::None {
-            let standing = Standing {
+            let bound = self.guard.bound().filter(|_| has_background);
+            self.news = self.told.news(Standing {
                 is_promised: !self.watches.is_empty(),
                 is_there,
                 latency: (self.latency < f64::MAX).then(|| Span::from_secs_f64(self.latency)),
                 strain: own,
                 last_second,
                 backgrounds: u32::from(has_background),
-                bounded: u32::from(has_background && self.guard.bound().is_some()),
-                bounds: self.guard.bound().filter(|_| has_background).unwrap_or_default(),
+                bounded: u32::from(bound.is_some()),
+                bounds: bound.unwrap_or_default(),
                 is_in_the_way,
                 cuts: self.cuts,
-            };
-            self.news = self.told.news(standing);
+            });
         }
         let is_slow = own.is_some_and(|strain| strain.latency > FAR_LONGER * strain.service);
         self.reach.step(nobody_left, is_slow && self.guard.is_in_debt());

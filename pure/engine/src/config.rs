@@ -27,6 +27,13 @@ pub enum Control {
     SharedPromise,
 }
 
+impl Control {
+    /// Whether this is the law of promises, in one gateway or in one of several.
+    pub const fn is_of_promises(&self) -> bool {
+        matches!(self, Self::Promise | Self::SharedPromise)
+    }
+}
+
 /// How Maestro's law is set up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MaestroConfig {

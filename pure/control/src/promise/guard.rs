@@ -17,8 +17,8 @@
 //! device has really done: the background requests of that cycle, over its seconds. It allows a part of that,
 //! and more only slowly.
 
-use super::PERIOD;
 use super::strain::Strain;
+use super::{PERIOD, PromiseObservation};
 
 /// Where the guard wants strain to be. It must be below the limit, because estimates are not exact.
 const AIM: f64 = 0.95;
@@ -71,6 +71,24 @@ pub(super) struct Background {
     pub(super) peak: u32,
     /// Requests answered.
     pub(super) answered: u32,
+}
+
+impl Background {
+    /// What they did in this period.
+    pub(super) fn of(seen: &PromiseObservation) -> Self {
+        let mut all = Self { peak: seen.background_peak, ..Self::default() };
+        for volume in seen.volumes.iter().filter(|volume| volume.target.is_none()) {
+            all.waiting += volume.outstanding - volume.at_device;
+            all.at_device += volume.at_device;
+            all.answered += volume.answered;
+        }
+        all
+    }
+
+    /// Whether they had a request.
+    pub(super) const fn is_there(self) -> bool {
+        self.waiting > 0 || self.at_device > 0 || self.answered > 0
+    }
 }
 
 /// The guard. Bounds are requests at the device; below one, a share of time.

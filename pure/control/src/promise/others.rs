@@ -66,13 +66,12 @@ impl Standing {
     /// That of both together: in each respect the worse one.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        let worse = |one: Strain, other| one.worse(other);
         Self {
             is_promised: self.is_promised || other.is_promised,
             is_there: self.is_there || other.is_there,
             latency: self.latency.into_iter().chain(other.latency).min(),
             strain: match (self.strain, other.strain) {
-                (Some(one), Some(other)) => Some(worse(one, other)),
+                (Some(one), Some(other)) => Some(one.worse(other)),
                 (one, other) => one.or(other),
             },
             last_second: self.last_second.max(other.last_second),

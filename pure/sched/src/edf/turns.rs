@@ -22,9 +22,9 @@
 //!    volume sent already, a disk would serve its requests first, as they are close to one another, and the
 //!    others would pay for the time that they wait. A request that takes longer than a quantum is not waited
 //!    for.
-//! 2. **Running**: only the volume goes, until it has had its quantum. All of that time counts. If only time
-//!    with a request at the device did, a quantum would not end on a device that answers at once, and would
-//!    take a second where the bound comes with a pace.
+//! 2. **Running**: only the volume goes, until it has had its quantum. All of that time counts, also without
+//!    a request at the device. A device that answers at once would never end the quantum otherwise. And where
+//!    the bound comes with a pace, a quantum would take a second.
 //! 3. **Ending**: its requests finish, and nobody sends. If others sent at once, those of a deep scan would
 //!    take the time of the others.
 //!

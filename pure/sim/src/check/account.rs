@@ -242,7 +242,7 @@ fn mean_of(target: Span, came: u64, waited: Option<Span>) -> Promise {
 
 /// What windows are judged by in place of the SLO.
 fn goal(config: &VolumeConfig, control: &Control) -> Option<Target> {
-    config.objective.target.filter(|_| matches!(control, Control::Promise | Control::SharedPromise))
+    config.objective.target.filter(|_| control.is_of_promises())
 }
 
 /// How long a request may take, if a percentile is promised.

@@ -1,6 +1,6 @@
 //! The engine's events: requests that ended, windows and decisions. And the status of the pool.
 
-use weir_engine::{BackgroundKnobs, Control, Event, Throttle};
+use weir_engine::{BackgroundKnobs, Event, Throttle};
 use weir_model::{Instant, Span, VolumeId};
 use weir_status::{BackgroundStatus, PoolStatus, ReplyDelayStatus, TargetStatus, VolumeStatus, WorstOff};
 
@@ -34,9 +34,8 @@ impl Pool {
                 Event::Weighed { worst, strain } => self.worst_off = worst.map(|worst| (worst, strain)),
                 Event::OutOfReach(shortfall) => self.note_out_of_reach(shortfall),
                 // The snapshot of the engine has what these say.
-                Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) | Event::Stands(_) => {}
-                Event::TakingTurns { .. } => {}
-                Event::Aborted { .. } => {}
+                Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) => {}
+                Event::Aborted { .. } | Event::TakingTurns { .. } | Event::Stands(_) => {}
             }
         }
         self.tell_observer();
@@ -77,7 +76,7 @@ impl Pool {
     /// The absolute target that the law of promises holds a volume to.
     fn target_of(&self, volume: &Volume) -> Option<TargetStatus> {
         let target = volume.config.objective.target.map(TargetStatus::from);
-        target.filter(|_| matches!(self.control, Control::Promise | Control::SharedPromise))
+        target.filter(|_| self.control.is_of_promises())
     }
 
     /// What background volumes may have, if the pool's law holds them back.
