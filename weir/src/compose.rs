@@ -9,15 +9,20 @@ use std::sync::Arc;
 use bytesize::ByteSize;
 use weir_api::ApiLimits;
 use weir_backend::{BackendSpec, FaultEffect, FaultRule};
-use weir_cluster::{ClientSpec, ClusterError, Tls, TlsFiles};
+use weir_cluster::{Array, ClientSpec, ClusterError, Tls, TlsFiles};
 use weir_engine::{
     Control, DepthFeedbackConfig, EngineConfig, LeasedConfig, MaestroConfig, OneSidedPidConfig, PidConfig,
     TotalConcurrency, VolumeConfig,
 };
 use weir_gateway::{Address, GatewaySpec, Limits, PoolSpec, VolumeSpec};
-use weir_model::Objective;
+use weir_leases::{Controller, Messenger};
+use weir_model::{Instant, Objective, Span};
 
 use crate::config::{self, Config};
+
+/// How long a gateway of promises waits between two attempts to reach its controller, at most, and how often
+/// it looks whether the connection lives. What it said is believed for twice as long.
+const OF_PROMISES: Span = Span::from_secs(1);
 
 /// The gateway that the configuration describes.
 pub(crate) fn gateway_spec(config: &Config) -> GatewaySpec {
@@ -82,7 +87,11 @@ fn engine_config(pool: &config::Pool) -> EngineConfig {
             let interval = maestro.control_interval.value;
             (Control::Maestro(MaestroConfig { interval, total }), unused)
         }
-        config::Control::Promise(promise) => (Control::Promise, promise.background_share.value),
+        config::Control::Promise(promise) => {
+            let is_shared = promise.controller.value.is_some();
+            let control = if is_shared { Control::SharedPromise } else { Control::Promise };
+            (control, promise.background_share.value)
+        }
         config::Control::Pid(pid) => {
             let law = OneSidedPidConfig {
                 ceiling: pid.ceiling.value,
@@ -196,7 +205,7 @@ pub(crate) fn link_specs(config: &Config) -> Result<BTreeMap<String, ClientSpec>
             gateway: cluster.name.value.clone(),
             controller: pool.controller()?.to_string(),
             tls: tls.clone(),
-            interval: pool.control_interval()?,
+            interval: pool.control_interval().unwrap_or(OF_PROMISES),
         };
         Some((name.clone(), spec))
     };
@@ -208,11 +217,25 @@ fn total(requests: Option<NonZeroU32>) -> TotalConcurrency {
     requests.map_or(TotalConcurrency::Auto, TotalConcurrency::Fixed)
 }
 
+/// The state machine of a controller that starts now.
+pub(crate) fn array(now: Instant, config: &config::ControllerConfig) -> Array {
+    match &config.law.value {
+        config::ControllerLaw::Maestro(shared) => {
+            let leases = leases_config(config, shared);
+            Array::Leases(Box::new(Controller::new(now, leases, volume_configs(config))))
+        }
+        config::ControllerLaw::Promise => Array::Promises(Messenger::new(now, config.gateways.clone())),
+    }
+}
+
 /// The array that a controller divides.
-pub(crate) fn controller_config(config: &config::ControllerConfig) -> weir_leases::ControllerConfig {
+pub(crate) fn leases_config(
+    config: &config::ControllerConfig,
+    shared: &config::SharedOut,
+) -> weir_leases::ControllerConfig {
     weir_leases::ControllerConfig {
-        total: total(config.total_concurrency.value.requests()),
-        interval: config.control_interval.value,
+        total: total(shared.total_concurrency.value.requests()),
+        interval: shared.control_interval.value,
         gateways: config.gateways.clone(),
     }
 }

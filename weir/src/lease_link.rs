@@ -1,7 +1,7 @@
 //! Joins a leased pool to the controller of its array.
 
 use weir_clock::Clock;
-use weir_cluster::{CheckedSpec, Client, LinkState, Told};
+use weir_cluster::{Business, CheckedSpec, Client, LinkState, Told};
 use weir_gateway::{LeaseTerms, LeasedPool};
 use weir_leases::Terms;
 
@@ -14,9 +14,12 @@ pub(crate) fn link(
     pool: LeasedPool,
 ) -> impl Future<Output = ()> {
     let peer = spec.controller().to_owned();
-    let client = Client::start(spec, Clock::new(), volumes);
+    let client = Client::start(spec, Clock::new(), Business::Leases(volumes));
     carry(name, peer, client, pool)
 }
+
+/// What follows if the controller is lost.
+const LOST: &str = "no controller: what was granted holds until its lease is over, then a fixed part";
 
 async fn carry(name: String, peer: String, mut client: Client, mut pool: LeasedPool) {
     loop {
@@ -27,7 +30,8 @@ async fn carry(name: String, peer: String, mut client: Client, mut pool: LeasedP
                         client.applied(terms).await;
                     }
                 }
-                Told::Link(state) => log(&name, &peer, &state),
+                Told::Others(_) => {} // a controller of promises has refused this gateway
+                Told::Link(state) => log_link(&name, &peer, &state, LOST),
             },
             seen = pool.next_observation() => match seen {
                 Some(seen) => client.report(seen).await,
@@ -41,18 +45,14 @@ fn terms_of(terms: &Terms) -> LeaseTerms {
     LeaseTerms { until: terms.until, volumes: terms.volumes.clone(), after: terms.after.clone() }
 }
 
-/// By the field `peer` the log limits lines that a peer can cause.
-fn log(pool: &str, peer: &str, state: &LinkState) {
+/// Logs the state of a link, with what follows if it is lost. By the field `peer` the log limits lines that a
+/// peer can cause.
+pub(crate) fn log_link(pool: &str, peer: &str, state: &LinkState, lost: &str) {
     match state {
         LinkState::Connecting => {}
         LinkState::Connected => tracing::info!(peer, pool, "the controller has accepted this gateway"),
         LinkState::Lost { why } => {
-            tracing::warn!(
-                peer,
-                pool,
-                why,
-                "no controller: what was granted holds until its lease is over, then a fixed part"
-            );
+            tracing::warn!(peer, pool, why, "{lost}");
         }
     }
 }

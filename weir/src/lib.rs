@@ -16,6 +16,7 @@ mod failure;
 pub mod fuzzing;
 mod lease_link;
 mod log;
+mod promise_link;
 mod say;
 mod server;
 mod simulated_pool;

@@ -17,7 +17,7 @@ use crate::daemon::Daemon;
 use crate::daemon::fixed::{Fixed, fixed, refuse_changes};
 use crate::descriptors;
 use crate::failure::Failure;
-use crate::lease_link;
+use crate::{lease_link, promise_link};
 
 /// A running server.
 pub(crate) struct Server {
@@ -93,11 +93,16 @@ impl Server {
             stays
         });
         for (pool, spec) in links {
-            let Some(leased) = self.gateway.leased_pool(&pool) else { continue };
             let volumes = self.config.volumes.iter().filter(|(_, volume)| volume.pool.value == pool);
             let volumes = volumes.map(|(name, _)| name.clone()).collect();
-            let link = lease_link::link(pool.clone(), spec, volumes, leased);
-            self.links.insert(pool, spawn_local(link).abort_handle());
+            let link = if let Some(leased) = self.gateway.leased_pool(&pool) {
+                spawn_local(lease_link::link(pool.clone(), spec, volumes, leased))
+            } else if let Some(shared) = self.gateway.shared_pool(&pool) {
+                spawn_local(promise_link::link(pool.clone(), spec, shared))
+            } else {
+                continue;
+            };
+            self.links.insert(pool, link.abort_handle());
         }
     }
 }
@@ -119,7 +124,11 @@ fn fixed_values(config: &Config) -> Vec<Fixed> {
         file("key", |tls| &tls.key),
     ];
     let pools = config.pools.iter();
-    let controllers = pools.map(|(name, pool)| fixed(format!("pool.{name}.controller"), pool.controller()));
+    let controller = |pool: &Pool| {
+        let controller = pool.controller()?;
+        Some(format!("{controller}, with control = \"{}\"", pool.control.value.kind()))
+    };
+    let controllers = pools.map(|(name, pool)| fixed(format!("pool.{name}.controller"), controller(pool)));
     own.into_iter().chain(controllers).collect()
 }
 

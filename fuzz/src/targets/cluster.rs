@@ -7,11 +7,13 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use weir_cluster::messages::{FromGateway, controller_bytes, from_controller, from_gateway, gateway_bytes};
-use weir_control::{Grant, Limits, PortObservation, TotalConcurrency};
+use weir_cluster::messages::{
+    FromController, FromGateway, controller_bytes, from_controller, from_gateway, gateway_bytes,
+};
+use weir_control::{Grant, Limits, PortObservation, Standing, Strain, TotalConcurrency};
 use weir_leases::{
-    Connection, Controller, ControllerConfig, Grants, Held, Hello, Leaseholder, Report, VolumeConfig,
-    VolumeGrant,
+    Connection, Controller, ControllerConfig, Grants, Held, Hello, Leaseholder, Messenger, Report,
+    VolumeConfig, VolumeGrant,
 };
 use weir_model::{Bandwidth, Instant, Iops, MilliIops, Objective, Priority, Span, Target as Metric};
 
@@ -35,6 +37,10 @@ pub(super) const TARGET: Target = Target {
         "terms",
         "ended",
         "alone",
+        "hello of promises",
+        "standing",
+        "told",
+        "others",
     ],
 };
 
@@ -48,8 +54,32 @@ fn some_grant(concurrency: u32) -> Grant {
     }
 }
 
+fn say(who: u8, message: &FromGateway) -> Vec<u8> {
+    [&[who][..], &gateway_bytes(message)].concat()
+}
+
+fn time(seconds: u32) -> Vec<u8> {
+    [&[7][..], &(seconds * 1_000_000).to_be_bytes()].concat()
+}
+
+/// Two gateways under the law of promises.
+fn promised(standing: Standing) -> Vec<Vec<u8>> {
+    let promises = |gateway: &str| FromGateway::Hello {
+        gateway: gateway.to_owned(),
+        hello: Hello { run: 1, is_of_promises: true, ..Hello::default() },
+    };
+    vec![
+        say(0, &promises("one")),
+        say(1, &promises("two")),
+        say(0, &FromGateway::Standing(standing)),
+        say(1, &FromGateway::Standing(Standing::default())),
+        time(1),
+        vec![4],
+        time(3),
+    ]
+}
+
 fn seeds() -> Vec<Script> {
-    let say = |who: u8, message: &FromGateway| [&[who][..], &gateway_bytes(message)].concat();
     let hello = |gateway: &str| FromGateway::Hello {
         gateway: gateway.to_owned(),
         hello: Hello {
@@ -62,8 +92,12 @@ fn seeds() -> Vec<Script> {
                 })
                 .into(),
             left: Span::from_secs(3),
+            is_of_promises: false,
         },
     };
+    let strain = Strain { window: 0.9, lately: 0.8, likely: 0.9, latency: 0.01, service: 0.001 };
+    let standing =
+        Standing { is_promised: true, is_there: true, strain: Some(strain), ..Standing::default() };
     let report = |number| {
         let seen = PortObservation {
             over: Span::from_secs(2),
@@ -90,7 +124,6 @@ fn seeds() -> Vec<Script> {
             fallback: some_grant(2),
         }],
     };
-    let time = |seconds: u32| [&[7][..], &(seconds * 1_000_000).to_be_bytes()].concat();
     let life = vec![
         say(0, &hello("one")),
         say(1, &hello("two")),
@@ -106,19 +139,23 @@ fn seeds() -> Vec<Script> {
         time(20),
     ];
     let told = vec![
-        [&[3][..], &controller_bytes(&grants)].concat(),
+        [&[3][..], &controller_bytes(&FromController::Grants(grants))].concat(),
+        [&[3][..], &controller_bytes(&FromController::Others(standing))].concat(),
         time(3),
         time(30),
         say(2, &hello("stranger")),
         vec![0, 255],
     ];
-    vec![Script::new(life), Script::new(told)]
+    vec![Script::new(life), Script::new(told), Script::new(promised(standing))]
 }
 
 struct World {
     now: Instant,
     controller: Controller,
     streams: BTreeMap<usize, Connection>,
+    messenger: Messenger,
+    /// The streams of gateways under the law of promises.
+    promised: BTreeMap<usize, Connection>,
     /// By stream: the number of the last grants.
     last: BTreeMap<Connection, u64>,
     holder: Leaseholder,
@@ -153,7 +190,16 @@ impl World {
         holder.hello(now, ["oltp".to_owned()]);
         holder.handle_reported(now, 1);
         let controller = Controller::new(now, config, volumes);
-        Self { now, controller, streams: BTreeMap::new(), last: BTreeMap::new(), holder }
+        let messenger = Messenger::new(now, GATEWAYS[..2].iter().map(|name| (*name).to_owned()));
+        Self {
+            now,
+            controller,
+            streams: BTreeMap::new(),
+            messenger,
+            promised: BTreeMap::new(),
+            last: BTreeMap::new(),
+            holder,
+        }
     }
 
     fn hear(&mut self, piece: &[u8], seen: &mut Seen) {
@@ -167,10 +213,15 @@ impl World {
                     self.controller.handle_disconnected(self.now, connection);
                     assert!(!self.controller.is_connected(connection));
                 }
+                if let Some(connection) = self.promised.remove(&usize::from(who - 4)) {
+                    self.messenger.handle_disconnected(self.now, connection);
+                    assert!(!self.messenger.is_connected(connection));
+                }
             }
             _ => {
                 self.now = self.now + Span::from_micros(bytes.u32().into());
                 self.controller.handle_timeout(self.now);
+                self.messenger.handle_timeout(self.now);
                 if let Some(terms) = self.holder.handle_timeout(self.now) {
                     seen.reach("alone");
                     assert_eq!(self.holder.handle_applied(&terms), None, "nobody is told");
@@ -190,6 +241,16 @@ impl World {
         assert_eq!(from_gateway(&gateway_bytes(&message)), Ok(message.clone()), "it is said again");
         match message {
             // The certificate says which gateway it is, whatever the hello says.
+            FromGateway::Hello { hello, .. } if hello.is_of_promises => {
+                assert!(self.controller.handle_connected(self.now, GATEWAYS[who], &hello).is_err());
+                match self.messenger.handle_connected(self.now, GATEWAYS[who], &hello) {
+                    Ok(connection) => {
+                        seen.reach("hello of promises");
+                        self.promised.insert(who, connection);
+                    }
+                    Err(_) => seen.reach("refused"),
+                }
+            }
             FromGateway::Hello { hello, .. } => {
                 match self.controller.handle_connected(self.now, GATEWAYS[who], &hello) {
                     Ok(connection) => {
@@ -209,6 +270,11 @@ impl World {
                     seen.reach("refused");
                 }
             }
+            FromGateway::Standing(standing) => {
+                let Some(connection) = self.promised.get(&who) else { return };
+                seen.reach("standing");
+                self.messenger.handle_standing(self.now, *connection, standing);
+            }
             FromGateway::Acknowledged(number) => {
                 let Some(connection) = self.streams.get(&who) else { return };
                 seen.reach("acknowledged");
@@ -218,8 +284,9 @@ impl World {
     }
 
     fn hear_controller(&mut self, bytes: &[u8], seen: &mut Seen) {
-        let Ok(grants) = from_controller(bytes) else { return seen.reach("nonsense") };
-        assert_eq!(from_controller(&controller_bytes(&grants)), Ok(grants.clone()), "it is said again");
+        let Ok(message) = from_controller(bytes) else { return seen.reach("nonsense") };
+        assert_eq!(from_controller(&controller_bytes(&message)), Ok(message.clone()), "it is said again");
+        let FromController::Grants(grants) = message else { return seen.reach("others") };
         let terms = self.holder.handle_grants(self.now, &grants);
         seen.reach("terms");
         assert!(terms.in_force(self.now).len() <= grants.volumes.len());
@@ -233,9 +300,19 @@ impl World {
             assert!(self.controller.is_connected(connection));
             let last = self.last.insert(connection, grants.number);
             assert!(last < Some(grants.number), "{last:?}, then {}", grants.number);
-            assert_eq!(from_controller(&controller_bytes(&grants)), Ok(grants));
+            let message = FromController::Grants(grants);
+            assert_eq!(from_controller(&controller_bytes(&message)), Ok(message));
         }
         while self.controller.poll_event().is_some() {}
+        let mut told = 0;
+        while let Some((connection, others)) = self.messenger.poll_message(self.now) {
+            seen.reach("told");
+            told += 1;
+            assert!(self.messenger.is_connected(connection) && told <= 2, "one message for each gateway");
+            let message = FromController::Others(others);
+            assert_eq!(from_controller(&controller_bytes(&message)), Ok(message));
+        }
+        while self.messenger.poll_event().is_some() {}
         let status = self.controller.status(self.now);
         // For each of the two names: the configured gateway, and at most four earlier runs that may hold
         // something.

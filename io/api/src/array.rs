@@ -7,13 +7,13 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use weir_cluster::Server;
+use weir_cluster::{Array, Server};
 use weir_control::TotalConcurrency;
-use weir_leases::{Allocated, Controller, Record};
+use weir_leases::{Allocated, Controller, GatewayStanding, Messenger, Record};
 use weir_model::{Instant, Span};
 use weir_status::{
-    ArrayGateway, ArrayStatus, ArrayVolume, ControlKind, Explanation, GrantStatus, IntervalStatus,
-    PoolSharing, VolumeSharing,
+    ArrayGateway, ArrayStatus, ArrayVolume, ControlKind, Explanation, GatewayPromises, GrantStatus,
+    IntervalStatus, PoolSharing, VolumeSharing,
 };
 
 use crate::shared::{Shared, tell};
@@ -34,12 +34,16 @@ impl ArrayProbe {
 
     async fn status(&self) -> ArrayStatus {
         let pool = self.pool.clone();
-        self.server.ask(move |now, controller| status(now, pool, controller)).await
+        self.server.ask(move |now, array| status(now, pool, array)).await
     }
 
     async fn explain(&self, volume: &str) -> Result<Explanation, Vec<String>> {
         let (pool, volume) = (self.pool.clone(), volume.to_owned());
-        self.server.ask(move |now, controller| explain(now, pool, volume, controller)).await
+        let explain = move |now, array: &mut Array| match array {
+            Array::Leases(controller) => explain(now, pool, volume, controller),
+            Array::Promises(_) => Err(Vec::new()),
+        };
+        self.server.ask(explain).await
     }
 }
 
@@ -55,13 +59,39 @@ async fn tell_intervals(State(probe): State<ArrayProbe>, Path(volume): Path<Stri
     match probe.explain(&volume).await {
         Ok(explanation) => Json(explanation).into_response(),
         Err(volumes) => {
-            let found = format!("volume {volume}: not shared out here; accepted: {}", volumes.join(", "));
+            let accepted = if volumes.is_empty() {
+                "none: each gateway keeps the promises of its own volumes, and explains them".to_owned()
+            } else {
+                volumes.join(", ")
+            };
+            let found = format!("volume {volume}: not shared out here; accepted: {accepted}");
             (StatusCode::NOT_FOUND, found).into_response()
         }
     }
 }
 
-fn status(now: Instant, pool: String, controller: &Controller) -> ArrayStatus {
+fn status(now: Instant, pool: String, array: &Array) -> ArrayStatus {
+    match array {
+        Array::Leases(controller) => shared_out(now, pool, controller),
+        Array::Promises(messenger) => promised(now, pool, messenger),
+    }
+}
+
+/// What the gateways of a pool under the law of promises said last.
+fn promised(now: Instant, pool: String, messenger: &Messenger) -> ArrayStatus {
+    let gateway = |GatewayStanding { gateway, connected, heard, standing }| ArrayGateway {
+        name: gateway,
+        connected,
+        reported_age_s: heard.map(Span::as_secs_f64),
+        held: None,
+        promises: standing.map(GatewayPromises::from),
+    };
+    let gateways = messenger.gateways(now).map(gateway).collect();
+    let control = ControlKind::Promise;
+    ArrayStatus { pool, control, sharing: None, held: None, gateways, volumes: Vec::new() }
+}
+
+fn shared_out(now: Instant, pool: String, controller: &Controller) -> ArrayStatus {
     let array = controller.status(now);
     let last = controller.history().next_back();
     let case = last.and_then(|record| record.volumes.first()).map(|volume| volume.reasoning.case.into());
@@ -74,7 +104,8 @@ fn status(now: Instant, pool: String, controller: &Controller) -> ArrayStatus {
         name: gateway.gateway.clone(),
         connected: gateway.connected,
         reported_age_s: gateway.reported.map(Span::as_secs_f64),
-        held: gateway.held,
+        held: Some(gateway.held),
+        promises: None,
     });
     let volumes = controller.volumes().map(|(name, config)| {
         let effective = array.gateways.iter().filter_map(|gateway| {
@@ -86,7 +117,9 @@ fn status(now: Instant, pool: String, controller: &Controller) -> ArrayStatus {
         let desired = (config.objective, config.limits);
         ArrayVolume { name: name.to_owned(), sharing: VolumeSharing::new(desired, effective.collect(), last) }
     });
-    ArrayStatus { pool, sharing, held: array.held, gateways: gateways.collect(), volumes: volumes.collect() }
+    let control = ControlKind::Maestro;
+    let (gateways, volumes) = (gateways.collect(), volumes.collect());
+    ArrayStatus { pool, control, sharing: Some(sharing), held: array.held, gateways, volumes }
 }
 
 fn explain(

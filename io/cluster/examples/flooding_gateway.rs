@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::interval;
 use weir_clock::Clock;
-use weir_cluster::{CheckedSpec, Client, ClientSpec, Tls, TlsFiles};
+use weir_cluster::{Business, CheckedSpec, Client, ClientSpec, Tls, TlsFiles};
 use weir_control::PortObservation;
 use weir_model::Span;
 
@@ -60,7 +60,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// Reports invented volumes, some thousand times a second; the client connects by itself.
 async fn invent(spec: CheckedSpec) {
-    let client = Client::start(spec, Clock::new(), vec!["good".to_owned()]);
+    let client = Client::start(spec, Clock::new(), Business::Leases(vec!["good".to_owned()]));
     let mut pace = interval(PACE);
     for message in 0_u64.. {
         if message.is_multiple_of(AT_ONCE) {
@@ -74,7 +74,7 @@ async fn invent(spec: CheckedSpec) {
 /// Connects again and again, each time with more volumes than a gateway may have.
 async fn claim_too_much(spec: CheckedSpec) {
     let volumes: Vec<_> = (0..TOO_MANY).map(|n| format!("claimed-{n}")).collect();
-    let mut client = Client::start(spec, Clock::new(), volumes);
+    let mut client = Client::start(spec, Clock::new(), Business::Leases(volumes));
     loop {
         client.next().await;
     }

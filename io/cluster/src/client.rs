@@ -5,6 +5,9 @@
 //! When it ends, the engine falls back by itself. When the gateway has been alone for long enough, the client
 //! has new terms: the whole static part.
 //!
+//! A gateway of a pool under the law of promises holds no lease. It says how its promises stand, and hears
+//! how those of the other gateways do.
+//!
 //! The wait between attempts grows up to one control interval. It starts again at the first wait only after a
 //! stream that lasted for a lease. A stream that is accepted and ended at once is no success. Otherwise two
 //! peers that send each other away would do so as fast as they can.
@@ -23,8 +26,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Endpoint, Uri};
 use tonic::{Code, Status, Streaming};
 use weir_clock::Clock;
-use weir_control::PortObservation;
-use weir_leases::{Leaseholder, Report, Terms};
+use weir_control::{PortObservation, Standing};
+use weir_leases::{Hello, Leaseholder, Report, Terms};
 use weir_model::{Instant, Span};
 
 use crate::error::{ClusterError, line};
@@ -74,6 +77,7 @@ pub struct CheckedSpec {
 pub struct Client {
     inbox: mpsc::Sender<Inbox>,
     terms: watch::Receiver<Option<Terms>>,
+    others: watch::Receiver<Standing>,
     state: watch::Receiver<LinkState>,
     task: JoinHandle<()>,
 }
@@ -84,6 +88,9 @@ pub enum Told {
     /// The caller puts these terms in force at the engine, and then calls [`Client::applied`]. Earlier terms
     /// that are not yet in force can be left out.
     Terms(Terms),
+    /// Of a pool under the law of promises: how the promises of all other gateways stand. Earlier standings
+    /// that were not yet taken in can be left out.
+    Others(Standing),
     /// The link has changed.
     Link(LinkState),
 }
@@ -106,6 +113,16 @@ pub enum LinkState {
 enum Inbox {
     Report(Vec<(String, PortObservation)>),
     Applied(Terms),
+    Standing(Standing),
+}
+
+/// What a gateway has to do with its controller.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Business {
+    /// Its volumes are leased: these, for now.
+    Leases(Vec<String>),
+    /// Its pool is under the law of promises.
+    Promises,
 }
 
 impl ClientSpec {
@@ -127,19 +144,20 @@ impl CheckedSpec {
 }
 
 impl Client {
-    /// Begins to connect a gateway that serves `volumes`. It takes the time from `clock`.
+    /// Begins to connect a gateway. It takes the time from `clock`.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub fn start(checked: CheckedSpec, clock: Clock, volumes: Vec<String>) -> Self {
+    pub fn start(checked: CheckedSpec, clock: Clock, business: Business) -> Self {
         let CheckedSpec { spec, endpoint } = checked;
         let (inbox, messages) = mpsc::channel(INBOX);
         let (set_terms, terms) = watch::channel(None);
+        let (set_others, others) = watch::channel(Standing::default());
         let (set_state, state) = watch::channel(LinkState::Connecting);
         let link = Link {
             clock,
             endpoint,
-            volumes,
+            business,
             holder: Leaseholder::new(draw_run()),
             reports: 0,
             wait: FIRST_WAIT,
@@ -149,10 +167,11 @@ impl Client {
             gateway: spec.gateway,
             controller: spec.controller,
             terms: set_terms,
+            others: set_others,
             state: set_state,
         };
         let task = tokio::spawn(link.run(messages));
-        Self { inbox, terms, state, task }
+        Self { inbox, terms, others, state, task }
     }
 
     /// Waits for something new. The caller may drop the future and call again: nothing is lost.
@@ -167,6 +186,7 @@ impl Client {
                 changed.expect(GONE);
                 Told::Terms(self.terms.borrow_and_update().clone().expect("never set to none"))
             }
+            Ok(()) = self.others.changed() => Told::Others(*self.others.borrow_and_update()),
             changed = self.state.changed() => {
                 changed.expect(GONE);
                 Told::Link(self.state.borrow_and_update().clone())
@@ -184,6 +204,12 @@ impl Client {
     /// the controller may then grant other gateways the places that these terms take away.
     pub async fn applied(&self, terms: Terms) {
         let _ = self.inbox.send(Inbox::Applied(terms)).await;
+    }
+
+    /// Of a pool under the law of promises: tells the controller how its promises stand, if there is a
+    /// stream.
+    pub async fn stand(&self, standing: Standing) {
+        let _ = self.inbox.send(Inbox::Standing(standing)).await;
     }
 }
 
@@ -220,7 +246,8 @@ struct Link {
     endpoint: Endpoint,
     gateway: String,
     controller: String,
-    volumes: Vec<String>,
+    business: Business,
+    /// What is leased: nothing under the law of promises.
     holder: Leaseholder,
     /// How many reports were sent on this stream.
     reports: u64,
@@ -232,6 +259,7 @@ struct Link {
     wait: Duration,
     longest_wait: Duration,
     terms: watch::Sender<Option<Terms>>,
+    others: watch::Sender<Standing>,
     state: watch::Sender<LinkState>,
 }
 
@@ -258,7 +286,7 @@ enum Progress {
     Retry,
     Connected(ClusterClient<tonic::transport::Channel>),
     Attached(Streaming<FromController>),
-    Grants(Box<FromController>),
+    Told(Box<FromController>),
     Lost(Lost),
 }
 
@@ -273,7 +301,7 @@ impl Stage {
             Self::Connecting(connection) => connection.await.map(Progress::Connected),
             Self::Attaching(_, stream) => stream.await.map(Progress::Attached),
             Self::Open(_, stream) => match stream.message().await {
-                Ok(Some(grants)) => Ok(Progress::Grants(Box::new(grants))),
+                Ok(Some(told)) => Ok(Progress::Told(Box::new(told))),
                 Ok(None) => Err("the stream has ended".to_owned()),
                 Err(status) => Err(said(&status)),
             },
@@ -313,7 +341,7 @@ impl Link {
     fn handle(&mut self, message: Inbox, stage: &mut Stage) {
         let message = match message {
             Inbox::Report(volumes) => {
-                self.volumes = volumes.iter().map(|(volume, _)| volume.clone()).collect();
+                self.business = Business::Leases(volumes.iter().map(|(volume, _)| volume.clone()).collect());
                 stage.up().map(|_| {
                     self.reports += 1;
                     self.holder.handle_reported(self.clock.now(), self.reports);
@@ -321,6 +349,11 @@ impl Link {
                 })
             }
             Inbox::Applied(terms) => self.holder.handle_applied(&terms).map(wire::acknowledged_to_wire),
+            Inbox::Standing(standing) => {
+                // If the stream does not take it, a newer one soon follows.
+                let _ = stage.up().map(|up| up.try_send(wire::standing_to_wire(&standing)));
+                None
+            }
         };
         if let (Some(message), Some(up)) = (message, stage.up())
             && up.try_send(message).is_err()
@@ -338,7 +371,7 @@ impl Link {
                 self.state.send_replace(LinkState::Connected);
                 Stage::Open(up, Box::new(stream))
             }
-            (Progress::Grants(grants), stage) => match self.take(*grants) {
+            (Progress::Told(told), stage) => match self.take(*told) {
                 Ok(()) => stage,
                 Err(why) => self.lost(&why),
             },
@@ -358,7 +391,7 @@ impl Link {
     }
 
     fn attach(&mut self, mut client: ClusterClient<tonic::transport::Channel>) -> Stage {
-        let hello = self.holder.hello(self.clock.now(), self.volumes.iter().cloned());
+        let hello = self.hello();
         self.reports = 0;
         let (up, messages) = mpsc::channel(OUTBOX);
         up.try_send(wire::hello_to_wire(&self.gateway, &hello)).expect("it is empty");
@@ -372,13 +405,25 @@ impl Link {
         Stage::Attaching(up, Box::pin(stream))
     }
 
-    /// Checks a message with grants, and hands its terms on.
-    fn take(&mut self, grants: FromController) -> Result<(), Lost> {
-        if grants.version != wire::VERSION {
-            return Err(wire::other_version("it", grants.version));
+    fn hello(&mut self) -> Hello {
+        let (volumes, is_of_promises): (&[String], _) = match &self.business {
+            Business::Leases(volumes) => (volumes, false),
+            Business::Promises => (&[], true),
+        };
+        Hello { is_of_promises, ..self.holder.hello(self.clock.now(), volumes.iter().cloned()) }
+    }
+
+    /// Checks a message, and hands on what it says.
+    fn take(&mut self, told: FromController) -> Result<(), Lost> {
+        if told.version != wire::VERSION {
+            return Err(wire::other_version("it", told.version));
         }
-        let grants =
-            wire::grants(grants).map_err(|wrong| format!("it grants what makes no sense: {wrong}"))?;
+        if self.business == Business::Promises {
+            let others = told.others.ok_or("it does not say how other gateways stand")?;
+            self.others.send_replace(wire::standing(others));
+            return Ok(());
+        }
+        let grants = wire::grants(told).map_err(|wrong| format!("it grants what makes no sense: {wrong}"))?;
         let terms = self.holder.handle_grants(self.clock.now(), &grants);
         self.terms.send_replace(Some(terms));
         Ok(())

@@ -9,20 +9,20 @@
 //! Both run as tasks of the tokio runtime that they are started in.
 //!
 //! ```no_run
-//! # use weir_cluster::{Client, ClientSpec, ClusterError, Server, Tls, Told};
-//! # use {tokio::net::TcpListener, weir_clock::Clock, weir_leases::{Controller, VolumeConfig}};
+//! # use weir_cluster::{Array, Business, Client, ClientSpec, ClusterError, Server, Tls, Told};
+//! # use {tokio::net::TcpListener, weir_clock::Clock, weir_leases::Controller};
 //! # async fn on_the_controllers_host(tls: Tls, controller: Controller) -> Result<(), ClusterError> {
 //! let listener = TcpListener::bind("0.0.0.0:10810").await?;
-//! let server = Server::start(listener, &tls, Clock::new(), controller)?;
-//! server.ask(|now, controller| controller.set_volume(now, "oltp", VolumeConfig::default())).await;
-//! let status = server.ask(|now, controller| controller.status(now)).await;
+//! let server = Server::start(listener, &tls, Clock::new(), Array::Leases(Box::new(controller)))?;
+//! let is_shared_out = server.ask(|_, array| matches!(array, Array::Leases(_))).await;
 //! # Ok(()) }
 //! # async fn on_a_gateways_host(spec: ClientSpec, clock: Clock) -> Result<(), ClusterError> {
-//! let mut client = Client::start(spec.check()?, clock, vec!["oltp".to_owned()]);
+//! let mut client = Client::start(spec.check()?, clock, Business::Leases(vec!["oltp".to_owned()]));
 //! loop {
 //!     match client.next().await {
 //!         // Engine::set_fallback(now, terms.after); Engine::handle_grants(now, terms.until, terms.volumes); only then:
 //!         Told::Terms(terms) => client.applied(terms).await,
+//!         Told::Others(_) => {} // of a pool under the law of promises
 //!         Told::Link(state) => println!("{state:?}"),
 //!     }
 //!     // And whenever Engine::poll_observation has something: client.report(volumes).await
@@ -30,6 +30,7 @@
 //! # }
 //! ```
 
+mod array;
 mod client;
 mod error;
 mod identity;
@@ -48,7 +49,8 @@ mod proto {
     tonic::include_proto!("weir.cluster");
 }
 
-pub use client::{CheckedSpec, Client, ClientSpec, LinkState, Told};
+pub use array::Array;
+pub use client::{Business, CheckedSpec, Client, ClientSpec, LinkState, Told};
 pub use error::{ClusterError, with_causes};
 pub use incoming::{Admitted, Bounds, Full, Seat, accept};
 pub use server::Server;

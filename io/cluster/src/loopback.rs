@@ -2,6 +2,7 @@
 
 mod certificates;
 mod imposters;
+mod promises;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -15,7 +16,7 @@ use weir_control::{PortObservation, TotalConcurrency};
 use weir_leases::{ArrayStatus, Controller, ControllerConfig, Terms, VolumeConfig};
 use weir_model::Span;
 
-use crate::{Client, ClientSpec, LinkState, Server, Told};
+use crate::{Array, Business, Client, ClientSpec, LinkState, Server, Told};
 
 const INTERVAL: Span = Span::from_millis(500);
 const TOTAL: u32 = 20;
@@ -30,7 +31,8 @@ async fn serve(authority: &Authority, address: &str) -> Server {
     let clock = Clock::new();
     let controller = Controller::new(clock.now(), config, [("oltp".to_owned(), VolumeConfig::default())]);
     let listener = TcpListener::bind(address).await.unwrap();
-    Server::start(listener, &authority.issue("127.0.0.1"), clock, controller).unwrap()
+    let array = Array::Leases(Box::new(controller));
+    Server::start(listener, &authority.issue("127.0.0.1"), clock, array).unwrap()
 }
 
 /// A gateway that shows the certificate of `owner`.
@@ -39,7 +41,7 @@ fn connect(authority: &Authority, gateway: &str, owner: &str, controller: Socket
 }
 
 fn start(spec: ClientSpec) -> Client {
-    Client::start(spec.check().unwrap(), Clock::new(), volumes())
+    Client::start(spec.check().unwrap(), Clock::new(), Business::Leases(volumes()))
 }
 
 fn spec(authority: &Authority, gateway: &str, owner: &str, controller: SocketAddr) -> ClientSpec {
@@ -90,7 +92,7 @@ async fn link(client: &mut Client, awaited: impl Fn(&LinkState) -> bool) {
     loop {
         match client.next().await {
             Told::Link(state) if awaited(&state) => return,
-            Told::Link(_) => {}
+            Told::Link(_) | Told::Others(_) => {}
             Told::Terms(terms) => client.applied(terms).await,
         }
     }
@@ -101,7 +103,11 @@ fn requests(terms: &Terms) -> u32 {
 }
 
 async fn status(server: &Server) -> ArrayStatus {
-    server.ask(|now, controller| controller.status(now)).await
+    let ask = |now, array: &mut Array| match array {
+        Array::Leases(controller) => controller.status(now),
+        Array::Promises(_) => panic!("a controller of leases"),
+    };
+    server.ask(ask).await
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 //! [`wire`](crate::wire).
 
 use prost::Message;
+use weir_control::Standing;
 use weir_leases::{Grants, Hello, Report};
 
 use crate::proto;
@@ -24,6 +25,17 @@ pub enum FromGateway {
     Report(Report),
     /// The number of the grants that are in force.
     Acknowledged(u64),
+    /// How the gateway's promises stand.
+    Standing(Standing),
+}
+
+/// A message of a controller.
+#[derive(Clone, PartialEq, Debug)]
+pub enum FromController {
+    /// What the gateway may do.
+    Grants(Grants),
+    /// How the promises of all other gateways stand.
+    Others(Standing),
 }
 
 /// Decodes and checks a message of a gateway.
@@ -39,6 +51,7 @@ pub fn from_gateway(bytes: &[u8]) -> Result<FromGateway, String> {
         }
         Sent::Report(sent) => wire::report(sent).map(FromGateway::Report),
         Sent::Acknowledged(sent) => Ok(FromGateway::Acknowledged(sent.number)),
+        Sent::Standing(sent) => Ok(FromGateway::Standing(wire::standing(sent))),
     }
 }
 
@@ -46,8 +59,12 @@ pub fn from_gateway(bytes: &[u8]) -> Result<FromGateway, String> {
 ///
 /// # Errors
 /// If a gateway would end the stream because of the message; the text says why.
-pub fn from_controller(bytes: &[u8]) -> Result<Grants, String> {
-    wire::grants(proto::FromController::decode(bytes).map_err(|error| error.to_string())?)
+pub fn from_controller(bytes: &[u8]) -> Result<FromController, String> {
+    let sent = proto::FromController::decode(bytes).map_err(|error| error.to_string())?;
+    match sent.others {
+        Some(others) => Ok(FromController::Others(wire::standing(others))),
+        None => wire::grants(sent).map(FromController::Grants),
+    }
 }
 
 /// A gateway's message as bytes.
@@ -56,11 +73,16 @@ pub fn gateway_bytes(message: &FromGateway) -> Vec<u8> {
         FromGateway::Hello { gateway, hello } => wire::hello_to_wire(gateway, hello),
         FromGateway::Report(report) => wire::report_to_wire(report),
         FromGateway::Acknowledged(number) => wire::acknowledged_to_wire(*number),
+        FromGateway::Standing(standing) => wire::standing_to_wire(standing),
     }
     .encode_to_vec()
 }
 
 /// A controller's message as bytes.
-pub fn controller_bytes(grants: &Grants) -> Vec<u8> {
-    wire::grants_to_wire(grants).encode_to_vec()
+pub fn controller_bytes(message: &FromController) -> Vec<u8> {
+    match message {
+        FromController::Grants(grants) => wire::grants_to_wire(grants),
+        FromController::Others(others) => wire::others_to_wire(others),
+    }
+    .encode_to_vec()
 }

@@ -3,7 +3,7 @@
 //! A stream's task reads messages, checks them, and passes them on. Only the driver has the controller, so
 //! there is no lock. All queues are short. If a gateway sends faster than the driver takes, its messages wait
 //! in its socket. If a gateway does not take its grants, the driver ends its stream, and the gateway connects
-//! again.
+//! again. Standings that a gateway does not take are left out: newer ones follow.
 //!
 //! Each line of the log that a gateway can cause has a field `peer`, by which the log limits it.
 
@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -21,9 +22,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::TlsConnectInfo;
 use tonic::{Request, Response, Status, Streaming};
 use weir_clock::Clock;
-use weir_leases::{Connection, Controller, Event, Hello, Refused, Report};
+use weir_control::Standing;
+use weir_leases::{Connection, Event, Hello, Refused, Report};
 use weir_model::Instant;
 
+use crate::array::Array;
 use crate::error::ClusterError;
 use crate::incoming::Seat;
 use crate::proto::cluster_server::{Cluster, ClusterServer};
@@ -63,38 +66,34 @@ enum Inbox {
     /// A gateway has sent a message that makes no sense.
     Wrong(Connection, String),
     Acknowledged(Connection, u64),
+    Standing(Connection, Standing),
     Detached(Connection),
     Ask(Ask),
 }
 
-/// Work on the controller, for the driver.
-type Ask = Box<dyn FnOnce(Instant, &mut Controller) + Send>;
+/// Work on the state machine, for the driver.
+type Ask = Box<dyn FnOnce(Instant, &mut Array) + Send>;
 
 /// A gateway's stream, as the driver has it. The stream ends when this is dropped.
 struct Attached {
     /// The address that the stream comes from.
     peer: String,
-    grants: mpsc::Sender<Result<FromController, Status>>,
+    messages: mpsc::Sender<Result<FromController, Status>>,
     _reading: oneshot::Sender<()>,
 }
 
 impl Server {
-    /// Serves gateways on `listener` with a controller that takes the time from `clock`.
+    /// Serves gateways on `listener` with a state machine that takes the time from `clock`.
     ///
     /// # Errors
     /// If the certificate cannot be used, or the listener has no address.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub fn start(
-        listener: TcpListener,
-        tls: &Tls,
-        clock: Clock,
-        controller: Controller,
-    ) -> Result<Self, ClusterError> {
+    pub fn start(listener: TcpListener, tls: &Tls, clock: Clock, array: Array) -> Result<Self, ClusterError> {
         let address = listener.local_addr()?;
         let (inbox, messages) = mpsc::channel(INBOX);
-        let interval = Duration::from(controller.config().interval);
+        let interval = Duration::from(array.interval());
         let mut server = tls
             .server()?
             // Two of these are less than a lease.
@@ -114,7 +113,7 @@ impl Server {
                 tracing::error!(error = crate::error::line(&error), "the controller serves no more");
             }
         });
-        let driver = Driver { clock, controller, streams: BTreeMap::new(), peers: BTreeMap::new() };
+        let driver = Driver { clock, array, streams: BTreeMap::new(), peers: BTreeMap::new() };
         let driving = tokio::spawn(driver.run(messages));
         Ok(Self { address, inbox, tasks: [accepting, serving, driving] })
     }
@@ -132,17 +131,17 @@ impl Server {
         }
     }
 
-    /// Runs `ask` on the controller, such as to change a volume or to ask for its state.
+    /// Runs `ask` on the state machine, such as to change a volume or to ask for its state.
     ///
     /// # Panics
     /// If the driver has panicked.
     pub async fn ask<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(Instant, &mut Controller) -> T + Send + 'static,
+        ask: impl FnOnce(Instant, &mut Array) -> T + Send + 'static,
     ) -> T {
         let (answer, answered) = oneshot::channel();
-        let ask = Box::new(move |now, controller: &mut Controller| {
-            let _ = answer.send(ask(now, controller));
+        let ask = Box::new(move |now, array: &mut Array| {
+            let _ = answer.send(ask(now, array));
         });
         let _ = self.inbox.send(Inbox::Ask(ask)).await;
         answered.await.expect("the driver lives as long as the server")
@@ -155,10 +154,10 @@ impl Drop for Server {
     }
 }
 
-/// The one owner of the controller.
+/// The one owner of the state machine.
 struct Driver {
     clock: Clock,
-    controller: Controller,
+    array: Array,
     streams: BTreeMap<Connection, Attached>,
     /// The address that each gateway of the configuration last came from.
     peers: BTreeMap<String, String>,
@@ -167,7 +166,7 @@ struct Driver {
 impl Driver {
     async fn run(mut self, mut inbox: mpsc::Receiver<Inbox>) {
         loop {
-            let wait = self.controller.poll_timeout().saturating_since(self.clock.now());
+            let wait = self.array.poll_timeout().saturating_since(self.clock.now());
             tokio::select! {
                 message = inbox.recv() => match message {
                     Some(message) => self.handle(message),
@@ -175,7 +174,7 @@ impl Driver {
                 },
                 () = sleep(wait.into()) => {}
             }
-            self.controller.handle_timeout(self.clock.now());
+            self.array.handle_timeout(self.clock.now());
             self.drain();
         }
     }
@@ -184,7 +183,7 @@ impl Driver {
         let now = self.clock.now();
         match message {
             Inbox::Attach { name, hello, stream, answer } => {
-                let attached = self.controller.handle_connected(now, &name, &hello);
+                let attached = self.array.handle_connected(now, &name, &hello);
                 if let Ok(connection) = attached {
                     self.peers.insert(name, stream.peer.clone());
                     self.streams.insert(connection, stream);
@@ -195,18 +194,23 @@ impl Driver {
                 }
             }
             Inbox::Report(connection, report) => {
-                if let Err(refused) = self.controller.handle_report(now, connection, report) {
-                    self.send_away(now, connection, &refused.to_string());
+                if let Err(wrong) = self.array.handle_report(now, connection, report) {
+                    self.send_away(now, connection, &wrong);
                 }
             }
             Inbox::Wrong(connection, wrong) => {
                 self.send_away(now, connection, &format!("a message makes no sense: found {wrong}"));
             }
             Inbox::Acknowledged(connection, number) => {
-                self.controller.handle_acknowledged(now, connection, number);
+                self.array.handle_acknowledged(now, connection, number);
+            }
+            Inbox::Standing(connection, standing) => {
+                if let Err(wrong) = self.array.handle_standing(now, connection, standing) {
+                    self.send_away(now, connection, &wrong);
+                }
             }
             Inbox::Detached(connection) => self.detach(now, connection),
-            Inbox::Ask(ask) => ask(now, &mut self.controller),
+            Inbox::Ask(ask) => ask(now, &mut self.array),
         }
     }
 
@@ -221,7 +225,7 @@ impl Driver {
                      if that one is gone, its name is free when its lease is over"
                 ))
             }
-            Refused::Unknown { .. } | Refused::TooMany { .. } => {
+            Refused::Unknown { .. } | Refused::OtherLaw { .. } | Refused::TooMany { .. } => {
                 Status::permission_denied(refused.to_string())
             }
         }
@@ -232,30 +236,33 @@ impl Driver {
         if let Some(stream) = self.streams.get(&connection) {
             let peer = &stream.peer;
             tracing::warn!(peer, "a gateway is sent away: {why}");
-            let _ = stream.grants.try_send(Err(Status::invalid_argument(why))); // or it sees an end
+            let _ = stream.messages.try_send(Err(Status::invalid_argument(why))); // or it sees an end
         }
         self.detach(now, connection);
     }
 
     fn detach(&mut self, now: Instant, connection: Connection) {
         self.streams.remove(&connection);
-        self.controller.handle_disconnected(now, connection);
+        self.array.handle_disconnected(now, connection);
     }
 
     fn drain(&mut self) {
         let now = self.clock.now();
-        while let Some((connection, grants)) = self.controller.poll_grants(now) {
-            let message = wire::grants_to_wire(&grants);
-            let taken = self
-                .streams
-                .get(&connection)
-                .is_some_and(|stream| stream.grants.try_send(Ok(message)).is_ok());
-            if !taken {
+        while let Some((connection, message)) = self.array.poll_message(now) {
+            let is_held = match self.streams.get(&connection) {
+                None => false,
+                Some(stream) => match stream.messages.try_send(Ok(message)) {
+                    Ok(()) => true,
+                    Err(TrySendError::Full(_)) => self.array.may_skip(),
+                    Err(TrySendError::Closed(_)) => false,
+                },
+            };
+            if !is_held {
                 self.detach(now, connection);
             }
         }
-        self.streams.retain(|connection, _| self.controller.is_connected(*connection));
-        while let Some(event) = self.controller.poll_event() {
+        self.streams.retain(|connection, _| self.array.is_connected(*connection));
+        while let Some(event) = self.array.poll_event() {
             self.log(&event);
         }
     }
@@ -263,6 +270,8 @@ impl Driver {
     fn log(&self, event: &Event) {
         let (Event::GatewayConnected { gateway, .. }
         | Event::GatewayLost { gateway }
+        | Event::GatewayJoined { gateway }
+        | Event::GatewayLeft { gateway }
         | Event::VolumeUnknown { gateway, .. }) = event;
         let peer = self.peers.get(gateway).map_or("unknown", String::as_str);
         match event {
@@ -275,6 +284,10 @@ impl Driver {
                     gateway,
                     "a gateway is lost; its share is others' when its lease is over"
                 );
+            }
+            Event::GatewayJoined { .. } => tracing::info!(peer, gateway, "a gateway has come"),
+            Event::GatewayLeft { .. } => {
+                tracing::warn!(peer, gateway, "a gateway is lost; in 2s the others forget its promises");
             }
             Event::VolumeUnknown { volume, .. } => tracing::warn!(
                 peer,
@@ -332,10 +345,10 @@ impl Service {
             .map_err(Status::permission_denied)?;
         let hello = wire::hello(hello).map_err(Status::invalid_argument)?;
         info.get_ref().settle().map_err(|full| Status::resource_exhausted(full.to_string()))?;
-        let (grants, outbox) = mpsc::channel(OUTBOX);
+        let (outgoing, outbox) = mpsc::channel(OUTBOX);
         let (reading, read_on) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
-        let stream = Attached { peer: peer.to_owned(), grants, _reading: reading };
+        let stream = Attached { peer: peer.to_owned(), messages: outgoing, _reading: reading };
         let stopping = |_| Status::unavailable("the controller stops");
         let attach = Inbox::Attach { name, hello, stream, answer };
         self.inbox.send(attach).await.map_err(|_| stopping(()))?;
@@ -366,7 +379,10 @@ async fn read(
             Ok(Some(FromGateway { message: Some(Message::Acknowledged(acknowledged)) })) => {
                 Ok(Inbox::Acknowledged(connection, acknowledged.number))
             }
-            Ok(Some(_)) => Err("neither a report nor an acknowledgement".to_owned()),
+            Ok(Some(FromGateway { message: Some(Message::Standing(standing)) })) => {
+                Ok(Inbox::Standing(connection, wire::standing(standing)))
+            }
+            Ok(Some(_)) => Err("neither a report nor an acknowledgement nor a standing".to_owned()),
             Ok(None) => break,
             Err(status) => {
                 tracing::debug!(peer, error = status.message(), "a gateway's stream has ended");

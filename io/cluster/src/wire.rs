@@ -8,14 +8,14 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
-use weir_control::{Grant, PortObservation};
+use weir_control::{Grant, PortObservation, Standing, Strain};
 use weir_leases::{Grants, Held, Hello, Report, VolumeGrant};
 use weir_model::{Bandwidth, LatencyHistogram, MilliIops, Span};
 
 use crate::proto;
 
 /// The version of the protocol. Both sides refuse any other.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// The most bytes of a message: some thousand volumes with all their latencies.
 pub(crate) const MOST_BYTES: usize = 8 << 20;
@@ -59,6 +59,7 @@ pub(crate) fn hello_to_wire(gateway: &str, hello: &Hello) -> proto::FromGateway 
         volumes: hello.volumes.iter().map(volume).collect(),
         left_ns: hello.left.as_nanos(),
         run: hello.run,
+        is_of_promises: hello.is_of_promises,
     }))
 }
 
@@ -69,6 +70,10 @@ pub(crate) fn report_to_wire(report: &Report) -> proto::FromGateway {
 
 pub(crate) fn acknowledged_to_wire(number: u64) -> proto::FromGateway {
     up(proto::from_gateway::Message::Acknowledged(proto::Acknowledged { number }))
+}
+
+pub(crate) fn standing_to_wire(standing: &Standing) -> proto::FromGateway {
+    up(proto::from_gateway::Message::Standing(standing.into()))
 }
 
 const fn up(message: proto::from_gateway::Message) -> proto::FromGateway {
@@ -88,7 +93,13 @@ pub(crate) fn grants_to_wire(grants: &Grants) -> proto::FromController {
         lease_ns: grants.lease.as_nanos(),
         alone_after_ns: grants.alone_after.as_nanos(),
         volumes: grants.volumes.iter().map(volume).collect(),
+        others: None,
     }
+}
+
+pub(crate) fn others_to_wire(others: &Standing) -> proto::FromController {
+    let others = Some(others.into());
+    proto::FromController { version: VERSION, others, ..proto::FromController::default() }
 }
 
 /// The name that a gateway gives, if it can be printed. Whether the gateway may use it is not checked here.
@@ -107,7 +118,11 @@ pub(crate) fn hello(hello: proto::Hello) -> Result<Hello, Wrong> {
         return Err("a run of the gateway without a number".to_owned());
     }
     let volumes = each(hello.volumes, held, |held| &held.volume)?;
-    Ok(Hello { run: hello.run, volumes, left: Span::from_nanos(hello.left_ns) })
+    if hello.is_of_promises && !volumes.is_empty() {
+        return Err(format!("{} volumes of a pool that holds no leases; accepted: none", volumes.len()));
+    }
+    let left = Span::from_nanos(hello.left_ns);
+    Ok(Hello { run: hello.run, volumes, left, is_of_promises: hello.is_of_promises })
 }
 
 pub(crate) fn report(report: proto::Report) -> Result<Report, Wrong> {
@@ -123,6 +138,48 @@ pub(crate) fn grants(grants: proto::FromController) -> Result<Grants, Wrong> {
         alone_after: span("alone", grants.alone_after_ns)?,
         volumes: each(grants.volumes, volume_grant, |volume| &volume.volume)?,
     })
+}
+
+/// A standing has no part that a peer must not send: what is out of its range is brought into it.
+pub(crate) fn standing(found: proto::Standing) -> Standing {
+    let strain = |found: proto::Strain| {
+        let proto::Strain { window, lately, likely, latency, service } = found;
+        Strain { window, lately, likely, latency, service }
+    };
+    let standing = Standing {
+        is_promised: found.is_promised,
+        is_there: found.is_there,
+        latency: found.latency_ns.map(Span::from_nanos),
+        strain: found.strain.map(strain),
+        last_second: found.last_second,
+        backgrounds: found.backgrounds,
+        bounded: found.bounded,
+        bounds: found.bounds,
+        is_in_the_way: found.is_in_the_way,
+        cuts: found.cuts,
+    };
+    standing.bounded()
+}
+
+impl From<&Standing> for proto::Standing {
+    fn from(standing: &Standing) -> Self {
+        let strain = |strain: Strain| {
+            let Strain { window, lately, likely, latency, service } = strain;
+            proto::Strain { window, lately, likely, latency, service }
+        };
+        Self {
+            is_promised: standing.is_promised,
+            is_there: standing.is_there,
+            latency_ns: standing.latency.map(Span::as_nanos),
+            strain: standing.strain.map(strain),
+            last_second: standing.last_second,
+            backgrounds: standing.backgrounds,
+            bounded: standing.bounded,
+            bounds: standing.bounds,
+            is_in_the_way: standing.is_in_the_way,
+            cuts: standing.cuts,
+        }
+    }
 }
 
 /// Reads the entries of volumes, if there are not too many and each volume comes once.
@@ -269,7 +326,7 @@ mod tests {
     #[test]
     fn what_is_sent_is_what_comes() {
         let held = Held { volume: "a".to_owned(), grant: some_grant(), fallback: some_grant() };
-        let said = Hello { run: 9, volumes: vec![held], left: Span::from_secs(3) };
+        let said = Hello { run: 9, volumes: vec![held], left: Span::from_secs(3), is_of_promises: false };
         let proto::from_gateway::Message::Hello(sent) = message(hello_to_wire("g", &said)) else { panic!() };
         assert_eq!(hello(sent), Ok(said));
 
@@ -288,6 +345,24 @@ mod tests {
         let (lease, alone_after) = (Span::from_secs(6), Span::from_secs(18));
         let said = Grants { number: 1, answers: 2, lease, alone_after, volumes: vec![volume] };
         assert_eq!(grants(grants_to_wire(&said)), Ok(said));
+
+        let strain = Strain { window: 0.5, lately: 0.25, likely: 0.75, latency: 0.01, service: 0.001 };
+        let (latency, counts) = (Some(Span::from_millis(10)), (3, 2, 7));
+        let said = Standing {
+            is_promised: true,
+            is_there: true,
+            latency,
+            strain: Some(strain),
+            last_second: 0.9,
+            backgrounds: counts.0,
+            bounded: counts.1,
+            bounds: 12.5,
+            is_in_the_way: true,
+            cuts: counts.2,
+        };
+        let proto::from_gateway::Message::Standing(sent) = message(standing_to_wire(&said)) else { panic!() };
+        assert_eq!(standing(sent), said);
+        assert_eq!(others_to_wire(&said).others.map(standing), Some(said));
     }
 
     /// Otherwise the gateway would refuse it as damaged, and its error would not name the version.

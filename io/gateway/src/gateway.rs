@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use weir_backend::{BackendSpec, Opened};
@@ -21,6 +22,7 @@ use crate::loss::Estate;
 use crate::memory;
 use crate::opening::Opening;
 use crate::shard::{Command, NewVolume, ShardHandle};
+use crate::shared_promise::SharedPool;
 use crate::spec::{GatewaySpec, PoolSpec, VolumeSpec};
 
 /// Time beyond that of a shutdown, for the last flush and for clients to close their side.
@@ -174,9 +176,28 @@ impl Gateway {
 
     /// The link to the pool of this name, if the pool is leased.
     pub fn leased_pool(&self, pool: &str) -> Option<LeasedPool> {
-        let is_leased = matches!(self.spec.pools.get(pool)?.engine.control, weir_engine::Control::Leased(_));
-        let place = &self.places[pool];
-        is_leased.then(|| LeasedPool::new(self.shards[place.shard].sender(), place.pool))
+        let (shard, number) =
+            self.pool_of(pool, |control| matches!(control, weir_engine::Control::Leased(_)))?;
+        Some(LeasedPool::new(shard, number))
+    }
+
+    /// The link to the pool of this name, if it is under the law of promises and shares its device with other
+    /// gateways.
+    pub fn shared_pool(&self, pool: &str) -> Option<SharedPool> {
+        let (shard, number) =
+            self.pool_of(pool, |control| *control == weir_engine::Control::SharedPromise)?;
+        Some(SharedPool::new(shard, number))
+    }
+
+    /// The shard of the pool of this name, and its number there, if it is under such a control.
+    fn pool_of(
+        &self,
+        pool: &str,
+        is_such: impl Fn(&weir_engine::Control) -> bool,
+    ) -> Option<(UnboundedSender<Command>, usize)> {
+        let is_there = is_such(&self.spec.pools.get(pool)?.engine.control);
+        let place = self.places.get(pool).filter(|_| is_there)?;
+        Some((self.shards.get(place.shard)?.sender(), place.pool))
     }
 
     /// Stops the gateway. It accepts nothing more, and finishes what it accepted within
@@ -323,7 +344,7 @@ impl Gateway {
 /// Asks a running gateway for its status.
 #[derive(Clone)]
 pub struct StatusProbe {
-    senders: Vec<tokio::sync::mpsc::UnboundedSender<Command>>,
+    senders: Vec<UnboundedSender<Command>>,
     front: Arc<Front>,
 }
 

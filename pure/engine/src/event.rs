@@ -78,6 +78,9 @@ pub enum Event {
         /// How close it is, here or behind another gateway: 1 is at the limit. 0 if no promised volume is
         /// there.
         strain: f64,
+        /// Nothing was heard of the other gateways for two seconds: background volumes keep the bound that
+        /// they have.
+        others_are_lost: bool,
     },
     /// What background volumes may have of the device has changed, under the law of promises.
     Allowed(BackgroundKnobs),

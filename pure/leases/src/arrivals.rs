@@ -36,8 +36,8 @@ impl Controller {
     /// gateway may use this name.
     ///
     /// # Errors
-    /// If the configuration does not name the gateway, another run of it is connected, or it has too many
-    /// volumes.
+    /// If the configuration does not name the gateway, its pool is under another law, another run of it is
+    /// connected, or it has too many volumes.
     pub fn handle_connected(
         &mut self,
         now: Instant,
@@ -51,6 +51,9 @@ impl Controller {
                 accepted: self.config.gateways.join(", "),
             });
         };
+        if hello.is_of_promises {
+            return Err(Refused::OtherLaw { name: name.to_owned(), found: "promise", accepted: "maestro" });
+        }
         self.check_volumes(key, hello.volumes.len())?;
         let held = self.claimed(now, key, hello);
         if let Some(by) = self.holder(now, key, hello.run) {

@@ -25,6 +25,19 @@ pub enum Refused {
         /// The stream of the other run.
         by: Connection,
     },
+    /// The gateway's pool is under another law than the controller's.
+    #[error(
+        "gateway {name} has control = \"{found}\" in this pool; accepted: control = \"{accepted}\", as in the \
+         controller's file"
+    )]
+    OtherLaw {
+        /// The gateway.
+        name: String,
+        /// The word of its law.
+        found: &'static str,
+        /// The word of the controller's law.
+        accepted: &'static str,
+    },
     /// The gateway serves more volumes than it may.
     #[error(
         "gateway {name} serves {found} volumes; accepted: at most {accepted}, as each takes a request of the gateway's part of \

@@ -84,7 +84,7 @@ impl Leaseholder {
             Held { volume, grant, fallback }
         };
         let volumes = volumes.into_iter().map(held).collect();
-        Hello { run: self.run, volumes, left: until.saturating_since(now) }
+        Hello { run: self.run, volumes, left: until.saturating_since(now), is_of_promises: false }
     }
 
     /// Report `number` is being sent.

@@ -15,6 +15,9 @@
 //! - The controller believes a gateway's claim only as far as it can be true (`claims.rs`).
 //! - Of two gateways with one name, the controller accepts only one (`arrivals.rs`).
 //!
+//! Of a pool under the law of promises there is nothing to share out: its controller is a [`Messenger`],
+//! which tells each gateway how the promises of all others stand. It is driven in the same way.
+//!
 //! # Driving the controller
 //!
 //! After every `handle_*` and `set_*`, drain [`Controller::poll_grants`] and [`Controller::poll_event`], and
@@ -31,6 +34,7 @@ mod gateways;
 mod leaseholder;
 mod ledger;
 mod message;
+mod messenger;
 mod names;
 mod record;
 mod share;
@@ -41,4 +45,5 @@ pub use connection::{Connection, Refused};
 pub use controller::Controller;
 pub use leaseholder::{Leaseholder, Terms, UNTOLD};
 pub use message::{Grants, Held, Hello, Report, VolumeGrant};
+pub use messenger::{GatewayStanding, Messenger};
 pub use record::{Allocated, ArrayStatus, Event, GatewayStatus, Record};

@@ -17,6 +17,8 @@ pub struct Hello {
     pub volumes: Vec<Held>,
     /// How much of its lease is left; zero if the lease is over.
     pub left: Span,
+    /// Whether the gateway's pool is under the law of promises. Then it holds nothing, and there is no lease.
+    pub is_of_promises: bool,
 }
 
 /// A volume at a gateway.

@@ -21,6 +21,17 @@ pub enum Event {
         /// Its name.
         gateway: String,
     },
+    /// A gateway of a pool under the law of promises has come, for the first time or again.
+    GatewayJoined {
+        /// Its name.
+        gateway: String,
+    },
+    /// The stream of a gateway of a pool under the law of promises has ended. In two seconds its promises do
+    /// not count any more.
+    GatewayLeft {
+        /// Its name.
+        gateway: String,
+    },
     /// A gateway serves a volume that the controller has no configuration of. The volume is promised nothing.
     /// The event comes once for each volume, for as long as a gateway serves it.
     VolumeUnknown {

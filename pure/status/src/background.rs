@@ -18,13 +18,16 @@ pub struct BackgroundStatus {
     /// The promise that is missed though nobody is left to be held back; `None`: all are within reach.
     #[serde(default)]
     pub cannot_be_met: Option<CannotBeMet>,
+    /// Whether nothing is heard of the other gateways before the device, so that the bound stays as it is.
+    #[serde(default)]
+    pub has_lost_others: bool,
 }
 
 /// The promised volume that is closest to missing its promise.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WorstOff {
-    /// Its name.
-    pub volume: String,
+    /// Its name; `None`: it is behind another gateway.
+    pub volume: Option<String>,
     /// How close it is: at 100 it is at the limit of what it is promised, whatever the metric.
     pub percent: f64,
 }

@@ -23,7 +23,7 @@ mod throttle;
 mod transfers;
 mod words;
 
-pub use array::{ArrayGateway, ArrayStatus, ArrayVolume};
+pub use array::{ArrayGateway, ArrayStatus, ArrayVolume, GatewayPromises};
 pub use background::{BackgroundStatus, CannotBeMet, Cause, WorstOff, times};
 pub use explanation::{Explanation, IntervalStatus};
 pub use gateway::{

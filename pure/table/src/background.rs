@@ -3,7 +3,7 @@
 use std::iter;
 
 use comfy_table::{Table, presets};
-use weir_status::{BackgroundStatus, CannotBeMet, PoolStatus};
+use weir_status::{BackgroundStatus, CannotBeMet, PoolStatus, WorstOff};
 
 use crate::dash;
 
@@ -33,6 +33,11 @@ pub(crate) fn sentence(background: &BackgroundStatus) -> String {
 }
 
 fn allowed(background: &BackgroundStatus) -> String {
+    let bound = bound(background);
+    if background.has_lost_others { format!("{bound}, while other gateways are not heard of") } else { bound }
+}
+
+fn bound(background: &BackgroundStatus) -> String {
     match background.most {
         None => "no bound".to_owned(),
         Some(0) => {
@@ -45,7 +50,8 @@ fn allowed(background: &BackgroundStatus) -> String {
 
 fn worst_off(background: &BackgroundStatus) -> String {
     let worst = background.worst_off.as_ref();
-    worst.map_or(dash(), |worst| format!("{}, at {:.0} % of its limit", worst.volume, worst.percent))
+    let name = |worst: &WorstOff| worst.volume.clone().unwrap_or("a volume of another gateway".to_owned());
+    worst.map_or(dash(), |worst| format!("{}, at {:.0} % of its limit", name(worst), worst.percent))
 }
 
 fn cannot_be_met(background: &BackgroundStatus) -> String {
@@ -57,12 +63,12 @@ fn cannot_be_met(background: &BackgroundStatus) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_status::{Cause, WorstOff};
+    use weir_status::Cause;
 
     use super::*;
 
     fn background(most: Option<u32>, worst_off: Option<WorstOff>) -> BackgroundStatus {
-        BackgroundStatus { most, share: 0.01, worst_off, cannot_be_met: None }
+        BackgroundStatus { most, share: 0.01, worst_off, cannot_be_met: None, has_lost_others: false }
     }
 
     #[test]
@@ -75,8 +81,17 @@ mod tests {
     }
 
     #[test]
+    fn what_holds_among_several_gateways_is_said_in_words() {
+        let worst = WorstOff { volume: None, percent: 97.0 };
+        let heard = background(Some(4), Some(worst));
+        assert!(sentence(&heard).ends_with("worst off: a volume of another gateway, at 97 % of its limit"));
+        let lost = BackgroundStatus { has_lost_others: true, ..background(Some(4), None) };
+        assert_eq!(allowed(&lost), "at most 4 requests at the device, while other gateways are not heard of");
+    }
+
+    #[test]
     fn the_volume_that_is_worst_off_is_named_with_how_close_it_is_to_its_limit() {
-        let worst = WorstOff { volume: "db".to_owned(), percent: 83.4 };
+        let worst = WorstOff { volume: Some("db".to_owned()), percent: 83.4 };
         let line = sentence(&background(Some(4), Some(worst)));
         assert_eq!(
             line,

@@ -256,8 +256,13 @@ mod tests {
         };
         let line = explanation(&none);
         assert!(line.starts_with("volume db in pool p: ") && line.lines().count() == 1, "{line}");
-        let background =
-            Some(BackgroundStatus { most: Some(4), share: 0.01, worst_off: None, cannot_be_met: None });
+        let background = Some(BackgroundStatus {
+            most: Some(4),
+            share: 0.01,
+            worst_off: None,
+            cannot_be_met: None,
+            has_lost_others: false,
+        });
         let line = explanation(&Explanation { control: ControlKind::Promise, background, ..none });
         let said = "volume db in pool p: background volumes: at most 4 requests at the device; worst off: -";
         assert_eq!(line, said);

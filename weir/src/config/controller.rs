@@ -1,7 +1,11 @@
 //! The file of a controller: the array that several gateways serve, the volumes on it, and the gateways.
 //!
-//! Targets, priorities and limits stand here and nowhere else. If each gateway had its own, a change would
-//! have to reach all of them at once, and each gateway would enforce a limit for itself alone.
+//! Under Maestro's law, targets, priorities and limits stand here and nowhere else. If each gateway had its
+//! own, a change would have to reach all of them at once, and each gateway would enforce a limit for itself
+//! alone.
+//!
+//! Under the law of promises, each gateway keeps the promises of its own volumes, so they stand in its own
+//! file. The controller shares out nothing, and needs no volumes.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -23,8 +27,11 @@ const GATEWAY_KEYS: &[&str] = &[];
 const POOL_KEYS: &[&str] = &["control", "total_concurrency", "control_interval"];
 const VOLUME_KEYS: &[&str] = &["pool", "target", "priority", "max_iops", "max_bandwidth", "max_concurrency"];
 
-/// The one law of a controller.
-const LAW: &[(&str, ())] = &[(ControlKind::Maestro.name(), ())];
+/// The laws of a controller.
+const LAWS: &[(&str, ControlKind)] = &[
+    (ControlKind::Maestro.name(), ControlKind::Maestro),
+    (ControlKind::Promise.name(), ControlKind::Promise),
+];
 
 /// The keys of the PEM files with which a controller and its gateways identify themselves.
 pub(super) const TLS_KEYS: [&str; 3] = ["ca", "certificate", "key"];
@@ -44,12 +51,38 @@ pub(crate) struct ControllerConfig {
     pub(crate) gateways: Vec<String>,
     /// The name of the pool that they share.
     pub(crate) pool: String,
+    /// What the controller does for the pool.
+    pub(crate) law: Resolved<ControllerLaw>,
+    /// The volumes, by name. There are none under the law of promises.
+    pub(crate) volumes: BTreeMap<String, ControlledVolume>,
+}
+
+/// What a controller does for its pool.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum ControllerLaw {
+    /// It shares the array out among the gateways, by Maestro's law.
+    Maestro(SharedOut),
+    /// It tells each gateway how the promises of the others stand.
+    Promise,
+}
+
+/// What Maestro's law shares out.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct SharedOut {
     /// How many requests the gateways may have at the array together.
     pub(crate) total_concurrency: Resolved<TotalConcurrency>,
     /// How often the controller shares them out.
     pub(crate) control_interval: Resolved<Span>,
-    /// The volumes, by name.
-    pub(crate) volumes: BTreeMap<String, ControlledVolume>,
+}
+
+impl ControllerLaw {
+    /// The law's word in the file.
+    pub(crate) const fn kind(&self) -> ControlKind {
+        match self {
+            Self::Maestro(_) => ControlKind::Maestro,
+            Self::Promise => ControlKind::Promise,
+        }
+    }
 }
 
 /// The certificate that one side of a connection shows, and the authority that it trusts.
@@ -94,30 +127,31 @@ pub(super) fn resolve<'d>(document: &'d Document<'d>, table: &'d toml::de::DeTab
         root.refuse_found("gateway", "nothing", "a table [gateway.NAME] for each gateway");
     }
     let pools = root.named("pool", POOL_KEYS);
-    let (pool, total_concurrency, control_interval) = resolve_pool(&root, &pools);
+    let (pool, law) = resolve_pool(&root, &pools);
     let mut volumes = BTreeMap::new();
     let sections = root.named("volume", VOLUME_KEYS);
     for (name, section) in &sections {
         check_name(section, name);
         volumes.insert(name.clone(), resolve_volume(section, &pool, gateways.len()));
     }
-    if sections.is_empty() {
-        root.refuse_found("volume", "nothing", "at least one table [volume.NAME]");
+    match (&law.value, pools.first()) {
+        (ControllerLaw::Promise, _) if !sections.is_empty() => {
+            let found = "a volume of a pool with control = \"promise\"";
+            root.refuse_found(
+                "volume",
+                found,
+                "nothing; what it is promised stands in the files of its gateways",
+            );
+        }
+        (ControllerLaw::Maestro(_), _) if sections.is_empty() => {
+            root.refuse_found("volume", "nothing", "at least one table [volume.NAME]");
+        }
+        (ControllerLaw::Maestro(shared), Some((_, section))) => {
+            check_total(section, shared.total_concurrency.value, volumes.len(), gateways.len());
+        }
+        _ => {}
     }
-    if let Some((_, section)) = pools.first() {
-        check_total(section, total_concurrency.value, volumes.len(), gateways.len());
-    }
-    ControllerConfig {
-        listen,
-        status,
-        control,
-        tls,
-        gateways,
-        pool,
-        total_concurrency,
-        control_interval,
-        volumes,
-    }
+    ControllerConfig { listen, status, control, tls, gateways, pool, law, volumes }
 }
 
 /// The values of `[controller]`.
@@ -169,23 +203,33 @@ impl TlsConfig {
     }
 }
 
-fn resolve_pool(
-    root: &Section<'_>,
-    pools: &[(String, Section<'_>)],
-) -> (String, Resolved<TotalConcurrency>, Resolved<Span>) {
+fn resolve_pool(root: &Section<'_>, pools: &[(String, Section<'_>)]) -> (String, Resolved<ControllerLaw>) {
     let [(name, section)] = pools else {
         let found = if pools.is_empty() { "nothing".to_owned() } else { format!("{} tables", pools.len()) };
         root.refuse_found("pool", found, "one table [pool.NAME]: a controller has one array");
-        return (
-            String::new(),
-            Resolved::placeholder(TotalConcurrency::Auto),
-            Resolved::placeholder(Span::from_secs(2)),
-        );
+        let unknown = SharedOut {
+            total_concurrency: Resolved::placeholder(TotalConcurrency::Auto),
+            control_interval: Resolved::placeholder(Span::from_secs(2)),
+        };
+        return (String::new(), Resolved::placeholder(ControllerLaw::Maestro(unknown)));
     };
     check_name(section, name);
-    section.or_default("control", &accepts::word(LAW), (), "what a controller is for");
-    let (total, interval) = pool::resolve_shares(section);
-    (name.clone(), total, interval)
+    let reason = "sharing an array out is what a controller does if nothing else is said";
+    let word = section.or_default("control", &accepts::word(LAWS), ControlKind::Maestro, reason);
+    let law = if word.value == ControlKind::Promise {
+        for key in ["total_concurrency", "control_interval"].into_iter().filter(|key| section.has(key)) {
+            section.refuse_found(
+                key,
+                "a setting of control = \"maestro\"",
+                "nothing, or control = \"maestro\"",
+            );
+        }
+        ControllerLaw::Promise
+    } else {
+        let (total_concurrency, control_interval) = pool::resolve_shares(section);
+        ControllerLaw::Maestro(SharedOut { total_concurrency, control_interval })
+    };
+    (name.clone(), Resolved { value: law, origin: word.origin })
 }
 
 fn resolve_volume(section: &Section<'_>, pool: &str, gateways: usize) -> ControlledVolume {

@@ -43,7 +43,7 @@ use reader::{Document, Section};
 
 pub(crate) use changes::Source;
 pub(crate) use cluster::Cluster;
-pub(crate) use controller::{ControlledVolume, ControllerConfig, TlsConfig};
+pub(crate) use controller::{ControlledVolume, ControllerConfig, ControllerLaw, SharedOut, TlsConfig};
 pub(crate) use error::ConfigError;
 pub(crate) use fault::{Fault, FaultEffect};
 pub(crate) use limits::Limits;

@@ -109,10 +109,12 @@ pub(crate) struct Leased {
 pub(crate) struct Promise {
     /// The share of the device's time that volumes without a promise get in any case.
     pub(crate) background_share: Resolved<TimeShare>,
+    /// The address of the controller of the array, if other gateways serve it too.
+    pub(crate) controller: Resolved<Option<TcpAddress>>,
 }
 
 impl Promise {
-    const KEYS: &[&str] = &["background_share"];
+    const KEYS: &[&str] = &["background_share", "controller"];
 }
 
 impl Facade {
@@ -158,11 +160,8 @@ impl Pool {
     pub(crate) const fn controller(&self) -> Option<&TcpAddress> {
         match &self.control.value {
             Control::Leased(leased) => Some(&leased.controller.value),
-            Control::None
-            | Control::Facade(_)
-            | Control::Maestro(_)
-            | Control::Promise(_)
-            | Control::Pid(_) => None,
+            Control::Promise(promise) => promise.controller.value.as_ref(),
+            Control::None | Control::Facade(_) | Control::Maestro(_) | Control::Pid(_) => None,
         }
     }
 
@@ -270,7 +269,10 @@ pub(super) fn resolve_pool(section: &Section<'_>) -> Pool {
         ControlKind::Promise => {
             let reason =
                 "of a device that promises need, one request at a time: a request of 5ms every 500ms";
-            Control::Promise(Promise { background_share: background_share(section, reason) })
+            Control::Promise(Promise {
+                background_share: background_share(section, reason),
+                controller: resolve_controller(section),
+            })
         }
         ControlKind::Pid => Control::Pid(pid::resolve(section)),
     };
@@ -325,7 +327,7 @@ fn resolve_facade(section: &Section<'_>) -> Facade {
 /// Maestro's law, or a controller's grants, if the pool has a controller.
 fn resolve_maestro(section: &Section<'_>) -> Control {
     let (total_concurrency, control_interval) = resolve_shares(section);
-    let found = section.optional("controller", &controller(), "the gateway has the device for itself");
+    let found = resolve_controller(section);
     let ports = section.or_default(
         "ports",
         &accepts::word(PORTS),
@@ -347,8 +349,9 @@ fn refuse_settings_of_the_controller(section: &Section<'_>) {
     }
 }
 
-fn controller() -> Accepts<TcpAddress> {
-    Accepts::text("the address of a controller such as \"10.0.0.1:7700\"", read_tcp)
+fn resolve_controller(section: &Section<'_>) -> Resolved<Option<TcpAddress>> {
+    let address = Accepts::text("the address of a controller such as \"10.0.0.1:7700\"", read_tcp);
+    section.optional("controller", &address, "the gateway has the device for itself")
 }
 
 /// The requests that Maestro's law shares out, and how often.

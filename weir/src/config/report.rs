@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Config;
 use super::cluster::Cluster;
-use super::controller::{ControllerConfig, TLS_KEYS, TlsConfig};
+use super::controller::{ControllerConfig, ControllerLaw, TLS_KEYS, TlsConfig};
 use weir_model::{Bandwidth, Span};
 
 use super::listen::Address;
@@ -38,8 +38,11 @@ pub(crate) fn controller_report(config: &ControllerConfig) -> String {
     rows.push_optional("controller.control", &config.control, |path| socket(path));
     rows.push_tls("controller", &config.tls);
     let pool = join("pool", &config.pool);
-    rows.push(&join(&pool, "total_concurrency"), &config.total_concurrency, ToString::to_string);
-    rows.push(&join(&pool, "control_interval"), &config.control_interval, |span| show_span(*span));
+    rows.push(&join(&pool, "control"), &config.law, |law| law.kind().to_string());
+    if let ControllerLaw::Maestro(shared) = &config.law.value {
+        rows.push(&join(&pool, "total_concurrency"), &shared.total_concurrency, ToString::to_string);
+        rows.push(&join(&pool, "control_interval"), &shared.control_interval, |span| show_span(*span));
+    }
     for (name, volume) in &config.volumes {
         let table = join("volume", name);
         rows.push_optional(&join(&table, "target"), &volume.target, |target| show_target(*target));
@@ -215,6 +218,7 @@ impl Rows {
             }
             Control::Promise(promise) => {
                 self.push(&key("background_share"), &promise.background_share, ToString::to_string);
+                self.push_optional(&key("controller"), &promise.controller, ToString::to_string);
             }
             Control::Pid(pid) => {
                 self.push(&key("threshold"), &pid.threshold, |span| show_span(*span));

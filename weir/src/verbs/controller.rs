@@ -1,4 +1,5 @@
-//! `weir controller FILE`: divides an array among gateways until a signal stops it.
+//! `weir controller FILE`: divides an array among gateways, or passes on how their promises stand, until a
+//! signal stops it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,12 +9,11 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 use weir_api::{ApiListener, ArrayProbe, Asked, Change, ControlListener, STATUS_PATH};
 use weir_clock::Clock;
-use weir_cluster::{Server, Tls};
-use weir_leases::Controller;
+use weir_cluster::{Array, Server, Tls};
 use weir_model::Span;
 
-use crate::compose::{controller_config, socket_address, tls_files, volume_configs};
-use crate::config::{ConfigError, ControllerConfig, Source};
+use crate::compose::{array, leases_config, socket_address, tls_files, volume_configs};
+use crate::config::{ConfigError, ControllerConfig, ControllerLaw, Source};
 use crate::daemon::fixed::{Fixed, fixed, refuse_changes};
 use crate::daemon::{self, Daemon};
 use crate::failure::Failure;
@@ -29,7 +29,7 @@ struct Running {
     asked: (mpsc::Sender<Asked>, mpsc::Receiver<Asked>),
 }
 
-/// Divides the array in the configuration `file` until SIGTERM or SIGINT.
+/// Serves the gateways of the array in the configuration `file` until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// If it cannot start.
@@ -57,8 +57,7 @@ impl Running {
         let control = config.control.value.as_deref().map(ControlListener::bind).transpose();
         let control = control.map_err(|error| wrong("control", &error))?;
         let clock = Clock::new();
-        let controller = Controller::new(clock.now(), controller_config(&config), volume_configs(&config));
-        let server = Server::start(listener, &tls, clock, controller);
+        let server = Server::start(listener, &tls, clock, array(clock.now(), &config));
         let server = Arc::new(server.map_err(|error| wrong("listen", &error))?);
         let asked = mpsc::channel(1);
         let mut addresses = vec![server.address().to_string()];
@@ -84,9 +83,10 @@ impl Running {
     }
 }
 
-/// What cannot change while the controller runs: its addresses, what it shows to gateways, and its pool.
+/// What cannot change while the controller runs: its addresses, what it shows to gateways, its pool and the
+/// law.
 fn fixed_values(config: &ControllerConfig) -> Vec<Fixed> {
-    let ControllerConfig { listen, status, control, tls, pool, .. } = config;
+    let ControllerConfig { listen, status, control, tls, pool, law, .. } = config;
     vec![
         fixed("controller.listen", Some(&listen.value)),
         fixed("controller.status", status.value.as_ref()),
@@ -95,6 +95,7 @@ fn fixed_values(config: &ControllerConfig) -> Vec<Fixed> {
         fixed("controller.certificate", Some(tls.certificate.value.display())),
         fixed("controller.key", Some(tls.key.value.display())),
         fixed("pool", Some(pool)),
+        fixed(format!("pool.{pool}.control"), Some(law.value.kind())),
     ]
 }
 
@@ -108,7 +109,7 @@ impl Daemon for Running {
 
     fn announcement(&self) -> String {
         let (pool, gateways) = (&self.config.pool, self.config.gateways.len());
-        format!("sharing out pool {pool} among {gateways} gateway(s) on {}", self.addresses.join(", "))
+        format!("controlling pool {pool} of {gateways} gateway(s) on {}", self.addresses.join(", "))
     }
 
     fn begin_reload(
@@ -126,14 +127,20 @@ impl Daemon for Running {
 
     /// Gateways stay connected.
     async fn finish_reload(&mut self, config: ControllerConfig) {
-        let (array, volumes) = (controller_config(&config), volume_configs(&config));
+        let (new, volumes) = (config.clone(), volume_configs(&config));
         let gone: Vec<String> =
             self.config.volumes.keys().filter(|name| !config.volumes.contains_key(*name)).cloned().collect();
         self.server
-            .ask(move |now, controller| {
-                gone.iter().for_each(|name| controller.remove_volume(now, name));
-                volumes.into_iter().for_each(|(name, volume)| controller.set_volume(now, &name, volume));
-                controller.set_config(now, array);
+            .ask(move |now, array| match (array, &new.law.value) {
+                (Array::Leases(controller), ControllerLaw::Maestro(shared)) => {
+                    gone.iter().for_each(|name| controller.remove_volume(now, name));
+                    volumes.into_iter().for_each(|(name, volume)| controller.set_volume(now, &name, volume));
+                    controller.set_config(now, leases_config(&new, shared));
+                }
+                (Array::Promises(messenger), ControllerLaw::Promise) => {
+                    messenger.set_gateways(now, new.gateways.clone());
+                }
+                _ => {} // the law was refused as fixed
             })
             .await;
         self.config = config;
@@ -144,7 +151,10 @@ impl Daemon for Running {
     }
 
     fn interval(config: &ControllerConfig, _change: &Change) -> Option<Span> {
-        Some(config.control_interval.value)
+        match &config.law.value {
+            ControllerLaw::Maestro(shared) => Some(shared.control_interval.value),
+            ControllerLaw::Promise => None,
+        }
     }
 
     async fn shutdown(self) {}

@@ -25,6 +25,7 @@ mod pages;
 mod pid;
 mod printing;
 mod promise;
+mod promises_of_gateways;
 mod push_back;
 mod record;
 mod reload;

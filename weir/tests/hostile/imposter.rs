@@ -2,7 +2,7 @@
 
 use tokio::runtime::{Builder, Runtime};
 use weir_clock::Clock;
-use weir_cluster::{Client, ClientSpec, LinkState, Tls, TlsFiles, Told};
+use weir_cluster::{Business, Client, ClientSpec, LinkState, Tls, TlsFiles, Told};
 use weir_control::PortObservation;
 use weir_model::Span;
 
@@ -90,7 +90,7 @@ impl Liar {
     fn invents(&self, round: usize, volumes: usize) -> String {
         self.runtime.block_on(async {
             let checked = self.spec.clone().check().unwrap();
-            let mut client = Client::start(checked, Clock::new(), vec!["v".to_owned()]);
+            let mut client = Client::start(checked, Clock::new(), Business::Leases(vec!["v".to_owned()]));
             loop {
                 match client.next().await {
                     Told::Link(LinkState::Connected) => {
@@ -99,6 +99,7 @@ impl Liar {
                     }
                     Told::Link(LinkState::Lost { why }) => return why,
                     Told::Link(LinkState::Connecting) => {}
+                    Told::Others(_) => {}
                     Told::Terms(terms) => client.applied(terms).await,
                 }
             }

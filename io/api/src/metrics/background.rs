@@ -11,7 +11,7 @@ use super::describe;
 
 pub(super) fn encode(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     type Gauge = fn(&BackgroundStatus) -> Option<f64>;
-    let families: [(&str, &str, Gauge); 3] = [
+    let families: [(&str, &str, Gauge); 4] = [
         ("pool_background_bound", "Requests that background volumes may have at the device", |background| {
             background.most.map(f64::from)
         }),
@@ -19,6 +19,11 @@ pub(super) fn encode(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>
             "pool_background_share",
             "Share of the device's time for background requests beyond the bound, one at a time",
             |background| Some(background.share),
+        ),
+        (
+            "pool_other_gateways_lost",
+            "1 while nothing is heard of the other gateways before the device, so that the bound stays; else 0",
+            |background| Some(f64::from(u8::from(background.has_lost_others))),
         ),
         (
             "pool_worst_off",

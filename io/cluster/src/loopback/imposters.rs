@@ -36,7 +36,7 @@ async fn a_gateway_of_another_version_is_refused_in_one_line() {
     }
     let status = say(&authority, server.address().to_string(), hello).await;
     assert_eq!(status.code(), Code::FailedPrecondition);
-    let line = "gateway \"gateway1\" speaks another version of the protocol: found 9, accepted: 3";
+    let line = "gateway \"gateway1\" speaks another version of the protocol: found 9, accepted: 4";
     assert_eq!(status.message(), line);
 }
 
@@ -77,7 +77,7 @@ async fn a_controller_of_another_version_is_refused_in_one_line() {
     let mut client = connect(&authority, "gateway1", "gateway1", address);
     let why = refusal(&mut client).await;
     let line =
-        format!("controller {address}: it speaks another version of the protocol: found 9, accepted: 3");
+        format!("controller {address}: it speaks another version of the protocol: found 9, accepted: 4");
     assert_eq!(why, line);
 }
 

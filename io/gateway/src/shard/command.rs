@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use tokio::sync::mpsc::Sender;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use weir_backend::{FaultRule, Opened};
 use weir_control::{Grant, PortObservation};
-use weir_engine::{EngineConfig, Recorder, VolumeConfig};
+use weir_engine::{EngineConfig, Recorder, Standing, VolumeConfig};
 use weir_model::{Instant, VolumeId};
 use weir_nbd::Session;
 use weir_status::{Explanation, PoolStatus};
@@ -110,6 +110,17 @@ pub(crate) enum Command {
         terms: LeaseTerms,
         done: oneshot::Sender<()>,
     },
+    /// From now on, the shard sends `standings` how the promises of a pool stand, whenever its law has news
+    /// for other gateways.
+    SayStandings {
+        pool: usize,
+        standings: watch::Sender<Standing>,
+    },
+    /// How the promises of all other gateways stand.
+    HearOthers {
+        pool: usize,
+        others: Standing,
+    },
     /// The time for finishing queued requests is up.
     AbortQueued,
     /// The thread ends, and with it every connection.
@@ -154,6 +165,16 @@ impl Shard {
             Command::ApplyTerms { pool, terms, done } => {
                 if let Some(pool) = pools.get_mut(pool) {
                     pool.apply_terms(now, &terms, done);
+                }
+            }
+            Command::SayStandings { pool, standings } => {
+                if let Some(pool) = pools.get_mut(pool) {
+                    pool.say_standings(standings);
+                }
+            }
+            Command::HearOthers { pool, others } => {
+                if let Some(pool) = pools.get_mut(pool) {
+                    pool.hear_others(now, others);
                 }
             }
             Command::AbortQueued => self.abort_all_queued(),

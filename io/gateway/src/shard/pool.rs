@@ -11,12 +11,16 @@
 //! | `ports` | listeners as ports: several volumes of the engine that are one for clients |
 //! | `events` | the engine's events for requests and windows; the status of the pool |
 //! | `explain` | the decisions of a law that shares out concurrency, and their reasons |
+//! | `shared_promise` | what this gateway and the others of an array tell each other of their promises |
 //! | `leased` | the observations of a leased pool for its controller, and the controller's terms |
 
 use std::num::NonZeroU64;
 
+use tokio::sync::watch;
 use weir_backend::{BlockDevice, Device, Finished};
-use weir_engine::{Control, Engine, EngineConfig, Recorder, Shortfall, VolumeConfig, WindowTraffic};
+use weir_engine::{
+    Control, Engine, EngineConfig, Recorder, Shortfall, Standing, VolumeConfig, WindowTraffic,
+};
 use weir_model::{Instant, IoId, Span, VolumeId};
 use weir_nbd::Command as NbdCommand;
 use weir_sched::{Chain, SlotChains};
@@ -37,6 +41,7 @@ mod loss;
 mod out_of_reach;
 mod ports;
 mod requests;
+mod shared_promise;
 mod unflushed;
 mod volumes;
 
@@ -57,6 +62,8 @@ pub(super) struct Pool {
     engine: Engine,
     /// Gets the observations, if the pool is leased.
     observer: Option<tokio::sync::mpsc::Sender<Observations>>,
+    /// Gets what the other gateways have to know, under the law of promises.
+    standings: Option<watch::Sender<Standing>>,
     /// The names of the pool's ports, one for each listener; empty if all listeners are one port.
     ports: Vec<String>,
     /// By `VolumeId`. A volume of the engine that is one more port of another volume has no entry of its own.
@@ -78,7 +85,10 @@ pub(super) struct Pool {
     /// The highest number at the device in the last control period.
     in_flight_peak: Option<u32>,
     /// Under the law of promises: the volume that is closest to missing its promise, and how close it is.
-    worst_off: Option<(VolumeId, f64)>,
+    /// Without a number, that volume is behind another gateway.
+    worst_off: Option<(Option<VolumeId>, f64)>,
+    /// Under the law of promises: nothing is heard of the other gateways of the array.
+    others_are_lost: bool,
     /// Under the law of promises: the promise that is missed though nobody is left to be held back.
     out_of_reach: Option<Shortfall<VolumeId>>,
     /// Whether the pool is to be removed with its last volume.
@@ -181,6 +191,8 @@ impl Pool {
             orphans: Chain::EMPTY,
             in_flight_peak: None,
             worst_off: None,
+            others_are_lost: false,
+            standings: None,
             out_of_reach: None,
             dirty: false,
             quota: Quota::FULL,
@@ -196,6 +208,7 @@ impl Pool {
         self.forget_allocations();
         self.in_flight_peak = None;
         self.worst_off = None;
+        self.others_are_lost = false;
         self.out_of_reach = None;
         self.dirty = true;
         for volume in self.volumes.iter().flatten().filter(|volume| volume.retiring.is_none()) {

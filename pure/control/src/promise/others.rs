@@ -23,9 +23,9 @@ use super::WORST;
 use super::strain::Strain;
 
 /// A strain is believed for so long.
-const STRAIN: Span = Span::from_millis(200);
+pub(super) const STRAIN: Span = Span::from_millis(200);
 /// Everything else that was heard is believed for so long.
-const LEASE: Span = Span::from_secs(2);
+pub(super) const LEASE: Span = Span::from_secs(2);
 /// The longest latency that is believed, in seconds: an hour.
 const LONGEST: f64 = 3600.0;
 /// The longest service time that is believed, in seconds. Each background request counts as so much.

@@ -102,18 +102,19 @@ impl PromiseLoop {
         let at_device = background.map(|volume| volume.at_device).sum();
         self.seen.background_peak = std::mem::replace(&mut self.peak, at_device).max(at_device);
         let allowance = self.law.step(now, &self.seen);
-        pool.events.push_back(self.weighed(pool));
+        pool.events.push_back(self.weighed(now, pool));
         self.say_shortfall(pool);
         self.tell_others(pool);
         self.put_in_force(now, allowance, pool);
         self.lower_rates(now, pool);
     }
 
-    fn weighed(&self, pool: &Pool<'_>) -> Event {
+    fn weighed(&self, now: Instant, pool: &Pool<'_>) -> Event {
         let worst = self.law.worst();
         Event::Weighed {
             worst: worst.and_then(|worst| volume_of(worst.serial?, pool)),
             strain: worst.map_or(0.0, |worst| worst.strain),
+            others_are_lost: self.law.has_lost_others(now),
         }
     }
 

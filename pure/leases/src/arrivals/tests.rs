@@ -43,7 +43,7 @@ fn hello(run: u64, concurrency: u32, left: Span) -> Hello {
         grant: requests(concurrency),
         fallback: requests(concurrency),
     };
-    Hello { run, volumes: ["v", "w"].map(held).into(), left }
+    Hello { run, volumes: ["v", "w"].map(held).into(), left, is_of_promises: false }
 }
 
 /// Everything that is sent to a gateway is acknowledged.
@@ -186,7 +186,12 @@ fn invented_volumes_take_nothing_from_another_gateway_and_are_forgotten() {
         controller.handle_report(at(39), a, Report { number: 99 + round, volumes }).unwrap();
         let claim =
             |n: u64| Held { volume: format!("y{round}-{n}"), grant: requests(9), fallback: requests(9) };
-        let claim = Hello { run: round + 5, volumes: (0..40).map(claim).collect(), left: LEASE };
+        let claim = Hello {
+            run: round + 5,
+            volumes: (0..40).map(claim).collect(),
+            left: LEASE,
+            is_of_promises: false,
+        };
         assert!(controller.handle_connected(at(39), "a", &claim).is_err());
         while controller.poll_event().is_some() {}
     }

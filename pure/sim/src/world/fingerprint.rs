@@ -88,9 +88,10 @@ impl Observer for Fingerprint {
                 self.add(1 << 61 | delay.as_nanos());
                 self.add(wait.as_nanos());
             }
-            Event::Weighed { worst, strain } => {
+            Event::Weighed { worst, strain, others_are_lost } => {
                 self.add(3 << 60 | u64::from(worst.map_or(u32::MAX, |volume| volume.0)));
                 self.add(strain.to_bits());
+                self.add(others_are_lost.into());
             }
             Event::OutOfReach(shortfall) => {
                 self.add(5 << 60 | u64::from(shortfall.map_or(u32::MAX, |shortfall| shortfall.volume.0)));

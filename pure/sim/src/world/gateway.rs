@@ -51,7 +51,9 @@ impl Gateway {
             Event::OutOfReach(shortfall) => {
                 Event::OutOfReach(shortfall.and_then(|it| it.with_volumes(|id| Some(index(id)))))
             }
-            Event::Weighed { worst, strain } => Event::Weighed { worst: worst.map(index), strain },
+            Event::Weighed { worst, strain, others_are_lost } => {
+                Event::Weighed { worst: worst.map(index), strain, others_are_lost }
+            }
             Event::Controlled { .. }
             | Event::TakingTurns { .. }
             | Event::Throttled { .. }

@@ -42,10 +42,10 @@ impl Messages {
     /// The next gateway that hears how all others stand.
     pub(super) fn deliver(&mut self, now: Instant) -> Option<(usize, Standing)> {
         while let Some((at, from, standing)) = arrived(now, &mut self.up) {
-            self.heard.set(from, standing);
+            self.heard.set(at, from, standing);
             let others = (0..self.gateways).filter(|gateway| *gateway != from);
             let heard = &self.heard;
-            self.down.extend(others.map(|to| (at + self.half, to, heard.beside(to))));
+            self.down.extend(others.map(|to| (at + self.half, to, heard.beside(at, &to))));
         }
         let (_, to, standing) = arrived(now, &mut self.down)?;
         Some((to, standing))

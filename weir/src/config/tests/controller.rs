@@ -5,7 +5,7 @@ use std::path::Path;
 
 use weir_model::{Bandwidth, Iops, Percentile, Priority, Span, Target};
 
-use super::super::{ConfigError, ControllerConfig, Source, controller_report};
+use super::super::{ConfigError, ControllerConfig, ControllerLaw, Source, controller_report};
 use super::{parse, problems, report};
 
 const GOOD: &str = r#"[controller]
@@ -82,8 +82,9 @@ fn a_good_file_resolves_to_what_it_says() {
     assert_eq!(config.tls.key.value, Path::new("/etc/weir/controller.key"));
     assert_eq!(config.gateways, ["a", "b"]);
     assert_eq!(config.pool, "p");
-    assert_eq!(config.total_concurrency.value.requests(), NonZeroU32::new(8));
-    assert_eq!(config.control_interval.value, Span::from_secs(2));
+    let ControllerLaw::Maestro(shared) = &config.law.value else { panic!("another law") };
+    assert_eq!(shared.total_concurrency.value.requests(), NonZeroU32::new(8));
+    assert_eq!(shared.control_interval.value, Span::from_secs(2));
     let (v, w) = (&config.volumes["v"], &config.volumes["w"]);
     assert_eq!((v.target.value, Some(v.priority.value)), (None, Priority::new(4.0)));
     let p95 = Percentile::from_tenths(950).unwrap();
@@ -107,8 +108,9 @@ fn every_key_can_be_set() {
     let config = controller(&replaced(&text, "[pool.p]", "[pool.p]\ncontrol = \"maestro\""));
     assert_eq!(config.status.value.unwrap().to_string(), "127.0.0.1:9811");
     assert_eq!(config.control.value.unwrap(), Path::new("/run/weir/controller.sock"));
-    assert_eq!(config.total_concurrency.value.requests(), None);
-    assert_eq!(config.control_interval.value, Span::from_millis(100));
+    let ControllerLaw::Maestro(shared) = &config.law.value else { panic!("another law") };
+    assert_eq!(shared.total_concurrency.value.requests(), None);
+    assert_eq!(shared.control_interval.value, Span::from_millis(100));
     let volume = &config.volumes["v"];
     assert_eq!(volume.max_iops.value, Iops::new(900.0));
     assert_eq!(volume.max_bandwidth.value, Bandwidth::new(1 << 20));
@@ -143,6 +145,41 @@ fn a_table_that_is_missing_or_there_twice_is_one_line() {
         "",
         "1: volume: found nothing; accepted: at least one table [volume.NAME]",
     );
+}
+
+/// The file of a controller under the law of promises.
+fn of_promises() -> String {
+    let text = GOOD.split("[volume.v]").next().unwrap();
+    replaced(text, "total_concurrency = 8", "control = \"promise\"")
+}
+
+#[test]
+fn under_the_law_of_promises_a_controller_needs_gateways_and_a_pool_and_nothing_to_share_out() {
+    let config = controller(&of_promises());
+    assert_eq!((&config.law.value, config.volumes.len()), (&ControllerLaw::Promise, 0));
+    let shown = controller_report(&config);
+    assert!(row(&shown, "pool.p.control").starts_with("promise "), "{shown}");
+    assert!(!shown.contains("total_concurrency"), "{shown}");
+    let refused = |text: &str| read(text).expect_err("it is refused").to_string();
+    assert_eq!(
+        refused(&format!("{}[volume.v]\npool = \"p\"\n", of_promises())),
+        "controller.toml:10: volume: found a volume of a pool with control = \"promise\"; \
+         accepted: nothing; what it is promised stands in the files of its gateways"
+    );
+    assert_eq!(
+        refused(&replaced(&of_promises(), "[pool.p]", "[pool.p]\ntotal_concurrency = 8")),
+        "controller.toml:9: pool.p.total_concurrency: found a setting of control = \"maestro\"; \
+         accepted: nothing, or control = \"maestro\""
+    );
+}
+
+#[test]
+fn a_gateway_under_the_law_of_promises_has_the_promises_of_its_volumes_in_its_own_file() {
+    let promised = replaced(GATEWAY, "control = \"maestro\"", "control = \"promise\"");
+    let text = replaced(&promised, "[volume.v]", "[volume.v]\ntarget = { latency = \"5ms\" }");
+    let config = parse(&text);
+    assert_eq!(config.pools["p"].controller().map(ToString::to_string), Some("10.0.0.1:7700".to_owned()));
+    assert!(row(&report(&text), "pool.p.controller").starts_with("10.0.0.1:7700 "));
 }
 
 #[test]
@@ -205,7 +242,7 @@ fn a_wrong_value_is_refused_as_at_a_gateway() {
         (
             "total_concurrency = 8",
             "control = \"facade\"",
-            "9: pool.p.control: found \"facade\"; accepted: one of \"maestro\"",
+            "9: pool.p.control: found \"facade\"; accepted: one of \"maestro\", \"promise\"",
         ),
         (
             "[gateway.a]",
@@ -335,23 +372,26 @@ fn what_stands_at_the_controller_is_refused_at_a_gateway() {
         assert_refused_at_a_gateway(
             "\"maestro\"",
             &format!("\"{law}\""),
-            "10: pool.p.controller: found a setting of control = \"maestro\"; \
-             accepted: nothing, or control = \"maestro\"",
+            "10: pool.p.controller: found a setting of control = \"maestro\" or \"promise\"; \
+             accepted: nothing, or control = \"maestro\" or \"promise\"",
         );
     }
 }
 
 #[test]
-fn the_examples_of_the_manual_are_valid_and_name_the_same_volumes() {
+fn the_examples_of_the_manual_are_valid_and_each_gateway_has_its_controller() {
     let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/several-gateways.md");
     let manual = std::fs::read_to_string(manual).unwrap();
     let blocks = manual.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap());
     let (controllers, gateways): (Vec<_>, Vec<_>) = blocks.partition(|block| block.contains("[controller]"));
-    let ([of_controller], [of_gateway]) = (&*controllers, &*gateways) else {
-        panic!("one example of each file, not {} and {}", controllers.len(), gateways.len());
-    };
-    let (controller, gateway) = (controller(of_controller), parse(of_gateway));
-    assert!(controller.volumes.keys().eq(gateway.volumes.keys()));
-    assert!(controller.gateways.contains(&gateway.cluster.unwrap().name.value));
-    assert_eq!(gateway.pools[&controller.pool].controller(), Some(&controller.listen.value));
+    assert_eq!((controllers.len(), gateways.len()), (2, 2), "one of each file for each law");
+    for (of_controller, of_gateway) in controllers.into_iter().zip(gateways) {
+        let (controller, gateway) = (controller(of_controller), parse(of_gateway));
+        let is_promised = controller.law.value == ControllerLaw::Promise;
+        assert!(is_promised || controller.volumes.keys().eq(gateway.volumes.keys()));
+        assert!(controller.gateways.contains(&gateway.cluster.unwrap().name.value));
+        let pool = &gateway.pools[&controller.pool];
+        assert_eq!(pool.control.value.kind(), controller.law.value.kind());
+        assert_eq!(pool.controller(), Some(&controller.listen.value));
+    }
 }

@@ -84,12 +84,11 @@ fn a_volume_has_one_promise() {
 }
 
 #[test]
-fn the_settings_of_other_laws_and_a_controller_are_refused() {
+fn the_settings_of_other_laws_are_refused() {
     for (line, of) in [
         ("growth = 0.1", "facade"),
         ("total_concurrency = 9", "maestro"),
         ("ports = \"listeners\"", "maestro"),
-        ("controller = \"10.0.0.1:7700\"", "maestro"),
         ("threshold = \"5ms\"", "pid"),
     ] {
         let key = line.split(' ').next().unwrap();

@@ -57,7 +57,7 @@ impl Server {
     /// If they cannot.
     pub(crate) fn controller(config: &Path) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-        Self::launch(config, command.arg("controller").arg(config), "sharing out")
+        Self::launch(config, command.arg("controller").arg(config), "controlling")
     }
 
     fn launch(config: &Path, command: &mut Command, started: &str) -> Self {

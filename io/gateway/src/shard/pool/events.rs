@@ -31,11 +31,15 @@ impl Pool {
                 Event::WindowClosed { .. } => {}
                 Event::Controlled { peak, .. } => self.in_flight_peak = Some(peak),
                 Event::Allocated { volume, reasoning } => self.note_allocation(now, volume, reasoning),
-                Event::Weighed { worst, strain } => self.worst_off = worst.map(|worst| (worst, strain)),
+                Event::Weighed { worst, strain, others_are_lost } => {
+                    self.worst_off = (strain > 0.0).then_some((worst, strain));
+                    self.others_are_lost = others_are_lost;
+                }
                 Event::OutOfReach(shortfall) => self.note_out_of_reach(shortfall),
                 // The snapshot of the engine has what these say.
                 Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) => {}
-                Event::Aborted { .. } | Event::TakingTurns { .. } | Event::Stands(_) => {}
+                Event::Aborted { .. } | Event::TakingTurns { .. } => {}
+                Event::Stands(standing) => self.say_standing(standing),
             }
         }
         self.tell_observer();
@@ -83,11 +87,19 @@ impl Pool {
     pub(super) fn background(&self) -> Option<BackgroundStatus> {
         let BackgroundKnobs { most, share, .. } = self.engine.snapshot().allowance?;
         let worst_off = self.worst_off.and_then(|(id, strain)| {
-            Some(WorstOff { volume: self.name_of(id)?.to_owned(), percent: strain * 100.0 })
+            let name = |id| self.name_of(id).map(str::to_owned);
+            // The worst off without a number is behind another gateway; one without a name is gone.
+            let volume = id.map_or(Some(None), |id| name(id).map(Some))?;
+            Some(WorstOff { volume, percent: strain * 100.0 })
         });
         let share = f64::from(share.millionths()) / 1e6;
-        let cannot_be_met = self.cannot_be_met();
-        Some(BackgroundStatus { most: (most < u32::MAX).then_some(most), share, worst_off, cannot_be_met })
+        Some(BackgroundStatus {
+            most: (most < u32::MAX).then_some(most),
+            share,
+            worst_off,
+            cannot_be_met: self.cannot_be_met(),
+            has_lost_others: self.others_are_lost,
+        })
     }
 
     /// The numbers of volumes, whether they exist or not.

@@ -54,10 +54,10 @@ impl Gateways {
             told.extend(self.laws[gateway].poll_news().map(|standing| (gateway, standing)));
         }
         for (from, standing) in told.into_iter().filter(|_| !self.are_apart) {
-            self.standings.set(from, standing);
+            self.standings.set(self.now, from, standing);
             for to in (0..self.laws.len()).filter(|to| *to != from) {
                 let at_device = self.background(to).ceil() as u32;
-                self.laws[to].hear(self.now, self.standings.beside(to), at_device, at_device);
+                self.laws[to].hear(self.now, self.standings.beside(self.now, &to), at_device, at_device);
             }
         }
         latency
