@@ -19,7 +19,7 @@
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Expectation, Experiment, Variant};
+use crate::experiment::{Expectation, Experiment, Variant, WithoutSpec};
 use crate::run::Store;
 use crate::study::{Figure, Figures};
 
@@ -133,7 +133,9 @@ fn checked(id: &str, expectation: &Expectation, all: &[Figures]) -> anyhow::Resu
             ensure!(figure.is_some(), "{id}: expect.{key}: found \"{name}\"; accepted: one of {}", names());
             Ok(figure.and_then(|figure| figure.value))
         };
-        let value = value_of("figure", name)?;
+        // What the law granted says nothing where a variant has taken the bound away.
+        let counts = !expectation.granted || at_least.is_some() || at_most.is_some();
+        let value = value_of("figure", name)?.filter(|_| counts);
         let noise = expectation.noise.as_deref();
         let noise = noise.map_or(Ok(Some(0.0)), |name| value_of("noise", name))?;
         values.push(value);
@@ -212,6 +214,18 @@ impl Checked {
     /// What was found of a variant; `None` if it was not run.
     pub fn found(&self, variant: Variant) -> Option<&Found> {
         self.variants.iter().find(|checked| checked.variant == variant).map(|checked| &checked.found)
+    }
+}
+
+impl CheckedVariant {
+    /// A line about it: whether the bounds hold, and for a control of its own what that is.
+    pub fn line(&self, experiment: &Experiment) -> String {
+        let own = experiment.without.as_ref().filter(|_| self.variant == Variant::Without);
+        let line = format!("{}: {}", self.variant.shown(), self.found.shown());
+        match (own, &self.found) {
+            (Some(WithoutSpec { because, .. }), Found::Figures { .. }) => format!("{line}. {because}"),
+            _ => line,
+        }
     }
 }
 

@@ -281,10 +281,8 @@ impl Tally {
                 let (id, word) = (&experiment.id, conclusion.shown());
                 writeln!(stdout, "{id}: {word}, seeds {}", shown_seeds(&checked.seeds))?;
                 writeln!(stdout, "{}", figures(experiment, &checked))?;
-                for variant in Variant::ALL {
-                    if let Some(found) = checked.found(variant) {
-                        writeln!(stdout, "{}: {}", variant.shown(), found.shown())?;
-                    }
+                for variant in &checked.variants {
+                    writeln!(stdout, "{}", variant.line(experiment))?;
                 }
                 for figure in checked.figures.iter().filter(|_| !self.is_real) {
                     if let Some(reason) = &figure.not_reproduced {

@@ -124,11 +124,8 @@ fn table(body: &mut String, experiment: &Experiment, checked: &Checked) {
         body.push_str("</tr>\n");
     }
     body.push_str("</table>\n");
-    for variant in Variant::ALL {
-        if let Some(found) = checked.found(variant) {
-            let (name, found) = (capitalised(variant.shown()), escaped(found.shown()));
-            push(body, format_args!("<p><b>{name}:</b> {found}</p>\n"));
-        }
+    for variant in &checked.variants {
+        push(body, format_args!("<p>{}</p>\n", escaped(&capitalised(&variant.line(experiment)))));
     }
     for expectation in &experiment.expect {
         if let Some(reason) = &expectation.not_reproduced {
@@ -229,7 +226,7 @@ fn capitalised(text: &str) -> String {
 }
 
 fn quantity(value: f64, unit: &str) -> String {
-    format!("{} {unit}", number(value))
+    format!("{} {unit}", number(value)).trim_end().to_owned()
 }
 
 /// The number with about three digits.
