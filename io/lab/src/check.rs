@@ -8,9 +8,9 @@
 //! fails. If the experiment says of a bound that it is known not to hold, and why, the claim is **not
 //! reproduced**. That is said as loudly as a failure, but it is no news.
 //!
-//! A claim of a law is checked again without the law, and under the law of promises ([`Variant`]). If it holds
-//! without the law as well, it **holds without its law**: that says nothing about the law, so it is not called
-//! one that holds. For each seed, at least one bound must hold with the law and not hold without it.
+//! A claim of a law is checked again without the law, and under the law of promises ([`Variant`]). If it
+//! holds without the law as well, it **holds without its law**: that says nothing about the law, so it is not
+//! called one that holds. For each seed, at least one bound must hold with the law and break without it.
 //!
 //! A figure may have a noise, which is another figure of the same unit. If its bound lies within the noise,
 //! the claim is **not shown**: it may hold or not. Example: the cost must be at most 0.4 %, and the noise is
@@ -95,8 +95,8 @@ pub enum Conclusion {
     Fails,
 }
 
-/// Compares all figures with their bounds, and writes `verdict.json`. `variants` is what was found under other
-/// laws.
+/// Compares all figures with their bounds, and writes `verdict.json`. `variants` is what was found under
+/// other laws.
 ///
 /// # Errors
 /// If a figure has no expectation, or an expectation no figure.

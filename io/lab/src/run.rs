@@ -133,7 +133,8 @@ pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync))
     on_threads(plan.jobs, &curves, &work)?;
     on_threads(plan.jobs, &rest, &work)?;
     for Varied { experiment, store: own, .. } in &varied {
-        for (seed, name) in plan.variant_seeds.iter().flat_map(|seed| experiment.curve.keys().map(move |n| (seed, n)))
+        for (seed, name) in
+            plan.variant_seeds.iter().flat_map(|seed| experiment.curve.keys().map(move |n| (seed, n)))
         {
             let path = |store: &Store| store.curve(&experiment.id, *seed, name);
             own.write(&path(own), std::fs::read(path(store))?)?;

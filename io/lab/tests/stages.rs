@@ -64,7 +64,14 @@ fn an_experiment_goes_from_its_file_to_a_figure_a_verdict_and_a_page() {
     assert!(of("seed-1/facade.jsonl").starts_with("{\"header\":{\"experiment\":\"facade-isolation-1\""));
 
     let page = fs::read_to_string(&report(std::slice::from_ref(&experiment), &store).unwrap()[0]).unwrap();
-    for wanted in ["0 of 1 hold", "1 hold without their law", "<svg", "VSD1 meets its target", "[run.facade]", "Seeds: 1, 2"] {
+    for wanted in [
+        "0 of 1 hold",
+        "1 hold without their law",
+        "<svg",
+        "VSD1 meets its target",
+        "[run.facade]",
+        "Seeds: 1, 2",
+    ] {
         assert!(page.contains(wanted), "{wanted}");
     }
     for fetched in ["src=", "href=\"http", "url(", "@import"] {

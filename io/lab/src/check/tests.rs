@@ -55,7 +55,9 @@ fn a_bound_that_is_known_not_to_hold_is_neither_a_failure_nor_does_the_claim_hol
     let mut experiment = experiment();
     experiment.expect[0].not_reproduced = Some("the disk is another one".to_owned());
     let conclusion = |experiment: &Experiment, gains: &[Option<f64>]| {
-        check(experiment, &figures(gains), Vec::new(), &Store::new(folder.path().to_owned())).unwrap().conclusion()
+        check(experiment, &figures(gains), Vec::new(), &Store::new(folder.path().to_owned()))
+            .unwrap()
+            .conclusion()
     };
     assert_eq!(conclusion(&experiment, &[Some(1.0)]), Conclusion::NotReproduced);
     assert_eq!(conclusion(&experiment, &[Some(2.0)]), Conclusion::NotReproduced);
