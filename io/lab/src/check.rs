@@ -230,14 +230,18 @@ impl CheckedVariant {
 }
 
 impl Found {
-    /// In words: whether the bounds hold, or why there are no figures.
-    pub fn shown(&self) -> &str {
-        match self {
-            Self::Figures { figures, .. } if figures.iter().all(|figure| figure.fails.is_empty()) => {
-                Conclusion::Holds.shown()
-            }
-            Self::Figures { .. } => Conclusion::Fails.shown(),
-            Self::Impossible(reason) => reason,
+    /// In words: whether the bounds hold, or with which seeds; or why there are no figures.
+    pub fn shown(&self) -> String {
+        let (seeds, figures) = match self {
+            Self::Figures { seeds, figures } => (seeds, figures),
+            Self::Impossible(reason) => return reason.clone(),
+        };
+        let breaks = |seed: &u64| figures.iter().any(|figure| figure.fails.contains(seed));
+        let holding: Vec<_> = seeds.iter().filter(|seed| !breaks(seed)).map(u64::to_string).collect();
+        match holding.len() {
+            0 => Conclusion::Fails.shown().to_owned(),
+            all if all == seeds.len() => Conclusion::Holds.shown().to_owned(),
+            _ => format!("{}, but with seed {}", Conclusion::Fails.shown(), holding.join(", ")),
         }
     }
 }

@@ -141,6 +141,7 @@ fn a_claim_that_holds_without_its_law_is_not_called_one_that_holds() {
 fn one_seed_that_breaks_nothing_without_the_law_is_enough() {
     let checked = with_and_without([&[1.5, 1.5], &[1.5, 1.5]], [&[1.0, 1.5], &[1.5, 1.5]]);
     assert_eq!((checked.conclusion(), checked.indifferent()), (Conclusion::HoldsWithout, vec![2]));
+    assert_eq!(checked.found(Variant::Without).unwrap().shown(), "does not hold, but with seed 2");
 }
 
 #[test]

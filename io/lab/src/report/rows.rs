@@ -30,7 +30,8 @@ fn row(text: &mut String, experiment: &Experiment, checked: &Checked) {
     push(text, format_args!("| `{}` | | | |", experiment.id));
     push(text, format_args!(" {} |", checked.shown_with()));
     for variant in Variant::ALL {
-        push(text, format_args!(" {} |", checked.found(variant).map_or("-", Found::shown)));
+        let shown = checked.found(variant).map_or_else(|| "-".to_owned(), Found::shown);
+        push(text, format_args!(" {shown} |"));
     }
     push(text, format_args!(" {} |\n", checked.conclusion().shown()));
     for (number, expectation) in experiment.expect.iter().enumerate() {
