@@ -8,6 +8,10 @@
 //! fails. If the experiment says of a bound that it is known not to hold, and why, the claim is **not
 //! reproduced**. That is said as loudly as a failure, but it is no news.
 //!
+//! A claim of a law is checked again without the law, and under the law of promises ([`Variant`]). If it
+//! holds without the law as well, it **holds without its law**: that says nothing about the law, so it is not
+//! called one that holds. For each seed, at least one bound must hold with the law and break without it.
+//!
 //! A figure may have a noise, which is another figure of the same unit. If its bound lies within the noise,
 //! the claim is **not shown**: it may hold or not. Example: the cost must be at most 0.4 %, and the noise is
 //! 0.5 %. Then a cost of 0.3 % shows nothing, and a cost of 1 % does not hold.
@@ -15,7 +19,7 @@
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Expectation, Experiment};
+use crate::experiment::{Expectation, Experiment, Variant, WithoutSpec};
 use crate::run::Store;
 use crate::study::{Figure, Figures};
 
@@ -28,6 +32,33 @@ pub struct Checked {
     pub seeds: Vec<u64>,
     /// The figures, in the order of the experiment's file.
     pub figures: Vec<CheckedFigure>,
+    /// The same under other laws; none if the experiment is not about a law.
+    #[serde(default)]
+    pub variants: Vec<CheckedVariant>,
+}
+
+/// An experiment under another law.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CheckedVariant {
+    /// What stands in the place of the paper's law.
+    pub variant: Variant,
+    /// What was found.
+    pub found: Found,
+}
+
+/// What was found of a variant.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Found {
+    /// Figures, with the seeds with which it was run.
+    Figures {
+        /// The seeds.
+        seeds: Vec<u64>,
+        /// The figures, in the order of the experiment's file.
+        figures: Vec<CheckedFigure>,
+    },
+    /// It cannot be run, for this reason.
+    Impossible(String),
 }
 
 /// A figure over all seeds, compared with its bounds.
@@ -56,17 +87,25 @@ pub enum Conclusion {
     Holds,
     /// Every bound holds with every seed, except for those of which it is known that they do not.
     NotReproduced,
+    /// Every bound holds with every seed, and without the law as well.
+    HoldsWithout,
     /// A bound lies within the noise of its figure.
     NotShown,
     /// A bound does not hold that should.
     Fails,
 }
 
-/// Compares all figures with their bounds, and writes `verdict.json`.
+/// Compares all figures with their bounds, and writes `verdict.json`. `variants` is what was found under
+/// other laws.
 ///
 /// # Errors
 /// If a figure has no expectation, or an expectation no figure.
-pub fn check(experiment: &Experiment, all: &[Figures], store: &Store) -> anyhow::Result<Checked> {
+pub fn check(
+    experiment: &Experiment,
+    all: &[Figures],
+    variants: Vec<CheckedVariant>,
+    store: &Store,
+) -> anyhow::Result<Checked> {
     let id = &experiment.id;
     for Figure { name, .. } in all.iter().flat_map(|of_seed| &of_seed.figures) {
         let expected = experiment.expect.iter().any(|expectation| expectation.figure == *name);
@@ -77,6 +116,7 @@ pub fn check(experiment: &Experiment, all: &[Figures], store: &Store) -> anyhow:
         experiment: id.clone(),
         seeds: all.iter().map(|of_seed| of_seed.seed).collect(),
         figures: figures.collect::<anyhow::Result<_>>()?,
+        variants,
     };
     store.write(&store.of(id, "verdict.json"), serde_json::to_string_pretty(&checked)?)?;
     Ok(checked)
@@ -93,7 +133,9 @@ fn checked(id: &str, expectation: &Expectation, all: &[Figures]) -> anyhow::Resu
             ensure!(figure.is_some(), "{id}: expect.{key}: found \"{name}\"; accepted: one of {}", names());
             Ok(figure.and_then(|figure| figure.value))
         };
-        let value = value_of("figure", name)?;
+        // What the law granted says nothing where a variant has taken the bound away.
+        let counts = !expectation.granted || at_least.is_some() || at_most.is_some();
+        let value = value_of("figure", name)?.filter(|_| counts);
         let noise = expectation.noise.as_deref();
         let noise = noise.map_or(Ok(Some(0.0)), |name| value_of("noise", name))?;
         values.push(value);
@@ -133,6 +175,7 @@ impl Conclusion {
         match self {
             Self::Holds => "holds",
             Self::NotReproduced => "not reproduced",
+            Self::HoldsWithout => "holds without its law",
             Self::NotShown => "not shown",
             Self::Fails => "does not hold",
         }
@@ -149,10 +192,56 @@ impl Checked {
             Conclusion::Fails
         } else if others.iter().any(|figure| !figure.unshown.is_empty()) {
             Conclusion::NotShown
-        } else if known.is_empty() {
-            Conclusion::Holds
-        } else {
+        } else if !known.is_empty() {
             Conclusion::NotReproduced
+        } else if !self.indifferent().is_empty() {
+            Conclusion::HoldsWithout
+        } else {
+            Conclusion::Holds
+        }
+    }
+
+    /// The seeds with which no bound that holds with the law breaks without it.
+    pub fn indifferent(&self) -> Vec<u64> {
+        let Some(Found::Figures { seeds, figures }) = self.found(Variant::Without) else { return Vec::new() };
+        let breaks = |seed: &u64| {
+            let mut pairs = self.figures.iter().zip(figures);
+            pairs.any(|(with, without)| !with.fails.contains(seed) && without.fails.contains(seed))
+        };
+        seeds.iter().copied().filter(|seed| !breaks(seed)).collect()
+    }
+
+    /// What was found of a variant; `None` if it was not run.
+    pub fn found(&self, variant: Variant) -> Option<&Found> {
+        self.variants.iter().find(|checked| checked.variant == variant).map(|checked| &checked.found)
+    }
+}
+
+impl CheckedVariant {
+    /// A line about it: whether the bounds hold, and for a control of its own what that is.
+    pub fn line(&self, experiment: &Experiment) -> String {
+        let own = experiment.without.as_ref().filter(|_| self.variant == Variant::Without);
+        let line = format!("{}: {}", self.variant.shown(), self.found.shown());
+        match (own, &self.found) {
+            (Some(WithoutSpec { because, .. }), Found::Figures { .. }) => format!("{line}. {because}"),
+            _ => line,
+        }
+    }
+}
+
+impl Found {
+    /// In words: whether the bounds hold, or with which seeds; or why there are no figures.
+    pub fn shown(&self) -> String {
+        let (seeds, figures) = match self {
+            Self::Figures { seeds, figures } => (seeds, figures),
+            Self::Impossible(reason) => return reason.clone(),
+        };
+        let breaks = |seed: &u64| figures.iter().any(|figure| figure.fails.contains(seed));
+        let holding: Vec<_> = seeds.iter().filter(|seed| !breaks(seed)).map(u64::to_string).collect();
+        match holding.len() {
+            0 => Conclusion::Fails.shown().to_owned(),
+            all if all == seeds.len() => Conclusion::Holds.shown().to_owned(),
+            _ => format!("{}, but with seed {}", Conclusion::Fails.shown(), holding.join(", ")),
         }
     }
 }

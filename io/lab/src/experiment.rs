@@ -7,13 +7,15 @@
 //! configuration.
 //!
 //! A run can be repeated with one value changed ([`SweepSpec`]). The program then reads the file again with
-//! that value in its place. So every value of the file can be varied, and no code here is needed for it.
+//! that value in its place. So every value of the file can be varied, and no code here is needed for it. In
+//! the same way, an experiment is run again with another law ([`Variant`]).
 
 mod error;
 mod load;
 mod resolve;
 mod slo;
 mod sweep;
+mod variant;
 mod volume;
 
 use std::collections::BTreeMap;
@@ -31,6 +33,7 @@ pub use error::ExperimentError;
 pub use load::{Load, Loads};
 pub use resolve::{Resolved, resolve_curve, resolve_run};
 pub use sweep::NamedRun;
+pub use variant::{ValueSpec, Variant, Variation, WithoutSpec};
 pub use volume::{ChangeSpec, PhaseSpec, PointSpec, SloSpec, StepsSpec, TraceSpec, VolumeSpec};
 
 /// An experiment: one claim of a paper.
@@ -68,6 +71,8 @@ pub struct Experiment {
     /// The runs, by name.
     #[serde(default)]
     pub run: BTreeMap<String, RunSpec>,
+    /// The negative control, if a run without the law would say nothing.
+    pub without: Option<WithoutSpec>,
     /// The figure to draw.
     pub plot: PlotSpec,
     /// The paper's findings, and the bounds that must hold here.
@@ -250,6 +255,10 @@ pub struct Expectation {
     pub between: Option<[f64; 2]>,
     /// The figure that is the noise of this one. If the bound lies within it, the claim is not shown.
     pub noise: Option<String>,
+    /// Whether the figure is of what the law granted, and not of what clients got. Another law grants each
+    /// volume nothing, so the bound does not count there.
+    #[serde(default)]
+    pub granted: bool,
     /// The reason, if it is known that the bound does not hold here. The claim is then not reproduced, which
     /// is a result; a bound that does not hold without a reason is a failure.
     pub not_reproduced: Option<String>,

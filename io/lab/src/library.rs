@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use crate::bulk::BulkScenario;
 use crate::claims;
 use crate::delay::Scenario;
-use crate::experiment::{Experiment, ExperimentError, SloSpec};
+use crate::experiment::{Experiment, ExperimentError, SloSpec, Variant};
 
 /// The name and the text of a file under `experiments/`.
 macro_rules! embedded {
@@ -160,7 +160,8 @@ impl Experiment {
             let runs: Vec<_> = says.keys().copied().collect();
             return wrong("plot.runs".into(), run, format!("one of {}", runs.join(", ")));
         }
-        self.check_volumes(file)
+        self.check_volumes(file)?;
+        Variant::ALL.into_iter().try_for_each(|variant| self.variant(variant).map(drop))
     }
 
     fn check_volumes(&self, file: &str) -> Result<(), ExperimentError> {

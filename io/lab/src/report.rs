@@ -4,17 +4,18 @@
 //! read in ten years.
 
 mod page;
+mod rows;
 
 use std::path::PathBuf;
 
 use anyhow::Context;
 
-use crate::check::{Checked, Conclusion, check};
+use crate::check::{Checked, CheckedVariant, Conclusion, Found, check};
 use crate::claims;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Variant, Variation};
 use crate::plot::plot;
 use crate::run::{Store, is_for_real_only, missing_trace};
-use crate::study::{Records, study};
+use crate::study::{Claim, Records, study};
 
 /// The outcome of an experiment.
 #[derive(Clone, PartialEq, Debug)]
@@ -45,11 +46,17 @@ impl Outcome {
     }
 }
 
-/// Studies, draws and checks an experiment whose records are there.
+/// Studies, draws and checks an experiment whose records are there, and its variants with those of
+/// `variant_seeds` with which they were run.
 ///
 /// # Errors
 /// If a record is missing, or a file cannot be written.
-pub fn evaluate(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow::Result<Outcome> {
+pub fn evaluate(
+    experiment: &Experiment,
+    seeds: &[u64],
+    variant_seeds: &[u64],
+    store: &Store,
+) -> anyhow::Result<Outcome> {
     if let Some(path) = missing_trace(experiment) {
         return Ok(Outcome::Skipped { reason: format!("the recorded load {path} is not there") });
     }
@@ -64,16 +71,43 @@ pub fn evaluate(experiment: &Experiment, seeds: &[u64], store: &Store) -> anyhow
     let records = Records::read(experiment, *first, store)?;
     let commit = records.commit.clone();
     let svg = plot(experiment, &records, store)?;
-    let checked = check(experiment, &figures, store)?;
+    let variants = variants(experiment, claim, variant_seeds, store)?;
+    let checked = check(experiment, &figures, variants, store)?;
     Ok(Outcome::Done { checked, svg, commit })
 }
 
-/// Makes the page of all experiments, `report.html`, from the folder of results. Returns the path of the
-/// page.
+/// Studies and checks the variants of an experiment.
+fn variants(
+    experiment: &Experiment,
+    claim: Claim,
+    seeds: &[u64],
+    store: &Store,
+) -> anyhow::Result<Vec<CheckedVariant>> {
+    let mut all = Vec::new();
+    for variant in Variant::ALL {
+        let there = store.variant(variant).seeds(&experiment.id);
+        let seeds: Vec<u64> = seeds.iter().copied().filter(|seed| there.contains(seed)).collect();
+        let found = match experiment.variant(variant)? {
+            Some(Variation::Runnable(varied)) if !seeds.is_empty() => {
+                let store = store.variant(variant);
+                let figures = study(&varied, claim, &seeds, &store)?;
+                let Checked { seeds, figures, .. } = check(&varied, &figures, Vec::new(), &store)?;
+                Found::Figures { seeds, figures }
+            }
+            Some(Variation::Impossible(reason)) => Found::Impossible(reason),
+            Some(Variation::Runnable(_)) | None => continue,
+        };
+        all.push(CheckedVariant { variant, found });
+    }
+    Ok(all)
+}
+
+/// Makes the page of all experiments, `report.html`, and their rows as a table in Markdown, `rows.md`, from
+/// the folder of results. Returns both paths.
 ///
 /// # Errors
 /// If there is no such folder, a record that should be there is not, or the page cannot be written.
-pub fn report(experiments: &[Experiment], store: &Store) -> anyhow::Result<PathBuf> {
+pub fn report(experiments: &[Experiment], store: &Store) -> anyhow::Result<[PathBuf; 2]> {
     anyhow::ensure!(
         store.root().is_dir(),
         "{}: found no such folder; accepted: the folder that `weir lab run --out` has written",
@@ -81,9 +115,11 @@ pub fn report(experiments: &[Experiment], store: &Store) -> anyhow::Result<PathB
     );
     let mut outcomes = Vec::new();
     for experiment in experiments {
-        outcomes.push((experiment, evaluate(experiment, &store.seeds(&experiment.id), store)?));
+        let seeds = store.seeds(&experiment.id);
+        outcomes.push((experiment, evaluate(experiment, &seeds, &seeds, store)?));
     }
-    let path = store.root().join("report.html");
-    store.write(&path, page::page(&outcomes))?;
-    Ok(path)
+    let [page, rows] = ["report.html", "rows.md"].map(|file| store.root().join(file));
+    store.write(&page, page::page(&outcomes))?;
+    store.write(&rows, rows::rows(&outcomes))?;
+    Ok([page, rows])
 }

@@ -6,7 +6,9 @@
 //! If there is a record already, from the same configuration and the same program, the run is not repeated.
 //! The name of the file is not enough: an old program's results would then stand under a new program's name.
 //!
-//! Curves are measured before the runs, because the promise of a run may come from a curve.
+//! Curves are measured before the runs, because the promise of a run may come from a curve. Variants come
+//! last. A run of a variant is often a run that is there already: without the law, it is the one that the
+//! experiment compares with. Its record is then copied.
 
 mod build;
 mod meter;
@@ -17,6 +19,7 @@ mod simulated;
 mod store;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -26,7 +29,7 @@ use weir_sim::World;
 use crate::bulk::{self, BulkScenario};
 use crate::curve::Curve;
 use crate::delay::{Bench, MeasuredHeader, Scenario};
-use crate::experiment::{Experiment, NamedRun, resolve_run};
+use crate::experiment::{Experiment, NamedRun, Variant, Variation, resolve_run};
 
 pub use build::commit;
 pub(crate) use paced::FOLDER as RECORDINGS;
@@ -41,6 +44,8 @@ pub struct Plan<'a> {
     pub experiments: Vec<&'a Experiment>,
     /// The seeds.
     pub seeds: Vec<u64>,
+    /// The seeds with which the variants of each experiment are run; some of `seeds`.
+    pub variant_seeds: Vec<u64>,
     /// The number of threads.
     pub jobs: usize,
     /// Where the runs before an iSCSI target are measured.
@@ -65,6 +70,16 @@ struct Job<'a> {
     experiment: &'a Experiment,
     seed: u64,
     what: What<'a>,
+    store: &'a Store,
+    /// Where the records of the experiment are of which this one is a variant.
+    base: Option<&'a Store>,
+}
+
+/// A variant of an experiment, with its runs and its store.
+struct Varied {
+    experiment: Box<Experiment>,
+    runs: Vec<NamedRun>,
+    store: Store,
 }
 
 enum What<'a> {
@@ -88,31 +103,58 @@ pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync))
     let (mut curves, mut rest) = (Vec::new(), Vec::new());
     for &seed in &plan.seeds {
         for (&experiment, runs) in runnable.iter().zip(&runs) {
-            curves.extend(experiment.curve.keys().map(|name| Job {
-                experiment,
-                seed,
-                what: What::Curve(name),
-            }));
-            rest.extend(runs.iter().map(|run| Job { experiment, seed, what: What::Run(run) }));
+            let job = |what| Job { experiment, seed, what, store, base: None };
+            curves.extend(experiment.curve.keys().map(|name| job(What::Curve(name))));
+            rest.extend(runs.iter().map(|run| job(What::Run(run))));
             if let Some(scenario) = &experiment.delay {
-                let runs = scenario.run.keys();
-                rest.extend(runs.map(|run| Job { experiment, seed, what: What::Measure(scenario, run) }));
+                rest.extend(scenario.run.keys().map(|run| job(What::Measure(scenario, run))));
             }
             if let Some(scenario) = &experiment.bulk {
-                let runs = scenario.run.keys();
-                rest.extend(runs.map(|run| Job { experiment, seed, what: What::Transfer(scenario, run) }));
+                rest.extend(scenario.run.keys().map(|run| job(What::Transfer(scenario, run))));
             }
         }
     }
-    let (done, all) = (AtomicUsize::new(0), curves.len() + rest.len());
+    let varied = varied(&runnable, store)?;
+    let of_variants: Vec<_> = varied
+        .iter()
+        .flat_map(|varied| plan.variant_seeds.iter().map(move |seed| (varied, *seed)))
+        .flat_map(|(Varied { experiment, runs, store: own }, seed)| {
+            let job = move |what| Job { experiment, seed, what, store: own, base: Some(store) };
+            runs.iter().map(move |run| job(What::Run(run)))
+        })
+        .collect();
+    let (done, all) = (AtomicUsize::new(0), curves.len() + rest.len() + of_variants.len());
     let work = |job: &Job<'_>| {
-        job.work(plan, store)?;
+        job.work(plan)?;
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         progress(Progress { done, all, what: job.to_string() });
         Ok(())
     };
     on_threads(plan.jobs, &curves, &work)?;
-    on_threads(plan.jobs, &rest, &work)
+    on_threads(plan.jobs, &rest, &work)?;
+    for Varied { experiment, store: own, .. } in &varied {
+        for (seed, name) in
+            plan.variant_seeds.iter().flat_map(|seed| experiment.curve.keys().map(move |n| (seed, n)))
+        {
+            let path = |store: &Store| store.curve(&experiment.id, *seed, name);
+            own.write(&path(own), std::fs::read(path(store))?)?;
+        }
+    }
+    on_threads(plan.jobs, &of_variants, &work)
+}
+
+/// The variants of some experiments that can be run.
+fn varied(experiments: &[&Experiment], store: &Store) -> anyhow::Result<Vec<Varied>> {
+    let mut all = Vec::new();
+    for experiment in experiments {
+        for variant in Variant::ALL {
+            if let Some(Variation::Runnable(experiment)) = experiment.variant(variant)? {
+                let runs = experiment.runs()?;
+                all.push(Varied { experiment, runs, store: store.variant(variant) });
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// The path of the first recorded load of the experiment that is not on this machine.
@@ -152,45 +194,33 @@ pub(crate) fn on_threads<J: Sync>(
 }
 
 impl Job<'_> {
-    fn work(&self, plan: &Plan<'_>, store: &Store) -> anyhow::Result<()> {
+    fn work(&self, plan: &Plan<'_>) -> anyhow::Result<()> {
         match self.what {
-            What::Curve(name) => meter::measure(self.experiment, name, self.seed, store),
-            What::Run(run) => self.run(run, store),
-            What::Measure(scenario, run) => self.measure(plan.bench, scenario, run, store),
-            What::Transfer(scenario, run) => self.transfer(plan.nodes, scenario, run, store),
+            What::Curve(name) => meter::measure(self.experiment, name, self.seed, self.store),
+            What::Run(run) => self.run(run),
+            What::Measure(scenario, run) => self.measure(plan.bench, scenario, run),
+            What::Transfer(scenario, run) => self.transfer(plan.nodes, scenario, run),
         }
     }
 
-    fn measure(
-        &self,
-        bench: &dyn Bench,
-        scenario: &Scenario,
-        run: &str,
-        store: &Store,
-    ) -> anyhow::Result<()> {
+    fn measure(&self, bench: &dyn Bench, scenario: &Scenario, run: &str) -> anyhow::Result<()> {
         let header = self.header(run, bench.name(), format!("{scenario:?}"));
-        let path = store.record(&self.experiment.id, self.seed, run);
+        let path = self.store.record(&self.experiment.id, self.seed, run);
         if MeasuredHeader::read(&path).is_some_and(|there| there == header) {
             return Ok(());
         }
         let measured = bench.measure(scenario, run, self.seed).with_context(|| self.to_string())?;
-        store.write(&path, measured.to_text(&header))
+        self.store.write(&path, measured.to_text(&header))
     }
 
-    fn transfer(
-        &self,
-        nodes: &dyn bulk::Bench,
-        scenario: &BulkScenario,
-        run: &str,
-        store: &Store,
-    ) -> anyhow::Result<()> {
+    fn transfer(&self, nodes: &dyn bulk::Bench, scenario: &BulkScenario, run: &str) -> anyhow::Result<()> {
         let header = self.header(run, nodes.name(), format!("{scenario:?}"));
-        let path = store.record(&self.experiment.id, self.seed, run);
+        let path = self.store.record(&self.experiment.id, self.seed, run);
         if MeasuredHeader::read(&path).is_some_and(|there| there == header) {
             return Ok(());
         }
         let record = nodes.transfer(scenario, run, self.seed).with_context(|| self.to_string())?;
-        store.write(&path, record.to_text(&header))
+        self.store.write(&path, record.to_text(&header))
     }
 
     fn header(&self, run: &str, bench: String, configuration: String) -> MeasuredHeader {
@@ -206,13 +236,16 @@ impl Job<'_> {
         }
     }
 
-    fn run(&self, run: &NamedRun, store: &Store) -> anyhow::Result<()> {
-        let curves = read_curves(self.experiment, self.seed, store)?;
+    fn run(&self, run: &NamedRun) -> anyhow::Result<()> {
+        let curves = read_curves(self.experiment, self.seed, self.store)?;
         let resolved = resolve_run(&run.experiment, &run.run, self.seed, &curves)?;
         let header = Header::of(&run.experiment.id, &run.name, self.seed, &resolved, run.value);
-        let path = store.record(&self.experiment.id, self.seed, &run.name);
+        let path = self.store.record(&self.experiment.id, self.seed, &run.name);
         if Header::read(&path).is_some_and(|there| there == header) {
             return Ok(());
+        }
+        if let Some(twin) = self.base.and_then(|base| self.twin(&header, base)) {
+            return self.store.write(&path, Record::renamed(&twin, header)?);
         }
         let mut recorder = recorder::Recorder::new(resolved.scenario.volumes.len(), resolved.warm_up);
         resolved.scenario.check()?;
@@ -222,7 +255,15 @@ impl Job<'_> {
             world.replay(*volume, paced::open(trace, lasting)?);
         }
         world.run(&mut recorder)?;
-        store.write(&path, recorder.finish(header).to_text())
+        self.store.write(&path, recorder.finish(header).to_text())
+    }
+}
+
+impl Job<'_> {
+    /// The record in `base` of a run that is the same as this one but for its name.
+    fn twin(&self, header: &Header, base: &Store) -> Option<PathBuf> {
+        let mut records = base.records(&self.experiment.id, self.seed).into_iter();
+        records.find(|path| Header::read(path).is_some_and(|there| there.is_same_run(header)))
     }
 }
 

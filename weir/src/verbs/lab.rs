@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use weir_lab::bulk;
 use weir_lab::check::{Checked, CheckedFigure, Conclusion};
 use weir_lab::delay::Bench;
-use weir_lab::experiment::Experiment;
+use weir_lab::experiment::{Experiment, Variant};
 use weir_lab::library::Library;
 use weir_lab::report::{Outcome, evaluate, report};
 use weir_lab::run::{Plan, Progress, Simulated, Store, run};
@@ -46,6 +46,11 @@ enum LabVerb {
         /// [default: 1..10, and 1 with --real, where a seed is only the number of the repetition]
         #[arg(long, value_parser = seeds)]
         seeds: Option<Seeds>,
+        /// The seeds with which each experiment of a law is run again without its law, and under the law of
+        /// promises. What holds without its law is not called one that holds; without these runs, nobody
+        /// knows
+        #[arg(long, value_enum, default_value = "all")]
+        variants: VariantSeeds,
         /// How many runs at a time
         #[arg(long, default_value = "2")]
         jobs: NonZeroUsize,
@@ -61,7 +66,7 @@ enum LabVerb {
     /// Judge the laws: how much of a promise each gives back, and what that costs the others; see
     /// docs/guarantee.md
     Guarantee(GuaranteeArguments),
-    /// Make one page of all results: report.html
+    /// Make one page of all results, report.html, and a table of them in Markdown, rows.md
     Report {
         /// The folder of the results
         #[arg(long, default_value = "lab-results")]
@@ -74,6 +79,28 @@ enum LabVerb {
 enum Target {
     Lio,
     Tgt,
+}
+
+/// Some of the seeds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum VariantSeeds {
+    /// All of the seeds
+    All,
+    /// The first of them
+    First,
+    /// None of them
+    None,
+}
+
+impl VariantSeeds {
+    fn of(self, seeds: &[u64]) -> Vec<u64> {
+        let many = match self {
+            Self::All => seeds.len(),
+            Self::First => 1,
+            Self::None => 0,
+        };
+        seeds.iter().copied().take(many).collect()
+    }
 }
 
 /// Seeds, rising.
@@ -91,14 +118,15 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
     };
     match arguments.verb {
         LabVerb::List => list(&library),
-        LabVerb::Run { id, seeds, jobs, out, real } => {
+        LabVerb::Run { id, seeds, variants, jobs, out, real } => {
             let experiments = matching(&library, &id)?;
             let store = Store::new(out);
             match real {
                 None => {
                     let seeds = seeds.map_or_else(|| (1..=10).collect(), |Seeds(seeds)| seeds);
                     let (bench, nodes) = (&Simulated, &Simulated);
-                    let plan = Plan { experiments, seeds, jobs: jobs.get(), bench, nodes };
+                    let variant_seeds = variants.of(&seeds);
+                    let plan = Plan { experiments, seeds, variant_seeds, jobs: jobs.get(), bench, nodes };
                     run_with_progress(&plan, &store)?;
                     tell_all(&plan, &store)
                 }
@@ -107,8 +135,8 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
         }
         LabVerb::Guarantee(arguments) => guarantee(&arguments),
         LabVerb::Report { out } => {
-            let path = report(library.all(), &Store::new(out))?;
-            Ok(writeln!(say::out(), "{}", path.display())?)
+            let [page, rows] = report(library.all(), &Store::new(out))?;
+            Ok(writeln!(say::out(), "{}\n{}", page.display(), rows.display())?)
         }
     }
 }
@@ -162,18 +190,22 @@ fn run_for_real(
         };
         let bench = RealBench::new(framework, std::env::current_exe()?, stop.clone()).map_err(wrong)?;
         writeln!(say::out(), "on {}\n", bench.name())?;
-        let plan =
-            Plan { experiments: Vec::new(), seeds: seeds.clone(), jobs: 1, bench: &bench, nodes: &Simulated };
+        let plan = real_plan(seeds.clone(), &bench, &Simulated);
         one_by_one(delays, plan, &mut tally, store)?;
         bench.finish()?;
     }
     if !bulks.is_empty() {
         let nodes = RealNodes::start(stop).map_err(wrong)?;
         writeln!(say::out(), "on {}\n", bulk::Bench::name(&nodes))?;
-        let plan = Plan { experiments: Vec::new(), seeds, jobs: 1, bench: &Simulated, nodes: &nodes };
+        let plan = real_plan(seeds, &Simulated, &nodes);
         one_by_one(bulks, plan, &mut tally, store)?;
     }
     tally.end(store)
+}
+
+/// A plan without an experiment yet. No experiment that runs in real time has variants.
+fn real_plan<'a>(seeds: Vec<u64>, bench: &'a dyn Bench, nodes: &'a dyn bulk::Bench) -> Plan<'a> {
+    Plan { experiments: Vec::new(), seeds, variant_seeds: Vec::new(), jobs: 1, bench, nodes }
 }
 
 fn one_by_one<'e>(
@@ -185,7 +217,7 @@ fn one_by_one<'e>(
     for experiment in experiments {
         plan.experiments = vec![experiment];
         run_with_progress(&plan, store)?;
-        tally.tell(experiment, &plan.seeds, store)?;
+        tally.tell(experiment, &plan, store)?;
     }
     Ok(())
 }
@@ -213,7 +245,7 @@ fn stop_at_signals() -> Result<Stop, Failure> {
 fn tell_all(plan: &Plan<'_>, store: &Store) -> Result<(), Failure> {
     let mut tally = Tally::default();
     for experiment in &plan.experiments {
-        tally.tell(experiment, &plan.seeds, store)?;
+        tally.tell(experiment, plan, store)?;
     }
     tally.end(store)
 }
@@ -226,15 +258,16 @@ struct Tally {
     failed: usize,
     not_shown: usize,
     not_reproduced: usize,
+    without: usize,
     skipped: usize,
 }
 
 impl Tally {
     /// Prints what an experiment found.
-    fn tell(&mut self, experiment: &Experiment, seeds: &[u64], store: &Store) -> Result<(), Failure> {
+    fn tell(&mut self, experiment: &Experiment, plan: &Plan<'_>, store: &Store) -> Result<(), Failure> {
         let mut stdout = say::out();
         self.all += 1;
-        match evaluate(experiment, seeds, store)? {
+        match evaluate(experiment, &plan.seeds, &plan.variant_seeds, store)? {
             Outcome::Done { checked, .. } => {
                 // A bound that is known not to hold is one of the model's.
                 let conclusion = match checked.conclusion() {
@@ -244,9 +277,13 @@ impl Tally {
                 self.failed += usize::from(conclusion == Conclusion::Fails);
                 self.not_shown += usize::from(conclusion == Conclusion::NotShown);
                 self.not_reproduced += usize::from(conclusion == Conclusion::NotReproduced);
+                self.without += usize::from(conclusion == Conclusion::HoldsWithout);
                 let (id, word) = (&experiment.id, conclusion.shown());
                 writeln!(stdout, "{id}: {word}, seeds {}", shown_seeds(&checked.seeds))?;
                 writeln!(stdout, "{}", figures(experiment, &checked))?;
+                for variant in &checked.variants {
+                    writeln!(stdout, "{}", variant.line(experiment))?;
+                }
                 for figure in checked.figures.iter().filter(|_| !self.is_real) {
                     if let Some(reason) = &figure.not_reproduced {
                         writeln!(stdout, "{} is not reproduced: {reason}", figure.name)?;
@@ -264,12 +301,12 @@ impl Tally {
 
     /// Prints how many hold. It is a failure if some do not.
     fn end(&self, store: &Store) -> Result<(), Failure> {
-        let Self { all, failed, not_shown, not_reproduced, skipped, .. } = self;
-        let hold = all - failed - not_shown - not_reproduced - skipped;
+        let Self { all, failed, not_shown, not_reproduced, without, skipped, .. } = self;
+        let hold = all - failed - not_shown - not_reproduced - without - skipped;
         writeln!(
             say::out(),
-            "{hold} of {all} hold, {failed} do not, {not_shown} are not shown, {not_reproduced} are not reproduced, \
-             {skipped} were skipped; {}",
+            "{hold} of {all} hold, {failed} do not, {without} hold without their law, {not_shown} are not shown, \
+             {not_reproduced} are not reproduced, {skipped} were skipped; {}",
             shown_path(store)
         )?;
         if *failed > 0 {
@@ -296,9 +333,10 @@ fn run_with_progress(plan: &Plan<'_>, store: &Store) -> anyhow::Result<()> {
 fn figures(experiment: &Experiment, checked: &Checked) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["figure", "paper", "here (median)", "over all seeds", "must be", "margin", "verdict"]);
-    for (expectation, figure) in experiment.expect.iter().zip(&checked.figures) {
-        table.add_row([
+    let head = ["figure", "paper", "here (median)", "over all seeds", "must be", "margin", "verdict"];
+    table.set_header(head.into_iter().chain(checked.with_figures().map(Variant::shown)));
+    for (number, (expectation, figure)) in experiment.expect.iter().zip(&checked.figures).enumerate() {
+        let here = [
             expectation.figure.clone(),
             expectation.paper.clone(),
             figure.shown_median(&expectation.unit),
@@ -306,10 +344,13 @@ fn figures(experiment: &Experiment, checked: &Checked) -> Table {
             expectation.shown(),
             figure.shown_margin(&expectation.unit),
             verdict(figure),
-        ]);
+        ];
+        let in_variants =
+            checked.with_figures().filter_map(|variant| checked.shown_in(variant, number, &expectation.unit));
+        table.add_row(here.into_iter().chain(in_variants));
     }
     for (place, column) in table.column_iter_mut().enumerate() {
-        let right = [2, 3, 5].contains(&place);
+        let right = [2, 3, 5, 7, 8].contains(&place);
         column.set_cell_alignment(if right { CellAlignment::Right } else { CellAlignment::Left });
     }
     table

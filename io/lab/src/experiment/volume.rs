@@ -23,6 +23,10 @@ pub struct VolumeSpec {
     pub changes: Vec<ChangeSpec>,
     /// The number of ports through which the volume's clients come; absent: one.
     pub ports: Option<NonZeroU32>,
+    /// Each port is an application of its own, with an equal part of the target. So nothing follows the load
+    /// from port to port.
+    #[serde(default)]
+    pub fixed_split: bool,
     /// The share of reads.
     pub reads: Option<f64>,
     /// Bytes of a request.

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::Outcome;
-use crate::check::{Checked, CheckedFigure, Conclusion};
-use crate::experiment::{Expectation, Experiment};
+use crate::check::{Checked, CheckedFigure, Conclusion, Found};
+use crate::experiment::{Expectation, Experiment, Variant};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:1120px;margin:2em auto;padding:0 1em}\
     h2{margin:2.2em 0 .2em;border-top:1px solid #ddd;padding-top:1em}table{border-collapse:collapse;margin:.8em 0}\
@@ -34,12 +34,13 @@ fn overview(body: &mut String, outcomes: &[(&Experiment, Outcome)]) {
     let fail = count(|outcome| outcome.conclusion() == Some(Conclusion::Fails));
     let not_shown = count(|outcome| outcome.conclusion() == Some(Conclusion::NotShown));
     let not_reproduced = count(|outcome| outcome.conclusion() == Some(Conclusion::NotReproduced));
+    let without = count(|outcome| outcome.conclusion() == Some(Conclusion::HoldsWithout));
     let skipped = count(|outcome| outcome.conclusion().is_none());
     push(
         body,
         format_args!(
-            "<p>{hold} of {} hold, {fail} do not, {not_shown} are not shown, {not_reproduced} are not reproduced, \
-             {skipped} were skipped. ",
+            "<p>{hold} of {} hold, {fail} do not, {without} hold without their law, {not_shown} are not shown, \
+             {not_reproduced} are not reproduced, {skipped} were skipped. ",
             outcomes.len()
         ),
     );
@@ -90,10 +91,12 @@ fn section(body: &mut String, experiment: &Experiment, outcome: &Outcome) {
 
 fn table(body: &mut String, experiment: &Experiment, checked: &Checked) {
     body.push_str("<table><tr><th>figure</th><th>the paper</th><th class=\"n\">here (median)</th>");
-    body.push_str(
-        "<th class=\"n\">over all seeds</th><th>must be</th><th class=\"n\">margin</th><th></th></tr>\n",
-    );
-    for (expectation, figure) in experiment.expect.iter().zip(&checked.figures) {
+    body.push_str("<th class=\"n\">over all seeds</th><th>must be</th><th class=\"n\">margin</th><th></th>");
+    for variant in checked.with_figures() {
+        push(body, format_args!("<th class=\"n\">{}</th>", variant.shown()));
+    }
+    body.push_str("</tr>\n");
+    for (number, (expectation, figure)) in experiment.expect.iter().zip(&checked.figures).enumerate() {
         let (class, word) = match figure {
             figure if !figure.is_bounded() => ("muted", "reported"),
             CheckedFigure { fails, unshown, .. } if fails.is_empty() && unshown.is_empty() => ("ok", "holds"),
@@ -105,7 +108,7 @@ fn table(body: &mut String, experiment: &Experiment, checked: &Checked) {
             body,
             format_args!(
                 "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td>\
-             <td class=\"n\">{}</td><td class=\"{class}\">{word}</td></tr>\n",
+             <td class=\"n\">{}</td><td class=\"{class}\">{word}</td>",
                 escaped(&expectation.says),
                 escaped(&expectation.paper),
                 escaped(&figure.shown_median(&expectation.unit)),
@@ -114,8 +117,16 @@ fn table(body: &mut String, experiment: &Experiment, checked: &Checked) {
                 escaped(&figure.shown_margin(&expectation.unit)),
             ),
         );
+        for variant in checked.with_figures() {
+            let cell = checked.shown_in(variant, number, &expectation.unit).unwrap_or_default();
+            push(body, format_args!("<td class=\"n\">{}</td>", escaped(&cell)));
+        }
+        body.push_str("</tr>\n");
     }
     body.push_str("</table>\n");
+    for variant in &checked.variants {
+        push(body, format_args!("<p>{}</p>\n", escaped(&capitalised(&variant.line(experiment)))));
+    }
     for expectation in &experiment.expect {
         if let Some(reason) = &expectation.not_reproduced {
             let (figure, reason) = (escaped(&expectation.says), escaped(reason));
@@ -153,7 +164,42 @@ impl Expectation {
     }
 }
 
+impl Checked {
+    /// What became of the bounds under the paper's own law.
+    pub fn shown_with(&self) -> &'static str {
+        match self.conclusion() {
+            Conclusion::HoldsWithout => Conclusion::Holds.shown(),
+            other => other.shown(),
+        }
+    }
+
+    /// The variants that have figures.
+    pub fn with_figures(&self) -> impl Iterator<Item = Variant> {
+        let with = |variant: &Variant| matches!(self.found(*variant), Some(Found::Figures { .. }));
+        Variant::ALL.into_iter().filter(with)
+    }
+
+    /// The figure of this number in a variant: its median, and whether its bounds hold. `None` if the variant
+    /// has no figures.
+    pub fn shown_in(&self, variant: Variant, number: usize, unit: &str) -> Option<String> {
+        match self.found(variant)? {
+            Found::Figures { figures, .. } => Some(figures.get(number)?.shown_with_verdict(unit)),
+            Found::Impossible(_) => None,
+        }
+    }
+}
+
 impl CheckedFigure {
+    /// The median with its unit, and whether the bounds hold, if there are any.
+    pub fn shown_with_verdict(&self, unit: &str) -> String {
+        let median = self.shown_median(unit);
+        match self {
+            _ if !self.is_bounded() => median,
+            _ if self.fails.is_empty() => format!("{median}: holds"),
+            _ => format!("{median}: does not hold"),
+        }
+    }
+
     /// The median with its unit.
     pub fn shown_median(&self, unit: &str) -> String {
         self.median().map_or_else(|| "none".to_owned(), |median| quantity(median, unit))
@@ -174,8 +220,13 @@ impl CheckedFigure {
     }
 }
 
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 fn quantity(value: f64, unit: &str) -> String {
-    format!("{} {unit}", number(value))
+    format!("{} {unit}", number(value)).trim_end().to_owned()
 }
 
 /// The number with about three digits.

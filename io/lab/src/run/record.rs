@@ -170,6 +170,11 @@ impl Header {
         }
     }
 
+    /// Whether a record of the run that `other` describes is one of this run: all that matters is the same.
+    pub fn is_same_run(&self, other: &Self) -> bool {
+        (self.seed, &self.program, &self.configuration) == (other.seed, &other.program, &other.configuration)
+    }
+
     /// The header of the record at `path`, if there is one.
     pub fn read(path: &Path) -> Option<Self> {
         let mut first = String::new();
@@ -224,6 +229,18 @@ impl Record {
             "found no end; accepted: a whole record"
         );
         Ok(record)
+    }
+
+    /// The text of the record at `path` under another header. The run that `header` describes must be the
+    /// same but for its name.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub(crate) fn renamed(path: &Path, header: Header) -> anyhow::Result<String> {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let (_, rest) = text.split_once('\n').with_context(|| path.display().to_string())?;
+        let line = serde_json::to_string(&Line::Header(header)).expect("numbers and text are JSON");
+        Ok(format!("{line}\n{rest}"))
     }
 
     /// The record of a run in which nothing has happened yet.

@@ -1,9 +1,12 @@
 //! The places of the results of each stage. The record of a run is `DIR/<experiment>/seed-<n>/<run>.jsonl`.
-//! Results over all seeds lie beside the folders of the seeds.
+//! Results over all seeds lie beside the folders of the seeds. The results of a variant lie in the same way
+//! below a folder of its own, `DIR/<variant>/`.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+
+use crate::experiment::Variant;
 
 /// A folder of results.
 #[derive(Clone, Debug)]
@@ -20,6 +23,12 @@ impl Store {
     /// The folder.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The store of a variant of all experiments.
+    #[must_use]
+    pub fn variant(&self, variant: Variant) -> Self {
+        Self { root: self.root.join(variant.name()) }
     }
 
     /// The path of the record of a run.
@@ -45,6 +54,15 @@ impl Store {
             .collect();
         seeds.sort_unstable();
         seeds
+    }
+
+    /// The records of an experiment with this seed, in the order of their names.
+    pub fn records(&self, experiment: &str, seed: u64) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.seed(experiment, seed)).into_iter().flatten().flatten();
+        let is_record = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "jsonl");
+        let mut paths: Vec<_> = entries.map(|entry| entry.path()).filter(is_record).collect();
+        paths.sort_unstable();
+        paths
     }
 
     /// Writes a file as a whole or not at all, so that a file that is there is complete.

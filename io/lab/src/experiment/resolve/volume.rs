@@ -1,9 +1,10 @@
 //! Translates a volume of an experiment's file for the simulator: into one volume, or into one for each port.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use weir_engine::VolumeConfig;
-use weir_model::{Iops, Objective, Priority, Slo, SloPoint, Span, VolumeId};
+use weir_model::{Bandwidth, Iops, Objective, Priority, Slo, SloPoint, Span, Target, VolumeId};
 use weir_sim::{Locality, Phase, VolumeScenario, Workload};
 
 use crate::curve::Curve;
@@ -29,9 +30,9 @@ pub(super) fn ports(
     let start = share(array_size, from);
     let first = VolumeId(u32::try_from(first).expect("an experiment has few volumes"));
     let slo = slo(spec, curves).map_err(wrong)?;
-    let count = spec.ports.map_or(1, std::num::NonZeroU32::get);
+    let count = spec.ports.map_or(1, NonZeroU32::get);
     let port = |port: u32| {
-        let port_of = (port > 0).then_some(first);
+        let port_of = (port > 0 && !spec.fixed_split).then_some(first);
         let config = |priority| {
             let objective = objective(spec, priority).map_err(wrong)?;
             Ok(VolumeConfig { slo: slo.clone(), objective, port_of, ..VolumeConfig::default() })
@@ -85,7 +86,21 @@ fn objective(spec: &VolumeSpec, priority: Option<f64>) -> Result<Objective, Wron
         Some(value) => Priority::new(value)
             .ok_or_else(|| ("priority", format!("found {value}; accepted: a number above zero")))?,
     };
-    Ok(Objective { target: spec.target.map(|text| text.0), priority })
+    let target = spec.target.map(|text| text.0);
+    let target = if spec.fixed_split { target.map(|target| part(target, spec.ports)) } else { target };
+    Ok(Objective { target, priority })
+}
+
+/// The part of a target that each of so many ports has, if they are apart. A latency is not divided.
+fn part(target: Target, ports: Option<NonZeroU32>) -> Target {
+    let ports = ports.map_or(1, NonZeroU32::get);
+    match target {
+        Target::Throughput(all) => {
+            Bandwidth::new(all.get() / u64::from(ports)).map_or(target, Target::Throughput)
+        }
+        Target::Rate(all) => Iops::new(all.get() / f64::from(ports)).map_or(target, Target::Rate),
+        Target::Latency(_) | Target::Percentile(..) => target,
+    }
 }
 
 fn phases(spec: &VolumeSpec, port: usize) -> Result<Vec<Phase>, Wrong> {
