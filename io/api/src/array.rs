@@ -59,12 +59,13 @@ async fn tell_intervals(State(probe): State<ArrayProbe>, Path(volume): Path<Stri
     match probe.explain(&volume).await {
         Ok(explanation) => Json(explanation).into_response(),
         Err(volumes) => {
-            let accepted = if volumes.is_empty() {
-                "none: each gateway keeps the promises of its own volumes, and explains them".to_owned()
+            let found = if volumes.is_empty() {
+                format!(
+                    "volume {volume}: not known here; ask its gateway, which keeps the promises of its own volumes"
+                )
             } else {
-                volumes.join(", ")
+                format!("volume {volume}: not shared out here; accepted: {}", volumes.join(", "))
             };
-            let found = format!("volume {volume}: not shared out here; accepted: {accepted}");
             (StatusCode::NOT_FOUND, found).into_response()
         }
     }
@@ -79,14 +80,17 @@ fn status(now: Instant, pool: String, array: &Array) -> ArrayStatus {
 
 /// What the gateways of a pool under the law of promises said last.
 fn promised(now: Instant, pool: String, messenger: &Messenger) -> ArrayStatus {
+    let standings: Vec<_> = messenger.gateways(now).collect();
+    // A bound is kept in mind while all promised volumes are silent, and is not in force.
+    let is_in_force = standings.iter().filter_map(|gateway| gateway.standing).any(|it| it.is_there);
     let gateway = |GatewayStanding { gateway, connected, heard, standing }| ArrayGateway {
         name: gateway,
         connected,
         reported_age_s: heard.map(Span::as_secs_f64),
         held: None,
-        promises: standing.map(GatewayPromises::from),
+        promises: standing.map(|standing| GatewayPromises::new(standing, is_in_force)),
     };
-    let gateways = messenger.gateways(now).map(gateway).collect();
+    let gateways = standings.into_iter().map(gateway).collect();
     let control = ControlKind::Promise;
     ArrayStatus { pool, control, sharing: None, held: None, gateways, volumes: Vec::new() }
 }

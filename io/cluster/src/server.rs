@@ -222,7 +222,7 @@ impl Driver {
                 let peer = self.streams.get(by).map_or("another address", |stream| &stream.peer);
                 Status::permission_denied(format!(
                     "gateway {name} is connected already, from {peer}; accepted: one gateway of each name; \
-                     if that one is gone, its name is free when its lease is over"
+                     if that one is gone, its name is free when its lease is over, with control = \"promise\" after 2s"
                 ))
             }
             Refused::Unknown { .. } | Refused::OtherLaw { .. } | Refused::TooMany { .. } => {

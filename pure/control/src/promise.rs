@@ -139,6 +139,9 @@ pub struct Promises {
     /// What a promised request costs at least, in seconds.
     service: f64,
     others: Others,
+    /// How many background requests there may be at the device without a bound, while nothing is heard of the
+    /// others: as many as when they were heard last, and at first one.
+    when_lost: f64,
     told: Told,
     /// What the others have to know.
     news: Option<Standing>,
@@ -152,7 +155,7 @@ impl Promises {
 
     /// The law in one of several gateways of an array. Nothing is known of the others yet.
     pub fn among_others() -> Self {
-        Self { others: Others::Unheard, ..Self::default() }
+        Self { others: Others::Unheard, when_lost: 1.0, ..Self::default() }
     }
 
     /// A promised volume has a request.
@@ -199,7 +202,7 @@ impl Promises {
     pub fn allowance(&self, now: Instant) -> Allowance {
         let (beside, alone) = (self.room.beside(self.latency()), self.room.alone());
         if self.others.are_lost(now) {
-            return self.allowed(self.guard.held(alone));
+            return self.allowed(self.guard.held(self.when_lost));
         }
         if self.watches.is_empty() && !self.others.last().is_promised {
             let bounded = |most| Allowance::Requests { most, cost: Span::ZERO };
@@ -357,6 +360,8 @@ impl Law for Promises {
         }
         if self.others.are_lost(now) {
             self.guard.take_back(before);
+        } else {
+            self.when_lost = self.room.alone();
         }
         let is_in_the_way = has_background && self.guard.bound().is_none_or(|bound| bound >= 1.0);
         let nobody_left = !is_in_the_way && !others.is_in_the_way && !self.others.are_lost(now);

@@ -51,17 +51,18 @@ pub struct GatewayPromises {
     /// no promised volume has requests.
     pub percent: Option<f64>,
     /// How many requests its background volumes may have at the device; 0: one at a time, for a share of the
-    /// device's time. `None`: they have no bound, or no requests.
+    /// device's time. `None`: they have no bound or no requests, or no promise needs the bound now.
     pub background: Option<u64>,
 }
 
-impl From<Standing> for GatewayPromises {
+impl GatewayPromises {
+    /// What a gateway said. Its bound is shown if it is in force.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a standing is within its bounds
-    fn from(standing: Standing) -> Self {
+    pub fn new(standing: Standing, is_in_force: bool) -> Self {
         Self {
             is_promised: standing.is_promised,
             percent: standing.strain.map(|strain| strain.window * 100.0),
-            background: (standing.bounded > 0).then_some(standing.bounds as u64),
+            background: (is_in_force && standing.bounded > 0).then_some(standing.bounds as u64),
         }
     }
 }

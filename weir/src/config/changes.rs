@@ -199,7 +199,11 @@ impl Source {
         for (i, change) in self.changes.iter().enumerate() {
             let Change { table: kind, name, key, .. } = change;
             let tables = table.get_mut(kind.as_str()).and_then(as_table);
-            let Some(tables) = tables else { continue };
+            let Some(tables) = tables else {
+                let accepted = format!("a {kind} of this file, which has none");
+                document.note(0, &join(kind, name), format!("no such {kind}"), accepted);
+                continue;
+            };
             let names = quoted(tables.keys().map(|name| name.get_ref().as_ref()));
             let Some(found) = tables.get_mut(name.as_str()).and_then(as_table) else {
                 let found = format!("no such {kind}");

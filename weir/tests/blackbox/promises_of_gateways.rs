@@ -83,7 +83,7 @@ fn a_promise_behind_one_gateway_bounds_the_hog_behind_the_other_and_without_a_co
     let explain = Program::weir().args("explain volume db").arg(file.display());
     let Outcome { code, log, .. } = explain.outcome();
     assert_ne!(code, Some(0));
-    assert!(log.contains("each gateway keeps the promises of its own volumes"), "{log}");
+    assert!(log.contains("ask its gateway, which keeps the promises of its own volumes"), "{log}");
 
     of_controller.kill();
     wait_until("each gateway knows that it is alone", || {

@@ -15,6 +15,7 @@
 //! **What is old counts less.** A strain is believed for 200 ms: an older one says nothing of the open
 //! window. Everything else is believed for 2 s. After that, the others are *lost*: nobody says whether their
 //! promises are kept. Then the gateway holds its background at the bound that it has, and does not raise it.
+//! A gateway that has not heard of the others since its start holds it at one request.
 
 use serde::{Deserialize, Serialize};
 use weir_model::{Instant, Span};
@@ -155,11 +156,18 @@ impl Others {
 }
 
 /// What a gateway has told the others.
-#[derive(Clone, Copy, PartialEq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Told {
     standing: Standing,
     /// Periods since then.
     periods: u32,
+}
+
+/// Nothing yet, so it has something to say.
+impl Default for Told {
+    fn default() -> Self {
+        Self { standing: Standing::default(), periods: SILENT }
+    }
 }
 
 impl Told {

@@ -174,6 +174,17 @@ fn under_the_law_of_promises_a_controller_needs_gateways_and_a_pool_and_nothing_
 }
 
 #[test]
+fn a_volume_cannot_be_changed_at_a_controller_that_has_none() {
+    let source = Source::of(Path::new("controller.toml"), of_promises());
+    let set = [("priority".to_owned(), "4".to_owned())];
+    let changed = source.with("volume", "v", &set).expect("the key can be changed");
+    assert_eq!(
+        changed.controller().expect_err("there is no volume").to_string(),
+        "controller.toml: volume.v: found no such volume; accepted: a volume of this file, which has none"
+    );
+}
+
+#[test]
 fn a_gateway_under_the_law_of_promises_has_the_promises_of_its_volumes_in_its_own_file() {
     let promised = replaced(GATEWAY, "control = \"maestro\"", "control = \"promise\"");
     let text = replaced(&promised, "[volume.v]", "[volume.v]\ntarget = { latency = \"5ms\" }");

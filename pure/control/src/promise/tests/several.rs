@@ -142,15 +142,6 @@ fn a_gateway_that_has_lost_the_others_keeps_its_bound_and_does_not_raise_it() {
 }
 
 #[test]
-fn a_gateway_that_has_heard_of_nobody_may_have_what_a_device_answers_in_a_fifth_of_a_second() {
-    let mut law = Promises::among_others();
-    let seen = PromiseObservation { volumes: vec![background(60)], background_peak: 60 };
-    assert_eq!(law.step(Instant::ORIGIN, &seen), Allowance::Requests { most: 64, cost: Span::ZERO });
-    law.hear(Instant::ORIGIN, Standing::default(), 60, 60);
-    assert_eq!(law.allowance(Instant::ORIGIN), Allowance::Free, "nobody is promised anything");
-}
-
-#[test]
 fn that_a_volume_has_come_back_is_told_before_the_period_ends() {
     let mut law = Promises::among_others();
     let seen = PromiseObservation { volumes: vec![reads(Instant::ORIGIN, 0.004)], background_peak: 0 };
@@ -264,4 +255,38 @@ fn after_a_cut_elsewhere_windows_from_before_it_do_not_count() {
     };
     assert!(likely(0) > 2.0, "windows of three times the limit");
     assert!(likely(1) < 1e-9, "a cut was heard of");
+}
+
+#[test]
+fn a_gateway_that_has_not_heard_of_the_others_since_its_start_lets_no_more_than_one_request_through() {
+    let mut law = Promises::among_others();
+    for period in 0..200_u64 {
+        let now = Instant::from_nanos(period * PERIOD.as_nanos());
+        law.step(now, &PromiseObservation { volumes: vec![background(60)], background_peak: 60 });
+        assert_eq!(law.allowance(now), Allowance::Requests { most: 1, cost: Span::ZERO });
+    }
+}
+
+#[test]
+fn a_gateway_that_was_free_when_it_lost_the_others_is_not_held_to_more_or_less_than_it_did_then() {
+    let mut law = Promises::among_others();
+    let mut at = |second: u64, answered: u32| {
+        let mut allowed = Vec::new();
+        for period in second * 20..(second + 1) * 20 {
+            let now = Instant::from_nanos(period * PERIOD.as_nanos());
+            if second < 3 {
+                law.hear(now, Standing::default(), 0, 0);
+            }
+            let seen = PromisedObservation { answered, ..background(60) };
+            law.step(now, &PromiseObservation { volumes: vec![seen], background_peak: 60 });
+            allowed.push(law.allowance(now));
+        }
+        allowed.pop()
+    };
+    let free = (0..3).map(|second| at(second, 50)).last().flatten();
+    assert_eq!(free, Some(Allowance::Free));
+    at(4, 50);
+    let [before, after] = [at(6, 50), at(8, 500)];
+    assert_eq!(before, after, "it answers ten times as many, and is allowed no more");
+    assert!(matches!(before, Some(Allowance::Requests { most: 100.., .. })), "{before:?}");
 }
