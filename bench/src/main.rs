@@ -44,6 +44,7 @@ use cases::Store;
 use criterion::Benchmark;
 use effort::Effort;
 use progress::Progress;
+use qos::instead;
 use report::{Occasion, Report};
 
 /// The measurements without a server.
@@ -73,7 +74,7 @@ struct Arguments {
     /// How often to measure each pair; medians count [default: 4, for qos 3]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Seconds that each measurement takes [default: 2, for qos 15]
+    /// Seconds that each measurement takes [default: 2, for qos 20]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: Option<u32>,
     /// Only the cases with this text in their name, such as file, tcp or read-4k-d32; results are not kept
@@ -170,15 +171,28 @@ fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// If something that is needed is missing or fails. A missed bar is no error.
 fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     arguments.refuse_other_build()?;
-    let effort = arguments.effort(Effort { rounds: 3, seconds: 15 });
+    let effort = arguments.effort(Effort { rounds: 3, seconds: 20 });
     let cases: Vec<_> = qos::CASES.iter().filter(|case| arguments.wants(case.name)).collect();
-    ensure!(!cases.is_empty(), none_wanted(qos::CASES.iter().map(|case| case.name.to_owned())));
+    let instead: Vec<_> = instead::CASES.iter().filter(|case| arguments.wants(case.name)).collect();
+    let names = qos::CASES.iter().map(|case| case.name).chain(instead::CASES.iter().map(|case| case.name));
+    ensure!(!cases.is_empty() || !instead.is_empty(), none_wanted(names.map(str::to_owned)));
 
     let bed = TestBed::prepare(arguments.dir.as_deref(), arguments.weir.as_deref(), None)?;
-    let occasion = Occasion::read("qos", &[], &bed, effort)?;
-    let outcome = qos::measure(&bed, &cases, effort)?;
-    let report =
-        Report::new(occasion, outcome.rows(), serde_json::to_value(&outcome)?).with_table(outcome.table());
+    let occasion = Occasion::read("qos", &["qemu-storage-daemon"], &bed, effort)?;
+    let (mut rows, mut tables, mut samples) = (Vec::new(), Vec::new(), serde_json::Map::new());
+    if !cases.is_empty() {
+        let outcome = qos::measure(&bed, &cases, effort)?;
+        rows.extend(outcome.rows());
+        tables.push(outcome.table());
+        samples.insert("laws".to_owned(), serde_json::to_value(&outcome)?);
+    }
+    if !instead.is_empty() {
+        let outcome = instead::measure(&bed, &instead, effort)?;
+        rows.extend(outcome.rows());
+        tables.push(outcome.table());
+        samples.insert("instead".to_owned(), serde_json::to_value(&outcome)?);
+    }
+    let report = Report::new(occasion, rows, samples.into()).with_table(tables.join("\n\n"));
     print!("{}", report.to_text());
     keep(&report, &bed, arguments)
 }

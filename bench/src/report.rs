@@ -84,6 +84,8 @@ pub(super) enum Unit {
     MegabytesASecond,
     Ratio,
     Percent,
+    /// A difference of percentages.
+    Points,
     Count,
 }
 
@@ -265,6 +267,7 @@ impl fmt::Display for Figure {
             Unit::MegabytesASecond => write!(f, "{value:.0} MB/s"),
             Unit::Ratio => write!(f, "{value:.3} x"),
             Unit::Percent => write!(f, "{value:.1} %"),
+            Unit::Points => write!(f, "{value:+.1} points"),
             Unit::Count => write!(f, "{value:.0}"),
         }
     }
