@@ -31,7 +31,7 @@ use sweep::Best;
 const WINDOW: Duration = Duration::from_millis(200);
 
 /// How long phases take that no bar judges.
-const SHORT_SECONDS: u32 = 5;
+const SHORT_SECONDS: u32 = 4;
 
 const DEPTH: &str = "best depth";
 const CAP: &str = "best cap";
@@ -160,11 +160,8 @@ fn round(bed: &TestBed, case: &Case, best: &Best, bfq: Option<&Bfq>, seconds: u3
         phases.insert(BFQ, bfq.phase(bed, case, SHORT_SECONDS)?);
     }
     let changed = |control| change::milliseconds(bed, case, control, slo_us);
-    let change_ms = BTreeMap::from([
-        (PROMISE, changed(Control::Promise)?),
-        (DEPTH, changed(Control::Static(depth))?),
-        (CAP, changed(Control::Static(cap))?),
-    ]);
+    let change_ms =
+        BTreeMap::from([(PROMISE, changed(Control::Promise)?), (DEPTH, changed(Control::Static(depth))?)]);
     Ok(Round { slo_us, phases, change_ms })
 }
 

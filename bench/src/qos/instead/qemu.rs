@@ -26,7 +26,7 @@ use super::choice::{self, Tried};
 const PROGRAM: &str = "qemu-storage-daemon";
 
 /// The seconds in which a cap is tried. The first does not count.
-const TRIED_SECONDS: usize = 5;
+const TRIED_SECONDS: usize = 4;
 
 /// As many as there are seconds: a second may be anybody's fault.
 const TOLERANCE: f64 = 0.0;

@@ -20,13 +20,13 @@ use super::{Case, WINDOW, qemu};
 
 /// How long a setting is in force before it counts, and how long it counts then.
 const TAKES_HOLD: Duration = Duration::from_secs(1);
-const COUNTS: Duration = Duration::from_secs(5);
+const COUNTS: Duration = Duration::from_secs(4);
 
 /// Requests of the hog at the device.
-const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+const DEPTHS: [u32; 5] = [2, 8, 16, 32, 64];
 
 /// The hog's rate, as a share of what it has without control.
-const SHARES: [f64; 6] = [0.1, 0.25, 0.4, 0.55, 0.7, 0.85];
+const SHARES: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.85];
 
 /// One window: a single one may be anybody's fault.
 #[allow(clippy::cast_precision_loss)] // some milliseconds
