@@ -1,4 +1,4 @@
-//! `make bench`, `make bench-qos` and `make bench-ports`: measure the project's promises about speed, memory
+//! `make bench`, `make bench-qos`, `make bench-ports` and `make bench-postgres`: measure the project's promises about speed, memory
 //! and guarantees.
 //!
 //! Every bar of a server is a ratio: the same client against two servers, in turn, in one run. A single
@@ -23,6 +23,7 @@ mod images;
 mod interval;
 mod machine;
 mod ports;
+mod postgres;
 mod progress;
 mod qos;
 mod report;
@@ -66,6 +67,8 @@ enum Measurement {
     Qos(Arguments),
     /// Several gateways before one array, and what happens when a part of them fails; needs root
     Ports(Arguments),
+    /// PostgreSQL beside a hog, in a virtual machine; needs root
+    Postgres(Arguments),
 }
 
 /// How to measure.
@@ -96,6 +99,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Measurement::Speed(arguments) => speed(&arguments),
         Measurement::Qos(arguments) => qos(&arguments),
         Measurement::Ports(arguments) => ports(&arguments),
+        Measurement::Postgres(arguments) => postgres(&arguments),
     }
 }
 
@@ -217,6 +221,23 @@ fn ports(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     let report = Report::new(occasion, rows, serde_json::Value::Null);
+    print!("{}", report.to_text());
+    keep(&report, &bed, arguments)
+}
+
+/// PostgreSQL beside a hog.
+///
+/// # Errors
+/// If something that is needed is missing or fails. A missed bar is no error.
+fn postgres(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    arguments.refuse_other_build()?;
+    let effort = arguments.effort(Effort { rounds: 3, seconds: 60 });
+    ensure!(arguments.wants("postgres"), none_wanted(["postgres".to_owned()].into_iter()));
+
+    let bed = TestBed::prepare(arguments.dir.as_deref(), arguments.weir.as_deref(), None)?;
+    let occasion = Occasion::read("postgres", &["fio", "pgbench"], &bed, effort)?;
+    let outcome = postgres::measure(&bed, effort)?;
+    let report = Report::new(occasion, outcome.rows(), serde_json::to_value(&outcome)?);
     print!("{}", report.to_text());
     keep(&report, &bed, arguments)
 }
