@@ -18,7 +18,7 @@ as_postgres() { setpriv --reuid=postgres --regid=postgres --init-groups -- "$@";
 run() { # NAME CONTROL DEPTH
     local slo= server hog
     # A pool without control accepts an SLO and only measures it.
-    slo='slo = [{ up_to = "1000iops", read = "15ms", write = "30ms" }]'
+    slo='slo = [{ up_to = "1000iops", read = "40ms", write = "40ms" }]'
     cp --sparse=always "$image" "$work/db.img"
     cat >"$work/weir.toml" <<TOML
 [listen]
@@ -33,6 +33,9 @@ disks = 6
 disk = "cheetah-18lp"
 raid = "raid5"
 size = "20GiB"
+nvram = "256MiB"
+overhead = "100us"
+port_bandwidth = "100MB/s"
 
 [volume.db]
 pool = "p"
@@ -58,8 +61,8 @@ TOML
         --iodepth="$3" --norandommap --time_based --ramp_time=5 --runtime="$seconds" --eta=never \
         --output-format=json --output="$OUT/$1.fio" >/dev/null & hog=$!
     sleep 5
+    (sleep $((seconds / 2)) && "$weir" status >"$OUT/$1.status" 2>&1) &
     as_postgres "$programs/pgbench" -h /tmp -n -c 4 -T "$seconds" postgres >"$OUT/$1.pgbench" 2>&1
-    "$weir" status >"$OUT/$1.status" 2>&1 || true
     wait "$hog"
     as_postgres "$programs/pg_ctl" -s -w -t 120 -D "$data" -m immediate stop
     umount "$work/mounted"
