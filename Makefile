@@ -6,6 +6,7 @@
 #   make fuzz                         what outside data can do, tried by machine: 10 minutes for each target;
 #                                     ARGS="--only nbd-server --seconds 60" chooses
 #   make bench, make bench-qos        speed and quality, measured; results in bench/results/
+#   make bench-postgres               PostgreSQL beside a hog, in a virtual machine
 #   make bench-guarantee              how much of a promise each law gives back, in simulated time
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
@@ -16,7 +17,7 @@ SWARM_SEED := $(or $(shell git rev-parse --verify --quiet HEAD 2>/dev/null),1)
 # Where tests note what they could not do on this machine.
 SKIPPED := $(or $(CARGO_TARGET_DIR),target)/tmp/skipped
 
-.PHONY: run test fuzz bench bench-qos bench-ports bench-guarantee setup fmt lint doc clean
+.PHONY: run test fuzz bench bench-qos bench-ports bench-postgres bench-guarantee setup fmt lint doc clean
 
 # A newcomer waits for the compiler. The demonstration is a program of its own, because weir takes four times
 # as long to compile. With arguments, cargo builds the release of weir.
@@ -48,6 +49,10 @@ bench-qos:
 bench-guarantee:
 	@scripts/setup build
 	cargo run --quiet --release --package weir -- lab guarantee --oracle bench/oracle.jsonl $(ARGS)
+
+bench-postgres:
+	@scripts/setup postgres
+	cargo run --quiet --package weir-bench -- postgres $(ARGS)
 
 bench-ports:
 	@scripts/setup ports

@@ -44,6 +44,15 @@ pub(super) struct LoadReport {
     pub(super) p99_us: f64,
 }
 
+/// One second of a run of `weir load`.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Second {
+    /// Requests answered in it.
+    pub(super) completed: u64,
+    /// Their mean latency; `None` if there were none.
+    pub(super) mean_us: Option<f64>,
+}
+
 /// Puts `load` on `server` for `seconds`.
 ///
 /// # Errors
@@ -238,6 +247,16 @@ pub(super) fn read_weir_load(output: &str) -> anyhow::Result<LoadReport> {
     Ok(LoadReport { iops: output.rate_iops, mean_us, p50_us, p99_us })
 }
 
+/// The seconds in a report of `weir load`, one after the other.
+pub(super) fn read_seconds(output: &str) -> anyhow::Result<Vec<Second>> {
+    #[derive(Deserialize)]
+    struct Output {
+        intervals: Vec<Second>,
+    }
+    let output: Output = serde_json::from_str(output).context("weir load: its report")?;
+    Ok(output.intervals)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,6 +277,14 @@ mod tests {
         assert!(read_fio(FIO, Access::Write).is_err());
         assert!(read_fio(&FIO.replace("\"error\": 0", "\"error\": 5"), Access::Read).is_err());
         assert!(read_fio("fio: no such engine", Access::Read).is_err());
+    }
+
+    #[test]
+    fn the_seconds_of_a_report_are_read() {
+        let text = r#"{ "intervals": [ { "t_s": 1.0, "completed": 7, "mean_us": 5.5 },
+            { "t_s": 2.0, "completed": 0, "mean_us": null } ] }"#;
+        let expected = [Second { completed: 7, mean_us: Some(5.5) }, Second { completed: 0, mean_us: None }];
+        assert_eq!(read_seconds(text).unwrap(), expected);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `make bench`, `make bench-qos` and `make bench-ports`: measure the project's promises about speed, memory
+//! `make bench`, `make bench-qos`, `make bench-ports` and `make bench-postgres`: measure the project's promises about speed, memory
 //! and guarantees.
 //!
 //! Every bar of a server is a ratio: the same client against two servers, in turn, in one run. A single
@@ -23,6 +23,7 @@ mod images;
 mod interval;
 mod machine;
 mod ports;
+mod postgres;
 mod progress;
 mod qos;
 mod report;
@@ -44,6 +45,7 @@ use cases::Store;
 use criterion::Benchmark;
 use effort::Effort;
 use progress::Progress;
+use qos::instead;
 use report::{Occasion, Report};
 
 /// The measurements without a server.
@@ -65,6 +67,8 @@ enum Measurement {
     Qos(Arguments),
     /// Several gateways before one array, and what happens when a part of them fails; needs root
     Ports(Arguments),
+    /// PostgreSQL beside a hog, in a virtual machine; needs root
+    Postgres(Arguments),
 }
 
 /// How to measure.
@@ -73,7 +77,7 @@ struct Arguments {
     /// How often to measure each pair; medians count [default: 4, for qos 3]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Seconds that each measurement takes [default: 2, for qos 15]
+    /// Seconds that each measurement takes [default: 2, for qos 20]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: Option<u32>,
     /// Only the cases with this text in their name, such as file, tcp or read-4k-d32; results are not kept
@@ -95,6 +99,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Measurement::Speed(arguments) => speed(&arguments),
         Measurement::Qos(arguments) => qos(&arguments),
         Measurement::Ports(arguments) => ports(&arguments),
+        Measurement::Postgres(arguments) => postgres(&arguments),
     }
 }
 
@@ -170,15 +175,28 @@ fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// If something that is needed is missing or fails. A missed bar is no error.
 fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     arguments.refuse_other_build()?;
-    let effort = arguments.effort(Effort { rounds: 3, seconds: 15 });
+    let effort = arguments.effort(Effort { rounds: 3, seconds: 20 });
     let cases: Vec<_> = qos::CASES.iter().filter(|case| arguments.wants(case.name)).collect();
-    ensure!(!cases.is_empty(), none_wanted(qos::CASES.iter().map(|case| case.name.to_owned())));
+    let instead: Vec<_> = instead::CASES.iter().filter(|case| arguments.wants(case.name)).collect();
+    let names = qos::CASES.iter().map(|case| case.name).chain(instead::CASES.iter().map(|case| case.name));
+    ensure!(!cases.is_empty() || !instead.is_empty(), none_wanted(names.map(str::to_owned)));
 
     let bed = TestBed::prepare(arguments.dir.as_deref(), arguments.weir.as_deref(), None)?;
-    let occasion = Occasion::read("qos", &[], &bed, effort)?;
-    let outcome = qos::measure(&bed, &cases, effort)?;
-    let report =
-        Report::new(occasion, outcome.rows(), serde_json::to_value(&outcome)?).with_table(outcome.table());
+    let occasion = Occasion::read("qos", &["qemu-storage-daemon"], &bed, effort)?;
+    let (mut rows, mut tables, mut samples) = (Vec::new(), Vec::new(), serde_json::Map::new());
+    if !cases.is_empty() {
+        let outcome = qos::measure(&bed, &cases, effort)?;
+        rows.extend(outcome.rows());
+        tables.push(outcome.table());
+        samples.insert("laws".to_owned(), serde_json::to_value(&outcome)?);
+    }
+    if !instead.is_empty() {
+        let outcome = instead::measure(&bed, &instead, effort)?;
+        rows.extend(outcome.rows());
+        tables.push(outcome.table());
+        samples.insert("instead".to_owned(), serde_json::to_value(&outcome)?);
+    }
+    let report = Report::new(occasion, rows, samples.into()).with_table(tables.join("\n\n"));
     print!("{}", report.to_text());
     keep(&report, &bed, arguments)
 }
@@ -203,6 +221,23 @@ fn ports(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     let report = Report::new(occasion, rows, serde_json::Value::Null);
+    print!("{}", report.to_text());
+    keep(&report, &bed, arguments)
+}
+
+/// PostgreSQL beside a hog.
+///
+/// # Errors
+/// If something that is needed is missing or fails. A missed bar is no error.
+fn postgres(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    arguments.refuse_other_build()?;
+    let effort = arguments.effort(Effort { rounds: 3, seconds: 60 });
+    ensure!(arguments.wants("postgres"), none_wanted(["postgres".to_owned()].into_iter()));
+
+    let bed = TestBed::prepare(arguments.dir.as_deref(), arguments.weir.as_deref(), None)?;
+    let occasion = Occasion::read("postgres", &["fio", "pgbench"], &bed, effort)?;
+    let outcome = postgres::measure(&bed, effort)?;
+    let report = Report::new(occasion, outcome.rows(), serde_json::to_value(&outcome)?);
     print!("{}", report.to_text());
     keep(&report, &bed, arguments)
 }

@@ -5,7 +5,12 @@
 //! then both under each of two laws: Façade's and that of promises. The judged latency is the gateway's own,
 //! from the request parsed to the reply handed to the socket. The report shows the client's view beside it.
 
+mod configuration;
+pub(super) mod instead;
+mod loads;
 mod phase;
+
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -15,10 +20,15 @@ use super::progress::Progress;
 use super::report::{self, Bar, Figure, Row, Unit};
 use super::statistics::median;
 use super::status::{GatewayView, Windows};
-use phase::{Control, Device, Hog, Phase, Setting};
+use configuration::{Control, Device};
+use loads::{Hog, LARGE_WRITES, RANDOM_READS, READS, STATION_READS, Victim};
+use phase::{Phase, Setting};
 
 /// The promise on a file, as a multiple of the victim's mean latency when alone.
 const SLO_FACTOR: f64 = 4.0;
+
+/// The length of a window, by default of weir too.
+const WINDOW: Duration = Duration::from_secs(1);
 
 const ALONE: &str = "alone";
 const WITHOUT: &str = "without control";
@@ -30,9 +40,8 @@ const PROMISE: &str = "promise";
 pub(super) struct Case {
     pub(super) name: &'static str,
     device: Device,
-    /// Requests a second that the victim offers.
-    victim_iops: u32,
-    hog: Hog,
+    victim: &'static Victim,
+    hog: &'static Hog,
     /// The promise; `None`: [`SLO_FACTOR`] times the latency alone.
     slo_us: Option<u64>,
     /// The bar for the victim's windows that keep the promise, in percent.
@@ -49,8 +58,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "file-read-hog",
         device: Device::File,
-        victim_iops: 500,
-        hog: Hog { reads: 100, kib: 4 },
+        victim: &READS,
+        hog: &RANDOM_READS,
         slo_us: None,
         windows: Bar::AtLeast(95.0),
         hog_share: Some(Bar::AtLeast(70.0)),
@@ -58,8 +67,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "file-write-hog",
         device: Device::File,
-        victim_iops: 500,
-        hog: Hog { reads: 0, kib: 128 },
+        victim: &READS,
+        hog: &LARGE_WRITES,
         slo_us: None,
         windows: Bar::AtLeast(95.0),
         hog_share: None,
@@ -67,8 +76,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "station",
         device: Device::Station,
-        victim_iops: 200,
-        hog: Hog { reads: 100, kib: 4 },
+        victim: &STATION_READS,
+        hog: &RANDOM_READS,
         slo_us: Some(12_000),
         windows: Bar::AtLeast(99.0),
         hog_share: Some(Bar::AtLeast(90.0)),
@@ -130,9 +139,10 @@ fn round(
     label: &str,
     progress: &mut Progress,
 ) -> anyhow::Result<Round> {
-    let Case { device, victim_iops, hog, .. } = *case;
+    let Case { device, victim, hog, .. } = *case;
     let mut run = |what, control, slo_us, hog| {
-        let phase = phase::run(bed, Setting { device, control, slo_us, victim_iops, hog, seconds })?;
+        let phase =
+            phase::run(bed, Setting { device, control, slo_us, victim, hog, seconds, window: WINDOW })?;
         let hog = phase.hog.map_or_else(String::new, |hog| format!(", hog {:.0} IO/s", hog.iops));
         let Windows { met, missed, .. } = phase.gateway.windows;
         let verdicts =
@@ -220,15 +230,7 @@ impl Measured {
 
     /// The windows of all rounds together. In one round of 15 windows, a single miss would already be 7 %.
     fn windows(&self, of: Pick) -> Windows {
-        self.rounds.iter().fold(Windows::default(), |sum, round| {
-            let Windows { met, missed, out_of_contract, idle } = of(round).gateway.windows;
-            Windows {
-                met: sum.met + met,
-                missed: sum.missed + missed,
-                out_of_contract: sum.out_of_contract + out_of_contract,
-                idle: sum.idle + idle,
-            }
-        })
+        self.rounds.iter().fold(Windows::default(), |sum, round| sum.plus(of(round).gateway.windows))
     }
 
     fn cells(&self) -> [[String; 13]; 4] {

@@ -83,7 +83,11 @@ pub(super) enum Unit {
     Mebibytes,
     MegabytesASecond,
     Ratio,
+    /// Transactions a second.
+    Tps,
     Percent,
+    /// A difference of percentages.
+    Points,
     Count,
 }
 
@@ -263,8 +267,10 @@ impl fmt::Display for Figure {
             Unit::Kibibytes => write!(f, "{value:.1} KiB"),
             Unit::Mebibytes => write!(f, "{value:.1} MiB"),
             Unit::MegabytesASecond => write!(f, "{value:.0} MB/s"),
+            Unit::Tps => write!(f, "{value:.1} tps"),
             Unit::Ratio => write!(f, "{value:.3} x"),
             Unit::Percent => write!(f, "{value:.1} %"),
+            Unit::Points => write!(f, "{value:+.1} points"),
             Unit::Count => write!(f, "{value:.0}"),
         }
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use super::bed::TestBed;
+use super::bed::{TestBed, output_of};
 use super::cases::{Rival, Store, Transport};
 use super::cores::End;
 
@@ -39,6 +39,7 @@ pub(super) struct Server {
     address: Address,
     export: &'static str,
     metrics: Option<SocketAddr>,
+    control: Option<PathBuf>,
     log: PathBuf,
 }
 
@@ -120,6 +121,27 @@ impl Server {
         let mut server = start(bed, name, command, Address::Tcp(status), "")?;
         server.metrics = Some(status);
         Ok(server)
+    }
+
+    /// Another server, which listens at the socket `at` once `command` runs. `name` names its log.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub(super) fn of_socket(bed: &TestBed, name: &str, command: Command, at: &Path) -> anyhow::Result<Self> {
+        start(bed, name, command, Address::Unix(at.to_owned()), "")
+    }
+
+    /// Changes a running weir by `weir set`.
+    ///
+    /// # Errors
+    /// If it has no control socket, or refuses.
+    pub(super) fn set(&self, bed: &TestBed, volume: &str, change: &str) -> anyhow::Result<()> {
+        let control = self.control.as_deref().context("weir with a control socket")?;
+        let mut command = Command::new(bed.weir());
+        command.args(["set", "volume", volume, change, "--server"]);
+        command.arg(format!("unix:{}", control.display()));
+        output_of(&mut command, &format!("weir set volume {volume} {change}"))?;
+        Ok(())
     }
 
     /// What it has logged.
@@ -244,12 +266,17 @@ fn start_weir(
     // Another build may be of a commit without these keys. Both then have few connections, and need none.
     let limits = if bed.other_build().is_ok() { "" } else { ALL_FROM_HERE };
     let file = bed.scratch(&format!("{name}.toml"));
-    let config = format!("[listen]\nnbd = [\"{listen}\"]\nmetrics = \"{metrics}\"\n\n{limits}{pools}");
+    let control = bed.scratch(&format!("{name}.control"));
+    let config = format!(
+        "[listen]\nnbd = [\"{listen}\"]\nmetrics = \"{metrics}\"\ncontrol = \"unix:{}\"\n\n{limits}{pools}",
+        control.display()
+    );
     fs::write(&file, config).with_context(|| file.display().to_string())?;
     let mut command = bed.cores().command(End::Server, program);
     command.arg("serve").arg(&file);
     let mut server = start(bed, name, command, address, export)?;
     server.metrics = Some(metrics);
+    server.control = Some(control);
     Ok(server)
 }
 
@@ -301,7 +328,7 @@ fn start(
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
     let line = format!("{command:?}");
     let child = command.spawn().with_context(|| format!("{line}: cannot be run"))?;
-    let mut server = Server { child, address, export, metrics: None, log };
+    let mut server = Server { child, address, export, metrics: None, control: None, log };
     let began = Instant::now();
     let said = |server: &Server| server.logged().unwrap_or_default();
     while !answers(&server.address) {

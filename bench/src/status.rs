@@ -60,7 +60,7 @@ pub(super) struct Windows {
     pub(super) idle: u64,
 }
 
-/// The latencies of a volume's reads between two readings, from the request parsed to the reply handed to the
+/// The latencies of a volume's reads and writes between two readings, from the request parsed to the reply handed to the
 /// socket.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct GatewayView {
@@ -116,12 +116,21 @@ impl Volume {
         self.requests.iter().map(|requests| requests.bytes).sum()
     }
 
-    /// The volume's reads since `before`.
+    /// How many reads and writes have been answered so far, and the sum of their latencies in seconds.
+    pub(super) fn answered(&self) -> (u64, f64) {
+        let [reads, writes] = &self.latency;
+        let count = reads.total.counts.iter().chain(&writes.total.counts).sum();
+        (count, reads.total.sum_s + writes.total.sum_s)
+    }
+
+    /// The volume's reads and writes since `before`.
     #[allow(clippy::cast_precision_loss)] // exact up to 2^53 requests
     pub(super) fn since(&self, before: &Self) -> GatewayView {
-        let (now, then) = (&self.latency[0].total, &before.latency[0].total);
-        let counts: Vec<u64> =
-            now.counts.iter().zip(&then.counts).map(|(now, then)| now.saturating_sub(*then)).collect();
+        let [now, then] = [self, before].map(|volume| {
+            let [reads, writes] = &volume.latency;
+            reads.total.counts.iter().zip(&writes.total.counts).map(|(reads, writes)| reads + writes)
+        });
+        let counts: Vec<u64> = now.zip(then).map(|(now, then)| now.saturating_sub(then)).collect();
         let count = counts.iter().sum::<u64>();
         GatewayView {
             windows: Windows {
@@ -130,14 +139,34 @@ impl Volume {
                 out_of_contract: self.windows.out_of_contract - before.windows.out_of_contract,
                 idle: self.windows.idle - before.windows.idle,
             },
-            mean_us: (now.sum_s - then.sum_s) * 1e6 / count as f64,
+            mean_us: (self.answered().1 - before.answered().1) * 1e6 / count as f64,
             p50_us: bound_of_percentile(&counts, 50),
             p99_us: bound_of_percentile(&counts, 99),
         }
     }
 }
 
+impl GatewayView {
+    /// Of a phase without a gateway.
+    pub(super) const NONE: Self = Self {
+        windows: Windows { met: 0, missed: 0, out_of_contract: 0, idle: 0 },
+        mean_us: f64::NAN,
+        p50_us: f64::NAN,
+        p99_us: f64::NAN,
+    };
+}
+
 impl Windows {
+    /// Both together.
+    pub(super) const fn plus(self, other: Self) -> Self {
+        Self {
+            met: self.met + other.met,
+            missed: self.missed + other.missed,
+            out_of_contract: self.out_of_contract + other.out_of_contract,
+            idle: self.idle + other.idle,
+        }
+    }
+
     /// The share of the windows with a promise in which the promise was kept, in percent; NaN if there were
     /// none.
     #[allow(clippy::cast_precision_loss)]
@@ -168,9 +197,10 @@ mod tests {
 
     fn status(counts: &[u64], sum_s: f64, met: u64) -> Status {
         let total = format!(r#"{{"total": {{"counts": {counts:?}, "sum_s": {sum_s}}}, "device": {{}}}}"#);
+        let none = r#"{"total": {"counts": [0, 0, 0], "sum_s": 0}}"#;
         let windows = format!(r#"{{"met": {met}, "missed": 1, "out_of_contract": 0, "idle": 2}}"#);
         let volume = format!(
-            r#"{{"name": "victim", "requests": [], "latency": [{total}, {total}], "windows": {windows}}}"#
+            r#"{{"name": "victim", "requests": [], "latency": [{total}, {none}], "windows": {windows}}}"#
         );
         serde_json::from_str(&format!(
             r#"{{"connections": 3, "pools": [{{"name": "p", "volumes": [{volume}]}}]}}"#

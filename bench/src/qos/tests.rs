@@ -7,7 +7,7 @@ fn phase(met: u64, missed: u64, hog_iops: Option<f64>) -> Phase {
     let report = |iops| LoadReport { iops, mean_us: 1.0, p50_us: 2.0, p99_us: 3.0 };
     let windows = Windows { met, missed, ..Windows::default() };
     let gateway = GatewayView { windows, mean_us: 150.0, p50_us: 256.0, p99_us: 512.0 };
-    Phase { gateway, victim: report(500.0), hog: hog_iops.map(report) }
+    Phase { gateway, victim: report(500.0), victim_seconds: Vec::new(), hog: hog_iops.map(report) }
 }
 
 fn measured(rounds: &[((u64, u64), f64)]) -> Measured {

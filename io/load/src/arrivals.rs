@@ -15,6 +15,10 @@ use crate::Arrival;
 /// A request counts as late if it is sent more than this after its intended time.
 const LATE_AFTER: Span = Span::from_millis(1);
 
+/// The length of a burst, and the time from the start of one to the start of the next, in nanoseconds.
+const BURST: f64 = 50e6;
+const BURST_CYCLE: f64 = 200e6;
+
 /// The part of the arrivals that belongs to one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
@@ -29,9 +33,9 @@ pub struct Share {
 pub struct Arrivals {
     kind: Arrival,
     origin: Instant,
-    /// Mean distance in nanoseconds between arrivals at this connection.
+    /// Mean distance in nanoseconds between arrivals at this connection; of bursts, within a burst.
     period: f64,
-    /// Distance in nanoseconds from the origin to the next arrival.
+    /// Distance in nanoseconds from the origin to the next arrival. Bursts leave out the time between bursts.
     ahead: f64,
     /// Where a constant sequence starts, as a part of the period, so that connections take turns.
     phase: f64,
@@ -48,13 +52,14 @@ impl Arrivals {
     /// constant sequence does not use `rng`.
     pub fn new(kind: Arrival, rate: Iops, share: Share, origin: Instant, rng: Pcg64) -> Self {
         let of = f64::from(share.of);
-        let (period, phase) = (of * 1e9 / rate.get(), f64::from(share.index) / of);
+        let active = if kind == Arrival::Bursts { BURST / BURST_CYCLE } else { 1.0 };
+        let (period, phase) = (active * of * 1e9 / rate.get(), f64::from(share.index) / of);
         let end = Instant::FAR_FUTURE;
         let mut arrivals =
             Self { kind, origin, period, ahead: 0.0, phase, passed: 0, rng, end, budget: None };
         arrivals.ahead = match kind {
             Arrival::Constant => phase * period,
-            Arrival::Poisson => arrivals.distance(),
+            Arrival::Poisson | Arrival::Bursts => arrivals.distance(),
         };
         arrivals
     }
@@ -77,7 +82,7 @@ impl Arrivals {
         self.passed += 1;
         self.ahead = match self.kind {
             Arrival::Constant => (to_f64(self.passed) + self.phase) * self.period,
-            Arrival::Poisson => self.ahead + self.distance(),
+            Arrival::Poisson | Arrival::Bursts => self.ahead + self.distance(),
         };
     }
 
@@ -102,7 +107,11 @@ impl Arrivals {
     }
 
     fn next_instant(&self) -> Instant {
-        self.origin + Span::from_secs_f64(self.ahead / 1e9)
+        let ahead = match self.kind {
+            Arrival::Constant | Arrival::Poisson => self.ahead,
+            Arrival::Bursts => (self.ahead / BURST).floor() * BURST_CYCLE + self.ahead % BURST,
+        };
+        self.origin + Span::from_secs_f64(ahead / 1e9)
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Report {
     pub export_bytes: u64,
     /// Whether structured replies were used.
     pub structured_replies: bool,
-    /// `closed`, or the spread of an open loop's arrivals: `constant`, `poisson`.
+    /// `closed`, or the spread of an open loop's arrivals: `constant`, `poisson`, `bursts`.
     pub pace: &'static str,
     /// The requests a second of an open loop; `None` in a closed loop.
     pub target_rate_iops: Option<f64>,
@@ -123,6 +123,7 @@ impl Report {
             Pace::Closed => ("closed", None),
             Pace::Open { rate, arrivals: Arrival::Constant } => ("constant", Some(rate.get())),
             Pace::Open { rate, arrivals: Arrival::Poisson } => ("poisson", Some(rate.get())),
+            Pace::Open { rate, arrivals: Arrival::Bursts } => ("bursts", Some(rate.get())),
         };
         Self {
             target: spec.target.to_string(),

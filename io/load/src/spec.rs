@@ -73,6 +73,8 @@ pub enum Arrival {
     Constant,
     /// As from many independent users: exponentially distributed distances.
     Poisson,
+    /// Like `Poisson` at four times the rate for 50 ms, then nothing for 150 ms, and so on.
+    Bursts,
 }
 
 /// Where in the range requests go.

@@ -73,6 +73,8 @@ pub(crate) struct LoadArguments {
 enum ArrivalArgument {
     /// At random instants, like requests of many independent users
     Poisson,
+    /// At random instants of 50 ms, then none for 150 ms, and so on
+    Bursts,
     /// At equal intervals
     Constant,
 }
@@ -118,6 +120,7 @@ impl LoadArguments {
     fn into_spec(self) -> Result<LoadSpec, Failure> {
         let arrivals = match self.arrivals {
             ArrivalArgument::Poisson => Arrival::Poisson,
+            ArrivalArgument::Bursts => Arrival::Bursts,
             ArrivalArgument::Constant => Arrival::Constant,
         };
         let (pace, usual_depth) =

@@ -116,3 +116,13 @@ fn arrivals_end_at_an_instant_or_after_a_number_that_leaves_the_warm_up_out() {
     let all = first(sequence, 10);
     assert_eq!(all, [1_000, 2_000, 3_000, 4_000].map(at_micros));
 }
+
+#[test]
+fn bursts_keep_the_rate_and_leave_three_quarters_of_the_time_empty() {
+    let count = 10_000;
+    let since_start = |at: &Instant| at.as_nanos() - 1_000_000;
+    let sequence = first(arrivals(Arrival::Bursts, 1_000.0, 0, 1), count);
+    assert!(sequence.iter().all(|at| since_start(at) % 200_000_000 < 50_000_000));
+    let seconds = Span::from_nanos(since_start(sequence.last().unwrap())).as_secs_f64();
+    assert!((seconds - 10.0).abs() < 0.4, "10,000 arrivals at 1,000 a second took {seconds} s");
+}
