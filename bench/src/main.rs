@@ -1,5 +1,5 @@
-//! `make bench`, `make bench-qos`, `make bench-ports` and `make bench-postgres`: measure the project's promises about speed, memory
-//! and guarantees.
+//! `make bench`, `make bench-qos`, `make bench-ports` and `make bench-postgres`: measure the project's
+//! promises about speed, memory and guarantees.
 //!
 //! Every bar of a server is a ratio: the same client against two servers, in turn, in one run. A single
 //! figure of one machine at one time says little about another machine. Criterion measures functions, not
