@@ -20,9 +20,9 @@ use super::progress::Progress;
 use super::report::{self, Bar, Figure, Row, Unit};
 use super::statistics::median;
 use super::status::{GatewayView, Windows};
-use configuration::{Control, Device};
+use configuration::{Control, Device, Setting};
 use loads::{Hog, LARGE_WRITES, RANDOM_READS, READS, STATION_READS, Victim};
-use phase::{Phase, Setting};
+use phase::Phase;
 
 /// The promise on a file, as a multiple of the victim's mean latency when alone.
 const SLO_FACTOR: f64 = 4.0;

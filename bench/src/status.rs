@@ -60,8 +60,8 @@ pub(super) struct Windows {
     pub(super) idle: u64,
 }
 
-/// The latencies of a volume's reads and writes between two readings, from the request parsed to the reply handed to the
-/// socket.
+/// The latencies of a volume's reads and writes between two readings, from the request parsed to the reply
+/// handed to the socket.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct GatewayView {
     pub(super) windows: Windows,

@@ -1,7 +1,9 @@
 //! What the gateway of a phase is told.
 
+use std::time::Duration;
+
 use super::super::bed::TestBed;
-use super::phase::Setting;
+use super::loads::{Hog, Victim};
 
 /// The promise where there is none yet. It is easy to keep, and there because only volumes with an SLO have
 /// windows.
@@ -9,6 +11,21 @@ const EASY_SLO_US: u64 = 10_000_000;
 
 pub(super) const VICTIM_IMAGE: &str = "victim.img";
 pub(super) const HOG_IMAGE: &str = "hog.img";
+
+/// A phase to run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting {
+    pub(super) device: Device,
+    pub(super) control: Control,
+    /// The victim's promise, if it has one.
+    pub(super) slo_us: Option<u64>,
+    pub(super) victim: &'static Victim,
+    pub(super) hog: Option<&'static Hog>,
+    /// How long it is judged.
+    pub(super) seconds: u32,
+    /// The length of a window.
+    pub(super) window: Duration,
+}
 
 /// The device that victim and hog share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,8 +136,6 @@ fn configuration_with(setting: Setting, promised: Promised, victim: &str, hog: &
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::super::loads::READS;
     use super::*;
 

@@ -15,26 +15,11 @@ use super::super::bed::TestBed;
 use super::super::clients::{LoadReport, Second};
 use super::super::servers::Server;
 use super::super::status::{GatewayView, Status, Volume};
-use super::configuration::{Control, Device, HOG_IMAGE, Promised, VICTIM_IMAGE, configuration};
-use super::loads::{Clients, Hog, Reports, SETTLING, Victim};
+use super::configuration::{Device, HOG_IMAGE, Promised, Setting, VICTIM_IMAGE, configuration};
+use super::loads::{Clients, Reports, SETTLING};
 
 /// How often to look for the end of a window.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// A phase to run.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Setting {
-    pub(super) device: Device,
-    pub(super) control: Control,
-    /// The victim's promise, if it has one.
-    pub(super) slo_us: Option<u64>,
-    pub(super) victim: &'static Victim,
-    pub(super) hog: Option<&'static Hog>,
-    /// How long it is judged.
-    pub(super) seconds: u32,
-    /// The length of a window.
-    pub(super) window: Duration,
-}
 
 /// The result of a phase.
 #[derive(Clone, Debug, Serialize)]

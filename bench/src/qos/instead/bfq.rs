@@ -101,8 +101,8 @@ impl Drop for Bfq {
 const V1_WEIGHT: &str = "blkio.bfq.weight";
 const V2_WEIGHT: &str = "io.bfq.weight";
 
-/// Where the cgroups of block devices are, and the file with a weight. The first version has a tree of its own
-/// for block devices; if there is none, the second version has them.
+/// Where the cgroups of block devices are, and the file with a weight. The first version has a tree of its
+/// own for block devices; if there is none, the second version has them.
 fn cgroups(mounts: &str) -> Option<(PathBuf, &'static str)> {
     let fields = || mounts.lines().map(|line| line.split(' ').skip(1).collect::<Vec<_>>());
     let find = |kind: &str, option: Option<&str>| {

@@ -22,8 +22,8 @@ const WATCH: Duration = Duration::from_millis(2500);
 /// How often to look.
 const STEP: Duration = Duration::from_millis(50);
 
-/// The promise counts as kept from a step on if it is kept on average from there for so many steps: 400 ms, two
-/// bursts of a victim that bursts.
+/// The promise counts as kept from a step on if it is kept on average from there for so many steps: 400 ms,
+/// two bursts of a victim that bursts.
 const STEPS: usize = 8;
 
 /// The requests answered in a step, and the sum of their latencies in seconds.
