@@ -74,10 +74,10 @@ enum Measurement {
 /// How to measure.
 #[derive(Args)]
 struct Arguments {
-    /// How often to measure each pair; medians count [default: 4, for qos 3]
+    /// How often to measure each pair; medians count [default: 4, for qos 2]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Seconds that each measurement takes [default: 2, for qos 20]
+    /// Seconds that each measurement takes [default: 2, for qos 30]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: Option<u32>,
     /// Only the cases with this text in their name, such as file, tcp or read-4k-d32; results are not kept
@@ -175,7 +175,7 @@ fn speed(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// If something that is needed is missing or fails. A missed bar is no error.
 fn qos(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     arguments.refuse_other_build()?;
-    let effort = arguments.effort(Effort { rounds: 3, seconds: 20 });
+    let effort = arguments.effort(Effort { rounds: 2, seconds: 30 });
     let cases: Vec<_> = qos::CASES.iter().filter(|case| arguments.wants(case.name)).collect();
     let instead: Vec<_> = instead::CASES.iter().filter(|case| arguments.wants(case.name)).collect();
     let names = qos::CASES.iter().map(|case| case.name).chain(instead::CASES.iter().map(|case| case.name));

@@ -1,8 +1,7 @@
 //! The database, made once on this machine: in the guest, whose processor is emulated, it would take ten
 //! times as long.
 //!
-//! It is some 330 MB, far above PostgreSQL's buffers, and its pages are read from the array by one random
-//! read each. The buffers are small so that this stays so.
+//! It is some 330 MB, ten times PostgreSQL's buffers. So most transactions read pages from the array.
 
 use std::fs;
 use std::os::unix::fs::chown;

@@ -136,8 +136,6 @@ fn configuration_with(setting: Setting, promised: Promised, victim: &str, hog: &
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::super::loads::READS;
     use super::*;
 

@@ -180,7 +180,7 @@ fn a_volume_cannot_be_changed_at_a_controller_that_has_none() {
     let changed = source.with("volume", "v", &set).expect("the key can be changed");
     assert_eq!(
         changed.controller().expect_err("there is no volume").to_string(),
-        "controller.toml: volume.v: found no such volume; accepted: a volume of this file, which has none"
+        "volume.v: found no such volume; accepted: a volume of this file, which has none"
     );
 }
 
