@@ -89,7 +89,7 @@ fn a_cut_for_a_promise_behind_another_gateway_is_in_force_before_the_next_reques
 fn an_engine_that_has_heard_nothing_bounds_its_background_until_it_hears_that_nobody_is_promised_anything() {
     let (mut engine, _) = engine(None);
     pass(&mut engine, at(50));
-    assert_eq!(engine.snapshot().allowance.map(|knobs| knobs.most), Some(64));
+    assert_eq!(engine.snapshot().allowance.map(|knobs| knobs.most), Some(1), "one request");
     engine.handle_standing(at(60), Standing::default());
     assert_eq!(engine.snapshot().allowance.map(|knobs| knobs.most), Some(u32::MAX));
 }
