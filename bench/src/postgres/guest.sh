@@ -16,9 +16,7 @@ mkdir "$work/mounted"
 as_postgres() { setpriv --reuid=postgres --regid=postgres --init-groups -- "$@"; }
 
 run() { # NAME CONTROL DEPTH
-    local slo= server hog
-    # A pool without control accepts an SLO and only measures it.
-    slo='slo = [{ up_to = "1000iops", read = "40ms", write = "40ms" }]'
+    local server hog
     cp --sparse=always "$image" "$work/db.img"
     cat >"$work/weir.toml" <<TOML
 [listen]
@@ -41,7 +39,8 @@ port_bandwidth = "100MB/s"
 pool = "p"
 backend = "array:a:$work/db.img"
 size = "1GiB"
-$slo
+# A pool without control accepts an SLO and only measures it.
+slo = [{ up_to = "1000iops", read = "40ms", write = "40ms" }]
 
 [volume.hog]
 pool = "p"
