@@ -78,6 +78,7 @@ fn a_pool_that_is_removed_owes_its_clients_the_replies_that_they_have_not_read()
     let mut other = RawClient::connect(&server, "steady");
     for round in 0..2 {
         let unread = Unread::new(&server);
+        let logged = server.log_length();
         server.reload(&config(false)).unwrap();
         one_pool_is_left(&server);
         let mut stamp = 100 * round;
@@ -85,6 +86,8 @@ fn a_pool_that_is_removed_owes_its_clients_the_replies_that_they_have_not_read()
             stamp += 1;
             is_undisturbed(&mut other, stamp);
         });
+        // Its clients have all replies a moment before the volume is flushed and closed.
+        server.wait_for_log(logged, "no longer served volume=\"going\"");
         server.reload(&config(true)).unwrap();
         assert_eq!(
             RawClient::connect(&server, "going").read(0, 512),
