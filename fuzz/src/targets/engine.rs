@@ -312,6 +312,7 @@ impl World {
                 Event::Throttled { .. } => "throttled",
                 Event::Weighed { .. } => "weighed",
                 Event::Allowed(_) => "allowed",
+                Event::InOrder(_) => "in order",
                 Event::OutOfReach(_) => "out of reach",
                 Event::Stands(_) => "stands",
                 Event::TakingTurns { .. } => "taking turns",

@@ -326,6 +326,7 @@ impl Observer for Tallies {
             }
             Event::Aborted { .. }
             | Event::Allowed(_)
+            | Event::InOrder(_)
             | Event::OutOfReach(_)
             | Event::TakingTurns { .. }
             | Event::Weighed { .. }

@@ -47,10 +47,13 @@
 //! promised latencies that do not fit are not stretched; and a promise that is out of reach goes on to hold
 //! the others back.
 
+mod between;
 mod comeback;
 mod guard;
 mod knee;
+mod line;
 mod observation;
+mod order;
 mod others;
 mod reach;
 mod room;
@@ -74,6 +77,8 @@ pub use strain::Strain;
 use comeback::Comeback;
 use guard::{Background, Guard};
 use knee::{ALWAYS, Knee};
+use line::Line;
+use order::Order;
 use others::{Others, Told};
 use reach::Reach;
 use room::Room;
@@ -130,6 +135,9 @@ pub struct Promises {
     room: Room,
     silence: Silence,
     stretch: Stretch,
+    order: Order,
+    /// The promised volumes that had a request of late.
+    lines: Vec<Line>,
     knee: Knee,
     reach: Reach,
     /// A silence has ended a moment ago.
@@ -215,6 +223,25 @@ impl Promises {
         }
     }
 
+    /// A promised volume has a request, that with this serial number. What promised volumes may do changes at
+    /// once.
+    pub fn on_promised(&mut self, serial: u64) {
+        self.order.on_request(serial);
+    }
+
+    /// How many requests of promised volumes may be at the device, the most urgent ones; `None`: any number.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // more than fits is as good as all
+    pub fn in_order(&self) -> Option<u32> {
+        self.order.bound(self.room.alone()).map(|bound| bound as u32)
+    }
+
+    /// How long after they came the requests of promised volumes are due, by serial number and in the order
+    /// of what was observed. Volumes that were silent for a second are left out.
+    pub fn dues(&self) -> impl Iterator<Item = (u64, Span)> + '_ {
+        let due = |line: &Line| Span::from_secs_f64(self.order.due(line.due, line.priority));
+        self.lines.iter().map(move |line| (line.serial, due(line)))
+    }
+
     /// How long a background volume whose requests go in order has the device for itself; `None`: it does
     /// not.
     pub fn quantum(&self) -> Option<Span> {
@@ -228,7 +255,7 @@ impl Promises {
 
     /// The promise that is missed though nobody is left to be held back; `None`: all are within reach.
     pub fn shortfall(&self) -> Option<Shortfall<u64>> {
-        self.reach.shortfall(self.stretch.lowers())
+        self.reach.shortfall(self.stretch.lowers() || self.in_order().is_some())
     }
 
     /// Which part of a promised rate a volume of this priority still gets: 1, unless not all rates fit.
@@ -275,6 +302,7 @@ impl Promises {
     fn watch(&mut self, seen: &PromiseObservation) -> Option<Strain> {
         let (mut worst, mut place) = (None::<Strain>, 0);
         self.worst = None;
+        self.lines.clear();
         self.latency = f64::MAX;
         for (at, volume) in seen.volumes.iter().enumerate() {
             let Some(target) = volume.target else { continue };
@@ -291,9 +319,19 @@ impl Promises {
                 let close = watch.closeness(strain).min(WORST);
                 self.reach.note(at, close);
                 if self.worst.is_none_or(|worst| worst.strain < close) {
-                    let strain = close;
-                    self.worst = Some(WorstOff { serial: Some(volume.serial), strain });
+                    self.worst = Some(WorstOff { serial: Some(volume.serial), strain: close });
                 }
+                self.lines.push(Line {
+                    serial: volume.serial,
+                    strain,
+                    close,
+                    is_of_latency: matches!(target, Target::Latency(_) | Target::Percentile(..)),
+                    part_at_device: watch.part_at_device(),
+                    due: watch.due(volume.outstanding),
+                    priority: volume.priority,
+                    at_device: f64::from(volume.at_device),
+                    waiting: f64::from(volume.outstanding - volume.at_device),
+                });
                 worst = Some(worst.map_or(strain, |worst| worst.worse(strain)));
             }
             place += 1;
@@ -366,6 +404,10 @@ impl Law for Promises {
         let is_in_the_way = has_background && self.guard.bound().is_none_or(|bound| bound >= 1.0);
         let nobody_left = !is_in_the_way && !others.is_in_the_way && !self.others.are_lost(now);
         self.step_stretch(seen, nobody_left);
+        self.order.step(nobody_left, &self.lines, last_second, self.room.alone());
+        if self.order.has_cut() {
+            self.watches.iter_mut().for_each(Watch::forget);
+        }
         if self.others != Others::None {
             let bound = self.guard.bound().filter(|_| has_background);
             self.news = self.told.news(Standing {

@@ -50,6 +50,9 @@ pub struct EngineSnapshot {
     pub throttle: Option<Throttle>,
     /// Under the law of promises: what background volumes may have of the device.
     pub allowance: Option<BackgroundKnobs>,
+    /// Under the law of promises: how many requests of promised volumes may be at the device, while these go
+    /// in order.
+    pub in_order: Option<QueueDepth>,
     /// How many requests wait.
     pub queued: u32,
     /// How many requests are at the device.
@@ -252,6 +255,7 @@ impl Engine {
             granted_until: self.control.granted_until(),
             throttle: self.control.throttle(),
             allowance: self.control.allowance(),
+            in_order: self.control.in_order(),
             queued: requests.queued,
             in_flight: requests.in_flight,
         }

@@ -149,6 +149,11 @@ impl ControlLoop {
         if let Self::Promise(control) = self { Some(control.knobs()) } else { None }
     }
 
+    /// How many requests of promised volumes may be at the device, if the law of promises says so.
+    pub(crate) const fn in_order(&self) -> Option<QueueDepth> {
+        if let Self::Promise(control) = self { control.in_order } else { None }
+    }
+
     /// The loop of promises.
     ///
     /// # Panics

@@ -163,8 +163,15 @@ impl Volume {
         let limit = if let Some(Target::Percentile(_, limit)) = promise { Some(limit) } else { None };
         self.sensor().set_limit(limit);
         self.promised = promise;
-        // Due at once: a promised request goes before all that are promised nothing.
-        self.set_targets(latency, promise.map(|_| Span::ZERO))
+        // Due at once, unless promised volumes have to go in order.
+        let due = promise.map(|_| self.due_at_device.unwrap_or(Span::ZERO));
+        self.set_targets(latency, due)
+    }
+
+    /// Sets when its requests are due in the order of promised volumes, after they came. True: the scheduler
+    /// has to know.
+    pub(crate) fn set_due(&mut self, due: Span) -> bool {
+        self.is_promised() && self.set_targets(self.latency_target, Some(due))
     }
 
     /// Whether the law of promises holds it to something. If not, it is in the background.

@@ -62,6 +62,8 @@ use volume::{Prospect, Volume, Waiting};
 #[derive(Debug)]
 pub struct Edf {
     depth: QueueDepth,
+    /// How many requests of promised volumes may be at the device.
+    promised: QueueDepth,
     queued: u32,
     in_flight: u32,
     /// How many requests were submitted so far. Numbers them in their order.
@@ -93,6 +95,7 @@ impl Edf {
     pub const fn new(depth: QueueDepth, background: TimeShare) -> Self {
         Self {
             depth,
+            promised: QueueDepth::MAX,
             queued: 0,
             in_flight: 0,
             submitted: 0,
@@ -133,7 +136,9 @@ impl Scheduler for Edf {
         self.take_turns(now);
         let has_room = self.in_flight < self.depth.get();
         match (self.ready.first(), self.whose_turn()) {
-            (Some((due, volume)), _) if has_room || due <= now => Dispatch::Issue(self.issue(now, volume)),
+            (Some((due, volume)), _) if (has_room || due <= now) && self.promised_has_room() => {
+                Dispatch::Issue(self.issue(now, volume))
+            }
             (None, Some(volume)) if has_room && self.bound.opens_at().is_some_and(|at| at <= now) => {
                 Dispatch::Issue(self.issue(now, volume))
             }
@@ -178,6 +183,10 @@ impl Scheduler for Edf {
     fn set_background(&mut self, now: Instant, knobs: BackgroundKnobs) {
         self.bound.set(now, knobs);
         self.lane.set(knobs);
+    }
+
+    fn set_promised(&mut self, _now: Instant, most: QueueDepth) {
+        self.promised = most;
     }
 
     fn set_quantum(&mut self, now: Instant, quantum: Option<Span>) {
@@ -273,6 +282,11 @@ impl Edf {
         io
     }
 
+    /// Whether one more request of a promised volume may be at the device.
+    const fn promised_has_room(&self) -> bool {
+        self.in_flight - self.bound.in_flight < self.promised.get()
+    }
+
     /// From when on a background request may pass the depth gate and the bound. `None` while one is at the
     /// device, and for a share of zero.
     fn lane_opens_at(&self) -> Option<Instant> {
@@ -281,14 +295,15 @@ impl Edf {
 
     /// Why nothing is issued now.
     fn why_nothing(&self) -> Dispatch {
-        let due = self.ready.first().map(|(due, _)| due);
+        let first = self.ready.first().map(|(due, _)| due);
+        let due = first.filter(|_| self.promised_has_room());
         let opens = self.gated.first().map(|(opens, _)| opens);
         let whose_turn = self.whose_turn();
         let lane = whose_turn.and_then(|_| self.lane_opens_at());
         let has_room = self.in_flight < self.depth.get();
-        let paced = whose_turn.filter(|_| has_room).and_then(|_| self.bound.opens_at());
+        let paced = whose_turn.filter(|_| has_room && first.is_none()).and_then(|_| self.bound.opens_at());
         let turn = self.stage_ends_at();
-        let is_at_bound = due.is_some() || self.background_waits() || self.held > 0;
+        let is_at_bound = first.is_some() || self.background_waits() || self.held > 0;
         match [due, opens, lane, paced, turn].into_iter().flatten().min() {
             recheck if is_at_bound => Dispatch::AtDepth { recheck },
             Some(opens) => Dispatch::WaitUntil(opens),

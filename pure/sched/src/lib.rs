@@ -61,6 +61,11 @@ pub trait Scheduler: std::fmt::Debug {
     /// stay until they are finished.
     fn set_background(&mut self, now: Instant, knobs: BackgroundKnobs);
 
+    /// Sets how many requests of promised volumes may be at the device, all of them together. The most urgent
+    /// go first; none passes this bound, however late it is. If more are there already, they stay until they
+    /// are finished.
+    fn set_promised(&mut self, now: Instant, most: QueueDepth);
+
     /// Lets background volumes take turns by the device's time, and gives a volume whose requests go in order
     /// the device for itself for so long. `None` or zero: they take turns by requests.
     fn set_quantum(&mut self, now: Instant, quantum: Option<Span>);

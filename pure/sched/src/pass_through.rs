@@ -75,6 +75,8 @@ impl Scheduler for PassThrough {
 
     fn set_background(&mut self, _now: Instant, _knobs: BackgroundKnobs) {}
 
+    fn set_promised(&mut self, _now: Instant, _most: QueueDepth) {}
+
     fn set_quantum(&mut self, _now: Instant, _quantum: Option<Span>) {}
 
     fn set_volume(&mut self, _now: Instant, volume: VolumeId, _knobs: &VolumeKnobs) {

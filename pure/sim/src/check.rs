@@ -192,6 +192,10 @@ impl Checkers {
                 self.gates.set_background(now, knobs);
                 Ok(())
             }
+            Event::InOrder(most) => {
+                self.gates.set_promised(most);
+                Ok(())
+            }
             Event::TakingTurns { quantum } => {
                 self.gates.set_quantum(quantum);
                 Ok(())

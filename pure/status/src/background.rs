@@ -13,6 +13,9 @@ pub struct BackgroundStatus {
     pub most: Option<u32>,
     /// The share of the device's time for requests beyond that number, one at a time.
     pub share: f64,
+    /// How many requests of promised volumes may be at the device, the most urgent first; `None`: no bound.
+    #[serde(default)]
+    pub promised_most: Option<u32>,
     /// The promised volume that is closest to missing its promise; `None`: no promised volume has requests.
     pub worst_off: Option<WorstOff>,
     /// The promise that is missed though nobody is left to be held back; `None`: all are within reach.

@@ -7,7 +7,7 @@ use weir_status::{BackgroundStatus, CannotBeMet, PoolStatus, WorstOff};
 
 use crate::dash;
 
-const HEADER: [&str; 4] = ["pool", "background volumes", "worst off", "cannot be met"];
+const HEADER: [&str; 5] = ["pool", "background volumes", "promised volumes", "worst off", "cannot be met"];
 
 /// A row for each pool under the law of promises; `None` without such a pool.
 pub(crate) fn pools(pools: &[&PoolStatus]) -> Option<String> {
@@ -15,7 +15,8 @@ pub(crate) fn pools(pools: &[&PoolStatus]) -> Option<String> {
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(HEADER);
     for pool in pools {
         if let Some(background) = &pool.background {
-            let columns = [allowed(background), worst_off(background), cannot_be_met(background)];
+            let said = [allowed, promised, worst_off, cannot_be_met];
+            let columns = said.map(|of| of(background));
             table.add_row(iter::once(pool.name.clone()).chain(columns));
         }
     }
@@ -24,8 +25,11 @@ pub(crate) fn pools(pools: &[&PoolStatus]) -> Option<String> {
 
 /// What background volumes may have, which volume is worst off, and what cannot be met, in one line.
 pub(crate) fn sentence(background: &BackgroundStatus) -> String {
-    let sentence =
-        format!("background volumes: {}; worst off: {}", allowed(background), worst_off(background));
+    let background_volumes = format!("background volumes: {}", allowed(background));
+    let promised_volumes =
+        background.promised_most.map(|_| format!("; promised volumes: {}", promised(background)));
+    let worst_off = format!("; worst off: {}", worst_off(background));
+    let sentence = background_volumes + &promised_volumes.unwrap_or_default() + &worst_off;
     match &background.cannot_be_met {
         Some(_) => format!("{sentence}; cannot be met: {}", cannot_be_met(background)),
         None => sentence,
@@ -43,9 +47,18 @@ fn bound(background: &BackgroundStatus) -> String {
         Some(0) => {
             format!("one request at a time, {:.1} % of the device's time", background.share * 100.0)
         }
-        Some(1) => "at most 1 request at the device".to_owned(),
-        Some(most) => format!("at most {most} requests at the device"),
+        Some(most) => at_most(most),
     }
+}
+
+fn promised(background: &BackgroundStatus) -> String {
+    let in_order = |most| format!("{}, the most urgent first", at_most(most));
+    background.promised_most.map_or_else(|| "no bound".to_owned(), in_order)
+}
+
+fn at_most(most: u32) -> String {
+    let requests = if most == 1 { "request" } else { "requests" };
+    format!("at most {most} {requests} at the device")
 }
 
 fn worst_off(background: &BackgroundStatus) -> String {
@@ -68,7 +81,14 @@ mod tests {
     use super::*;
 
     fn background(most: Option<u32>, worst_off: Option<WorstOff>) -> BackgroundStatus {
-        BackgroundStatus { most, share: 0.01, worst_off, cannot_be_met: None, has_lost_others: false }
+        BackgroundStatus {
+            most,
+            share: 0.01,
+            promised_most: None,
+            worst_off,
+            cannot_be_met: None,
+            has_lost_others: false,
+        }
     }
 
     #[test]
@@ -78,6 +98,18 @@ mod tests {
         assert_eq!(said(Some(12)), "at most 12 requests at the device");
         assert_eq!(said(Some(1)), "at most 1 request at the device");
         assert_eq!(said(Some(0)), "one request at a time, 1.0 % of the device's time");
+    }
+
+    #[test]
+    fn promised_volumes_that_go_in_order_are_said_to() {
+        let in_order = BackgroundStatus { promised_most: Some(7), ..background(Some(0), None) };
+        assert!(
+            sentence(&in_order)
+                .contains("; promised volumes: at most 7 requests at the device, the most urgent"),
+            "{}",
+            sentence(&in_order)
+        );
+        assert_eq!(promised(&background(Some(0), None)), "no bound");
     }
 
     #[test]

@@ -259,6 +259,7 @@ mod tests {
         let background = Some(BackgroundStatus {
             most: Some(4),
             share: 0.01,
+            promised_most: None,
             worst_off: None,
             cannot_be_met: None,
             has_lost_others: false,

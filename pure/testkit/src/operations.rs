@@ -39,6 +39,8 @@ pub enum Operation {
     SetDepth(QueueDepth),
     /// What background volumes may have of the device is set.
     SetBackground(BackgroundKnobs),
+    /// How many requests of promised volumes may be at the device is set.
+    SetPromised(QueueDepth),
     /// The quantum of background volumes is set.
     SetQuantum(Option<Span>),
     /// A volume is set.
@@ -76,6 +78,8 @@ pub fn operations(quanta: bool) -> impl Strategy<Value = Vec<Operation>> {
         5 => span.prop_map(Operation::Advance),
         1 => (1u32..8).prop_map(|depth| Operation::SetDepth(QueueDepth::new(depth))),
         1 => background_knobs().prop_map(Operation::SetBackground),
+        1 => prop::sample::select(vec![1, 2, 5, u32::MAX])
+            .prop_map(|most| Operation::SetPromised(QueueDepth::new(most))),
         1 => (volume(), 1u32..50).prop_map(|(volume, requests)| Operation::Scan(volume, requests)),
         1 => if quanta { quantum().prop_map(Operation::SetQuantum).boxed() } else { Just(Operation::Poll).boxed() },
         1 => (volume(), knobs()).prop_map(|(volume, knobs)| Operation::SetVolume(volume, knobs)),
@@ -142,6 +146,7 @@ pub struct Harness<S> {
     has_gates: bool,
     /// What background requests may have of the device.
     background: BackgroundKnobs,
+    promised: QueueDepth,
     /// The background request at the device that passed the depth or their bound, and when.
     passed: Option<(IoId, Instant)>,
     /// When the one before was dispatched, and for how long it was at the device.
@@ -171,6 +176,7 @@ impl<S: Scheduler> Harness<S> {
             outcomes: Vec::new(),
             has_gates: gates.is_some(),
             background: BackgroundKnobs::open(gates.unwrap_or(TimeShare::PERCENT)),
+            promised: QueueDepth::MAX,
             passed: None,
             passed_before: None,
         }
@@ -203,6 +209,10 @@ impl<S: Scheduler> Harness<S> {
                 self.scheduler.set_depth(self.now, depth);
             }
             Operation::SetBackground(knobs) => self.set_background(knobs),
+            Operation::SetPromised(most) => {
+                self.promised = most;
+                self.scheduler.set_promised(self.now, most);
+            }
             Operation::SetQuantum(quantum) => self.scheduler.set_quantum(self.now, quantum),
             Operation::SetVolume(volume, knobs) => {
                 self.knobs[volume.0 as usize] = knobs;
@@ -271,9 +281,14 @@ impl<S: Scheduler> Harness<S> {
         match (oldest, knobs.due_after) {
             (Some(arrived), Some(due_after)) => {
                 assert!(has_room || arrived + due_after <= self.now, "{io:?} is beyond the depth");
+                assert!(!self.promised_are_full(), "{io:?} is beyond the bound of promised volumes");
             }
-            _ if has_room && self.background_at_device() < self.background.most as usize => {
-                self.check_nothing_promised_could_go(io);
+            _ if has_room
+                && self.background_at_device() < self.background.most as usize
+                && !(self.promised_are_full() && self.promised_that_could_go().is_some()) =>
+            {
+                let promised = self.promised_that_could_go();
+                assert_eq!(promised, None, "{io:?} went before a promise");
             }
             _ => self.check_passing(io),
         }
@@ -288,15 +303,18 @@ impl<S: Scheduler> Harness<S> {
         self.knobs[volume.0 as usize].due_after.is_none()
     }
 
-    /// Checks that no request of a promised volume without rate limits waits, unless the volume is at its
-    /// concurrency bound.
-    fn check_nothing_promised_could_go(&self, background: Io) {
+    /// A waiting request of a promised volume that has no rate limits and is not at its concurrency bound.
+    fn promised_that_could_go(&self) -> Option<&Io> {
         let could_go = |io: &&Io| {
             let knobs = &self.knobs[io.volume.0 as usize];
             let is_unlimited = knobs.max_iops.is_none() && knobs.max_bandwidth.is_none();
             !self.is_background(io.volume) && is_unlimited && !self.is_at_bound(io.volume)
         };
-        assert_eq!(self.queued.iter().find(could_go), None, "{background:?} went before a promise");
+        self.queued.iter().find(could_go)
+    }
+
+    fn promised_are_full(&self) -> bool {
+        self.at_device.len() - self.background_at_device() >= self.promised.get() as usize
     }
 
     fn background_at_device(&self) -> usize {

@@ -14,6 +14,7 @@ use weir_sched::{BackgroundKnobs, Dispatch, RateGate, SchedSnapshot, Scheduler, 
 #[derive(Debug)]
 pub struct OracleEdf {
     depth: QueueDepth,
+    promised: QueueDepth,
     knobs: BackgroundKnobs,
     /// When every background request has had the time that it counts as.
     paid: Instant,
@@ -51,6 +52,7 @@ impl OracleEdf {
     pub const fn new(depth: QueueDepth, share: TimeShare) -> Self {
         Self {
             depth,
+            promised: QueueDepth::MAX,
             knobs: BackgroundKnobs::open(share),
             paid: Instant::ORIGIN,
             volumes: BTreeMap::new(),
@@ -150,17 +152,22 @@ impl Scheduler for OracleEdf {
         let opens = prospects.iter().filter_map(|p| p.opens).min();
         let lane = background.and_then(|_| self.lane_opens());
         let has_room = self.in_flight() < self.depth.get();
-        let may_go = background.is_some() && has_room && self.background_in_flight() < self.knobs.most;
+        let may_go = background.is_some()
+            && promised.is_none()
+            && has_room
+            && self.background_in_flight() < self.knobs.most;
         let paced = may_go.then(|| self.keeps_pace_at());
+        let in_order = self.in_flight() - self.background_in_flight() < self.promised.get();
         match (promised, background) {
-            (Some((due, _, io)), _) if has_room || due <= now => self.issue(now, io),
+            (Some((due, _, io)), _) if in_order && (has_room || due <= now) => self.issue(now, io),
             (None, Some((.., io))) if paced.is_some_and(|paced| paced <= now) => self.issue(now, io),
             (_, Some((.., io))) if lane.is_some_and(|opens| opens <= now) => {
                 self.by_lane.push((io.id, now, None));
                 self.issue(now, io)
             }
             _ => {
-                let recheck = [promised.map(|(due, ..)| due), opens, lane, paced].into_iter().flatten().min();
+                let due = promised.filter(|_| in_order).map(|(due, ..)| due);
+                let recheck = [due, opens, lane, paced].into_iter().flatten().min();
                 let held = self.queued.iter().any(|io| self.is_held(io.volume));
                 if promised.is_some() || background.is_some() || held {
                     Dispatch::AtDepth { recheck }
@@ -190,6 +197,10 @@ impl Scheduler for OracleEdf {
     fn set_background(&mut self, now: Instant, knobs: BackgroundKnobs) {
         self.paid = self.paid.min(now + knobs.least);
         self.knobs = knobs;
+    }
+
+    fn set_promised(&mut self, _now: Instant, most: QueueDepth) {
+        self.promised = most;
     }
 
     fn set_quantum(&mut self, _now: Instant, _quantum: Option<Span>) {}

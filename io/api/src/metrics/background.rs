@@ -11,7 +11,7 @@ use super::describe;
 
 pub(super) fn encode(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     type Gauge = fn(&BackgroundStatus) -> Option<f64>;
-    let families: [(&str, &str, Gauge); 4] = [
+    let families: [(&str, &str, Gauge); 5] = [
         ("pool_background_bound", "Requests that background volumes may have at the device", |background| {
             background.most.map(f64::from)
         }),
@@ -19,6 +19,11 @@ pub(super) fn encode(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>
             "pool_background_share",
             "Share of the device's time for background requests beyond the bound, one at a time",
             |background| Some(background.share),
+        ),
+        (
+            "pool_promised_bound",
+            "Requests that promised volumes may have at the device while they go in order",
+            |background| background.promised_most.map(f64::from),
         ),
         (
             "pool_other_gateways_lost",

@@ -108,6 +108,7 @@ impl Observer for Recorder {
             Event::Aborted { .. }
             | Event::Throttled { .. }
             | Event::Allowed(_)
+            | Event::InOrder(_)
             | Event::TakingTurns { .. }
             | Event::Weighed { .. }
             | Event::OutOfReach(_)

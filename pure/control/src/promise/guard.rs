@@ -17,11 +17,10 @@
 //! device has really done: the background requests of that cycle, over its seconds. It allows a part of that,
 //! and more only slowly.
 
-use super::strain::Strain;
+use super::between::Between;
+use super::strain::{AIM, Strain};
 use super::{PERIOD, PromiseObservation};
 
-/// Where the guard wants strain to be. It must be below the limit, because estimates are not exact.
-const AIM: f64 = 0.95;
 /// The most that one cut leaves of the bound, and the least. Half: latency is at most in proportion.
 const CUT: (f64, f64) = (0.5, 0.95);
 /// Periods from one cut to the next, at least. 200 ms: what strain of late is measured over.
@@ -57,8 +56,6 @@ const JUMP: f64 = 1.5;
 const FADES: f64 = 0.03;
 /// The seconds after a silence tell that more would do if their strain is below this.
 const EASY: f64 = 0.8;
-/// How much more the next silence then allows.
-const MORE: f64 = 1.1;
 
 /// What background volumes did in a period, in sum.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
@@ -112,7 +109,7 @@ pub(super) struct Guard {
     settled: f64,
     unfelt: f64,
     /// The bound while promised volumes are silent for a moment.
-    between: f64,
+    between: Between,
     /// How many gateways share what background may have in any case.
     sharers: f64,
     /// What others have on average, of those that have a bound. A cut leaves no more.
@@ -131,7 +128,7 @@ impl Default for Guard {
             cycle: (0.0, 0.0),
             settled: 0.0,
             unfelt: 0.0,
-            between: f64::MAX,
+            between: Between::default(),
             sharers: 1.0,
             fair: f64::MAX,
         }
@@ -155,21 +152,14 @@ impl Guard {
         self.in_debt
     }
 
-    /// The bound while promised volumes are silent for a moment, and `room` is free. One request at least:
-    /// nobody is there whom it could hinder now.
+    /// The bound while promised volumes are silent for a moment, and `room` is free.
     pub(super) fn between(&self, room: f64) -> f64 {
-        self.bound.map_or(room, |bound| self.between.max(1.0).min(room).max(bound))
+        self.bound.map_or(room, |bound| self.between.most(bound, room))
     }
 
     /// A silence has ended, and this was the worst strain of a second after it.
     pub(super) fn on_return(&mut self, strain: f64, room: f64) {
-        let between = self.between(room);
-        if strain > 1.0 {
-            // Half of the way, in factors. The bound itself is known to do.
-            self.between = (between * self.bound.unwrap_or(room)).sqrt();
-        } else if strain < EASY {
-            self.between = between * MORE;
-        }
+        self.between.on_return(strain, EASY, self.bound.unwrap_or(room), room);
     }
 
     /// Ends a period in which promised volumes had this strain; `None`: they are silent. At most `room`

@@ -44,6 +44,8 @@ const USUAL: f64 = 16.0;
 const FOLLOWS: f64 = 0.02;
 /// After a cut, no window is noted for two seconds: the open one has requests of before, and so may one more.
 const FORGOTTEN: u32 = 40;
+/// A request of a promised rate is due after so many seconds at the latest.
+const DUE_AT_MOST: f64 = 60.0;
 /// A volume that had a request for this part of the time always had one.
 const WAITS: f64 = 0.95;
 /// The shortest mean latency is forgotten at 1 % a second.
@@ -162,6 +164,27 @@ impl Watch {
             }
             Target::Rate(_) | Target::Throughput(_) => 0.0,
         }
+    }
+
+    /// How long after it came a request of a volume with so many of them is due, in seconds. Of a rate, all
+    /// of them are due when the last one would be answered at that rate.
+    pub(super) fn due(&self, outstanding: u32) -> f64 {
+        let requests = f64::from(outstanding.max(1));
+        let due = match self.target {
+            Target::Latency(limit) | Target::Percentile(_, limit) => limit.as_secs_f64(),
+            Target::Rate(rate) => requests / rate.get(),
+            Target::Throughput(rate) => {
+                let kept = self.over(KEPT);
+                requests * (kept.bytes / kept.answered.max(1.0)) / rate.get() as f64
+            }
+        };
+        due.min(DUE_AT_MOST)
+    }
+
+    /// For which part of the time of its requests these were at the device of late.
+    pub(super) fn part_at_device(&self) -> f64 {
+        let lately = self.over(LATELY);
+        if lately.spent > 0.0 { lately.at_device / lately.spent } else { 0.0 }
     }
 
     /// Which part of a promised rate it got in the last second; `None` if a latency is promised, or it did

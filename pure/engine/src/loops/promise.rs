@@ -7,7 +7,7 @@
 use std::num::NonZeroU32;
 
 use weir_control::{Allowance, Grant, Law, PromiseObservation, Promises, Shortfall, Standing};
-use weir_model::{Bandwidth, Instant, MilliIops, Span, Target, TimeShare, VolumeId};
+use weir_model::{Bandwidth, Instant, MilliIops, QueueDepth, Span, Target, TimeShare, VolumeId};
 use weir_sched::BackgroundKnobs;
 
 use super::Pool;
@@ -26,6 +26,8 @@ pub(crate) struct PromiseLoop {
     /// The promise that is out of reach, as it was last said.
     shortfall: Option<Shortfall<VolumeId>>,
     quantum: Option<Span>,
+    /// How many requests of promised volumes may be at the device; `None`: any number.
+    pub(super) in_order: Option<QueueDepth>,
     /// The most requests of background volumes at the device in this period.
     peak: u32,
     /// Kept from period to period, so that no period allocates.
@@ -41,6 +43,7 @@ impl PromiseLoop {
             knobs: BackgroundKnobs::open(least),
             shortfall: None,
             quantum: None,
+            in_order: None,
             peak: 0,
             seen: PromiseObservation::default(),
         }
@@ -60,6 +63,8 @@ impl PromiseLoop {
     pub(crate) fn on_arrival(&mut self, now: Instant, id: VolumeId, pool: &mut Pool<'_>) {
         if pool.volumes.get(id).is_promised() {
             self.law.on_request(now);
+            self.law.on_promised(pool.volumes.get(id).serial());
+            self.bound_promised(now, pool);
             self.put_in_force(now, self.law.allowance(now), pool);
             self.tell_others(pool);
         }
@@ -107,6 +112,7 @@ impl PromiseLoop {
         self.tell_others(pool);
         self.put_in_force(now, allowance, pool);
         self.lower_rates(now, pool);
+        self.put_in_order(now, pool);
     }
 
     fn weighed(&self, now: Instant, pool: &Pool<'_>) -> Event {
@@ -152,6 +158,30 @@ impl PromiseLoop {
             self.quantum = quantum;
             pool.scheduler.set_quantum(now, quantum);
             pool.events.push_back(Event::TakingTurns { quantum });
+        }
+    }
+
+    /// Puts promised volumes in order, if the law asks for that.
+    fn put_in_order(&mut self, now: Instant, pool: &mut Pool<'_>) {
+        if self.law.in_order().is_some() {
+            let mut dues = self.law.dues().peekable();
+            for (id, volume) in pool.volumes.iter_mut() {
+                let Some((_, due)) = dues.next_if(|(serial, _)| *serial == volume.serial()) else { continue };
+                if volume.set_due(due) {
+                    pool.scheduler.set_volume(now, id, &volume.knobs());
+                }
+            }
+        }
+        self.bound_promised(now, pool);
+    }
+
+    /// Lets no more requests of promised volumes to the device than the law says.
+    fn bound_promised(&mut self, now: Instant, pool: &mut Pool<'_>) {
+        let most = self.law.in_order().map(QueueDepth::new);
+        if most != self.in_order {
+            self.in_order = most;
+            pool.scheduler.set_promised(now, most.unwrap_or(QueueDepth::MAX));
+            pool.events.push_back(Event::InOrder(most));
         }
     }
 

@@ -556,3 +556,31 @@ fn without_a_quantum_a_scan_takes_its_turns_by_requests() {
     }
     assert_eq!(order, [false, true, false, true]);
 }
+
+#[test]
+fn promised_requests_beyond_their_bound_wait_however_late_they_are_and_the_most_urgent_goes_first() {
+    let mut pool = Pool::new(10);
+    pool.edf.set_promised(at(0), QueueDepth::new(1));
+    let slow = [0, 1].map(|_| pool.read(at(0), BACKUP));
+    assert_eq!([pool.issued(at(0)), pool.issued(at(0))], [Some(slow[0]), None]);
+    let urgent = pool.read(at(1_000), DB);
+    assert_eq!(pool.edf.poll_dispatch(at(100_000_000)), Dispatch::AtDepth { recheck: None }, "all are late");
+    pool.complete(at(100_000_000), BACKUP, slow[0]);
+    assert_eq!([pool.issued(at(100_000_000)), pool.issued(at(100_000_000))], [Some(urgent), None]);
+    pool.edf.set_promised(at(100_000_000), QueueDepth::MAX);
+    assert_eq!(pool.issued(at(100_000_000)), Some(slow[1]));
+}
+
+#[test]
+fn a_background_request_does_not_go_before_promised_ones_that_wait_at_their_bound() {
+    let mut pool = Pool::new(10);
+    pool.edf.set_volume(at(0), OTHER, &VolumeKnobs::BACKGROUND);
+    pool.edf.set_promised(at(0), QueueDepth::new(1));
+    let promised = [0, 1].map(|_| pool.read(at(0), DB));
+    let background = [0, 1].map(|_| pool.read(at(0), OTHER));
+    let issued = [0, 1, 2].map(|_| pool.issued(at(0)));
+    assert_eq!(issued, [Some(promised[0]), Some(background[0]), None], "one by the lane");
+    pool.complete(at(0), DB, promised[0]);
+    assert_eq!(pool.issued(at(0)), Some(promised[1]));
+    assert_eq!(pool.issued(at(0)), Some(background[1]), "no promised request waits");
+}

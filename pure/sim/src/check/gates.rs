@@ -23,6 +23,8 @@ use debt::Debt;
 pub(super) struct Gates {
     /// How many requests the law allows at the array; `None` if no law bounds the depth.
     depth: Option<QueueDepth>,
+    /// How many requests of promised volumes the law allows at the array; `None`: any number.
+    promised: Option<QueueDepth>,
     /// How many requests the law shares out among all volumes; `None` if it shares out none.
     total: Option<NonZeroU32>,
     /// Whether a volume's bound has changed at this instant.
@@ -60,6 +62,7 @@ impl Gates {
     pub(super) const fn new(depth: Option<QueueDepth>, total: Option<NonZeroU32>, share: TimeShare) -> Self {
         Self {
             depth,
+            promised: None,
             total,
             bounds_changed: false,
             in_flight: 0,
@@ -127,6 +130,10 @@ impl Gates {
 
     pub(super) const fn set_depth(&mut self, depth: Option<QueueDepth>) {
         self.depth = depth;
+    }
+
+    pub(super) const fn set_promised(&mut self, most: Option<QueueDepth>) {
+        self.promised = most;
     }
 
     /// Checks that the reported depth is the one in force.
@@ -208,7 +215,7 @@ impl Gates {
     fn is_starved(&self, now: Instant, volume: VolumeId) -> bool {
         let volume = &self.volumes[volume.0 as usize];
         match volume.due_after {
-            Some(due_after) => volume.could_go(now, due_after),
+            Some(due_after) => !self.promised_are_full() && volume.could_go(now, due_after),
             None if self.is_shut(now) => self.background.may_pass(now) && volume.could_go(now, Span::ZERO),
             None => volume.could_go(now, Span::ZERO),
         }
@@ -222,15 +229,31 @@ impl Gates {
 
     /// Whether the depth or their bound holds background requests back.
     fn is_shut(&self, now: Instant) -> bool {
-        self.is_full() || self.background.is_full(now)
+        self.is_full() || self.background.is_full(now) || self.promised_are_full() && self.promise_waits(now)
+    }
+
+    /// Whether as many requests of promised volumes are at the array as may be.
+    fn promised_are_full(&self) -> bool {
+        let at_array = self.in_flight - self.background.in_flight();
+        self.promised.is_some_and(|most| at_array >= most.get())
+    }
+
+    /// Whether a promised request waits, and no limit of its volume holds it back.
+    fn promise_waits(&self, now: Instant) -> bool {
+        let could_go = |volume: &Volume| volume.due_after.is_some() && volume.could_go(now, Span::ZERO);
+        self.volumes.iter().any(could_go)
     }
 
     fn is_full(&self) -> bool {
         self.depth.is_some_and(|depth| self.in_flight >= depth.get())
     }
 
-    /// Checks that a promised request passes the depth only if its volume is due.
+    /// Checks that a promised request keeps to the bound of all of them, and passes the depth only if its
+    /// volume is due.
     fn check_promised(&self, now: Instant, io: &Io) -> Verified {
+        if let Some(most) = self.promised.filter(|_| self.promised_are_full()) {
+            return Err(Box::new(Breach::PromisedExceeded { volume: io.volume, most }));
+        }
         let due = self.due[io.volume.0 as usize];
         match self.depth.filter(|_| self.is_full() && due > now) {
             Some(depth) => {

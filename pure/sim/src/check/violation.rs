@@ -91,6 +91,16 @@ pub enum Breach {
         /// How many requests were at the array before.
         in_flight: u32,
     },
+    /// More requests of promised volumes were issued than their bound allows.
+    #[error(
+        "a request of {volume:?} was issued, though {most} of promised volumes were at the array already"
+    )]
+    PromisedExceeded {
+        /// The volume whose request was issued.
+        volume: VolumeId,
+        /// The bound.
+        most: QueueDepth,
+    },
     /// A background request was issued while a waiting promised request could have gone.
     #[error("a request of {volume:?}, which has no promise, went before one of {promised:?}, which has one")]
     PromisePassed {

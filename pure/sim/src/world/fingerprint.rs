@@ -2,7 +2,7 @@
 //! different ones.
 
 use weir_engine::{Event, WindowReport, WindowTraffic};
-use weir_model::{Instant, Span, Verdict};
+use weir_model::{Instant, QueueDepth, Span, Verdict};
 
 use super::Observer;
 
@@ -101,6 +101,9 @@ impl Observer for Fingerprint {
                 self.add(1 << 60 | u64::from(knobs.most));
                 self.add(u64::from(knobs.share.millionths()));
                 self.add(knobs.least.as_nanos());
+            }
+            Event::InOrder(most) => {
+                self.add(11 << 59 | u64::from(most.map_or(u32::MAX, QueueDepth::get)));
             }
             Event::Stands(standing) => {
                 self.add(9 << 59 | u64::from(standing.cuts) << 3);

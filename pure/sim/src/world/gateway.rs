@@ -58,6 +58,7 @@ impl Gateway {
             | Event::TakingTurns { .. }
             | Event::Throttled { .. }
             | Event::Allowed(_)
+            | Event::InOrder(_)
             | Event::Stands(_) => event,
         }
     }

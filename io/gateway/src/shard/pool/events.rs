@@ -1,7 +1,7 @@
 //! The engine's events: requests that ended, windows and decisions. And the status of the pool.
 
-use weir_engine::{BackgroundKnobs, Event, Throttle};
-use weir_model::{Instant, Span, VolumeId};
+use weir_engine::{BackgroundKnobs, EngineSnapshot, Event, Throttle};
+use weir_model::{Instant, QueueDepth, Span, VolumeId};
 use weir_status::{BackgroundStatus, PoolStatus, ReplyDelayStatus, TargetStatus, VolumeStatus, WorstOff};
 
 use super::{Pool, Volume};
@@ -37,7 +37,7 @@ impl Pool {
                 }
                 Event::OutOfReach(shortfall) => self.note_out_of_reach(shortfall),
                 // The snapshot of the engine has what these say.
-                Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) => {}
+                Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) | Event::InOrder(_) => {}
                 Event::Aborted { .. } | Event::TakingTurns { .. } => {}
                 Event::Stands(standing) => self.say_standing(standing),
             }
@@ -66,7 +66,7 @@ impl Pool {
         PoolStatus {
             name: self.name.clone(),
             control: self.control_kind(),
-            depth_target: seen.depth_target.map(weir_model::QueueDepth::get),
+            depth_target: seen.depth_target.map(QueueDepth::get),
             in_flight: seen.in_flight,
             in_flight_peak: self.in_flight_peak,
             queued: seen.queued,
@@ -85,7 +85,8 @@ impl Pool {
 
     /// What background volumes may have, if the pool's law holds them back.
     pub(super) fn background(&self) -> Option<BackgroundStatus> {
-        let BackgroundKnobs { most, share, .. } = self.engine.snapshot().allowance?;
+        let EngineSnapshot { allowance, in_order, .. } = self.engine.snapshot();
+        let BackgroundKnobs { most, share, .. } = allowance?;
         let worst_off = self.worst_off.and_then(|(id, strain)| {
             let name = |id| self.name_of(id).map(str::to_owned);
             // The worst off without a number is behind another gateway; one without a name is gone.
@@ -96,6 +97,7 @@ impl Pool {
         Some(BackgroundStatus {
             most: (most < u32::MAX).then_some(most),
             share,
+            promised_most: in_order.map(QueueDepth::get),
             worst_off,
             cannot_be_met: self.cannot_be_met(),
             has_lost_others: self.others_are_lost,

@@ -60,6 +60,11 @@ impl Background {
         self.unpaid = (self.unpaid_at(now) + self.pace(), now);
     }
 
+    /// How many are at the array.
+    pub(super) const fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
     /// Whether as many are at the array as may be, or one more would be too soon after the others.
     pub(super) fn is_full(&self, now: Instant) -> bool {
         self.in_flight >= self.knobs.most || self.unpaid_at(now) + self.pace() > self.knobs.least

@@ -267,3 +267,19 @@ fn bounds_that_are_more_in_sum_than_the_total_are_caught() {
     let exceeded = pool.gates.at_rest(ms(0)).unwrap_err();
     assert_eq!(*exceeded, Breach::TotalExceeded { bounds: 9, total: 8 });
 }
+
+#[test]
+fn promised_requests_beyond_their_bound_are_caught_and_one_that_waits_within_it_too() {
+    let mut pool = Pool::with_background();
+    pool.gates.set_depth(None);
+    pool.gates.set_promised(Some(QueueDepth::new(1)));
+    let promised: Vec<Io> = (0..2).map(|slot| pool.submit_to(ms(0), VOLUME, slot)).collect();
+    let waiting = pool.submit_to(ms(0), BACKGROUND, 2);
+    assert!(pool.gates.at_rest(ms(100_000)).is_err(), "one may go");
+    assert_eq!(pool.issue(ms(100_000), &promised[0]), Ok(()));
+    pool.gates.set_background(ms(100_000), bound(0, 0));
+    assert_eq!(pool.issue(ms(100_000), &waiting), Ok(()), "the lane");
+    assert_eq!(pool.gates.at_rest(ms(100_000)), Ok(()));
+    let exceeded = Breach::PromisedExceeded { volume: VOLUME, most: QueueDepth::new(1) };
+    assert_eq!(*pool.issue(ms(100_000), &promised[1]).unwrap_err(), exceeded);
+}

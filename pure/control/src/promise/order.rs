@@ -1,0 +1,273 @@
+//! Puts promised volumes in order: how many of their requests may be at the device, and when these are due.
+//!
+//! Promised volumes go before all others, so all of their requests are at the device at once. A device does
+//! not know which of them is urgent. Example: a volume has 200 requests there that are promised 4 s, and
+//! another has ten that are promised 50 ms. If the device takes 1 s for all, the ten are late. So if a
+//! promise is missed because of less urgent ones, and no background volume is left to be held back, the
+//! requests wait in weir instead, and the most urgent goes first.
+//!
+//! | what is seen | what the bound does |
+//! |---|---|
+//! | a promise is about to be missed: its requests wait at the device for less urgent ones | is cut |
+//! | one window in some hundred would be missed in this way | is taken back slowly |
+//! | another promise comes into danger, and its requests wait in weir | is raised fast |
+//! | all are kept | is raised slowly |
+//! | nobody has reached it for 5 s | goes |
+//!
+//! A raise helps those that wait in weir: a device that may choose among more requests does more.
+//!
+//! **Why one bound, and an order.** A bound for each volume was tried. Two volumes whose loads come and go
+//! were in danger in turn, and each held the other one back: both got less than without a law. In an order,
+//! a volume is let go by itself: a request that has waited for long is the most urgent one.
+//!
+//! **Lateness does not spread.** If a volume asks for more than the device can do, its requests are late
+//! without end, and would all go first. So while requests that wait are late, all are due later: by
+//! `stretch / priority` of their time. Example: a stretch of 4 makes 50 ms into 250 ms at priority 1, and
+//! into 100 ms at priority 4.
+//!
+//! **A silence.** One volume alone may have as many requests at the device as did not spoil the next burst of
+//! the others before (`between`).
+
+use weir_model::Priority;
+
+use super::PERIOD;
+use super::between::Between;
+use super::line::{Line, Lines};
+use super::strain::{AIM, Strain};
+
+/// The most that one cut leaves of the bound, and the least.
+const CUT: (f64, f64) = (0.5, 0.95);
+/// Periods from one cut to the next, at least. 200 ms: what strain of late is measured over.
+const SETTLES: u32 = 4;
+/// How fast the bound is taken back while one window in some hundred would be missed, a second.
+const BACK: f64 = 0.3;
+/// How fast the bound grows while requests that wait in weir come into danger, a second.
+const FAST: f64 = 2.0;
+/// How fast the bound grows while nobody is in danger, a second, if there is room for twice as much.
+const SLOW: f64 = 0.03;
+/// After so many seconds without a cut it grows twice as fast, then three times, and so on.
+const CALM: f64 = 20.0;
+/// Beyond this strain, more at the device does not help those that wait in weir.
+const HOPELESS: f64 = 2.0;
+/// Seconds after which a bound that nobody reaches is no bound any more.
+const UNFELT: f64 = 5.0;
+/// Periods after a silence that tell what it should have been: a second.
+const RETURN: u32 = 20;
+/// How much of the stretch is left after a second in which nobody is late.
+const KEEPS: f64 = 0.9;
+/// The most that promises are stretched, for a priority of one.
+const MOST: f64 = 100.0;
+
+/// The order of promised volumes.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(super) struct Order {
+    /// `None`: no bound.
+    bound: Option<f64>,
+    /// Periods since the last cut, and since somebody reached the bound.
+    settled: u32,
+    unfelt: u32,
+    /// By how much promises are stretched.
+    stretch: f64,
+    /// The volume that was the only one with a request of late.
+    alone: Option<u64>,
+    /// Periods since it is no longer.
+    returned: Option<u32>,
+    between: Between,
+}
+
+impl Order {
+    /// How many requests may be at the device, if `room` is free; `None`: any number.
+    pub(super) fn bound(&self, room: f64) -> Option<f64> {
+        let bound = self.bound?;
+        Some(if self.alone.is_some() { self.between.most(bound, room) } else { bound })
+    }
+
+    /// When a request of a volume of this priority is due that would be due after this time.
+    pub(super) fn due(&self, due: f64, priority: Priority) -> f64 {
+        due * (1.0 + self.stretch / priority.get())
+    }
+
+    /// A promised volume has a request.
+    pub(super) fn on_request(&mut self, serial: u64) {
+        if self.alone.take_if(|alone| *alone != serial).is_some() {
+            self.returned = Some(0);
+        }
+    }
+
+    /// Whether the last period cut the bound. Then what was seen before tells nothing of what comes.
+    pub(super) const fn has_cut(&self) -> bool {
+        self.bound.is_some() && self.settled == 0
+    }
+
+    /// Ends a period. `last_second`: the worst strain of the last second. `is_last_resort`: no background
+    /// volume could be held back further.
+    pub(super) fn step(&mut self, is_last_resort: bool, lines: &[Line], last_second: f64, room: f64) {
+        self.learn(lines, last_second, room);
+        self.alone = if let [line] = lines { Some(line.serial) } else { None };
+        self.settled = self.settled.saturating_add(1);
+        let seen = Lines::of(lines);
+        self.bound = match self.bound {
+            None => is_last_resort.then(|| self.first(seen)).flatten(),
+            // Alone, or silent: nothing tells what the bound should be.
+            Some(bound) if lines.len() < 2 => Some(bound),
+            Some(bound) => self.moved(bound, seen),
+        };
+        self.stretch(seen.waiting);
+    }
+
+    /// Learns from the first second after a silence what might have been at the device in it.
+    fn learn(&mut self, lines: &[Line], last_second: f64, room: f64) {
+        let Some(periods) = &mut self.returned else { return };
+        *periods += 1;
+        if *periods >= RETURN || lines.len() < 2 {
+            self.returned = None;
+            self.between.on_return(last_second, AIM, self.bound.unwrap_or(room), room);
+        }
+    }
+
+    /// The first bound, if a promise is about to be missed because of less urgent requests.
+    fn first(&mut self, seen: Lines) -> Option<f64> {
+        seen.hindered.filter(|strain| strain.is_hard()).map(|hard| {
+            self.unfelt = 0;
+            self.cut(seen.at_device, hard)
+        })
+    }
+
+    /// A bound that was too much, cut. Latency is at most in proportion.
+    fn cut(&mut self, bound: f64, hard: Strain) -> f64 {
+        self.settled = 0;
+        (bound * (AIM / hard.lately).clamp(CUT.0, CUT.1)).max(1.0)
+    }
+
+    /// The next bound.
+    fn moved(&mut self, bound: f64, seen: Lines) -> Option<f64> {
+        let seconds = PERIOD.as_secs_f64();
+        let is_felt = seen.in_weir > 0.0 || seen.at_device >= bound.floor();
+        self.unfelt = if is_felt { 0 } else { self.unfelt + 1 };
+        let hindered = seen.hindered.map_or(0.0, |strain| strain.likely.max(strain.window));
+        let hard = seen.hindered.filter(|strain| strain.is_hard());
+        if let Some(hard) = hard.filter(|strain| strain.window >= seen.waiting || seen.waiting > HOPELESS) {
+            if self.settled < SETTLES || seen.at_device > bound.floor() {
+                return Some(bound);
+            }
+            return Some(self.cut(bound, hard));
+        }
+        if !is_felt {
+            return (f64::from(self.unfelt) * seconds <= UNFELT).then_some(bound);
+        }
+        let growth = if hard.is_none() && seen.need > 0.0 {
+            FAST * seen.need
+        } else if hindered > 1.0 && seen.waiting < hindered {
+            -BACK * (hindered - 1.0).min(1.0)
+        } else {
+            let room = (AIM / hindered.max(1e-3)).log2().clamp(0.0, 1.0);
+            SLOW * room * (1.0 + f64::from(self.settled) * seconds / CALM)
+        };
+        Some((bound * (1.0 + growth * seconds)).max(1.0))
+    }
+
+    /// Stretches promises while requests that wait in weir are late.
+    fn stretch(&mut self, waiting: f64) {
+        let seconds = PERIOD.as_secs_f64();
+        if self.bound.is_some() && waiting > 1.0 {
+            self.stretch = (self.stretch + (waiting - 1.0) * seconds).min(MOST);
+        } else {
+            self.stretch *= KEEPS.powf(seconds);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::tests::line;
+    use super::*;
+
+    /// The bound, in a room of 100 requests, after so many periods with these volumes.
+    fn after(order: &mut Order, periods: u32, lines: &[Line]) -> Option<f64> {
+        (0..periods).for_each(|_| order.step(true, lines, 0.0, 100.0));
+        order.bound(100.0)
+    }
+
+    fn waits(line: Line) -> Line {
+        Line { part_at_device: 0.1, waiting: 50.0, ..line }
+    }
+
+    /// A tight promise that is missed because of 100 requests that have time.
+    fn hindered() -> [Line; 2] {
+        [line(1, 50.0, 2.0, 10.0), line(2, 4_000.0, 0.1, 100.0)]
+    }
+
+    #[test]
+    fn a_promise_that_less_urgent_requests_hinder_puts_all_in_order() {
+        assert_eq!(after(&mut Order::default(), 1, &hindered()), Some(55.0));
+        let mut kept = Order::default();
+        kept.step(false, &hindered(), 0.0, 100.0);
+        assert_eq!(kept.bound(100.0), None, "background volumes could still be held back");
+    }
+
+    #[test]
+    fn a_volume_that_is_alone_is_not_put_in_order() {
+        assert_eq!(after(&mut Order::default(), 100, &hindered()[..1]), None);
+    }
+
+    #[test]
+    fn the_bound_is_not_cut_again_before_the_device_has_come_down_to_it() {
+        let mut order = Order::default();
+        let first = after(&mut order, 1, &hindered());
+        assert_eq!(after(&mut order, 20, &hindered()), first, "110 are there");
+        let fewer = [line(1, 50.0, 2.0, 5.0), line(2, 4_000.0, 0.1, 50.0)];
+        assert_eq!(after(&mut order, 1, &fewer), Some(55.0 * 0.5));
+    }
+
+    #[test]
+    fn a_volume_that_waits_and_comes_into_danger_gets_more_and_a_hopeless_one_does_not() {
+        let after = |strain| {
+            let mut order = Order { bound: Some(10.0), ..Order::default() };
+            let tight = if strain > HOPELESS { line(1, 50.0, 1.5, 5.0) } else { line(1, 50.0, 0.8, 5.0) };
+            after(&mut order, 20, &[tight, waits(line(2, 4_000.0, strain, 5.0))]).unwrap()
+        };
+        assert!(after(0.9) > 30.0, "{}", after(0.9));
+        assert!(after(5.0) < 7.0, "{}", after(5.0));
+    }
+
+    #[test]
+    fn while_requests_that_wait_are_late_promises_are_stretched_by_priority() {
+        let mut order = Order { bound: Some(10.0), ..Order::default() };
+        after(&mut order, 20, &[line(1, 50.0, 0.8, 5.0), waits(line(2, 4_000.0, 5.0, 5.0))]);
+        let due = |priority| order.due(0.05, Priority::new(priority).unwrap());
+        assert!((due(1.0) - 0.25).abs() < 1e-6, "4 more: {}", due(1.0));
+        assert!((due(4.0) - 0.10).abs() < 1e-6, "{}", due(4.0));
+        after(&mut order, 2_000, &[line(1, 50.0, 0.8, 5.0)]);
+        assert!(order.due(0.05, Priority::ONE) < 0.051);
+    }
+
+    #[test]
+    fn a_volume_that_is_alone_has_the_room_until_another_one_comes() {
+        let mut order = Order { bound: Some(10.0), ..Order::default() };
+        assert_eq!(after(&mut order, 1, &hindered()[1..]), Some(100.0));
+        order.on_request(2);
+        assert_eq!(order.bound(100.0), Some(100.0), "its own request");
+        order.on_request(1);
+        assert_eq!(order.bound(100.0), Some(10.0));
+    }
+
+    #[test]
+    fn a_burst_that_begins_badly_has_less_before_it_the_next_time() {
+        let mut order = Order { bound: Some(10.0), ..Order::default() };
+        after(&mut order, 1, &hindered()[1..]);
+        order.on_request(1);
+        let back = [line(1, 50.0, 0.9, 5.0), line(2, 4_000.0, 0.1, 5.0)];
+        (0..RETURN).for_each(|_| order.step(true, &back, 3.0, 100.0));
+        let bound = order.bound(100.0).unwrap();
+        let alone = after(&mut order, 1, &hindered()[1..]).unwrap();
+        assert!((alone - (100.0 * bound).sqrt()).abs() < 0.1, "{alone}");
+    }
+
+    #[test]
+    fn a_bound_that_nobody_reaches_goes() {
+        let mut order = Order { bound: Some(10.0), ..Order::default() };
+        let calm = [line(1, 50.0, 0.5, 2.0), line(2, 4_000.0, 0.1, 2.0)];
+        assert!(after(&mut order, 90, &calm).is_some());
+        assert_eq!(after(&mut order, 20, &calm), None);
+    }
+}

@@ -1,0 +1,102 @@
+//! How promised volumes give way to one another under the law of promises.
+
+use std::collections::VecDeque;
+
+use weir_engine::{Control, Dispatch, Engine, EngineConfig, Event, Request, VolumeConfig};
+use weir_model::{Instant, IoId, IoKind, Objective, Span, Target, VolumeId};
+
+const fn at(millis: u64) -> Instant {
+    Instant::from_nanos(millis * 1_000_000)
+}
+
+/// A device that answers a request in a millisecond, in the order in which they came to it.
+struct Pool {
+    engine: Engine,
+    now: u64,
+    at_device: VecDeque<IoId>,
+    /// Of each volume: how long its requests took, in microseconds, and how many there were.
+    took: [(u64, u64); 2],
+    bounds: Vec<Option<u32>>,
+}
+
+impl Pool {
+    /// Two volumes that are promised these latencies, in milliseconds.
+    fn new(limits: [u64; 2]) -> (Self, [VolumeId; 2]) {
+        let config = EngineConfig { control: Control::Promise, ..EngineConfig::default() };
+        let mut engine = Engine::new(at(0), config);
+        let volumes = limits.map(|limit| {
+            let target = Some(Target::Latency(Span::from_millis(limit)));
+            let objective = Objective { target, ..Objective::default() };
+            engine.add_volume(at(0), VolumeConfig { objective, ..VolumeConfig::default() })
+        });
+        let (at_device, bounds) = (VecDeque::new(), Vec::new());
+        (Self { engine, now: 0, at_device, took: [(0, 0); 2], bounds }, volumes)
+    }
+
+    fn read(&mut self, volume: VolumeId) {
+        let read = Request { volume, kind: IoKind::Read, offset: 0, length: 4096 };
+        self.engine.handle_submit(at(self.now), read);
+    }
+
+    /// Runs for a millisecond.
+    fn step(&mut self) {
+        while let Dispatch::Issue(io) = self.engine.poll_dispatch(at(self.now)) {
+            self.at_device.push_back(io.id);
+        }
+        self.now += 1;
+        let now = at(self.now);
+        self.engine.handle_timeout(now);
+        if let Some(id) = self.at_device.pop_front() {
+            self.engine.handle_complete(now, id, true);
+            self.engine.handle_reply(now, id);
+        }
+        while let Some(event) = self.engine.poll_event() {
+            match event {
+                Event::Finished { volume, total, .. } => {
+                    let took = &mut self.took[volume.0 as usize];
+                    *took = (took.0 + total.as_micros(), took.1 + 1);
+                }
+                Event::InOrder(most) => self.bounds.push(most.map(weir_model::QueueDepth::get)),
+                _ => {}
+            }
+        }
+    }
+
+    /// One volume asks 50 times a second; of the other, `crowd` requests are always there. Returns the mean
+    /// latencies of the last 20 of 40 seconds, in milliseconds, and how many were answered.
+    fn run(limits: [u64; 2], crowd: u64) -> ([u64; 2], u64, Self) {
+        let (mut pool, [one, other]) = Self::new(limits);
+        (0..crowd).for_each(|_| pool.read(other));
+        let mut answered = 0;
+        for millis in 0..40_000 {
+            if millis % 20 == 0 {
+                pool.read(one);
+            }
+            pool.step();
+            (answered..pool.took[1].1).for_each(|_| pool.read(other));
+            answered = pool.took[1].1;
+            if millis == 20_000 {
+                pool.took = [(0, 0); 2];
+                answered = 0;
+            }
+        }
+        let all = pool.took[0].1 + pool.took[1].1;
+        (pool.took.map(|(micros, requests)| micros / requests.max(1) / 1_000), all, pool)
+    }
+}
+
+#[test]
+fn a_promised_volume_with_time_gives_way_to_one_without_and_both_promises_are_kept() {
+    let ([one, other], answered, pool) = Pool::run([50, 4_000], 200);
+    assert!(one < 50, "{one} ms; at the device alone it would wait for 200");
+    assert!(other < 4_000, "{other} ms");
+    assert!(answered > 19_900, "the device is never idle: {answered} in 20 s");
+    assert!(pool.bounds.iter().flatten().count() > 0);
+}
+
+#[test]
+fn promised_volumes_that_are_alike_are_not_put_in_order() {
+    let (_, answered, pool) = Pool::run([50, 50], 200);
+    assert_eq!(pool.bounds, []);
+    assert!(answered > 19_900);
+}
