@@ -14,8 +14,7 @@
 //! ```
 //!
 //! The bound is how many requests all background volumes together may have at the device. Below one it is a
-//! share of time. Promised volumes are not bounded, and go first. So a promised volume alone at the device is
-//! served as without any law.
+//! share of time. Promised volumes go first. One that is alone at the device is served as without any law.
 //!
 //! **Why this form.** Façade's depth bounds everybody, also the volume that is to be helped. Maestro's bounds
 //! move by 5 % in 2 s and share out what nobody can use. Both act after a window was missed. A cap in
@@ -33,6 +32,8 @@
 //!   requests, the device gets no more than keeps it busy: otherwise the turns are its own, and whoever has
 //!   more requests there gets more. Meanwhile they take turns by the device's time and by priority, and a
 //!   volume whose requests go in order has the device for itself for a quantum.
+//! - **Promised volumes among themselves** (`order`, `line`). If one is hindered by requests of others that
+//!   have time, and nobody else is left to be held back, their requests go in order.
 //! - **Not all fit** (`stretch`). If volumes of promised rates fall short though nobody else is served, their
 //!   rates are lowered by priority.
 //! - **Out of reach** (`reach`). A promise that is missed though nobody is left to be held back is named,
@@ -44,8 +45,8 @@
 //! bound are those of all gateways together; turns and stretched rates are each gateway's own.
 //!
 //! **What it does not do**: it bounds all background volumes together, whatever the sizes of their requests;
-//! promised latencies that do not fit are not stretched; and a promise that is out of reach goes on to hold
-//! the others back.
+//! a latency that is missed is not weighed against a rate that is missed; and a promise that is out of reach
+//! goes on to hold the others back.
 
 mod between;
 mod comeback;

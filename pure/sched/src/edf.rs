@@ -21,6 +21,9 @@
 //! many of their requests are at the device at a time, and they keep a pace ([`Bound`]). A promised request
 //! never waits for the bound. At a bound of zero, background requests have only the lane.
 //!
+//! Promised volumes may have a bound of their own, too ([`Scheduler::set_promised`]). None of their requests
+//! passes it, however late it is: the bound is there to keep them in order.
+//!
 //! **The lane.** Promised work can keep the depth gate shut for ever, and the bound of the background may be
 //! zero. So there is one exception to both: while no background request is at the device, one may pass, as
 //! often as their share of the device's time allows ([`Lane`]). A long deadline would not do instead: once a

@@ -44,6 +44,9 @@ pub(super) struct Lines {
     /// The worst strain of all others, and how much they need more at the device: 0 to 1.
     pub(super) waiting: f64,
     pub(super) need: f64,
+    /// How much the strain of both counts: by priority, if not all promises fit.
+    pub(super) hindered_counts: f64,
+    pub(super) waiting_counts: f64,
     /// The requests of all of them at the device, and in weir.
     pub(super) at_device: f64,
     pub(super) in_weir: f64,
@@ -55,12 +58,13 @@ impl Lines {
         for line in lines {
             all.at_device += line.at_device;
             all.in_weir += line.waiting;
-            if line.part_at_device >= 0.5 && line.is_hindered(lines) {
-                let is_worse = |worst: Strain| worst.window < line.strain.window;
-                all.hindered = all.hindered.filter(|worst| !is_worse(*worst)).or(Some(line.strain));
-            } else {
+            let counts = line.close * line.priority.get();
+            if line.part_at_device < 0.5 || !line.is_hindered(lines) {
                 all.waiting = all.waiting.max(line.close);
+                all.waiting_counts = all.waiting_counts.max(counts);
                 all.need = all.need.max(line.need());
+            } else if all.hindered.is_none() || counts > all.hindered_counts {
+                (all.hindered, all.hindered_counts) = (Some(line.strain), counts);
             }
         }
         all

@@ -47,8 +47,6 @@ const FAST: f64 = 2.0;
 const SLOW: f64 = 0.03;
 /// After so many seconds without a cut it grows twice as fast, then three times, and so on.
 const CALM: f64 = 20.0;
-/// Beyond this strain, more at the device does not help those that wait in weir.
-const HOPELESS: f64 = 2.0;
 /// Seconds after which a bound that nobody reaches is no bound any more.
 const UNFELT: f64 = 5.0;
 /// Periods after a silence that tell what it should have been: a second.
@@ -146,7 +144,7 @@ impl Order {
         self.unfelt = if is_felt { 0 } else { self.unfelt + 1 };
         let hindered = seen.hindered.map_or(0.0, |strain| strain.likely.max(strain.window));
         let hard = seen.hindered.filter(|strain| strain.is_hard());
-        if let Some(hard) = hard.filter(|strain| strain.window >= seen.waiting || seen.waiting > HOPELESS) {
+        if let Some(hard) = hard.filter(|_| seen.hindered_counts >= seen.waiting_counts) {
             if self.settled < SETTLES || seen.at_device > bound.floor() {
                 return Some(bound);
             }
@@ -157,7 +155,7 @@ impl Order {
         }
         let growth = if hard.is_none() && seen.need > 0.0 {
             FAST * seen.need
-        } else if hindered > 1.0 && seen.waiting < hindered {
+        } else if hindered > 1.0 && seen.waiting_counts < seen.hindered_counts {
             -BACK * (hindered - 1.0).min(1.0)
         } else {
             let room = (AIM / hindered.max(1e-3)).log2().clamp(0.0, 1.0);
@@ -220,14 +218,21 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_that_waits_and_comes_into_danger_gets_more_and_a_hopeless_one_does_not() {
-        let after = |strain| {
+    fn a_volume_that_waits_and_comes_into_danger_gets_more() {
+        let mut order = Order { bound: Some(10.0), ..Order::default() };
+        let lines = [line(1, 50.0, 0.8, 5.0), waits(line(2, 4_000.0, 0.9, 5.0))];
+        assert!(after(&mut order, 20, &lines).unwrap() > 30.0);
+    }
+
+    #[test]
+    fn if_one_waits_at_the_device_and_one_in_weir_the_one_that_counts_more_is_helped() {
+        let after = |priority| {
             let mut order = Order { bound: Some(10.0), ..Order::default() };
-            let tight = if strain > HOPELESS { line(1, 50.0, 1.5, 5.0) } else { line(1, 50.0, 0.8, 5.0) };
-            after(&mut order, 20, &[tight, waits(line(2, 4_000.0, strain, 5.0))]).unwrap()
+            let tight = Line { priority: Priority::new(priority).unwrap(), ..line(1, 50.0, 1.5, 5.0) };
+            after(&mut order, 20, &[tight, waits(line(2, 4_000.0, 3.0, 5.0))]).unwrap()
         };
-        assert!(after(0.9) > 30.0, "{}", after(0.9));
-        assert!(after(5.0) < 7.0, "{}", after(5.0));
+        assert!(after(1.0) >= 10.0, "1.5 is less than 3: {}", after(1.0));
+        assert!(after(4.0) < 7.0, "6 is more: {}", after(4.0));
     }
 
     #[test]
