@@ -52,14 +52,31 @@ pub(super) struct Lines {
     pub(super) in_weir: f64,
 }
 
-impl Lines {
-    pub(super) fn of(lines: &[Line]) -> Self {
-        let mut all = Self::default();
+/// The requests at the device by how urgent they are, so that a period of a thousand volumes does not compare
+/// each with each. Kept from period to period, so that no period allocates.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(super) struct Urgencies(Vec<Urgency>);
+
+/// Requests that are this urgent, or less.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Urgency {
+    /// The time after which they are due, less for a high priority.
+    due: f64,
+    /// All of them, and those that are promised a latency.
+    all: f64,
+    of_latencies: f64,
+}
+
+impl Urgencies {
+    /// What all promised volumes had.
+    pub(super) fn weigh(&mut self, lines: &[Line]) -> Lines {
+        self.sort(lines);
+        let mut all = Lines::default();
         for line in lines {
             all.at_device += line.at_device;
             all.in_weir += line.waiting;
             let counts = line.close * line.priority.get();
-            if line.part_at_device < 0.5 || !line.is_hindered(lines) {
+            if line.part_at_device < 0.5 || !self.hinder(line) {
                 all.waiting = all.waiting.max(line.close);
                 all.waiting_counts = all.waiting_counts.max(counts);
                 all.need = all.need.max(line.need());
@@ -69,18 +86,40 @@ impl Lines {
         }
         all
     }
+
+    /// Takes in what is at the device, the most urgent first.
+    fn sort(&mut self, lines: &[Line]) {
+        self.0.clear();
+        self.0.extend(lines.iter().map(Line::urgency));
+        self.0.sort_unstable_by(|one, other| one.due.total_cmp(&other.due));
+        let (mut all, mut of_latencies) = (0.0, 0.0);
+        for urgency in self.0.iter_mut().rev() {
+            all += urgency.all;
+            of_latencies += urgency.of_latencies;
+            (urgency.all, urgency.of_latencies) = (all, of_latencies);
+        }
+    }
+
+    /// Whether less urgent requests of others are at the device. Two rates do not hinder one another: caps
+    /// are for them.
+    fn hinder(&self, line: &Line) -> bool {
+        let later = LATER * line.urgency().due;
+        let least = self.0.partition_point(|urgency| urgency.due <= later);
+        let beside = self
+            .0
+            .get(least)
+            .map_or(0.0, |beside| if line.is_of_latency { beside.all } else { beside.of_latencies });
+        beside > BESIDE * line.at_device
+    }
 }
 
 impl Line {
-    /// Whether less urgent requests of others are at the device. Two rates do not hinder one another: caps
-    /// are for them.
-    fn is_hindered(&self, lines: &[Self]) -> bool {
-        let is_in_the_way = |other: &&Self| {
-            let is_later = other.due * self.priority.get() > LATER * self.due * other.priority.get();
-            is_later && (other.is_of_latency || self.is_of_latency)
-        };
-        let beside: f64 = lines.iter().filter(is_in_the_way).map(|other| other.at_device).sum();
-        beside > BESIDE * self.at_device
+    fn urgency(&self) -> Urgency {
+        Urgency {
+            due: self.due / self.priority.get(),
+            all: self.at_device,
+            of_latencies: if self.is_of_latency { self.at_device } else { 0.0 },
+        }
     }
 
     fn need(&self) -> f64 {
@@ -110,42 +149,46 @@ pub(super) mod tests {
         }
     }
 
+    fn weigh(lines: &[Line]) -> Lines {
+        Urgencies::default().weigh(lines)
+    }
+
     #[test]
     fn a_tight_promise_is_hindered_by_one_with_time_and_not_the_other_way_round() {
         let lines = [line(1, 50.0, 1.5, 10.0), line(2, 4_000.0, 0.1, 100.0)];
-        assert!((Lines::of(&lines).hindered.unwrap().window - 1.5).abs() < 1e-9);
+        assert!((weigh(&lines).hindered.unwrap().window - 1.5).abs() < 1e-9);
         let lines = [line(1, 50.0, 0.5, 10.0), line(2, 4_000.0, 1.5, 100.0)];
-        assert!((Lines::of(&lines).hindered.unwrap().window - 0.5).abs() < 1e-9);
-        assert!((Lines::of(&lines).waiting - 1.5).abs() < 1e-9);
+        assert!((weigh(&lines).hindered.unwrap().window - 0.5).abs() < 1e-9);
+        assert!((weigh(&lines).waiting - 1.5).abs() < 1e-9);
     }
 
     #[test]
     fn two_that_are_alike_do_not_hinder_one_another_unless_one_counts_more() {
         let alike = [line(1, 50.0, 1.5, 10.0), line(2, 60.0, 1.5, 100.0)];
-        assert_eq!(Lines::of(&alike).hindered, None);
+        assert_eq!(weigh(&alike).hindered, None);
         let first = Line { priority: Priority::new(4.0).unwrap(), ..alike[0] };
-        assert!(Lines::of(&[first, alike[1]]).hindered.is_some());
+        assert!(weigh(&[first, alike[1]]).hindered.is_some());
     }
 
     #[test]
     fn a_few_requests_of_others_do_not_hinder() {
         let lines = [line(1, 50.0, 1.5, 100.0), line(2, 4_000.0, 0.1, 20.0)];
-        assert_eq!(Lines::of(&lines).hindered, None);
+        assert_eq!(weigh(&lines).hindered, None);
     }
 
     #[test]
     fn two_rates_do_not_hinder_one_another() {
         let rate = |line: Line| Line { is_of_latency: false, ..line };
         let lines = [line(1, 50.0, 1.5, 10.0), line(2, 4_000.0, 0.1, 100.0)];
-        assert_eq!(Lines::of(&lines.map(rate)).hindered, None);
-        assert!(Lines::of(&[rate(lines[0]), lines[1]]).hindered.is_some());
+        assert_eq!(weigh(&lines.map(rate)).hindered, None);
+        assert!(weigh(&[rate(lines[0]), lines[1]]).hindered.is_some());
     }
 
     #[test]
     fn a_latency_needs_more_before_it_is_missed_and_a_rate_only_then() {
         let waits = |line: Line| Line { part_at_device: 0.1, ..line };
         let latency = waits(line(1, 50.0, 0.8, 10.0));
-        assert!((Lines::of(&[latency]).need - 0.5).abs() < 1e-9);
-        assert!(Lines::of(&[Line { is_of_latency: false, ..latency }]).need.abs() < 1e-9);
+        assert!((weigh(&[latency]).need - 0.5).abs() < 1e-9);
+        assert!(weigh(&[Line { is_of_latency: false, ..latency }]).need.abs() < 1e-9);
     }
 }

@@ -32,7 +32,7 @@ use weir_model::Priority;
 
 use super::PERIOD;
 use super::between::Between;
-use super::line::{Line, Lines};
+use super::line::{Line, Lines, Urgencies};
 use super::strain::{AIM, Strain};
 
 /// The most that one cut leaves of the bound, and the least.
@@ -71,6 +71,7 @@ pub(super) struct Order {
     /// Periods since it is no longer.
     returned: Option<u32>,
     between: Between,
+    urgencies: Urgencies,
 }
 
 impl Order {
@@ -103,7 +104,7 @@ impl Order {
         self.learn(lines, last_second, room);
         self.alone = if let [line] = lines { Some(line.serial) } else { None };
         self.settled = self.settled.saturating_add(1);
-        let seen = Lines::of(lines);
+        let seen = self.urgencies.weigh(lines);
         self.bound = match self.bound {
             None => is_last_resort.then(|| self.first(seen)).flatten(),
             // Alone, or silent: nothing tells what the bound should be.
