@@ -22,7 +22,8 @@
 //! never waits for the bound. At a bound of zero, background requests have only the lane.
 //!
 //! Promised volumes may have a bound of their own, too ([`Scheduler::set_promised`]). None of their requests
-//! passes it, however late it is: the bound is there to keep them in order.
+//! passes it, however late it is: the bound is there to keep them in order. Background requests do not wait
+//! for it, they have their own.
 //!
 //! **The lane.** Promised work can keep the depth gate shut for ever, and the bound of the background may be
 //! zero. So there is one exception to both: while no background request is at the device, one may pass, as
@@ -138,10 +139,8 @@ impl Scheduler for Edf {
         }
         self.take_turns(now);
         let has_room = self.in_flight < self.depth.get();
-        match (self.ready.first(), self.whose_turn()) {
-            (Some((due, volume)), _) if (has_room || due <= now) && self.promised_has_room() => {
-                Dispatch::Issue(self.issue(now, volume))
-            }
+        match (self.most_urgent(), self.whose_turn()) {
+            (Some((due, volume)), _) if has_room || due <= now => Dispatch::Issue(self.issue(now, volume)),
             (None, Some(volume)) if has_room && self.bound.opens_at().is_some_and(|at| at <= now) => {
                 Dispatch::Issue(self.issue(now, volume))
             }
@@ -285,9 +284,11 @@ impl Edf {
         io
     }
 
-    /// Whether one more request of a promised volume may be at the device.
-    const fn promised_has_room(&self) -> bool {
-        self.in_flight - self.bound.in_flight < self.promised.get()
+    /// The promised volume that goes next, and when it is due; `None`: none waits, or as many requests of
+    /// promised volumes are at the device as may be.
+    fn most_urgent(&self) -> Option<(Instant, VolumeId)> {
+        let has_room = self.in_flight - self.bound.in_flight < self.promised.get();
+        self.ready.first().filter(|_| has_room)
     }
 
     /// From when on a background request may pass the depth gate and the bound. `None` while one is at the
@@ -298,15 +299,14 @@ impl Edf {
 
     /// Why nothing is issued now.
     fn why_nothing(&self) -> Dispatch {
-        let first = self.ready.first().map(|(due, _)| due);
-        let due = first.filter(|_| self.promised_has_room());
+        let due = self.most_urgent().map(|(due, _)| due);
         let opens = self.gated.first().map(|(opens, _)| opens);
         let whose_turn = self.whose_turn();
         let lane = whose_turn.and_then(|_| self.lane_opens_at());
         let has_room = self.in_flight < self.depth.get();
-        let paced = whose_turn.filter(|_| has_room && first.is_none()).and_then(|_| self.bound.opens_at());
+        let paced = whose_turn.filter(|_| has_room).and_then(|_| self.bound.opens_at());
         let turn = self.stage_ends_at();
-        let is_at_bound = first.is_some() || self.background_waits() || self.held > 0;
+        let is_at_bound = self.ready.first().is_some() || self.background_waits() || self.held > 0;
         match [due, opens, lane, paced, turn].into_iter().flatten().min() {
             recheck if is_at_bound => Dispatch::AtDepth { recheck },
             Some(opens) => Dispatch::WaitUntil(opens),

@@ -283,12 +283,8 @@ impl<S: Scheduler> Harness<S> {
                 assert!(has_room || arrived + due_after <= self.now, "{io:?} is beyond the depth");
                 assert!(!self.promised_are_full(), "{io:?} is beyond the bound of promised volumes");
             }
-            _ if has_room
-                && self.background_at_device() < self.background.most as usize
-                && !(self.promised_are_full() && self.promised_that_could_go().is_some()) =>
-            {
-                let promised = self.promised_that_could_go();
-                assert_eq!(promised, None, "{io:?} went before a promise");
+            _ if has_room && self.background_at_device() < self.background.most as usize => {
+                self.check_nothing_promised_could_go(io);
             }
             _ => self.check_passing(io),
         }
@@ -303,14 +299,16 @@ impl<S: Scheduler> Harness<S> {
         self.knobs[volume.0 as usize].due_after.is_none()
     }
 
-    /// A waiting request of a promised volume that has no rate limits and is not at its concurrency bound.
-    fn promised_that_could_go(&self) -> Option<&Io> {
+    /// Checks that no request of a promised volume without rate limits waits, unless the volume is at its
+    /// concurrency bound, or all of them are at theirs.
+    fn check_nothing_promised_could_go(&self, background: Io) {
         let could_go = |io: &&Io| {
             let knobs = &self.knobs[io.volume.0 as usize];
             let is_unlimited = knobs.max_iops.is_none() && knobs.max_bandwidth.is_none();
             !self.is_background(io.volume) && is_unlimited && !self.is_at_bound(io.volume)
         };
-        self.queued.iter().find(could_go)
+        let first = self.queued.iter().find(could_go).filter(|_| !self.promised_are_full());
+        assert_eq!(first, None, "{background:?} went before a promise");
     }
 
     fn promised_are_full(&self) -> bool {

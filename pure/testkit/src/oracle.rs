@@ -152,21 +152,18 @@ impl Scheduler for OracleEdf {
         let opens = prospects.iter().filter_map(|p| p.opens).min();
         let lane = background.and_then(|_| self.lane_opens());
         let has_room = self.in_flight() < self.depth.get();
-        let may_go = background.is_some()
-            && promised.is_none()
-            && has_room
-            && self.background_in_flight() < self.knobs.most;
+        let may_go = background.is_some() && has_room && self.background_in_flight() < self.knobs.most;
         let paced = may_go.then(|| self.keeps_pace_at());
-        let in_order = self.in_flight() - self.background_in_flight() < self.promised.get();
-        match (promised, background) {
-            (Some((due, _, io)), _) if in_order && (has_room || due <= now) => self.issue(now, io),
+        let is_open = self.in_flight() - self.background_in_flight() < self.promised.get();
+        match (promised.filter(|_| is_open), background) {
+            (Some((due, _, io)), _) if has_room || due <= now => self.issue(now, io),
             (None, Some((.., io))) if paced.is_some_and(|paced| paced <= now) => self.issue(now, io),
             (_, Some((.., io))) if lane.is_some_and(|opens| opens <= now) => {
                 self.by_lane.push((io.id, now, None));
                 self.issue(now, io)
             }
             _ => {
-                let due = promised.filter(|_| in_order).map(|(due, ..)| due);
+                let due = promised.filter(|_| is_open).map(|(due, ..)| due);
                 let recheck = [due, opens, lane, paced].into_iter().flatten().min();
                 let held = self.queued.iter().any(|io| self.is_held(io.volume));
                 if promised.is_some() || background.is_some() || held {

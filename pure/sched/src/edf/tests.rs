@@ -572,15 +572,15 @@ fn promised_requests_beyond_their_bound_wait_however_late_they_are_and_the_most_
 }
 
 #[test]
-fn a_background_request_does_not_go_before_promised_ones_that_wait_at_their_bound() {
+fn background_requests_have_a_bound_of_their_own_and_do_not_wait_for_that_of_promised_ones() {
     let mut pool = Pool::new(10);
     pool.edf.set_volume(at(0), OTHER, &VolumeKnobs::BACKGROUND);
     pool.edf.set_promised(at(0), QueueDepth::new(1));
+    pool.allow(at(0), 2, TimeShare::PERCENT, Span::ZERO);
     let promised = [0, 1].map(|_| pool.read(at(0), DB));
-    let background = [0, 1].map(|_| pool.read(at(0), OTHER));
-    let issued = [0, 1, 2].map(|_| pool.issued(at(0)));
-    assert_eq!(issued, [Some(promised[0]), Some(background[0]), None], "one by the lane");
+    let background = [0, 1, 2].map(|_| pool.read(at(0), OTHER));
+    let issued = [0, 1, 2, 3].map(|_| pool.issued(at(0)));
+    assert_eq!(issued, [Some(promised[0]), Some(background[0]), Some(background[1]), None]);
     pool.complete(at(0), DB, promised[0]);
-    assert_eq!(pool.issued(at(0)), Some(promised[1]));
-    assert_eq!(pool.issued(at(0)), Some(background[1]), "no promised request waits");
+    assert_eq!([pool.issued(at(0)), pool.issued(at(0))], [Some(promised[1]), None]);
 }

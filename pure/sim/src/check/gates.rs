@@ -229,19 +229,13 @@ impl Gates {
 
     /// Whether the depth or their bound holds background requests back.
     fn is_shut(&self, now: Instant) -> bool {
-        self.is_full() || self.background.is_full(now) || self.promised_are_full() && self.promise_waits(now)
+        self.is_full() || self.background.is_full(now)
     }
 
     /// Whether as many requests of promised volumes are at the array as may be.
     fn promised_are_full(&self) -> bool {
         let at_array = self.in_flight - self.background.in_flight();
         self.promised.is_some_and(|most| at_array >= most.get())
-    }
-
-    /// Whether a promised request waits, and no limit of its volume holds it back.
-    fn promise_waits(&self, now: Instant) -> bool {
-        let could_go = |volume: &Volume| volume.due_after.is_some() && volume.could_go(now, Span::ZERO);
-        self.volumes.iter().any(could_go)
     }
 
     fn is_full(&self) -> bool {
@@ -276,7 +270,8 @@ impl Gates {
             return Ok(());
         }
         let could_go = |volume: &Volume| volume.due_after.is_some() && volume.could_go(now, Span::ZERO);
-        match (0..).zip(&self.volumes).find(|(_, volume)| could_go(volume)) {
+        let is_open = !self.promised_are_full();
+        match (0..).zip(&self.volumes).find(|(_, volume)| is_open && could_go(volume)) {
             Some((promised, _)) => {
                 Err(Box::new(Breach::PromisePassed { volume: io.volume, promised: VolumeId(promised) }))
             }

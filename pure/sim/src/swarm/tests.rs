@@ -53,19 +53,20 @@ impl Observer for LongestDelay {
 }
 
 #[test]
-fn background_volumes_have_a_bound_and_only_a_share_in_some_of_the_scenarios() {
+fn background_volumes_have_a_bound_or_a_share_and_promised_ones_go_in_order_in_some_of_the_scenarios() {
     let mut seen = Allowed::default();
     for seed in SEEDS.filter(|seed| scenario(*seed).engine.control == Control::Promise) {
         world(seed).run(&mut seen).unwrap_or_else(|violation| panic!("{violation}"));
     }
-    assert!(seen.bounds > 1 && seen.shares > 1, "{seen:?}");
+    assert!(seen.bounds > 1 && seen.shares > 1 && seen.in_order > 1, "{seen:?}");
 }
 
-/// How often background volumes had a bound, and how often only a share.
+/// How often background volumes had a bound, how often only a share, and how often promised ones had a bound.
 #[derive(Default, Debug)]
 struct Allowed {
     bounds: u32,
     shares: u32,
+    in_order: u32,
 }
 
 impl Observer for Allowed {
@@ -74,6 +75,7 @@ impl Observer for Allowed {
             self.bounds += u32::from((1..u32::MAX).contains(&knobs.most));
             self.shares += u32::from(knobs.most == 0);
         }
+        self.in_order += u32::from(matches!(event, Event::InOrder(Some(_))));
     }
 }
 
