@@ -13,6 +13,9 @@ const LATER: f64 = 1.5;
 /// that come now is known only later.
 const NEAR: f64 = 0.6;
 
+/// A promise is missed by far from this strain on.
+const HOPELESS: f64 = 3.0;
+
 /// A promised volume that had a request of late.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Line {
@@ -44,7 +47,8 @@ pub(super) struct Lines {
     /// The worst strain of all others, and how much they need more at the device: 0 to 1.
     pub(super) waiting: f64,
     pub(super) need: f64,
-    /// How much the strain of both counts: by priority, if not all promises fit.
+    /// How much both count, by priority. Those at the device count as if they only came into danger, however
+    /// much they miss: a promise that nothing can keep would break one that can be kept.
     pub(super) hindered_counts: f64,
     pub(super) waiting_counts: f64,
     /// The requests of all of them at the device, and in weir.
@@ -75,13 +79,16 @@ impl Urgencies {
         for line in lines {
             all.at_device += line.at_device;
             all.in_weir += line.waiting;
-            let counts = line.close * line.priority.get();
-            if line.part_at_device < 0.5 || !self.hinder(line) {
+            let priority = line.priority.get();
+            if line.is_hopeless() {
+                // Neither an order nor more at the device helps it.
+            } else if line.part_at_device < 0.5 || !self.hinder(line) {
                 all.waiting = all.waiting.max(line.close);
-                all.waiting_counts = all.waiting_counts.max(counts);
+                all.waiting_counts = all.waiting_counts.max(line.danger() * priority);
                 all.need = all.need.max(line.need());
-            } else if all.hindered.is_none() || counts > all.hindered_counts {
-                (all.hindered, all.hindered_counts) = (Some(line.strain), counts);
+            } else {
+                all.hindered = Some(all.hindered.map_or(line.strain, |worst| worst.worse(line.strain)));
+                all.hindered_counts = all.hindered_counts.max(NEAR * priority);
             }
         }
         all
@@ -122,10 +129,27 @@ impl Line {
         }
     }
 
+    /// Whether nothing can keep it: it is missed by far, and its requests take longer than it allows even
+    /// when the device has little else to do.
+    fn is_hopeless(&self) -> bool {
+        self.is_of_latency && self.close > HOPELESS && self.strain.service > self.due
+    }
+
+    /// How much it needs more at the device, if its requests wait in weir: 0 to 1.
     fn need(&self) -> f64 {
-        // A rate that is just reached needs nothing.
-        let near = if self.is_of_latency { NEAR } else { AIM };
-        ((self.close - near) / (1.0 - near)).clamp(0.0, 1.0)
+        ((self.danger() - NEAR) / (1.0 - NEAR)).clamp(0.0, 1.0)
+    }
+
+    /// How close it is to missing its promise, if its requests wait in weir. A rate that is just reached is
+    /// in no danger.
+    fn danger(&self) -> f64 {
+        if self.is_of_latency || self.close > 1.0 {
+            return self.close;
+        }
+        if self.close < AIM {
+            return self.close * NEAR / AIM;
+        }
+        NEAR + (1.0 - NEAR) * (self.close - AIM) / (1.0 - AIM)
     }
 }
 
@@ -174,6 +198,14 @@ pub(super) mod tests {
     fn a_few_requests_of_others_do_not_hinder() {
         let lines = [line(1, 50.0, 1.5, 100.0), line(2, 4_000.0, 0.1, 20.0)];
         assert_eq!(weigh(&lines).hindered, None);
+    }
+
+    #[test]
+    fn a_promise_that_the_device_cannot_keep_for_anybody_is_not_hindered() {
+        let mut lines = [line(1, 1.0, 9.0, 10.0), line(2, 4_000.0, 0.1, 100.0)];
+        assert!(weigh(&lines).hindered.is_some());
+        lines[0].strain.service = 0.005;
+        assert_eq!(weigh(&lines).hindered, None, "5 ms of 1");
     }
 
     #[test]

@@ -145,18 +145,21 @@ impl Order {
         self.unfelt = if is_felt { 0 } else { self.unfelt + 1 };
         let hindered = seen.hindered.map_or(0.0, |strain| strain.likely.max(strain.window));
         let hard = seen.hindered.filter(|strain| strain.is_hard());
-        if let Some(hard) = hard.filter(|_| seen.hindered_counts >= seen.waiting_counts) {
+        let may_cut = seen.hindered_counts > seen.waiting_counts;
+        if let Some(hard) = hard.filter(|_| may_cut) {
             if self.settled < SETTLES || seen.at_device > bound.floor() {
                 return Some(bound);
             }
-            return Some(self.cut(bound, hard));
+            // The closer those that wait are to their own limits, the less is cut.
+            let next = self.cut(bound, hard);
+            return Some(next.max(bound * seen.waiting_counts / seen.hindered_counts));
         }
         if !is_felt {
             return (f64::from(self.unfelt) * seconds <= UNFELT).then_some(bound);
         }
-        let growth = if hard.is_none() && seen.need > 0.0 {
+        let growth = if seen.need > 0.0 && (hard.is_none() || !may_cut) {
             FAST * seen.need
-        } else if hindered > 1.0 && seen.waiting_counts < seen.hindered_counts {
+        } else if hindered > 1.0 && may_cut {
             -BACK * (hindered - 1.0).min(1.0)
         } else {
             let room = (AIM / hindered.max(1e-3)).log2().clamp(0.0, 1.0);
@@ -226,14 +229,15 @@ mod tests {
     }
 
     #[test]
-    fn if_one_waits_at_the_device_and_one_in_weir_the_one_that_counts_more_is_helped() {
-        let after = |priority| {
+    fn a_promise_that_nothing_can_keep_does_not_break_one_that_can_be_kept_unless_it_counts_more() {
+        let after = |waiting, priority| {
             let mut order = Order { bound: Some(10.0), ..Order::default() };
-            let tight = Line { priority: Priority::new(priority).unwrap(), ..line(1, 50.0, 1.5, 5.0) };
-            after(&mut order, 20, &[tight, waits(line(2, 4_000.0, 3.0, 5.0))]).unwrap()
+            let tight = Line { priority: Priority::new(priority).unwrap(), ..line(1, 50.0, 9.0, 5.0) };
+            after(&mut order, 20, &[tight, waits(line(2, 4_000.0, waiting, 5.0))]).unwrap()
         };
-        assert!(after(1.0) >= 10.0, "1.5 is less than 3: {}", after(1.0));
-        assert!(after(4.0) < 7.0, "6 is more: {}", after(4.0));
+        assert!(after(0.2, 1.0) < 6.0, "it has time: {}", after(0.2, 1.0));
+        assert!(after(0.7, 1.0) > 11.0, "it comes into danger: {}", after(0.7, 1.0));
+        assert!(after(2.0, 4.0) < 9.0, "4 times as much: {}", after(2.0, 4.0));
     }
 
     #[test]
