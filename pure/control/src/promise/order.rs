@@ -25,8 +25,11 @@
 //! `stretch / priority` of their time. Example: a stretch of 4 makes 50 ms into 250 ms at priority 1, and
 //! into 100 ms at priority 4.
 //!
+//! **A promise that nothing can keep** does not break one that can be kept. It brings another one of its
+//! priority only to where that one comes into danger; one of priority 4 brings it four times as far (`line`).
+//!
 //! **A silence.** One volume alone may have as many requests at the device as did not spoil the next burst of
-//! the others before (`between`).
+//! the others before (`between`), and any number after ten seconds.
 
 use weir_model::Priority;
 
@@ -51,6 +54,8 @@ const CALM: f64 = 20.0;
 const UNFELT: f64 = 5.0;
 /// Periods after a silence that tell what it should have been: a second.
 const RETURN: u32 = 20;
+/// Periods after which a volume that is alone has no bound: ten seconds.
+const ALONE: u32 = 200;
 /// How much of the stretch is left after a second in which nobody is late.
 const KEEPS: f64 = 0.9;
 /// The most that promises are stretched, for a priority of one.
@@ -68,6 +73,8 @@ pub(super) struct Order {
     stretch: f64,
     /// The volume that was the only one with a request of late.
     alone: Option<u64>,
+    /// Periods for which it was.
+    silent: u32,
     /// Periods since it is no longer.
     returned: Option<u32>,
     between: Between,
@@ -78,7 +85,10 @@ impl Order {
     /// How many requests may be at the device, if `room` is free; `None`: any number.
     pub(super) fn bound(&self, room: f64) -> Option<f64> {
         let bound = self.bound?;
-        Some(if self.alone.is_some() { self.between.most(bound, room) } else { bound })
+        match self.alone {
+            None => Some(bound),
+            Some(_) => (self.silent < ALONE).then(|| self.between.most(bound, room)),
+        }
     }
 
     /// When a request of a volume of this priority is due that would be due after this time.
@@ -103,6 +113,7 @@ impl Order {
     pub(super) fn step(&mut self, is_last_resort: bool, lines: &[Line], last_second: f64, room: f64) {
         self.learn(lines, last_second, room);
         self.alone = if let [line] = lines { Some(line.serial) } else { None };
+        self.silent = if self.alone.is_some() { self.silent.saturating_add(1) } else { 0 };
         self.settled = self.settled.saturating_add(1);
         let seen = self.urgencies.weigh(lines);
         self.bound = match self.bound {
@@ -252,11 +263,12 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_that_is_alone_has_the_room_until_another_one_comes() {
+    fn a_volume_that_is_alone_has_the_room_and_then_no_bound_until_another_one_comes() {
         let mut order = Order { bound: Some(10.0), ..Order::default() };
         assert_eq!(after(&mut order, 1, &hindered()[1..]), Some(100.0));
         order.on_request(2);
         assert_eq!(order.bound(100.0), Some(100.0), "its own request");
+        assert_eq!(after(&mut order, ALONE, &hindered()[1..]), None, "for ten seconds");
         order.on_request(1);
         assert_eq!(order.bound(100.0), Some(10.0));
     }
