@@ -14,6 +14,11 @@ const ALL: &str = "[pool.promised]\ncontrol = \"facade\"\n[pool.plain]\ncontrol 
     [volume.strained]\npool = \"strained\"\nbackend = \"station:s\"\nsize = \"1MiB\"\n\
     target = { latency = \"1ms\" }\n\
     [volume.hog]\npool = \"strained\"\nbackend = \"station:s\"\nsize = \"1MiB\"\n\
+    [pool.ordered]\ncontrol = \"promise\"\n[station.o]\nservers = 1\nservice_time = \"2ms\"\n\
+    [volume.urgent]\npool = \"ordered\"\nbackend = \"station:o\"\nsize = \"1MiB\"\n\
+    target = { latency = \"20ms\" }\n\
+    [volume.patient]\npool = \"ordered\"\nbackend = \"station:o\"\nsize = \"1MiB\"\n\
+    target = { latency = \"10s\" }\n\
     [pool.guarded]\ncontrol = \"pid\"\nthreshold = \"15ms\"\n\
     [volume.guarded]\npool = \"guarded\"\nbackend = \"memory\"\nsize = \"1MiB\"\n\
     [volume.slo]\npool = \"promised\"\nbackend = \"memory\"\nsize = \"1MiB\"\n\
@@ -45,11 +50,13 @@ struct Scrape {
 fn scrape() -> Scrape {
     let scene = Scene::new();
     let server = scene.serve(ALL);
-    let load = |volume| {
-        let load = Program::weir().arg("load").arg(server.uri(volume));
-        load.args("--reads 50 --depth 1 --duration 5m").start()
+    let load = |(volume, depth)| {
+        let load = Program::weir().arg("load").arg(server.uri(volume)).arg("--depth").arg(depth);
+        load.args("--reads 50 --duration 5m").start()
     };
-    let _loads = ["slo", "latency", "strained", "hog"].map(load);
+    let loads =
+        [("slo", "1"), ("latency", "1"), ("strained", "1"), ("hog", "1"), ("urgent", "1"), ("patient", "64")];
+    let _loads = loads.map(load);
     let mut scrape = read(&server);
     wait_until("each metric has a sample", || {
         scrape = read(&server);
