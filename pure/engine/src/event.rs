@@ -84,9 +84,6 @@ pub enum Event {
     },
     /// What background volumes may have of the device has changed, under the law of promises.
     Allowed(BackgroundKnobs),
-    /// Under the law of promises: how many requests of promised volumes may be at the device, all of them
-    /// together. The others wait, and the most urgent goes first. `None`: any number.
-    InOrder(Option<QueueDepth>),
     /// An SLO window of a volume has ended, and the next has begun. Its verdict follows.
     WindowEnded {
         /// The volume.
@@ -106,6 +103,9 @@ pub enum Event {
         /// device's time; `None`: they go by requests.
         quantum: Option<Span>,
     },
+    /// Under the law of promises: how many requests of promised volumes may be at the device, all of them
+    /// together. The others wait, and the most urgent goes first. `None`: any number.
+    InOrder(Option<QueueDepth>),
 }
 
 /// Where the bound of a volume comes from.
