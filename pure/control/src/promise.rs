@@ -42,7 +42,7 @@
 //! **Several gateways** (`others`). Each gateway of an array runs this law over its own volumes, and bounds
 //! its own background. It hears how the promises of all other gateways stand, as if these were one more
 //! promised volume. A strain that is heard and asks for a cut is obeyed at once. Silences, cuts and the least
-//! bound are those of all gateways together; turns and stretched rates are each gateway's own.
+//! bound are those of all gateways together; turns, the order and stretched rates are each gateway's own.
 //!
 //! **What it does not do**: it bounds all background volumes together, whatever the sizes of their requests;
 //! a latency that is missed is not weighed against a rate that is missed; and a promise that is out of reach
@@ -60,6 +60,7 @@ mod reach;
 mod room;
 mod silence;
 mod standings;
+mod steps;
 mod strain;
 mod stretch;
 mod watch;
@@ -167,8 +168,14 @@ impl Promises {
         Self { others: Others::Unheard, when_lost: 1.0, ..Self::default() }
     }
 
-    /// A promised volume has a request.
-    pub fn on_request(&mut self, now: Instant) {
+    /// A promised volume has a request, that with this serial number. What volumes may do changes at once.
+    pub fn on_request(&mut self, now: Instant, serial: u64) {
+        self.order.on_request(serial);
+        self.come_back(now);
+    }
+
+    /// Promised volumes have a request.
+    fn come_back(&mut self, now: Instant) {
         if self.return_from_silence(now) && self.others != Others::None {
             self.news = Some(self.told.on_return());
         }
@@ -222,12 +229,6 @@ impl Promises {
             Presence::Between => self.allowed(self.guard.between(alone)),
             Presence::Away => Allowance::Requests { most: self.at_most(alone), cost: Span::ZERO },
         }
-    }
-
-    /// A promised volume has a request, that with this serial number. What promised volumes may do changes at
-    /// once.
-    pub fn on_promised(&mut self, serial: u64) {
-        self.order.on_request(serial);
     }
 
     /// How many requests of promised volumes may be at the device, the most urgent ones; `None`: any number.
@@ -366,7 +367,7 @@ impl Law for Promises {
     fn step(&mut self, now: Instant, seen: &PromiseObservation) -> Allowance {
         let mut promised = seen.volumes.iter().filter(|volume| volume.target.is_some());
         if promised.clone().any(|volume| volume.outstanding > 0) {
-            self.on_request(now);
+            self.come_back(now);
         }
         let is_there = promised.any(|volume| volume.outstanding > 0 || volume.arrived > 0);
         let others = self.others.believed(now);
@@ -405,8 +406,7 @@ impl Law for Promises {
         let is_in_the_way = has_background && self.guard.bound().is_none_or(|bound| bound >= 1.0);
         let nobody_left = !is_in_the_way && !others.is_in_the_way && !self.others.are_lost(now);
         self.step_stretch(seen, nobody_left);
-        self.order.step(nobody_left, &self.lines, last_second, self.room.alone());
-        if self.order.has_cut() {
+        if self.order.step(nobody_left, &self.lines, last_second, self.room.alone()) {
             self.watches.iter_mut().for_each(Watch::forget);
         }
         if self.others != Others::None {

@@ -18,13 +18,10 @@
 //! and more only slowly.
 
 use super::between::Between;
+use super::steps::{self, CUT, SETTLES, UNFELT};
 use super::strain::{AIM, Strain};
 use super::{PERIOD, PromiseObservation};
 
-/// The most that one cut leaves of the bound, and the least. Half: latency is at most in proportion.
-const CUT: (f64, f64) = (0.5, 0.95);
-/// Periods from one cut to the next, at least. 200 ms: what strain of late is measured over.
-const SETTLES: f64 = 4.0;
 /// A cut is seen when requests have been answered that came after it, but not later than after a second.
 const SETTLES_AT_MOST: f64 = 20.0;
 /// The first bound is at most half of this, however many requests a backlog had put at the device.
@@ -40,16 +37,8 @@ const DEBT: f64 = 1.0 / 16.0;
 const DRAINED: f64 = 0.7;
 /// How fast the bound grows while there is plenty of room, a second: it doubles.
 const FAST: f64 = 0.7;
-/// How fast it grows at and above where the last trouble began, a second, if there is room for twice as much.
-const SLOW: f64 = 0.03;
-/// After so many seconds without trouble it grows twice as fast, then three times, and so on.
-const CALM: f64 = 20.0;
 /// If there is room for as many doublings of the strain, it grows fast everywhere.
 const FAR: f64 = 3.0;
-/// How fast the bound is taken back while one window in some hundred would be missed, a second.
-const BACK: f64 = 0.3;
-/// Seconds after which a bound that nobody reaches is no bound any more.
-const UNFELT: f64 = 5.0;
 /// At the next trouble the guard goes straight to the bound with which the last one ended, and a half more.
 const JUMP: f64 = 1.5;
 /// That memory fades: the bound that it stands for grows by this, a second.
@@ -228,7 +217,7 @@ impl Guard {
         let known = if self.before.is_none() { self.ended * JUMP } else { f64::MAX };
         let before = *self.before.get_or_insert(bound);
         let least = self.least(bound);
-        let next = (bound * (AIM / strain.lately).clamp(CUT.0, CUT.1)).min(known).min(self.fair).max(least);
+        let next = (bound * steps::cut(strain)).min(known).min(self.fair).max(least);
         self.settled = 0.0;
         self.in_debt = next < 1.0 && next <= before * DEBT && seen.at_device <= 1;
         if !self.in_debt {
@@ -253,8 +242,7 @@ impl Guard {
         let seconds = PERIOD.as_secs_f64();
         let likely = strain.likely.max(strain.window);
         if likely > 1.0 && strain.lately > 0.0 {
-            let back = BACK * (likely - 1.0).min(1.0);
-            return Some((bound * (1.0 - back * seconds)).max(self.least(bound)));
+            return Some((bound * (1.0 - steps::back(likely) * seconds)).max(self.least(bound)));
         }
         if likely >= AIM {
             return Some(bound);
@@ -283,7 +271,7 @@ impl Guard {
         if bound < self.ceiling {
             return FAST * room;
         }
-        let slow = SLOW * room * (1.0 + self.settled * PERIOD.as_secs_f64() / CALM);
+        let slow = steps::slow(room, self.settled);
         let fast = FAST * (doublings / FAR).min(1.0).powi(2);
         if self.is_drained { slow } else { slow.max(fast) }
     }

@@ -12,7 +12,8 @@ const LATER: f64 = 1.5;
 /// A latency needs more at the device from this strain on, if its requests wait in weir. The wait of those
 /// that come now is known only later.
 const NEAR: f64 = 0.6;
-
+/// Requests wait at the device, and not in weir, if they are there for this part of their time.
+const MOSTLY: f64 = 0.5;
 /// A promise is missed by far from this strain on.
 const HOPELESS: f64 = 3.0;
 
@@ -79,16 +80,17 @@ impl Urgencies {
         for line in lines {
             all.at_device += line.at_device;
             all.in_weir += line.waiting;
-            let priority = line.priority.get();
             if line.is_hopeless() {
-                // Neither an order nor more at the device helps it.
-            } else if line.part_at_device < 0.5 || !self.hinder(line) {
+                continue; // neither an order nor more at the device helps it
+            }
+            let priority = line.priority.get();
+            if line.part_at_device >= MOSTLY && self.hinder(line) {
+                all.hindered = Some(all.hindered.map_or(line.strain, |worst| worst.worse(line.strain)));
+                all.hindered_counts = all.hindered_counts.max(NEAR * priority);
+            } else {
                 all.waiting = all.waiting.max(line.close);
                 all.waiting_counts = all.waiting_counts.max(line.danger() * priority);
                 all.need = all.need.max(line.need());
-            } else {
-                all.hindered = Some(all.hindered.map_or(line.strain, |worst| worst.worse(line.strain)));
-                all.hindered_counts = all.hindered_counts.max(NEAR * priority);
             }
         }
         all
@@ -112,11 +114,8 @@ impl Urgencies {
     fn hinder(&self, line: &Line) -> bool {
         let later = LATER * line.urgency().due;
         let least = self.0.partition_point(|urgency| urgency.due <= later);
-        let beside = self
-            .0
-            .get(least)
-            .map_or(0.0, |beside| if line.is_of_latency { beside.all } else { beside.of_latencies });
-        beside > BESIDE * line.at_device
+        let in_the_way = |beside: &Urgency| if line.is_of_latency { beside.all } else { beside.of_latencies };
+        self.0.get(least).map_or(0.0, in_the_way) > BESIDE * line.at_device
     }
 }
 
@@ -159,7 +158,7 @@ pub(super) mod tests {
 
     /// A volume of this promised latency, in milliseconds, that waits at the device.
     pub(in super::super) fn line(serial: u64, limit: f64, strain: f64, at_device: f64) -> Line {
-        let worst = Strain { window: strain, lately: strain, likely: strain, ..Strain::NONE };
+        let worst = Strain { window: strain, lately: strain, likely: strain, latency: 0.0, service: 0.0 };
         Line {
             serial,
             strain: worst,

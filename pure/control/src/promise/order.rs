@@ -2,9 +2,9 @@
 //!
 //! Promised volumes go before all others, so all of their requests are at the device at once. A device does
 //! not know which of them is urgent. Example: a volume has 200 requests there that are promised 4 s, and
-//! another has ten that are promised 50 ms. If the device takes 1 s for all, the ten are late. So if a
-//! promise is missed because of less urgent ones, and no background volume is left to be held back, the
-//! requests wait in weir instead, and the most urgent goes first.
+//! another has ten that are promised 50 ms. If the device takes 1 s for all, the ten are late. So the
+//! requests wait in weir instead, and the most urgent goes first. That begins when less urgent requests
+//! endanger a promise, and no background volume is left to be held back.
 //!
 //! | what is seen | what the bound does |
 //! |---|---|
@@ -36,22 +36,11 @@ use weir_model::Priority;
 use super::PERIOD;
 use super::between::Between;
 use super::line::{Line, Lines, Urgencies};
+use super::steps::{self, SETTLES, UNFELT};
 use super::strain::{AIM, Strain};
 
-/// The most that one cut leaves of the bound, and the least.
-const CUT: (f64, f64) = (0.5, 0.95);
-/// Periods from one cut to the next, at least. 200 ms: what strain of late is measured over.
-const SETTLES: u32 = 4;
-/// How fast the bound is taken back while one window in some hundred would be missed, a second.
-const BACK: f64 = 0.3;
 /// How fast the bound grows while requests that wait in weir come into danger, a second.
 const FAST: f64 = 2.0;
-/// How fast the bound grows while nobody is in danger, a second, if there is room for twice as much.
-const SLOW: f64 = 0.03;
-/// After so many seconds without a cut it grows twice as fast, then three times, and so on.
-const CALM: f64 = 20.0;
-/// Seconds after which a bound that nobody reaches is no bound any more.
-const UNFELT: f64 = 5.0;
 /// Periods after a silence that tell what it should have been: a second.
 const RETURN: u32 = 20;
 /// Periods after which a volume that is alone has no bound: ten seconds.
@@ -67,15 +56,13 @@ pub(super) struct Order {
     /// `None`: no bound.
     bound: Option<f64>,
     /// Periods since the last cut, and since somebody reached the bound.
-    settled: u32,
-    unfelt: u32,
+    settled: f64,
+    unfelt: f64,
     /// By how much promises are stretched.
     stretch: f64,
-    /// The volume that was the only one with a request of late.
-    alone: Option<u64>,
-    /// Periods for which it was.
-    silent: u32,
-    /// Periods since it is no longer.
+    /// The volume that was the only one with a request of late, and for how many periods.
+    alone: Option<(u64, u32)>,
+    /// Periods since there is none.
     returned: Option<u32>,
     between: Between,
     urgencies: Urgencies,
@@ -87,7 +74,7 @@ impl Order {
         let bound = self.bound?;
         match self.alone {
             None => Some(bound),
-            Some(_) => (self.silent < ALONE).then(|| self.between.most(bound, room)),
+            Some((_, periods)) => (periods < ALONE).then(|| self.between.most(bound, room)),
         }
     }
 
@@ -98,23 +85,19 @@ impl Order {
 
     /// A promised volume has a request.
     pub(super) fn on_request(&mut self, serial: u64) {
-        if self.alone.take_if(|alone| *alone != serial).is_some() {
+        if self.alone.take_if(|(alone, _)| *alone != serial).is_some() {
             self.returned = Some(0);
         }
     }
 
-    /// Whether the last period cut the bound. Then what was seen before tells nothing of what comes.
-    pub(super) const fn has_cut(&self) -> bool {
-        self.bound.is_some() && self.settled == 0
-    }
-
     /// Ends a period. `last_second`: the worst strain of the last second. `is_last_resort`: no background
-    /// volume could be held back further.
-    pub(super) fn step(&mut self, is_last_resort: bool, lines: &[Line], last_second: f64, room: f64) {
+    /// volume could be held back further. True: there was a cut, so what was seen before tells nothing of
+    /// what comes.
+    pub(super) fn step(&mut self, is_last_resort: bool, lines: &[Line], last_second: f64, room: f64) -> bool {
         self.learn(lines, last_second, room);
-        self.alone = if let [line] = lines { Some(line.serial) } else { None };
-        self.silent = if self.alone.is_some() { self.silent.saturating_add(1) } else { 0 };
-        self.settled = self.settled.saturating_add(1);
+        let before = self.alone.map_or(0, |(_, periods)| periods);
+        self.alone = if let [line] = lines { Some((line.serial, before.saturating_add(1))) } else { None };
+        self.settled += 1.0;
         let seen = self.urgencies.weigh(lines);
         self.bound = match self.bound {
             None => is_last_resort.then(|| self.first(seen)).flatten(),
@@ -123,6 +106,7 @@ impl Order {
             Some(bound) => self.moved(bound, seen),
         };
         self.stretch(seen.waiting);
+        self.bound.is_some() && self.settled == 0.0
     }
 
     /// Learns from the first second after a silence what might have been at the device in it.
@@ -138,22 +122,22 @@ impl Order {
     /// The first bound, if a promise is about to be missed because of less urgent requests.
     fn first(&mut self, seen: Lines) -> Option<f64> {
         seen.hindered.filter(|strain| strain.is_hard()).map(|hard| {
-            self.unfelt = 0;
+            self.unfelt = 0.0;
             self.cut(seen.at_device, hard)
         })
     }
 
-    /// A bound that was too much, cut. Latency is at most in proportion.
+    /// A bound that was too much, cut.
     fn cut(&mut self, bound: f64, hard: Strain) -> f64 {
-        self.settled = 0;
-        (bound * (AIM / hard.lately).clamp(CUT.0, CUT.1)).max(1.0)
+        self.settled = 0.0;
+        (bound * steps::cut(hard)).max(1.0)
     }
 
     /// The next bound.
     fn moved(&mut self, bound: f64, seen: Lines) -> Option<f64> {
         let seconds = PERIOD.as_secs_f64();
         let is_felt = seen.in_weir > 0.0 || seen.at_device >= bound.floor();
-        self.unfelt = if is_felt { 0 } else { self.unfelt + 1 };
+        self.unfelt = if is_felt { 0.0 } else { self.unfelt + 1.0 };
         let hindered = seen.hindered.map_or(0.0, |strain| strain.likely.max(strain.window));
         let hard = seen.hindered.filter(|strain| strain.is_hard());
         let may_cut = seen.hindered_counts > seen.waiting_counts;
@@ -166,15 +150,15 @@ impl Order {
             return Some(next.max(bound * seen.waiting_counts / seen.hindered_counts));
         }
         if !is_felt {
-            return (f64::from(self.unfelt) * seconds <= UNFELT).then_some(bound);
+            return (self.unfelt * seconds <= UNFELT).then_some(bound);
         }
         let growth = if seen.need > 0.0 && (hard.is_none() || !may_cut) {
             FAST * seen.need
         } else if hindered > 1.0 && may_cut {
-            -BACK * (hindered - 1.0).min(1.0)
+            -steps::back(hindered)
         } else {
             let room = (AIM / hindered.max(1e-3)).log2().clamp(0.0, 1.0);
-            SLOW * room * (1.0 + f64::from(self.settled) * seconds / CALM)
+            steps::slow(room, self.settled)
         };
         Some((bound * (1.0 + growth * seconds)).max(1.0))
     }
@@ -197,7 +181,9 @@ mod tests {
 
     /// The bound, in a room of 100 requests, after so many periods with these volumes.
     fn after(order: &mut Order, periods: u32, lines: &[Line]) -> Option<f64> {
-        (0..periods).for_each(|_| order.step(true, lines, 0.0, 100.0));
+        for _ in 0..periods {
+            order.step(true, lines, 0.0, 100.0);
+        }
         order.bound(100.0)
     }
 
@@ -216,6 +202,13 @@ mod tests {
         let mut kept = Order::default();
         kept.step(false, &hindered(), 0.0, 100.0);
         assert_eq!(kept.bound(100.0), None, "background volumes could still be held back");
+    }
+
+    #[test]
+    fn only_a_period_with_a_cut_is_said_to_have_one() {
+        let mut order = Order::default();
+        let cuts = [0, 1, 2].map(|_| order.step(true, &hindered(), 0.0, 100.0));
+        assert_eq!(cuts, [true, false, false]);
     }
 
     #[test]
@@ -279,7 +272,9 @@ mod tests {
         after(&mut order, 1, &hindered()[1..]);
         order.on_request(1);
         let back = [line(1, 50.0, 0.9, 5.0), line(2, 4_000.0, 0.1, 5.0)];
-        (0..RETURN).for_each(|_| order.step(true, &back, 3.0, 100.0));
+        for _ in 0..RETURN {
+            order.step(true, &back, 3.0, 100.0);
+        }
         let bound = order.bound(100.0).unwrap();
         let alone = after(&mut order, 1, &hindered()[1..]).unwrap();
         assert!((alone - (100.0 * bound).sqrt()).abs() < 0.1, "{alone}");

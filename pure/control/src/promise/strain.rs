@@ -23,10 +23,6 @@ pub struct Strain {
 }
 
 impl Strain {
-    /// Of a volume that has all that it is promised.
-    #[cfg(test)]
-    pub(super) const NONE: Self = Self { window: 0.0, lately: 0.0, likely: 0.0, latency: 0.0, service: 0.0 };
-
     /// Whether a window is about to be missed, and is missed more from moment to moment.
     pub(super) const fn is_hard(self) -> bool {
         self.window > HARD && self.lately > HARD

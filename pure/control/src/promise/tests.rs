@@ -193,7 +193,7 @@ fn in_a_long_silence_the_device_is_there_for_all_others() {
     plant.is_silent = true;
     plant.seconds(2);
     assert!(plant.background() > 59.0, "{}", plant.background());
-    plant.law.on_request(plant.now);
+    plant.law.on_request(plant.now, 1);
     assert!(plant.background() < 10.0, "the bound is back before the first request is dispatched");
 }
 

@@ -368,6 +368,26 @@ mod tests {
     const LATENCY: Target = Target::Latency(Span::from_millis(10));
 
     #[test]
+    fn requests_of_a_rate_are_due_when_the_last_of_them_would_be_answered_at_that_rate() {
+        let rate = Target::Rate(Iops::new(200.0).unwrap());
+        let throughput = Target::Throughput(weir_model::Bandwidth::new(1_000_000).unwrap());
+        let seen = PromisedObservation { answered_bytes: 10 * 5_000, ..calm() };
+        assert!((watched(rate, &seen, 20).0.due(10) - 0.050).abs() < 1e-9);
+        assert!((watched(throughput, &seen, 20).0.due(10) - 0.050).abs() < 1e-9, "5 kB each");
+        assert!((watched(LATENCY, &seen, 20).0.due(10) - 0.010).abs() < 1e-9, "a latency as promised");
+        let slow = Target::Rate(Iops::new(0.01).unwrap());
+        assert!((watched(slow, &seen, 20).0.due(10) - DUE_AT_MOST).abs() < 1e-9);
+    }
+
+    #[test]
+    fn requests_are_at_the_device_for_the_part_of_their_time_that_they_do_not_wait_in_weir() {
+        assert!((watched(LATENCY, &calm(), 20).0.part_at_device() - 1.0).abs() < 1e-9);
+        let half = PromisedObservation { at_device_for: Span::from_millis(25), ..calm() };
+        assert!((watched(LATENCY, &half, 20).0.part_at_device() - 0.5).abs() < 1e-9);
+        assert!(Watch::new(1, LATENCY).part_at_device().abs() < 1e-9, "nothing was seen");
+    }
+
+    #[test]
     fn half_of_the_latency_is_a_strain_of_a_half() {
         let (_, strain) = watched(LATENCY, &calm(), 100);
         let Strain { window, lately, likely, latency, service } = strain;

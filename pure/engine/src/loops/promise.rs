@@ -61,9 +61,9 @@ impl PromiseLoop {
 
     /// A request came.
     pub(crate) fn on_arrival(&mut self, now: Instant, id: VolumeId, pool: &mut Pool<'_>) {
-        if pool.volumes.get(id).is_promised() {
-            self.law.on_request(now);
-            self.law.on_promised(pool.volumes.get(id).serial());
+        let volume = pool.volumes.get(id);
+        if volume.is_promised() {
+            self.law.on_request(now, volume.serial());
             self.bound_promised(now, pool);
             self.put_in_force(now, self.law.allowance(now), pool);
             self.tell_others(pool);

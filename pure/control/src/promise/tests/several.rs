@@ -147,9 +147,9 @@ fn that_a_volume_has_come_back_is_told_before_the_period_ends() {
     let seen = PromiseObservation { volumes: vec![reads(Instant::ORIGIN, 0.004)], background_peak: 0 };
     law.step(Instant::ORIGIN, &seen);
     assert!(law.poll_news().is_some());
-    law.on_request(Instant::ORIGIN + Span::from_millis(900));
+    law.on_request(Instant::ORIGIN + Span::from_millis(900), 1);
     assert_eq!(law.poll_news(), None, "it was not silent");
-    law.on_request(Instant::ORIGIN + Span::from_secs(3));
+    law.on_request(Instant::ORIGIN + Span::from_secs(3), 1);
     assert!(law.poll_news().is_some_and(|standing| standing.is_there && standing.is_promised));
 }
 
