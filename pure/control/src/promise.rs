@@ -36,6 +36,8 @@
 //!   have time, and nobody else is left to be held back, their requests go in order.
 //! - **Not all fit** (`stretch`). If volumes of promised rates fall short though nobody else is served, their
 //!   rates are lowered by priority.
+//! - **Only if it helps** (`trial`). An order and lowered rates end if promises lack more under them than
+//!   without them.
 //! - **Out of reach** (`reach`). A promise that is missed though nobody is left to be held back is named,
 //!   with the reason.
 //!
@@ -63,6 +65,7 @@ mod standings;
 mod steps;
 mod strain;
 mod stretch;
+mod trial;
 mod watch;
 
 #[cfg(test)]
@@ -86,6 +89,7 @@ use reach::Reach;
 use room::Room;
 use silence::{Presence, Silence};
 use stretch::Stretch;
+use trial::Trial;
 use watch::Watch;
 
 use crate::law::Law;
@@ -138,6 +142,7 @@ pub struct Promises {
     silence: Silence,
     stretch: Stretch,
     order: Order,
+    trial: Trial,
     /// The promised volumes that had a request of late.
     lines: Vec<Line>,
     knee: Knee,
@@ -351,6 +356,11 @@ impl Promises {
         Some(own.map_or(others, |own| own.worse(others)))
     }
 
+    /// Whether promised volumes may be held back for one another.
+    fn may_hold(&self) -> bool {
+        self.order.is_there() || self.stretch.lowers() || self.trial.may_begin()
+    }
+
     /// Lowers promised rates, if that is the last resort.
     fn step_stretch(&mut self, seen: &PromiseObservation, is_last_resort: bool) {
         let promised = || seen.volumes.iter().filter(|volume| volume.target.is_some());
@@ -405,8 +415,13 @@ impl Law for Promises {
         }
         let is_in_the_way = has_background && self.guard.bound().is_none_or(|bound| bound >= 1.0);
         let nobody_left = !is_in_the_way && !others.is_in_the_way && !self.others.are_lost(now);
-        self.step_stretch(seen, nobody_left);
-        if self.order.step(nobody_left, &self.lines, last_second, self.room.alone()) {
+        if self.trial.step(&self.lines, self.order.is_there() || self.stretch.lowers()) {
+            self.order.let_go();
+            self.stretch.let_go();
+        }
+        let may_hold = nobody_left && self.may_hold();
+        self.step_stretch(seen, may_hold);
+        if self.order.step(may_hold, &self.lines, last_second, self.room.alone()) {
             self.watches.iter_mut().for_each(Watch::forget);
         }
         if self.others != Others::None {

@@ -9,11 +9,21 @@ const fn at(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)
 }
 
-/// A device that answers a request in a millisecond, in the order in which they came to it.
+/// What a device does.
+#[derive(Clone, Copy)]
+enum Device {
+    /// It answers a request in a millisecond, in the order in which they came to it.
+    OneByOne,
+    /// It answers each request after so many milliseconds, however many there are.
+    AllAtOnce(u64),
+}
+
 struct Pool {
     engine: Engine,
+    device: Device,
     now: u64,
-    at_device: VecDeque<IoId>,
+    /// Each with the millisecond of its answer.
+    at_device: VecDeque<(u64, IoId)>,
     /// Of each volume: how long its requests took, in microseconds, and how many there were.
     took: [(u64, u64); 2],
     bounds: Vec<Option<u32>>,
@@ -21,7 +31,7 @@ struct Pool {
 
 impl Pool {
     /// Two volumes that are promised these latencies, in milliseconds.
-    fn new(limits: [u64; 2]) -> (Self, [VolumeId; 2]) {
+    fn new(device: Device, limits: [u64; 2]) -> (Self, [VolumeId; 2]) {
         let config = EngineConfig { control: Control::Promise, ..EngineConfig::default() };
         let mut engine = Engine::new(at(0), config);
         let volumes = limits.map(|limit| {
@@ -30,7 +40,7 @@ impl Pool {
             engine.add_volume(at(0), VolumeConfig { objective, ..VolumeConfig::default() })
         });
         let (at_device, bounds) = (VecDeque::new(), Vec::new());
-        (Self { engine, now: 0, at_device, took: [(0, 0); 2], bounds }, volumes)
+        (Self { engine, device, now: 0, at_device, took: [(0, 0); 2], bounds }, volumes)
     }
 
     fn read(&mut self, volume: VolumeId) {
@@ -41,12 +51,17 @@ impl Pool {
     /// Runs for a millisecond.
     fn step(&mut self) {
         while let Dispatch::Issue(io) = self.engine.poll_dispatch(at(self.now)) {
-            self.at_device.push_back(io.id);
+            let answer = match self.device {
+                Device::OneByOne => self.at_device.back().map_or(self.now, |(last, _)| *last) + 1,
+                Device::AllAtOnce(millis) => self.now + millis,
+            };
+            self.at_device.push_back((answer, io.id));
         }
         self.now += 1;
         let now = at(self.now);
         self.engine.handle_timeout(now);
-        if let Some(id) = self.at_device.pop_front() {
+        while let Some((_, id)) = self.at_device.front().copied().filter(|(answer, _)| *answer <= self.now) {
+            self.at_device.pop_front();
             self.engine.handle_complete(now, id, true);
             self.engine.handle_reply(now, id);
         }
@@ -65,7 +80,7 @@ impl Pool {
     /// One volume asks 50 times a second; of the other, `crowd` requests are always there. Returns the mean
     /// latencies of the last 20 of 40 seconds, in milliseconds, and how many were answered.
     fn run(limits: [u64; 2], crowd: u64) -> ([u64; 2], u64, Self) {
-        let (mut pool, [one, other]) = Self::new(limits);
+        let (mut pool, [one, other]) = Self::new(Device::OneByOne, limits);
         (0..crowd).for_each(|_| pool.read(other));
         let mut answered = 0;
         for millis in 0..40_000 {
@@ -99,4 +114,34 @@ fn promised_volumes_that_are_alike_are_not_put_in_order() {
     let (_, answered, pool) = Pool::run([50, 50], 200);
     assert_eq!(pool.bounds, []);
     assert!(answered > 19_900);
+}
+
+/// A volume asks 50 times a second, and the other one 500 times, of a device that takes 4 ms for each
+/// request, however many there are. Returns the mean latency of the second over a minute, in milliseconds,
+/// and the bounds that were set.
+fn beside_an_easy_promise(tight: u64) -> (u64, Vec<Option<u32>>) {
+    let (mut pool, [one, other]) = Pool::new(Device::AllAtOnce(4), [tight, 20]);
+    for millis in 0..60_000 {
+        if millis % 20 == 0 {
+            pool.read(one);
+        }
+        if millis % 2 == 0 {
+            pool.read(other);
+        }
+        pool.step();
+    }
+    let (micros, requests) = pool.took[1];
+    (micros / requests / 1_000, pool.bounds)
+}
+
+#[test]
+fn a_promise_that_is_just_kept_holds_nobody_back() {
+    assert_eq!(beside_an_easy_promise(4), (4, Vec::new()));
+}
+
+#[test]
+fn a_promise_that_giving_way_does_not_help_does_not_break_another_one() {
+    let (other, bounds) = beside_an_easy_promise(3);
+    assert!(bounds.iter().flatten().count() > 0, "it was tried");
+    assert!(other < 20, "{other} ms");
 }

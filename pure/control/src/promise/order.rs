@@ -25,6 +25,8 @@
 //! `stretch / priority` of their time. Example: a stretch of 4 makes 50 ms into 250 ms at priority 1, and
 //! into 100 ms at priority 4.
 //!
+//! **An order that does not help** ends, and is tried again later (`trial`).
+//!
 //! **A promise that nothing can keep** does not break one that can be kept. It brings another one of its
 //! priority only to where that one comes into danger; one of priority 4 brings it four times as far (`line`).
 //!
@@ -78,6 +80,11 @@ impl Order {
         }
     }
 
+    /// Whether there is a bound, also while a volume that is alone does not feel it.
+    pub(super) const fn is_there(&self) -> bool {
+        self.bound.is_some()
+    }
+
     /// When a request of a volume of this priority is due that would be due after this time.
     pub(super) fn due(&self, due: f64, priority: Priority) -> f64 {
         due * (1.0 + self.stretch / priority.get())
@@ -91,8 +98,8 @@ impl Order {
     }
 
     /// Ends a period. `last_second`: the worst strain of the last second. `is_last_resort`: no background
-    /// volume could be held back further. True: there was a cut, so what was seen before tells nothing of
-    /// what comes.
+    /// volume could be held back further, so an order may begin. True: there was a cut, so what was seen
+    /// before tells nothing of what comes.
     pub(super) fn step(&mut self, is_last_resort: bool, lines: &[Line], last_second: f64, room: f64) -> bool {
         self.learn(lines, last_second, room);
         let before = self.alone.map_or(0, |(_, periods)| periods);
@@ -107,6 +114,11 @@ impl Order {
         };
         self.stretch(seen.waiting);
         self.bound.is_some() && self.settled == 0.0
+    }
+
+    /// Lets all requests go to the device again.
+    pub(super) fn let_go(&mut self) {
+        (self.bound, self.stretch) = (None, 0.0);
     }
 
     /// Learns from the first second after a silence what might have been at the device in it.

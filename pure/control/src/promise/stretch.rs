@@ -6,8 +6,9 @@
 //! % from one of priority 4. Without that, both would lose alike, because a device serves whoever asks.
 //!
 //! If only one volume falls short while it always has a request waiting, nothing is lowered: nobody is there
-//! to whom that would give anything. A latency is not stretched: a volume that is held to fewer requests than
-//! come only waits longer.
+//! to whom that would give anything. If lower rates help nobody, they are given back (`trial`).
+//!
+//! A latency is not stretched: a volume that is held to fewer requests than come only waits longer.
 
 use weir_model::Priority;
 
@@ -46,6 +47,11 @@ impl Stretch {
             0.0
         };
         self.amount = (self.amount + change * PERIOD.as_secs_f64()).clamp(0.0, self.most);
+    }
+
+    /// Lowers no rate any more.
+    pub(super) fn let_go(&mut self) {
+        self.amount = 0.0;
     }
 
     /// Volumes of these priorities are promised something.

@@ -1,0 +1,177 @@
+//! Whether it pays that promised volumes are held back for one another.
+//!
+//! An order (`order`) and lowered rates (`stretch`) take from one promise what another one lacks. That helps
+//! only if the device is what they lack. Example: eight servers take 4 ms each, and a thread is promised 260
+//! requests a second. It gets 250 and never waits. Whatever the others give up, it gets no more.
+//!
+//! The law cannot know that beforehand, so it compares. It knows what promises lack while nobody is held
+//! back, and what they lack meanwhile:
+//!
+//! ```text
+//! lacks = sum of priority x max(0, 1 - what it gets / what it is promised), over the sum of priorities
+//! ```
+//!
+//! - Nobody is held back while nothing is lacking. A promise that is kept, if only just, needs no help.
+//! - If a quarter more is lacking while volumes are held back than before, they are let go: for five seconds,
+//!   then for ten, and so on up to five minutes.
+//! - Loads come and go, so the most that was lacking before counts. It is forgotten, half of it in ten
+//!   minutes. So the law lets go now and then to see what is lacking now.
+//! - Those that are let go have a backlog. What they lack for the next three seconds says nothing of a time
+//!   in which nobody is held back.
+
+use super::line::Line;
+
+/// By which part of the difference what is lacking follows in a period: within a second.
+const FOLLOWS: f64 = 0.05;
+/// What is lacking by chance.
+const CHANCE: f64 = 0.005;
+/// So many times what was lacking before may be chance, too.
+const WORSE: f64 = 1.25;
+/// After so many periods it shows whether holding back helps: a second and a half.
+const SHOWS: u32 = 30;
+/// After so many periods it has helped for long enough to be trusted again: twenty seconds.
+const TRUSTED: u32 = 400;
+/// Periods for which volumes are let go at first, and at most: five seconds, and five minutes.
+const AT_FIRST: u32 = 100;
+const AT_MOST: u32 = 6_000;
+/// Periods after which a backlog is gone: three seconds.
+const BACKLOG: u32 = 60;
+/// What remains in a period of the most that was lacking before: a half in ten minutes.
+const REMAINS: f64 = 0.999_942;
+
+/// A comparison of what promises lack with and without holding volumes back.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Trial {
+    /// What is lacking while nobody is held back, the most of it, and what is while somebody is.
+    free: f64,
+    most: f64,
+    held: f64,
+    /// Periods since volumes are held back.
+    periods: u32,
+    /// Periods for which none may be, and for how many it will be the next time.
+    pause: u32,
+    next_pause: u32,
+    /// Periods for which there is a backlog.
+    backlog: u32,
+}
+
+impl Default for Trial {
+    fn default() -> Self {
+        Self { free: 0.0, most: 0.0, held: 0.0, periods: 0, pause: 0, next_pause: AT_FIRST, backlog: 0 }
+    }
+}
+
+impl Trial {
+    /// Whether volumes may be held back, if they are not.
+    pub(super) fn may_begin(&self) -> bool {
+        self.pause == 0 && self.free > CHANCE
+    }
+
+    /// Ends a period with these promised volumes. True: they are held back in vain, and must be let go.
+    pub(super) fn step(&mut self, lines: &[Line], is_held: bool) -> bool {
+        self.pause = self.pause.saturating_sub(1);
+        self.backlog = self.backlog.saturating_sub(1);
+        self.most *= REMAINS;
+        if lines.len() < 2 {
+            return false; // a volume that is alone says nothing of two
+        }
+        let lacking = lacking(lines);
+        if !is_held {
+            self.periods = 0;
+            if self.backlog == 0 {
+                self.free += (lacking - self.free) * FOLLOWS;
+                self.most = self.most.max(self.free);
+            }
+            return false;
+        }
+        if self.periods == 0 {
+            self.held = self.free;
+        }
+        self.periods = self.periods.saturating_add(1);
+        self.held += (lacking - self.held) * FOLLOWS;
+        if self.periods >= SHOWS && self.held > WORSE * self.most + CHANCE {
+            (self.free, self.backlog) = (0.0, BACKLOG);
+            self.pause = self.next_pause;
+            self.next_pause = (2 * self.next_pause).min(AT_MOST);
+            self.periods = 0;
+            return true;
+        }
+        if self.periods >= TRUSTED {
+            self.next_pause = AT_FIRST;
+        }
+        false
+    }
+}
+
+/// What promises lack, by priority: 0 to 1.
+fn lacking(lines: &[Line]) -> f64 {
+    let add = |(lacks, all): (f64, f64), line: &Line| {
+        let priority = line.priority.get();
+        (lacks + priority * (1.0 - 1.0 / line.close.max(1.0)), all + priority)
+    };
+    let (lacks, all) = lines.iter().fold((0.0, 0.0), add);
+    lacks / all
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::Priority;
+
+    use super::super::line::tests::line;
+    use super::*;
+
+    /// The first of so many periods in which volumes are let go.
+    fn let_go(trial: &mut Trial, periods: u32, close: [f64; 2], is_held: bool) -> Option<u32> {
+        let lines = [line(1, 50.0, close[0], 5.0), line(2, 50.0, close[1], 5.0)];
+        (1..=periods).find(|_| trial.step(&lines, is_held))
+    }
+
+    #[test]
+    fn while_all_promises_are_kept_nobody_may_be_held_back() {
+        let mut trial = Trial::default();
+        let_go(&mut trial, 1_000, [0.99, 0.99], false);
+        assert!(!trial.may_begin());
+        let_go(&mut trial, 20, [1.5, 0.5], false);
+        assert!(trial.may_begin(), "one has been missed for a second");
+    }
+
+    #[test]
+    fn volumes_that_are_held_back_in_vain_are_let_go_soon_and_each_time_for_longer() {
+        let mut trial = Trial::default();
+        let pauses = [2, 4, 8, 16].map(|_| {
+            let_go(&mut trial, 100, [4.0, 0.9], false);
+            assert_eq!(let_go(&mut trial, 1_000, [4.0, 5.0], true), Some(SHOWS));
+            (1..).find(|_| {
+                let_go(&mut trial, 1, [4.0, 0.9], false);
+                trial.may_begin()
+            })
+        });
+        assert_eq!(pauses, [100, 200, 400, 800].map(Some));
+    }
+
+    #[test]
+    fn volumes_that_are_held_back_with_success_stay_so() {
+        let mut trial = Trial::default();
+        let_go(&mut trial, 100, [4.0, 0.1], false);
+        assert_eq!(let_go(&mut trial, 6_000, [0.95, 0.9], true), None);
+        assert_eq!(let_go(&mut trial, 2_000, [1.2, 1.2], true), None, "both lack less than one did");
+    }
+
+    #[test]
+    fn what_was_lacking_before_is_forgotten() {
+        let mut trial = Trial::default();
+        let_go(&mut trial, 100, [4.0, 0.1], false);
+        let minutes = let_go(&mut trial, 100_000, [1.5, 1.0], true).unwrap() / 1_200;
+        assert!((5..20).contains(&minutes), "{minutes}");
+    }
+
+    #[test]
+    fn what_a_promise_lacks_counts_by_its_priority() {
+        let of = |close, priority| Line {
+            priority: Priority::new(priority).unwrap(),
+            ..line(1, 50.0, close, 5.0)
+        };
+        let lacks = lacking(&[of(2.0, 4.0), of(0.5, 1.0)]);
+        assert!((lacks - 0.4).abs() < 1e-9, "{lacks}");
+    }
+}
