@@ -356,9 +356,9 @@ impl Promises {
         Some(own.map_or(others, |own| own.worse(others)))
     }
 
-    /// Whether promised volumes may be held back for one another.
-    fn may_hold(&self) -> bool {
-        self.order.is_there() || self.stretch.lowers() || self.trial.may_begin()
+    /// Whether promised volumes are held back for one another.
+    fn is_held(&self) -> bool {
+        self.order.is_there() || self.stretch.lowers()
     }
 
     /// Lowers promised rates, if that is the last resort.
@@ -415,11 +415,11 @@ impl Law for Promises {
         }
         let is_in_the_way = has_background && self.guard.bound().is_none_or(|bound| bound >= 1.0);
         let nobody_left = !is_in_the_way && !others.is_in_the_way && !self.others.are_lost(now);
-        if self.trial.step(&self.lines, self.order.is_there() || self.stretch.lowers()) {
+        if self.trial.step(&self.lines, self.is_held()) {
             self.order.let_go();
             self.stretch.let_go();
         }
-        let may_hold = nobody_left && self.may_hold();
+        let may_hold = nobody_left && (self.is_held() || self.trial.may_begin());
         self.step_stretch(seen, may_hold);
         if self.order.step(may_hold, &self.lines, last_second, self.room.alone()) {
             self.watches.iter_mut().for_each(Watch::forget);

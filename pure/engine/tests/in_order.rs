@@ -116,7 +116,7 @@ fn promised_volumes_that_are_alike_are_not_put_in_order() {
     assert!(answered > 19_900);
 }
 
-/// A volume asks 50 times a second, and the other one 500 times, of a device that takes 4 ms for each
+/// A volume asks 50 times a second, and the other one 1,000 times, of a device that takes 4 ms for each
 /// request, however many there are. Returns the mean latency of the second over a minute, in milliseconds,
 /// and the bounds that were set.
 fn beside_an_easy_promise(tight: u64) -> (u64, Vec<Option<u32>>) {
@@ -125,9 +125,7 @@ fn beside_an_easy_promise(tight: u64) -> (u64, Vec<Option<u32>>) {
         if millis % 20 == 0 {
             pool.read(one);
         }
-        if millis % 2 == 0 {
-            pool.read(other);
-        }
+        pool.read(other);
         pool.step();
     }
     let (micros, requests) = pool.took[1];
@@ -143,5 +141,5 @@ fn a_promise_that_is_just_kept_holds_nobody_back() {
 fn a_promise_that_giving_way_does_not_help_does_not_break_another_one() {
     let (other, bounds) = beside_an_easy_promise(3);
     assert!(bounds.iter().flatten().count() > 0, "it was tried");
-    assert!(other < 20, "{other} ms");
+    assert!(other < 10, "{other} ms; if an order were never given up, 18");
 }

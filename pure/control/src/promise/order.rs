@@ -3,8 +3,8 @@
 //! Promised volumes go before all others, so all of their requests are at the device at once. A device does
 //! not know which of them is urgent. Example: a volume has 200 requests there that are promised 4 s, and
 //! another has ten that are promised 50 ms. If the device takes 1 s for all, the ten are late. So the
-//! requests wait in weir instead, and the most urgent goes first. That begins when less urgent requests
-//! endanger a promise, and no background volume is left to be held back.
+//! requests wait in weir instead, and the most urgent goes first. That begins when promises are
+//! missed (`trial`), less urgent requests are in the way, and no background volume is left to be held back.
 //!
 //! | what is seen | what the bound does |
 //! |---|---|
@@ -25,7 +25,7 @@
 //! `stretch / priority` of their time. Example: a stretch of 4 makes 50 ms into 250 ms at priority 1, and
 //! into 100 ms at priority 4.
 //!
-//! **An order that does not help** ends, and is tried again later (`trial`).
+//! **An order that does not help** ends, and the law tries it again later (`trial`).
 //!
 //! **A promise that nothing can keep** does not break one that can be kept. It brings another one of its
 //! priority only to where that one comes into danger; one of priority 4 brings it four times as far (`line`).

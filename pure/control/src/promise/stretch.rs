@@ -6,7 +6,8 @@
 //! % from one of priority 4. Without that, both would lose alike, because a device serves whoever asks.
 //!
 //! If only one volume falls short while it always has a request waiting, nothing is lowered: nobody is there
-//! to whom that would give anything. If lower rates help nobody, they are given back (`trial`).
+//! to whom that would give anything. If promises lack more with lower rates than without, the law gives them
+//! back (`trial`).
 //!
 //! A latency is not stretched: a volume that is held to fewer requests than come only waits longer.
 

@@ -103,11 +103,13 @@ impl Trial {
     }
 }
 
-/// What promises lack, by priority: 0 to 1.
+/// What promises lack, by priority: 0 to 1. Priorities count relative to the highest: the sum of two that are
+/// as high as can be written is not a number.
 fn lacking(lines: &[Line]) -> f64 {
+    let highest = lines.iter().map(|line| line.priority.get()).fold(0.0, f64::max);
     let add = |(lacks, all): (f64, f64), line: &Line| {
-        let priority = line.priority.get();
-        (lacks + priority * (1.0 - 1.0 / line.close.max(1.0)), all + priority)
+        let weight = line.priority.get() / highest;
+        (lacks + weight * (1.0 - 1.0 / line.close.max(1.0)), all + weight)
     };
     let (lacks, all) = lines.iter().fold((0.0, 0.0), add);
     lacks / all
@@ -166,6 +168,32 @@ mod tests {
     }
 
     #[test]
+    fn the_backlog_of_those_that_were_let_go_counts_for_nothing() {
+        let mut trial = Trial::default();
+        let_go(&mut trial, 100, [4.0, 0.9], false);
+        assert!(let_go(&mut trial, 100, [4.0, 5.0], true).is_some());
+        let before = trial.most;
+        let_go(&mut trial, BACKLOG - 1, [4.0, 9.0], false);
+        assert!(trial.most < before);
+        let_go(&mut trial, 100, [4.0, 9.0], false);
+        assert!(trial.most > before);
+    }
+
+    #[test]
+    fn after_a_success_of_twenty_seconds_the_next_pause_is_a_short_one() {
+        let mut trial = Trial::default();
+        let pause_after = |trial: &mut Trial| {
+            let_go(trial, 1_000, [4.0, 0.9], false);
+            assert!(let_go(trial, 1_000, [4.0, 5.0], true).is_some());
+            trial.pause
+        };
+        assert_eq!([pause_after(&mut trial), pause_after(&mut trial)], [AT_FIRST, 2 * AT_FIRST]);
+        let_go(&mut trial, 1_000, [4.0, 0.9], false);
+        assert_eq!(let_go(&mut trial, TRUSTED, [1.0, 1.0], true), None);
+        assert_eq!(pause_after(&mut trial), AT_FIRST);
+    }
+
+    #[test]
     fn what_a_promise_lacks_counts_by_its_priority() {
         let of = |close, priority| Line {
             priority: Priority::new(priority).unwrap(),
@@ -173,5 +201,9 @@ mod tests {
         };
         let lacks = lacking(&[of(2.0, 4.0), of(0.5, 1.0)]);
         assert!((lacks - 0.4).abs() < 1e-9, "{lacks}");
+        for extreme in [f64::MAX, f64::MIN_POSITIVE / 4.0] {
+            let lacks = lacking(&[of(2.0, extreme), of(0.5, extreme)]);
+            assert!((lacks - 0.25).abs() < 1e-9, "{lacks} at priority {extreme}");
+        }
     }
 }
