@@ -143,3 +143,34 @@ fn a_promise_that_giving_way_does_not_help_does_not_break_another_one() {
     assert!(bounds.iter().flatten().count() > 0, "it was tried");
     assert!(other < 10, "{other} ms; if an order were never given up, 18");
 }
+
+/// A volume with so many requests comes to another one that has had `crowd` requests at the device for four
+/// seconds. Returns the mean latencies of the last 20 of 60 seconds, in milliseconds.
+fn after_a_crowd(limits: [u64; 2], depth: u64, crowd: u64) -> [u64; 2] {
+    let (mut pool, volumes) = Pool::new(Device::OneByOne, limits);
+    (0..crowd).for_each(|_| pool.read(volumes[1]));
+    let mut answered = [0; 2];
+    for millis in 0..60_000 {
+        if millis == 4_000 {
+            (0..depth).for_each(|_| pool.read(volumes[0]));
+        }
+        if millis == 40_000 {
+            (pool.took, answered) = ([(0, 0); 2], [0; 2]);
+        }
+        pool.step();
+        for (which, volume) in volumes.into_iter().enumerate() {
+            (answered[which]..pool.took[which].1).for_each(|_| pool.read(volume));
+            answered[which] = pool.took[which].1;
+        }
+    }
+    pool.took.map(|(micros, requests)| micros / requests.max(1) / 1_000)
+}
+
+#[test]
+fn a_volume_that_comes_to_a_crowd_is_helped() {
+    for (limit, depth, crowd) in [(10, 1, 128), (10, 4, 256), (20, 1, 64), (20, 4, 256)] {
+        let [one, other] = after_a_crowd([limit, 10_000], depth, crowd);
+        assert!((1..limit).contains(&one), "{depth} beside {crowd}: {one} ms of {limit}");
+        assert!(other < 10_000, "{depth} beside {crowd}: {other} ms");
+    }
+}

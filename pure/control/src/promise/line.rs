@@ -14,8 +14,6 @@ const LATER: f64 = 1.5;
 const NEAR: f64 = 0.6;
 /// Requests wait at the device, and not in weir, if they are there for this part of their time.
 const MOSTLY: f64 = 0.5;
-/// A promise is missed by far from this strain on.
-const HOPELESS: f64 = 3.0;
 
 /// A promised volume that had a request of late.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -80,9 +78,6 @@ impl Urgencies {
         for line in lines {
             all.at_device += line.at_device;
             all.in_weir += line.waiting;
-            if line.is_hopeless() {
-                continue; // neither an order nor more at the device helps it
-            }
             let priority = line.priority.get();
             if line.part_at_device >= MOSTLY && self.hinder(line) {
                 all.hindered = Some(all.hindered.map_or(line.strain, |worst| worst.worse(line.strain)));
@@ -126,12 +121,6 @@ impl Line {
             all: self.at_device,
             of_latencies: if self.is_of_latency { self.at_device } else { 0.0 },
         }
-    }
-
-    /// Whether nothing can keep it: it is missed by far, and its requests take longer than it allows even
-    /// when the device has little else to do.
-    fn is_hopeless(&self) -> bool {
-        self.is_of_latency && self.close > HOPELESS && self.strain.service > self.due
     }
 
     /// How much it needs more at the device, if its requests wait in weir: 0 to 1.
@@ -197,14 +186,6 @@ pub(super) mod tests {
     fn a_few_requests_of_others_do_not_hinder() {
         let lines = [line(1, 50.0, 1.5, 100.0), line(2, 4_000.0, 0.1, 20.0)];
         assert_eq!(weigh(&lines).hindered, None);
-    }
-
-    #[test]
-    fn a_promise_that_the_device_cannot_keep_for_anybody_is_not_hindered() {
-        let mut lines = [line(1, 1.0, 9.0, 10.0), line(2, 4_000.0, 0.1, 100.0)];
-        assert!(weigh(&lines).hindered.is_some());
-        lines[0].strain.service = 0.005;
-        assert_eq!(weigh(&lines).hindered, None, "5 ms of 1");
     }
 
     #[test]
