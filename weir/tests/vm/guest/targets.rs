@@ -23,6 +23,10 @@ const HOSTS: &str = "for n in 1 2; do
   ip -n i$n link set eth0 up
 done";
 
+/// Takes the hosts away, links first. The kernel takes a namespace apart in the background, so a link that
+/// goes with its namespace may still be there when the next test makes one of the same name.
+const NO_HOSTS: &str = "for n in 1 2; do ip link del veth$n; ip netns del i$n; done";
+
 /// A volume group on a loop device, with volumes `a` and `b`. Without udev, LVM makes the device nodes
 /// itself.
 const VOLUMES: &str = "truncate -s 128M /run/pv; loop=$(losetup -f --show /run/pv)
@@ -199,8 +203,9 @@ fn take_down() {
          done
          rmdir core/iblock_0/a core/iblock_0/b
          lvm vgremove -f group --config 'activation{udev_sync=0 udev_rules=0} devices{use_devicesfile=0}' >&2
-         losetup -D; rm /run/pv; ip netns del i1; ip netns del i2",
+         losetup -D; rm /run/pv",
     );
+    shell(NO_HOSTS);
 }
 
 #[test]
@@ -245,6 +250,7 @@ fn a_survey_of_a_real_tgtd_equals_what_was_set_up() {
             surveyor.survey().targets.is_empty()
         });
         assert_eq!(surveyor.remarks(), []);
-        shell("losetup -D; rm /run/tgt; ip netns del i1; ip netns del i2");
+        shell("losetup -D; rm /run/tgt");
+        shell(NO_HOSTS);
     });
 }
