@@ -34,8 +34,8 @@
 //!   volume whose requests go in order has the device for itself for a quantum.
 //! - **Promised volumes among themselves** (`order`, `line`). If one is hindered by requests of others that
 //!   have time, and nobody else is left to be held back, their requests go in order.
-//! - **Not all fit** (`stretch`). If volumes of promised rates fall short though nobody else is served, their
-//!   rates are lowered by priority.
+//! - **Promised rates** (`rates`). If a volume falls short of its rate, the others are held to what is left.
+//!   If not all rates fit, they are lowered by priority.
 //! - **Only if it helps** (`trial`). An order and lowered rates end if promises lack more under them than
 //!   without them.
 //! - **Out of reach** (`reach`). A promise that is missed though nobody is left to be held back is named,
@@ -58,13 +58,13 @@ mod line;
 mod observation;
 mod order;
 mod others;
+mod rates;
 mod reach;
 mod room;
 mod silence;
 mod standings;
 mod steps;
 mod strain;
-mod stretch;
 mod trial;
 mod watch;
 
@@ -85,10 +85,10 @@ use knee::{ALWAYS, Knee};
 use line::Line;
 use order::Order;
 use others::{Others, Told};
+use rates::Rates;
 use reach::Reach;
 use room::Room;
 use silence::{Presence, Silence};
-use stretch::Stretch;
 use trial::Trial;
 use watch::Watch;
 
@@ -100,6 +100,8 @@ const WORST: f64 = 10.0;
 const FAR_LONGER: f64 = 2.0;
 /// How often the law decides. A twentieth of the usual window: a cut can still save the window.
 const PERIOD: Span = Span::from_millis(50);
+/// Periods of a second.
+const SECOND: usize = 20;
 
 /// What background volumes may do at the device, all of them together.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -140,7 +142,7 @@ pub struct Promises {
     guard: Guard,
     room: Room,
     silence: Silence,
-    stretch: Stretch,
+    rates: Rates,
     order: Order,
     trial: Trial,
     /// The promised volumes that had a request of late.
@@ -262,12 +264,13 @@ impl Promises {
 
     /// The promise that is missed though nobody is left to be held back; `None`: all are within reach.
     pub fn shortfall(&self) -> Option<Shortfall<u64>> {
-        self.reach.shortfall(self.stretch.lowers() || self.in_order().is_some())
+        self.reach.shortfall(self.rates.are_held() || self.in_order().is_some())
     }
 
-    /// Which part of a promised rate a volume of this priority still gets: 1, unless not all rates fit.
-    pub fn part_of_rate(&self, priority: Priority) -> f64 {
-        self.stretch.of(priority)
+    /// How many times its promised rate a volume of this priority may have, above 0; `None`: any number of
+    /// times. Less than once: not all rates fit.
+    pub fn times_of_rate(&self, priority: Priority) -> Option<f64> {
+        self.rates.of(priority)
     }
 
     /// A promised volume has a request, here or elsewhere. True: a silence ends.
@@ -358,15 +361,17 @@ impl Promises {
 
     /// Whether promised volumes are held back for one another.
     fn is_held(&self) -> bool {
-        self.order.is_there() || self.stretch.lowers()
+        self.order.is_there() || self.rates.are_held()
     }
 
-    /// Lowers promised rates, if that is the last resort.
-    fn step_stretch(&mut self, seen: &PromiseObservation, is_last_resort: bool) {
+    /// Holds volumes to their promised rates, or to a part of them, if that is the last resort.
+    fn step_rates(&mut self, seen: &PromiseObservation, is_last_resort: bool) {
         let promised = || seen.volumes.iter().filter(|volume| volume.target.is_some());
-        self.stretch.set_priorities(promised().map(|volume| volume.priority));
-        let of = |(volume, watch): (&PromisedObservation, &Watch)| Some((volume.priority, watch.achieved()?));
-        self.stretch.step(is_last_resort, promised().zip(&self.watches).filter_map(of));
+        self.rates.set_priorities(promised().map(|volume| volume.priority));
+        let of = |(volume, watch): (&PromisedObservation, &Watch)| Some((volume.priority, watch.got()?));
+        if self.rates.step(is_last_resort, promised().zip(&self.watches).filter_map(of)) {
+            self.watches.iter_mut().for_each(Watch::forget);
+        }
     }
 }
 
@@ -417,10 +422,10 @@ impl Law for Promises {
         let nobody_left = !is_in_the_way && !others.is_in_the_way && !self.others.are_lost(now);
         if self.trial.step(&self.lines, self.is_held()) {
             self.order.let_go();
-            self.stretch.let_go();
+            self.rates.let_go();
         }
         let may_hold = nobody_left && (self.is_held() || self.trial.may_begin());
-        self.step_stretch(seen, may_hold);
+        self.step_rates(seen, may_hold);
         if self.order.step(may_hold, &self.lines, last_second, self.room.alone()) {
             self.watches.iter_mut().for_each(Watch::forget);
         }

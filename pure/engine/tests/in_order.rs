@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use weir_engine::{Control, Dispatch, Engine, EngineConfig, Event, Request, VolumeConfig};
-use weir_model::{Instant, IoId, IoKind, Objective, Span, Target, VolumeId};
+use weir_model::{Instant, IoId, IoKind, Iops, Objective, Span, Target, VolumeId};
 
 const fn at(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)
@@ -32,11 +32,14 @@ struct Pool {
 impl Pool {
     /// Two volumes that are promised these latencies, in milliseconds.
     fn new(device: Device, limits: [u64; 2]) -> (Self, [VolumeId; 2]) {
+        Self::promised(device, limits.map(|limit| Target::Latency(Span::from_millis(limit))))
+    }
+
+    fn promised(device: Device, targets: [Target; 2]) -> (Self, [VolumeId; 2]) {
         let config = EngineConfig { control: Control::Promise, ..EngineConfig::default() };
         let mut engine = Engine::new(at(0), config);
-        let volumes = limits.map(|limit| {
-            let target = Some(Target::Latency(Span::from_millis(limit)));
-            let objective = Objective { target, ..Objective::default() };
+        let volumes = targets.map(|target| {
+            let objective = Objective { target: Some(target), ..Objective::default() };
             engine.add_volume(at(0), VolumeConfig { objective, ..VolumeConfig::default() })
         });
         let (at_device, bounds) = (VecDeque::new(), Vec::new());
@@ -173,4 +176,39 @@ fn a_volume_that_comes_to_a_crowd_is_helped() {
         assert!((1..limit).contains(&one), "{depth} beside {crowd}: {one} ms of {limit}");
         assert!(other < 10_000, "{depth} beside {crowd}: {other} ms");
     }
+}
+
+/// Two volumes are promised these rates by a device that does 1,000 requests a second, and always have so
+/// many requests there. What they get a second, over the last 20 of 60 seconds.
+fn rates(promised: [f64; 2], depths: [u64; 2]) -> [u64; 2] {
+    let targets = promised.map(|rate| Target::Rate(Iops::new(rate).expect("a rate")));
+    let (mut pool, volumes) = Pool::promised(Device::OneByOne, targets);
+    let mut asked = [0; 2];
+    let mut before = [0; 2];
+    for millis in 0..60_000 {
+        for at in 0..2 {
+            while asked[at] < pool.took[at].1 + depths[at] {
+                pool.read(volumes[at]);
+                asked[at] += 1;
+            }
+        }
+        pool.step();
+        if millis == 40_000 {
+            before = pool.took.map(|(_, requests)| requests);
+        }
+    }
+    [0, 1].map(|at| (pool.took[at].1 - before[at]) / 20)
+}
+
+#[test]
+fn promised_rates_that_fit_are_both_kept_and_the_device_is_never_idle() {
+    let [one, other] = rates([450.0, 150.0], [16, 64]);
+    assert!(one >= 450 && other >= 150, "{one} and {other}");
+    assert!(one + other >= 999, "{one} and {other}");
+}
+
+#[test]
+fn a_rate_that_nobody_misses_is_not_held() {
+    let [one, other] = rates([150.0, 450.0], [16, 64]);
+    assert!((199..=201).contains(&one) && (798..=801).contains(&other), "by depth: {one} and {other}");
 }

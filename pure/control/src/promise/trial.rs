@@ -1,8 +1,8 @@
 //! Whether it pays that promised volumes are held back for one another.
 //!
-//! An order (`order`) and lowered rates (`stretch`) take from one promise what another one lacks. That helps
-//! only if the device is what they lack. Example: eight servers take 4 ms each, and a thread is promised 260
-//! requests a second. It gets 250 and never waits. Whatever the others give up, it gets no more.
+//! An order (`order`) and rates that are held (`rates`) take from one promise what another one lacks. That
+//! helps only if the device is what they lack. Example: eight servers take 4 ms each, and a thread is
+//! promised 260 requests a second. It gets 250 and never waits. Whatever the others give up, it gets no more.
 //!
 //! The law cannot know that beforehand, so it compares. It knows what promises lack while nobody is held
 //! back, and what they lack meanwhile:
@@ -11,7 +11,8 @@
 //! lacks = sum of priority x max(0, 1 - what it gets / what it is promised), over the sum of priorities
 //! ```
 //!
-//! - Nobody is held back while nothing is lacking. A promise that is kept, if only just, needs no help.
+//! - Nobody is held back while nothing is lacking. A promise that is kept, if only just, needs no help: a bad
+//!   moment in ten seconds does not count.
 //! - If a quarter more is lacking while volumes are held back than before, they are let go: for five seconds,
 //!   then for ten, and so on up to five minutes.
 //! - Loads come and go, so the most that was lacking before counts. It is forgotten, half of it in ten
@@ -23,6 +24,10 @@ use super::line::Line;
 
 /// By which part of the difference what is lacking follows in a period: within a second.
 const FOLLOWS: f64 = 0.05;
+/// The same for what is lacking all the time: within ten seconds.
+const FOLLOWS_SLOWLY: f64 = 0.005;
+/// If so much is lacking in a second, that is not by chance.
+const MUCH: f64 = 0.03;
 /// What is lacking by chance.
 const CHANCE: f64 = 0.005;
 /// So many times what was lacking before may be chance, too.
@@ -34,6 +39,10 @@ const TRUSTED: u32 = 400;
 /// Periods for which volumes are let go at first, and at most: five seconds, and five minutes.
 const AT_FIRST: u32 = 100;
 const AT_MOST: u32 = 6_000;
+/// What is lacking is known once it was seen for so much of that second: half a second.
+const KNOWN: f64 = 0.4;
+/// The most that was lacking counts once so much was seen: a load that has just begun has bad moments.
+const SURE: f64 = 0.9;
 /// Periods after which a backlog is gone: three seconds.
 const BACKLOG: u32 = 60;
 /// What remains in a period of the most that was lacking before: a half in ten minutes.
@@ -42,8 +51,10 @@ const REMAINS: f64 = 0.999_942;
 /// A comparison of what promises lack with and without holding volumes back.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Trial {
-    /// What is lacking while nobody is held back, the most of it, and what is while somebody is.
-    free: f64,
+    /// What is lacking while nobody is held back, in a second and all the time.
+    free: Mean,
+    slow: Mean,
+    /// The most of it, and what is lacking while somebody is held back.
     most: f64,
     held: f64,
     /// Periods since volumes are held back.
@@ -55,16 +66,46 @@ pub(super) struct Trial {
     backlog: u32,
 }
 
+/// A mean that follows, and how much is known of it: 0 to 1.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+struct Mean {
+    sum: f64,
+    weight: f64,
+}
+
+impl Mean {
+    fn note(&mut self, value: f64, follows: f64) {
+        self.sum += (value - self.sum) * follows;
+        self.weight += (1.0 - self.weight) * follows;
+    }
+
+    /// `None`: too little was seen.
+    fn get(self) -> Option<f64> {
+        (self.weight >= KNOWN).then(|| self.sum / self.weight)
+    }
+}
+
 impl Default for Trial {
     fn default() -> Self {
-        Self { free: 0.0, most: 0.0, held: 0.0, periods: 0, pause: 0, next_pause: AT_FIRST, backlog: 0 }
+        Self {
+            free: Mean::default(),
+            slow: Mean::default(),
+            most: 0.0,
+            held: 0.0,
+            periods: 0,
+            pause: 0,
+            next_pause: AT_FIRST,
+            backlog: 0,
+        }
     }
 }
 
 impl Trial {
     /// Whether volumes may be held back, if they are not.
     pub(super) fn may_begin(&self) -> bool {
-        self.pause == 0 && self.free > CHANCE
+        self.pause == 0
+            && (self.free.get().is_some_and(|free| free > MUCH)
+                || self.slow.get().is_some_and(|slow| slow > CHANCE))
     }
 
     /// Ends a period with these promised volumes. True: they are held back in vain, and must be let go.
@@ -79,18 +120,22 @@ impl Trial {
         if !is_held {
             self.periods = 0;
             if self.backlog == 0 {
-                self.free += (lacking - self.free) * FOLLOWS;
-                self.most = self.most.max(self.free);
+                self.free.note(lacking, FOLLOWS);
+                self.slow.note(lacking, FOLLOWS_SLOWLY);
+                if self.free.weight >= SURE {
+                    self.most = self.most.max(self.free.sum);
+                }
             }
             return false;
         }
         if self.periods == 0 {
-            self.held = self.free;
+            self.held = self.free.get().unwrap_or_default();
+            self.most = self.most.max(self.held);
         }
         self.periods = self.periods.saturating_add(1);
         self.held += (lacking - self.held) * FOLLOWS;
         if self.periods >= SHOWS && self.held > WORSE * self.most + CHANCE {
-            (self.free, self.backlog) = (0.0, BACKLOG);
+            (self.free, self.backlog) = (Mean::default(), BACKLOG);
             self.pause = self.next_pause;
             self.next_pause = (2 * self.next_pause).min(AT_MOST);
             self.periods = 0;
@@ -135,6 +180,26 @@ mod tests {
         assert!(!trial.may_begin());
         let_go(&mut trial, 20, [1.5, 0.5], false);
         assert!(trial.may_begin(), "one has been missed for a second");
+    }
+
+    #[test]
+    fn a_bad_moment_holds_nobody_back_and_a_little_that_is_lacking_all_the_time_does() {
+        let mut trial = Trial::default();
+        let_go(&mut trial, 1_000, [0.9, 0.9], false);
+        let_go(&mut trial, 5, [1.05, 0.9], false);
+        assert!(!trial.may_begin(), "a quarter of a second");
+        let_go(&mut trial, 200, [1.05, 0.9], false);
+        assert!(trial.may_begin(), "ten seconds");
+    }
+
+    #[test]
+    fn what_is_lacking_is_known_after_half_a_second() {
+        let mut trial = Trial::default();
+        let_go(&mut trial, 9, [4.0, 0.1], false);
+        assert!(!trial.may_begin());
+        let_go(&mut trial, 1, [4.0, 0.1], false);
+        assert!(trial.may_begin());
+        assert_eq!(let_go(&mut trial, 1_000, [1.5, 0.9], true), None, "less than was lacking before");
     }
 
     #[test]

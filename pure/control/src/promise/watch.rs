@@ -14,11 +14,10 @@ use std::collections::VecDeque;
 
 use weir_model::Target;
 
+use super::rates::Got;
 use super::strain::Strain;
-use super::{PERIOD, PromisedObservation, WindowSeen};
+use super::{PERIOD, PromisedObservation, SECOND, WindowSeen};
 
-/// Periods of a second.
-const SECOND: usize = 20;
 /// Periods of what was of late: 200 ms. Fewer have too few requests.
 const LATELY: usize = 4;
 /// Periods that are kept: three seconds. A rate of less than seven requests a second needs them all.
@@ -187,9 +186,9 @@ impl Watch {
         if lately.spent > 0.0 { lately.at_device / lately.spent } else { 0.0 }
     }
 
-    /// Which part of a promised rate it got in the last second; `None` if a latency is promised, or it did
-    /// not have a request waiting all the time.
-    pub(super) fn achieved(&self) -> Option<f64> {
+    /// What it got of its promised rate in the last second; `None` if a latency is promised, or it came less
+    /// than a second ago.
+    pub(super) fn got(&self) -> Option<Got> {
         let second = self.over(SECOND);
         let seconds = SECOND as f64 * PERIOD.as_secs_f64();
         let (got, promised) = match self.target {
@@ -197,8 +196,11 @@ impl Watch {
             Target::Throughput(rate) => (second.bytes, rate.get() as f64),
             Target::Latency(_) | Target::Percentile(..) => return None,
         };
-        let is_known = self.slices.len() >= SECOND && self.always_waits(SECOND);
-        is_known.then(|| got / (promised * seconds))
+        (self.slices.len() >= SECOND).then(|| Got {
+            times: got / (promised * seconds),
+            waits: self.always_waits(SECOND),
+            likely: self.windows.likely(),
+        })
     }
 
     /// What was seen tells nothing of what comes, and the windows of the next moment tell of both.
@@ -448,7 +450,7 @@ mod tests {
         let target = Target::Rate(Iops::new(400.0).unwrap());
         let idle_at_times = PromisedObservation { busy: Span::from_millis(40), ..calm() };
         let (watch, strain) = watched(target, &idle_at_times, 100);
-        assert_eq!((strain.window, watch.achieved()), (0.0, None));
+        assert!(strain.window == 0.0 && watch.got().is_some_and(|got| !got.waits), "{strain:?}");
     }
 
     #[test]
@@ -468,7 +470,7 @@ mod tests {
         assert_eq!((first.window, first.lately), (0.0, 0.0));
         let (watch, strain) = watched(target, &calm(), 100);
         assert!((strain.window - 2.0).abs() < 0.01 && (strain.likely - 2.0).abs() < 0.01, "{strain:?}");
-        assert!(watch.achieved().is_some_and(|part| (part - 0.5).abs() < 0.01));
+        assert!(watch.got().is_some_and(|got| got.waits && (got.times - 0.5).abs() < 0.01));
     }
 
     #[test]

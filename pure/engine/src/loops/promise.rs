@@ -111,7 +111,7 @@ impl PromiseLoop {
         self.say_shortfall(pool);
         self.tell_others(pool);
         self.put_in_force(now, allowance, pool);
-        self.lower_rates(now, pool);
+        self.hold_rates(now, pool);
         self.put_in_order(now, pool);
     }
 
@@ -185,11 +185,11 @@ impl PromiseLoop {
         }
     }
 
-    /// Lowers the rates that are promised, or raises them again.
-    fn lower_rates(&self, now: Instant, pool: &mut Pool<'_>) {
+    /// Holds volumes to so many times their promised rates as the law says.
+    fn hold_rates(&self, now: Instant, pool: &mut Pool<'_>) {
         for (id, volume) in pool.volumes.iter_mut() {
-            let part = self.law.part_of_rate(volume.objective().priority);
-            let grant = lowered(volume.objective().target, part);
+            let times = self.law.times_of_rate(volume.objective().priority);
+            let grant = times.and_then(|times| held(volume.objective().target, times));
             let is_news = volume.set_grant(grant);
             if is_news {
                 pool.scheduler.set_volume(now, id, &volume.knobs());
@@ -205,20 +205,19 @@ fn volume_of(serial: u64, pool: &Pool<'_>) -> Option<VolumeId> {
     pool.volumes.iter().find(|(_, volume)| volume.serial() == serial).map(|(id, _)| id)
 }
 
-/// Nothing is lowered.
+/// Nothing is held.
 const WITHOUT_END: Grant = Grant { concurrency: NonZeroU32::MAX, max_iops: None, max_bandwidth: None };
 
-/// This part of a promised rate; `None`: all of it, or no rate is promised.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // a part of a rate
-fn lowered(target: Option<Target>, part: f64) -> Option<Grant> {
+/// So many times a promised rate; `None`: no rate is promised.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // about a rate
+fn held(target: Option<Target>, times: f64) -> Option<Grant> {
     match target? {
-        _ if part >= 1.0 => None,
         Target::Rate(rate) => {
-            let max_iops = Some(MilliIops::at_least_one((rate.get() * part * 1e3) as u64));
+            let max_iops = Some(MilliIops::at_least_one((rate.get() * times * 1e3) as u64));
             Some(Grant { max_iops, ..WITHOUT_END })
         }
         Target::Throughput(rate) => {
-            let max_bandwidth = Bandwidth::new(((rate.get() as f64 * part) as u64).max(1));
+            let max_bandwidth = Bandwidth::new(((rate.get() as f64 * times) as u64).max(1));
             Some(Grant { max_bandwidth, ..WITHOUT_END })
         }
         Target::Latency(_) | Target::Percentile(..) => None,

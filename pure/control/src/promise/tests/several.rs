@@ -222,7 +222,7 @@ fn promised_rates_are_not_lowered_while_background_behind_another_gateway_could_
             law.hear(now, Standing { is_in_the_way, ..Standing::default() }, 0, 0);
             law.step(now, &seen);
         }
-        law.part_of_rate(Priority::default()) < 1.0
+        law.times_of_rate(Priority::default()).is_some_and(|times| times < 1.0)
     };
     assert!(lowered(false) && !lowered(true));
 }
