@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use weir_control::{Grant, PortObservation, Standing};
-use weir_model::{Instant, IoId, QueueDepth, Span, VolumeId};
+use weir_model::{Instant, IoId, QueueDepth, Span, Target, VolumeId};
 use weir_sched::{BackgroundKnobs, Dispatch, Scheduler};
 
 use crate::config::{EngineConfig, Grants, VolumeConfig};
@@ -37,6 +37,15 @@ pub struct Engine {
     recorder: Option<Box<dyn Recorder + Send>>,
 }
 
+/// How much volumes of promised rates may have while they are held, in thousandths of what each is promised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeldRates {
+    /// That of the lowest priority.
+    pub least: u32,
+    /// That of the highest one.
+    pub most: u32,
+}
+
 /// An engine at a glance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EngineSnapshot {
@@ -53,6 +62,8 @@ pub struct EngineSnapshot {
     /// Under the law of promises: how many requests of promised volumes may be at the device, while these go
     /// in order.
     pub in_order: Option<QueueDepth>,
+    /// Under the law of promises: what promised rates are held to; `None`: they are not held.
+    pub rates: Option<HeldRates>,
     /// How many requests wait.
     pub queued: u32,
     /// How many requests are at the device.
@@ -256,9 +267,23 @@ impl Engine {
             throttle: self.control.throttle(),
             allowance: self.control.allowance(),
             in_order: self.control.in_order(),
+            rates: self.held_rates(),
             queued: requests.queued,
             in_flight: requests.in_flight,
         }
+    }
+
+    /// What promised rates are held to.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a figure for people
+    fn held_rates(&self) -> Option<HeldRates> {
+        let rates = self.volumes.iter().map(|(_, volume)| volume.objective());
+        let rates = rates.filter(|it| matches!(it.target, Some(Target::Rate(_) | Target::Throughput(_))));
+        let held = rates.filter_map(|objective| self.control.times_of_rate(objective.priority));
+        let held = held.map(|times| (times * 1e3).round() as u32).map(|it| HeldRates { least: it, most: it });
+        held.reduce(|one, other| HeldRates {
+            least: one.least.min(other.least),
+            most: one.most.max(other.most),
+        })
     }
 
     /// The latency that a volume is promised now. Façade's law holds the volume to it; without that law, it

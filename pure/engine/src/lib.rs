@@ -78,7 +78,7 @@ mod volume;
 mod writing;
 
 pub use config::{Control, EngineConfig, Grants, LeasedConfig, MaestroConfig, PidConfig, VolumeConfig};
-pub use engine::{Engine, EngineSnapshot};
+pub use engine::{Engine, EngineSnapshot, HeldRates};
 pub use event::{Event, GrantedBy, WindowReport, WindowTraffic};
 pub use input::{Answer, Input, Outcome, Request};
 pub use loops::Throttle;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use weir_engine::{Control, Dispatch, Engine, EngineConfig, Event, Request, VolumeConfig};
+use weir_engine::{Control, Dispatch, Engine, EngineConfig, Event, HeldRates, Request, VolumeConfig};
 use weir_model::{Instant, IoId, IoKind, Iops, Objective, Span, Target, VolumeId};
 
 const fn at(millis: u64) -> Instant {
@@ -179,8 +179,9 @@ fn a_volume_that_comes_to_a_crowd_is_helped() {
 }
 
 /// Two volumes are promised these rates by a device that does 1,000 requests a second, and always have so
-/// many requests there. What they get a second, over the last 20 of 60 seconds.
-fn rates(promised: [f64; 2], depths: [u64; 2]) -> [u64; 2] {
+/// many requests there. What they get a second, over the last 20 of 60 seconds, and what their rates are held
+/// to at the end.
+fn rates(promised: [f64; 2], depths: [u64; 2]) -> ([u64; 2], Option<HeldRates>) {
     let targets = promised.map(|rate| Target::Rate(Iops::new(rate).expect("a rate")));
     let (mut pool, volumes) = Pool::promised(Device::OneByOne, targets);
     let mut asked = [0; 2];
@@ -197,18 +198,27 @@ fn rates(promised: [f64; 2], depths: [u64; 2]) -> [u64; 2] {
             before = pool.took.map(|(_, requests)| requests);
         }
     }
-    [0, 1].map(|at| (pool.took[at].1 - before[at]) / 20)
+    ([0, 1].map(|at| (pool.took[at].1 - before[at]) / 20), pool.engine.snapshot().rates)
 }
 
 #[test]
 fn promised_rates_that_fit_are_both_kept_and_the_device_is_never_idle() {
-    let [one, other] = rates([450.0, 150.0], [16, 64]);
+    let ([one, other], held) = rates([450.0, 150.0], [16, 64]);
     assert!(one >= 450 && other >= 150, "{one} and {other}");
     assert!(one + other >= 999, "{one} and {other}");
+    assert!(held.is_some_and(|held| held.least == held.most && held.most > 1_030), "{held:?}");
 }
 
 #[test]
 fn a_rate_that_nobody_misses_is_not_held() {
-    let [one, other] = rates([150.0, 450.0], [16, 64]);
+    let ([one, other], held) = rates([150.0, 450.0], [16, 64]);
+    assert_eq!(held, None);
     assert!((199..=201).contains(&one) && (798..=801).contains(&other), "by depth: {one} and {other}");
+}
+
+#[test]
+fn rates_that_do_not_fit_are_said_to_be_lowered() {
+    let ([one, other], held) = rates([900.0, 300.0], [16, 64]);
+    assert!(one + other >= 990, "the device is busy: {one} and {other}");
+    assert!(held.is_some_and(|held| held.least == held.most && held.most < 1_000), "{held:?}");
 }

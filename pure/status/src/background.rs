@@ -16,6 +16,9 @@ pub struct BackgroundStatus {
     /// How many requests of promised volumes may be at the device, the most urgent first; `None`: no bound.
     #[serde(default)]
     pub promised_most: Option<u32>,
+    /// What volumes of promised rates may have at most; `None`: they are not held.
+    #[serde(default)]
+    pub promised_rates: Option<HeldRates>,
     /// The promised volume that is closest to missing its promise; `None`: no promised volume has requests.
     pub worst_off: Option<WorstOff>,
     /// The promise that is missed though nobody is left to be held back; `None`: all are within reach.
@@ -24,6 +27,15 @@ pub struct BackgroundStatus {
     /// Whether nothing is heard of the other gateways before the device, so that the bound stays as it is.
     #[serde(default)]
     pub has_lost_others: bool,
+}
+
+/// What volumes of promised rates may have at most, in percent of what each is promised.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct HeldRates {
+    /// That of the lowest priority.
+    pub least_percent: f64,
+    /// That of the highest one.
+    pub most_percent: f64,
 }
 
 /// The promised volume that is closest to missing its promise.

@@ -7,7 +7,7 @@
 use std::num::NonZeroU32;
 
 use weir_control::{Allowance, Grant, Law, PromiseObservation, Promises, Shortfall, Standing};
-use weir_model::{Bandwidth, Instant, MilliIops, QueueDepth, Span, Target, TimeShare, VolumeId};
+use weir_model::{Bandwidth, Instant, MilliIops, Priority, QueueDepth, Span, Target, TimeShare, VolumeId};
 use weir_sched::BackgroundKnobs;
 
 use super::Pool;
@@ -185,10 +185,15 @@ impl PromiseLoop {
         }
     }
 
+    /// How many times its promised rate a volume of this priority may have; `None`: any number of times.
+    pub(super) fn times_of_rate(&self, priority: Priority) -> Option<f64> {
+        self.law.times_of_rate(priority)
+    }
+
     /// Holds volumes to so many times their promised rates as the law says.
     fn hold_rates(&self, now: Instant, pool: &mut Pool<'_>) {
         for (id, volume) in pool.volumes.iter_mut() {
-            let times = self.law.times_of_rate(volume.objective().priority);
+            let times = self.times_of_rate(volume.objective().priority);
             let grant = times.and_then(|times| held(volume.objective().target, times));
             let is_news = volume.set_grant(grant);
             if is_news {

@@ -2,7 +2,9 @@
 
 use weir_engine::{BackgroundKnobs, EngineSnapshot, Event, Throttle};
 use weir_model::{Instant, QueueDepth, Span, VolumeId};
-use weir_status::{BackgroundStatus, PoolStatus, ReplyDelayStatus, TargetStatus, VolumeStatus, WorstOff};
+use weir_status::{
+    BackgroundStatus, HeldRates, PoolStatus, ReplyDelayStatus, TargetStatus, VolumeStatus, WorstOff,
+};
 
 use super::{Pool, Volume};
 use crate::stats::Answered;
@@ -85,7 +87,7 @@ impl Pool {
 
     /// What background volumes may have, if the pool's law holds them back.
     pub(super) fn background(&self) -> Option<BackgroundStatus> {
-        let EngineSnapshot { allowance, in_order, .. } = self.engine.snapshot();
+        let EngineSnapshot { allowance, in_order, rates, .. } = self.engine.snapshot();
         let BackgroundKnobs { most, share, .. } = allowance?;
         let worst_off = self.worst_off.and_then(|(id, strain)| {
             let name = |id| self.name_of(id).map(str::to_owned);
@@ -98,6 +100,10 @@ impl Pool {
             most: (most < u32::MAX).then_some(most),
             share,
             promised_most: in_order.map(QueueDepth::get),
+            promised_rates: rates.map(|held| HeldRates {
+                least_percent: f64::from(held.least) / 10.0,
+                most_percent: f64::from(held.most) / 10.0,
+            }),
             worst_off,
             cannot_be_met: self.cannot_be_met(),
             has_lost_others: self.others_are_lost,
