@@ -66,6 +66,9 @@ pub(super) struct Rates {
     settled: f64,
     unfelt: f64,
     stretch: f64,
+    /// Periods for which nobody may have a surplus. Until these are a second, what volumes got in the last
+    /// second is of a time in which others still had one.
+    without: usize,
     /// The stretch in each period of the last second, and which of these is the oldest. What volumes got in
     /// that second says what they lack of the rates of that second, and not of those of now.
     lately: [f64; SECOND],
@@ -107,7 +110,8 @@ impl Rates {
             Some(times) => self.moved(times, is_last_resort, all),
             None => self.first(is_last_resort, all),
         };
-        let may_lower = is_last_resort && all.waiting > 1 && self.surplus == Some(SPARE);
+        self.without = if self.surplus == Some(SPARE) { self.without + 1 } else { 0 };
+        let may_lower = is_last_resort && all.waiting > 1 && self.without > SECOND;
         let seconds = PERIOD.as_secs_f64();
         let is_calm = all.lacking <= 0.0 || all.waiting < 2;
         self.calm = if is_calm { self.calm + 1.0 } else { 0.0 };
@@ -246,6 +250,21 @@ mod tests {
         let [high, low] = got.map(|times| 1.0 - times);
         assert!((3.0..5.0).contains(&(low / high)), "{low} of {high}");
         assert!((high + low - 0.4 / 0.7).abs() < 0.03, "the device stays busy: {high} and {low}");
+    }
+
+    #[test]
+    fn no_rate_is_lowered_before_a_second_without_a_surplus_was_seen() {
+        let mut rates = Rates { surplus: Some(SPARE), ..Rates::default() };
+        let of = priority(1.0);
+        let mut lowered_after = |periods| {
+            rates.set_priorities([of].into_iter());
+            (0..periods).for_each(|_| {
+                rates.step(true, [(of, got(0.5)), (of, got(1.0))].into_iter());
+            });
+            rates.of(of) < Some(1.0)
+        };
+        assert!(!lowered_after(SECOND));
+        assert!(lowered_after(SECOND));
     }
 
     #[test]
