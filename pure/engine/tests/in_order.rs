@@ -222,3 +222,24 @@ fn rates_that_do_not_fit_are_said_to_be_lowered() {
     assert!(one + other >= 990, "the device is busy: {one} and {other}");
     assert!(held.is_some_and(|held| held.least == held.most && held.most < 1_000), "{held:?}");
 }
+
+#[test]
+fn a_rate_is_not_held_for_long_after_the_other_volume_has_gone() {
+    let targets = [450.0, 450.0].map(|rate| Target::Rate(Iops::new(rate).expect("a rate")));
+    let (mut pool, volumes) = Pool::promised(Device::OneByOne, targets);
+    let (mut asked, mut before) = ([0; 2], 0);
+    for millis in 0..40_000 {
+        for at in 0..if millis < 20_000 { 2 } else { 1 } {
+            while asked[at] < pool.took[at].1 + [16, 64][at] {
+                pool.read(volumes[at]);
+                asked[at] += 1;
+            }
+        }
+        pool.step();
+        if millis == 25_000 {
+            before = pool.took[0].1;
+        }
+    }
+    let rate = (pool.took[0].1 - before) / 15;
+    assert!(rate >= 995, "{rate} of 1,000 from the sixth second on");
+}
