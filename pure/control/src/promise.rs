@@ -44,7 +44,7 @@
 //! **Several gateways** (`others`). Each gateway of an array runs this law over its own volumes, and bounds
 //! its own background. It hears how the promises of all other gateways stand, as if these were one more
 //! promised volume. A strain that is heard and asks for a cut is obeyed at once. Silences, cuts and the least
-//! bound are those of all gateways together; turns, the order and stretched rates are each gateway's own.
+//! bound are those of all gateways together; turns, the order and held rates are each gateway's own.
 //!
 //! **What it does not do**: it bounds all background volumes together, whatever the sizes of their requests;
 //! a latency that is missed is not weighed against a rate that is missed; and a promise that is out of reach
