@@ -45,6 +45,9 @@ const FOLLOWS: f64 = 0.02;
 const FORGOTTEN: u32 = 40;
 /// A request of a promised rate is due after so many seconds at the latest.
 const DUE_AT_MOST: f64 = 60.0;
+/// What a volume got is measured in times of this rate at least, as no cap is lower. Of the least number that
+/// can be written, it would be infinitely many times, and no surplus could ever be taken from anybody.
+const LEAST_RATE: f64 = 1e-3;
 /// A volume that had a request for this part of the time always had one.
 const WAITS: f64 = 0.95;
 /// The shortest mean latency is forgotten at 1 % a second.
@@ -197,7 +200,7 @@ impl Watch {
             Target::Latency(_) | Target::Percentile(..) => return None,
         };
         (self.slices.len() >= SECOND).then(|| Got {
-            times: got / (promised * seconds),
+            times: got / (promised.max(LEAST_RATE) * seconds),
             waits: self.always_waits(SECOND),
             likely: self.windows.likely(),
         })
@@ -379,6 +382,13 @@ mod tests {
         assert!((watched(LATENCY, &seen, 20).0.due(10) - 0.010).abs() < 1e-9, "a latency as promised");
         let slow = Target::Rate(Iops::new(0.01).unwrap());
         assert!((watched(slow, &seen, 20).0.due(10) - DUE_AT_MOST).abs() < 1e-9);
+    }
+
+    #[test]
+    fn of_the_least_rate_that_can_be_written_a_volume_does_not_get_infinitely_many_times() {
+        let least = Target::Rate(Iops::new(f64::from_bits(1)).unwrap());
+        let got = watched(least, &calm(), 20).0.got().unwrap();
+        assert!((got.times - 200.0 / LEAST_RATE).abs() < 1.0, "{got:?}");
     }
 
     #[test]
