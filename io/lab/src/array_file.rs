@@ -253,6 +253,7 @@ impl ArraySpec {
             low_water: self.low_water.unwrap_or(none.low_water),
             flush_after: self.flush_after.map(|text| text.0),
             destages: self.destages.map_or(self.disks.saturating_mul(4), NonZeroU32::get),
+            filled: none.filled,
             read_cache: bytes(self.read_cache).unwrap_or(0),
             prefetch: bytes(self.prefetch).unwrap_or(0),
         }
@@ -315,6 +316,7 @@ fn key_of(error: &ArrayError) -> &'static str {
             UnitError::Nvram(_) => "nvram",
             UnitError::Water { .. } => "low_water",
             UnitError::NoDestages => "destages",
+            UnitError::Filled { .. } => "nvram_filled",
             UnitError::Prefetch { .. } => "prefetch",
         },
     }

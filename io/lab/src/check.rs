@@ -35,6 +35,10 @@ pub struct Checked {
     /// The same under other laws; none if the experiment is not about a law.
     #[serde(default)]
     pub variants: Vec<CheckedVariant>,
+    /// The bounds that break if a number of the set-up that is ours is varied, each in words. None if nobody
+    /// varied them.
+    #[serde(default)]
+    pub breaks: Vec<String>,
 }
 
 /// An experiment under another law.
@@ -89,6 +93,8 @@ pub enum Conclusion {
     NotReproduced,
     /// Every bound holds with every seed, and without the law as well.
     HoldsWithout,
+    /// Every bound holds with every seed, and one breaks if a number of the set-up is varied by a tenth.
+    Fragile,
     /// A bound lies within the noise of its figure.
     NotShown,
     /// A bound does not hold that should.
@@ -96,7 +102,7 @@ pub enum Conclusion {
 }
 
 /// Compares all figures with their bounds, and writes `verdict.json`. `variants` is what was found under
-/// other laws.
+/// other laws, and `breaks` says which bounds break if the set-up is varied.
 ///
 /// # Errors
 /// If a figure has no expectation, or an expectation no figure.
@@ -104,6 +110,7 @@ pub fn check(
     experiment: &Experiment,
     all: &[Figures],
     variants: Vec<CheckedVariant>,
+    breaks: Vec<String>,
     store: &Store,
 ) -> anyhow::Result<Checked> {
     let id = &experiment.id;
@@ -117,6 +124,7 @@ pub fn check(
         seeds: all.iter().map(|of_seed| of_seed.seed).collect(),
         figures: figures.collect::<anyhow::Result<_>>()?,
         variants,
+        breaks,
     };
     store.write(&store.of(id, "verdict.json"), serde_json::to_string_pretty(&checked)?)?;
     Ok(checked)
@@ -163,7 +171,7 @@ impl Expectation {
 }
 
 /// How far a value is from the nearer bound; negative if it does not hold. `None` without a bound.
-fn margin(value: f64, at_least: Option<f64>, at_most: Option<f64>) -> Option<f64> {
+pub(crate) fn margin(value: f64, at_least: Option<f64>, at_most: Option<f64>) -> Option<f64> {
     let above = at_least.map(|least| value - least);
     let below = at_most.map(|most| most - value);
     above.into_iter().chain(below).min_by(f64::total_cmp)
@@ -176,6 +184,7 @@ impl Conclusion {
             Self::Holds => "holds",
             Self::NotReproduced => "not reproduced",
             Self::HoldsWithout => "holds without its law",
+            Self::Fragile => "fragile",
             Self::NotShown => "not shown",
             Self::Fails => "does not hold",
         }
@@ -196,6 +205,8 @@ impl Checked {
             Conclusion::NotReproduced
         } else if !self.indifferent().is_empty() {
             Conclusion::HoldsWithout
+        } else if !self.breaks.is_empty() {
+            Conclusion::Fragile
         } else {
             Conclusion::Holds
         }
@@ -261,6 +272,14 @@ impl CheckedFigure {
             .collect::<Option<Vec<_>>>()?
             .into_iter()
             .min_by(f64::total_cmp)
+    }
+
+    /// The value that is nearest to a bound, or farthest beyond it; `None` without a bound or a value.
+    pub fn worst(&self) -> Option<f64> {
+        let values = self.values.iter().copied().collect::<Option<Vec<f64>>>()?;
+        let margin = |value: &f64| margin(*value, self.at_least, self.at_most);
+        let with_margins = values.iter().filter_map(|value| Some((*value, margin(value)?)));
+        with_margins.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(value, _)| value)
     }
 
     /// The median over the seeds; `None` if a seed has no value.

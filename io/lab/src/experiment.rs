@@ -11,6 +11,7 @@
 //! the same way, an experiment is run again with another law ([`Variant`]).
 
 mod error;
+mod include;
 mod load;
 mod resolve;
 mod slo;
@@ -30,6 +31,8 @@ use crate::delay::Scenario;
 use crate::quantities::{Bytes, Text};
 
 pub use error::ExperimentError;
+pub use include::MachineSpec;
+pub(crate) use include::{Included, beside, includes};
 pub use load::{Load, Loads};
 pub use resolve::{Resolved, resolve_curve, resolve_run};
 pub use sweep::NamedRun;
@@ -51,6 +54,12 @@ pub struct Experiment {
     /// The differences from the paper's set-up, and the points that the paper leaves open: a text for each.
     #[serde(default)]
     pub deviations: Vec<String>,
+    /// The files with the paper's machine, beside this file.
+    #[serde(default)]
+    pub include: Vec<String>,
+    /// What these files say of the machine, by its name.
+    #[serde(default)]
+    pub machine: BTreeMap<String, MachineSpec>,
     /// The settings of the law in runs with control.
     #[serde(default)]
     pub engine: EngineSpec,
@@ -71,13 +80,20 @@ pub struct Experiment {
     /// The runs, by name.
     #[serde(default)]
     pub run: BTreeMap<String, RunSpec>,
+    /// Keys, with values that they take when the numbers of the set-up are varied, beside a tenth more and
+    /// less.
+    #[serde(default)]
+    pub vary: Vec<SweepSpec>,
+    /// The numbers of the set-up on which the claim hangs most, as varying all of them has shown.
+    #[serde(default)]
+    pub hangs_on: Vec<String>,
     /// The negative control, if a run without the law would say nothing.
     pub without: Option<WithoutSpec>,
     /// The figure to draw.
     pub plot: PlotSpec,
     /// The paper's findings, and the bounds that must hold here.
     pub expect: Vec<Expectation>,
-    /// The text of the file.
+    /// The text of the file, and of the files that it includes.
     #[serde(skip)]
     pub text: String,
 }
@@ -92,6 +108,10 @@ pub struct PaperSpec {
     pub section: String,
     /// The figure or table.
     pub figure: String,
+    /// The numbers of the set-up that the paper gives, by their paths in the file; `*` stands for any text.
+    /// All others are ours.
+    #[serde(default)]
+    pub numbers: Vec<String>,
 }
 
 /// The settings of a law. A setting that is absent has the law's default.
@@ -116,7 +136,8 @@ pub struct EngineSpec {
     pub slo_window: Option<Text<Span>>,
 }
 
-/// Latency against rate on an array that serves only this load, without control.
+/// Latency against rate on an array that serves only this load, without control. The load is either
+/// requests at each rate, or a recorded load; the latter's windows are sorted by their rates.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CurveSpec {
@@ -124,10 +145,14 @@ pub struct CurveSpec {
     pub array: String,
     /// The rates, rising.
     pub rates: Vec<Text<Iops>>,
+    /// The recorded load. It has its own mix and sizes, and those below do not count.
+    pub trace: Option<TraceSpec>,
     /// How long each rate is measured.
     pub each: Text<Span>,
     /// How long each rate is applied before it is measured.
     pub warm_up: Text<Span>,
+    /// The share of the array's NVRAM, 0 to 1, that holds writes when a rate begins; absent: none.
+    pub nvram_filled: Option<f64>,
     /// The share of reads.
     pub reads: f64,
     /// Bytes of a request.
@@ -150,6 +175,9 @@ pub struct RunSpec {
     pub duration: Text<Span>,
     /// The time at the beginning of the run that is left out of the figures.
     pub warm_up: Text<Span>,
+    /// The share of the array's NVRAM, 0 to 1, that holds writes when the run begins, as after a long time
+    /// under load; absent: none.
+    pub nvram_filled: Option<f64>,
     /// Disks that fail during the run.
     #[serde(default)]
     pub failures: Vec<FailureSpec>,

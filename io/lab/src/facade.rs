@@ -2,6 +2,7 @@
 //!
 //! The experiments' files say what runs, how long and with which loads. `study.rs` defines the words.
 
+mod calibration;
 mod failure;
 mod isolation_1;
 mod isolation_2;
@@ -14,7 +15,8 @@ mod slo;
 use crate::study::Claim;
 
 /// The claims, by their ids.
-pub(crate) const CLAIMS: [(&str, Claim); 8] = [
+pub(crate) const CLAIMS: [(&str, Claim); 9] = [
+    ("facade-calibration", calibration::study),
     ("facade-slo", slo::study),
     ("facade-isolation-1", isolation_1::study),
     ("facade-isolation-2", isolation_2::study),

@@ -16,6 +16,7 @@ pub mod guarantee;
 mod json_lines;
 pub mod library;
 mod maestro;
+pub mod margins;
 mod packet_delay;
 pub mod plot;
 pub mod quantities;

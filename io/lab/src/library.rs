@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use crate::bulk::BulkScenario;
 use crate::claims;
 use crate::delay::Scenario;
-use crate::experiment::{Experiment, ExperimentError, SloSpec, Variant};
+use crate::experiment::{Experiment, ExperimentError, Included, SloSpec, Variant, beside, includes};
 
 /// The name and the text of a file under `experiments/`.
 macro_rules! embedded {
@@ -25,6 +25,7 @@ macro_rules! embedded {
 
 /// The files that are part of the program: name and text.
 const EMBEDDED: &[(&str, &str)] = &[
+    embedded!("facade/facade-calibration.toml"),
     embedded!("facade/facade-slo.toml"),
     embedded!("facade/facade-isolation-1.toml"),
     embedded!("facade/facade-isolation-2.toml"),
@@ -33,6 +34,7 @@ const EMBEDDED: &[(&str, &str)] = &[
     embedded!("facade/facade-provisioning.toml"),
     embedded!("facade/facade-overhead.toml"),
     embedded!("facade/facade-failure.toml"),
+    embedded!("maestro/maestro-calibration.toml"),
     embedded!("maestro/maestro-differentiation.toml"),
     embedded!("maestro/maestro-metrics.toml"),
     embedded!("maestro/maestro-priority.toml"),
@@ -62,6 +64,10 @@ const EMBEDDED: &[(&str, &str)] = &[
     embedded!("transfers/transfer-read.toml"),
 ];
 
+/// The machines that are part of the program: name and text.
+const MACHINES: &[(&str, &str)] =
+    &[embedded!("facade/fc60.toml"), embedded!("facade/va7100.toml"), embedded!("maestro/xp.toml")];
+
 /// Experiments, in the order of the papers' tables.
 #[derive(Clone, Debug)]
 pub struct Library {
@@ -74,7 +80,13 @@ impl Library {
     /// # Errors
     /// If one of them is wrong.
     pub fn embedded() -> Result<Self, ExperimentError> {
-        let experiments = EMBEDDED.iter().map(|(file, text)| Experiment::parse(file, text));
+        let read = |path: &str| {
+            let machine = MACHINES.iter().find(|(file, _)| *file == path);
+            machine
+                .map(|(_, text)| (*text).to_owned())
+                .ok_or_else(|| "it is not part of the program".to_owned())
+        };
+        let experiments = EMBEDDED.iter().map(|(file, text)| Experiment::parse_with(file, text, &read));
         Ok(Self { experiments: experiments.collect::<Result<_, _>>()? })
     }
 
@@ -88,11 +100,17 @@ impl Library {
         if files.is_empty() {
             bail!("{}: found no experiment; accepted: a folder with .toml files", folder.display());
         }
-        let read = |file: &std::path::PathBuf| {
-            let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-            anyhow::Ok(Experiment::parse(&file.display().to_string(), &text)?)
-        };
-        Ok(Self { experiments: files.iter().map(read).collect::<Result<_, _>>()? })
+        let (mut texts, mut machines) = (Vec::new(), BTreeSet::new());
+        for file in files {
+            let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+            let file = file.display().to_string();
+            machines.extend(includes(&file, &text)?.iter().map(|name| beside(&file, name)));
+            texts.push((file, text));
+        }
+        texts.retain(|(file, _)| !machines.contains(file));
+        let read = |path: &str| std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+        let experiments = texts.iter().map(|(file, text)| Experiment::parse_with(file, text, &read));
+        Ok(Self { experiments: experiments.collect::<Result<_, _>>()? })
     }
 
     /// The experiments whose id matches `pattern`, in which `*` stands for any text.
@@ -107,14 +125,26 @@ impl Library {
 }
 
 impl Experiment {
-    /// The experiment that `text` describes. `file` is the name for messages, and gives the id.
+    /// The experiment that `text` describes, which includes no other file. `file` is the name for messages,
+    /// and gives the id.
     ///
     /// # Errors
     /// If the text is no experiment, or an experiment that cannot be run.
     pub fn parse(file: &str, text: &str) -> Result<Self, ExperimentError> {
-        let mut experiment: Self =
-            toml::from_str(text).map_err(|error| ExperimentError::of_parser(file, text, &error))?;
-        text.clone_into(&mut experiment.text);
+        Self::parse_with(file, text, &|path| Err(format!("{path} is not at hand; accepted: no include")))
+    }
+
+    /// The experiment that `text` describes. `read` gives the text of an included file, or the problem.
+    fn parse_with(
+        file: &str,
+        text: &str,
+        read: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<Self, ExperimentError> {
+        let whole = Included::new(file, text, read)?;
+        let wrong =
+            |error| ExperimentError::of_parser(file, &whole.text, &error).in_files(|line| whole.origin(line));
+        let mut experiment: Self = toml::from_str(&whole.text).map_err(wrong)?;
+        experiment.text = whole.text;
         experiment.check(file)?;
         Ok(experiment)
     }
@@ -201,11 +231,87 @@ fn find(folder: &Path, files: &mut BTreeSet<std::path::PathBuf>) -> anyhow::Resu
 }
 
 /// Whether `text` matches `pattern`, in which `*` stands for any text, also for none.
-fn matches(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((before, after)) => text.strip_prefix(before).is_some_and(|rest| {
             (0..=rest.len()).any(|at| rest.is_char_boundary(at) && matches(after, &rest[at..]))
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Expectation;
+
+    /// The page on which a reader looks the bounds up.
+    const CLAIMS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/papers/claims.md"));
+
+    /// A bound with all its digits, unlike in a table of results.
+    fn bound(expectation: &Expectation) -> Option<String> {
+        let unit = &expectation.unit;
+        let bound = match expectation.bounds() {
+            (None, None) => return None,
+            (Some(least), None) => format!(">= {least} {unit}"),
+            (None, Some(most)) => format!("<= {most} {unit}"),
+            (Some(least), Some(most)) => format!("{least} to {most} {unit}"),
+        };
+        Some(bound.trim_end().to_owned())
+    }
+
+    #[test]
+    fn the_bounds_of_all_experiments_are_those_of_the_page_of_claims() {
+        let library = Library::embedded().unwrap();
+        let in_files = library.all().iter().flat_map(|experiment| {
+            let bounds = experiment.expect.iter().filter_map(|one| Some((one, bound(one)?)));
+            bounds.map(|(one, bound)| format!("| `{}` | `{}` | {bound} |", experiment.id, one.figure))
+        });
+        let (_, table) = CLAIMS.split_once("\n## The bounds\n").expect("the page has the bounds");
+        let on_page: Vec<_> = table.lines().filter(|line| line.starts_with("| `")).collect();
+        for (place, bound) in in_files.clone().enumerate() {
+            assert_eq!(
+                on_page.get(place).copied(),
+                Some(bound.as_str()),
+                "row {place} of the page of claims"
+            );
+        }
+        assert_eq!(on_page.len(), in_files.count());
+    }
+
+    #[test]
+    fn an_experiment_of_façade_or_maestro_describes_no_array_of_its_own() {
+        for (file, text) in
+            EMBEDDED.iter().filter(|(file, _)| !file.contains("delay") && !file.contains("transfer"))
+        {
+            assert!(!includes(file, text).unwrap().is_empty() && !text.contains("\n[array"), "{file}");
+        }
+    }
+
+    #[test]
+    fn an_error_in_a_machine_names_its_file_and_its_line() {
+        let text = EMBEDDED[0].1;
+        let machine = MACHINES[0].1.replace("raid = \"raid5\"", "raid = \"raid6\"");
+        let line = 1 + machine[..machine.find("raid6").unwrap()].matches('\n').count();
+        let error =
+            Experiment::parse_with(EMBEDDED[0].0, text, &|_| Ok(machine.clone())).unwrap_err().to_string();
+        let expected = format!("experiments/facade/fc60.toml:{line}: array.fc60.raid: ");
+        assert!(error.starts_with(&expected), "{error}");
+    }
+
+    #[test]
+    fn a_machine_holds_arrays_only_and_cannot_be_overridden() {
+        let problem = |text: &str, machine: &str| {
+            let read = |_: &str| Ok(machine.to_owned());
+            Experiment::parse_with("x/facade-slo.toml", text, &read).unwrap_err().to_string()
+        };
+        let run = "include = [\"m.toml\"]\n";
+        let found = problem(run, "[run.none]\nsays = \"x\"\n");
+        assert_eq!(found, "x/m.toml: run: found a machine with this key; accepted: array, machine");
+        let own = problem(&format!("{run}[array.mine]\ndisks = 1\n"), "");
+        let expected = "x/facade-slo.toml: array: found [array] beside include; accepted: the arrays of the included files";
+        assert_eq!(own, expected);
+        let missing = Experiment::parse("x/facade-slo.toml", run).unwrap_err().to_string();
+        assert!(missing.contains("include: found \"m.toml\": x/m.toml is not at hand"), "{missing}");
     }
 }

@@ -20,7 +20,8 @@ use crate::study::application::{Application, Interval};
 use crate::study::{Claim, Records};
 
 /// The claims, by their ids.
-pub(crate) const CLAIMS: [(&str, Claim); 12] = [
+pub(crate) const CLAIMS: [(&str, Claim); 13] = [
+    ("maestro-calibration", traces::calibration),
     ("maestro-differentiation", differentiation::study),
     ("maestro-metrics", metrics::study),
     ("maestro-priority", priority::study),

@@ -9,6 +9,7 @@ mod cdf;
 mod cell;
 mod curve;
 mod delay;
+mod margins;
 mod paint;
 mod performance;
 mod png;
@@ -20,6 +21,7 @@ mod transfers;
 mod tuning;
 
 pub(crate) use cell::{CellFigure, CellRun, cell};
+pub use margins::margins;
 pub use transfers::{TransferMark, TransfersFigure, transfers, transfers_by_node};
 pub use tuning::{TuningFigure, tuning};
 

@@ -13,6 +13,7 @@ use anyhow::Context;
 use crate::check::{Checked, CheckedVariant, Conclusion, Found, check};
 use crate::claims;
 use crate::experiment::{Experiment, Variant, Variation};
+use crate::margins;
 use crate::plot::plot;
 use crate::run::{Store, is_for_real_only, missing_trace};
 use crate::study::{Claim, Records, study};
@@ -72,7 +73,9 @@ pub fn evaluate(
     let commit = records.commit.clone();
     let svg = plot(experiment, &records, store)?;
     let variants = variants(experiment, claim, variant_seeds, store)?;
-    let checked = check(experiment, &figures, variants, store)?;
+    let breaks = margins::found(experiment, store).map_or_else(Vec::new, |margins| margins.breaks());
+    let breaks = breaks.iter().map(|broken| broken.shown(experiment)).collect();
+    let checked = check(experiment, &figures, variants, breaks, store)?;
     Ok(Outcome::Done { checked, svg, commit })
 }
 
@@ -91,7 +94,8 @@ fn variants(
             Some(Variation::Runnable(varied)) if !seeds.is_empty() => {
                 let store = store.variant(variant);
                 let figures = study(&varied, claim, &seeds, &store)?;
-                let Checked { seeds, figures, .. } = check(&varied, &figures, Vec::new(), &store)?;
+                let Checked { seeds, figures, .. } =
+                    check(&varied, &figures, Vec::new(), Vec::new(), &store)?;
                 Found::Figures { seeds, figures }
             }
             Some(Variation::Impossible(reason)) => Found::Impossible(reason),

@@ -17,6 +17,7 @@ mod record;
 mod recorder;
 mod simulated;
 mod store;
+mod trace_curve;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ use crate::delay::{Bench, MeasuredHeader, Scenario};
 use crate::experiment::{Experiment, NamedRun, Variant, Variation, resolve_run};
 
 pub use build::commit;
+pub(crate) use build::fingerprint;
 pub(crate) use paced::FOLDER as RECORDINGS;
 pub use record::{Bound, Decision, DepthSample, Header, Record, VolumeTotal, Window};
 pub use simulated::Simulated;
@@ -159,7 +161,9 @@ fn varied(experiments: &[&Experiment], store: &Store) -> anyhow::Result<Vec<Vari
 
 /// The path of the first recorded load of the experiment that is not on this machine.
 pub fn missing_trace(experiment: &Experiment) -> Option<String> {
-    let traces = experiment.volume.values().filter_map(|volume| volume.trace.as_ref());
+    let of_volumes = experiment.volume.values().filter_map(|volume| volume.trace.as_ref());
+    let of_curves = experiment.curve.values().filter_map(|curve| curve.trace.as_ref());
+    let traces = of_volumes.chain(of_curves);
     let mut paths = traces.map(|trace| paced::find(&trace.file));
     paths.find(|path| !path.exists()).map(|path| path.display().to_string())
 }
@@ -230,7 +234,7 @@ impl Job<'_> {
             seed: self.seed,
             bench,
             commit: commit().to_owned(),
-            program: build::fingerprint().to_owned(),
+            program: fingerprint().to_owned(),
             hash: format!("{:016x}", build::fnv1a(configuration.as_bytes())),
             configuration,
         }

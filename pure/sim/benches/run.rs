@@ -34,6 +34,7 @@ fn raid_5() -> ArrayOptions {
         low_water: 0.6,
         flush_after: Some(Span::from_secs(10)),
         destages: 4,
+        filled: 0.0,
         read_cache: 0,
         prefetch: 0,
     };

@@ -58,6 +58,9 @@ pub struct CacheOptions {
     pub flush_after: Option<Span>,
     /// The most rows that are destaged at a time.
     pub destages: u32,
+    /// The share of NVRAM, 0 to 1, that holds writes at the start, as after a long time under load. They are
+    /// blocks of rows of their own, evenly over the unit, and all came at the start.
+    pub filled: f64,
     /// Bytes of the read cache; zero: there is none.
     pub read_cache: u64,
     /// Bytes that are read ahead of a sequential reader; zero: nothing is.
@@ -72,6 +75,7 @@ impl CacheOptions {
         low_water: 0.6,
         flush_after: None,
         destages: 0,
+        filled: 0.0,
         read_cache: 0,
         prefetch: 0,
     };

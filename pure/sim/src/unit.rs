@@ -81,6 +81,8 @@ impl Unit {
     pub(crate) fn new(number: u16, options: &UnitOptions, seed: Seed) -> Self {
         let geometry = options.geometry();
         let CacheOptions { nvram, read_cache, prefetch, .. } = options.cache;
+        let mut nvram = Nvram::new(nvram / BLOCK, geometry.row_bytes() / BLOCK);
+        fill(&mut nvram, options);
         Self {
             number,
             size: options.bytes(),
@@ -90,7 +92,7 @@ impl Unit {
             lost: false,
             jobs: Slots::new(),
             ready: Vec::new(),
-            nvram: Nvram::new(nvram / BLOCK, geometry.row_bytes() / BLOCK),
+            nvram,
             waiting: VecDeque::new(),
             nvram_full: Stopwatch::default(),
             destaging: 0,
@@ -247,5 +249,20 @@ impl Unit {
             Kind::Rebuild { .. } => self.jobs[place].ok = false,
         }
         self.job_goes_on(place);
+    }
+}
+
+/// Puts the blocks into NVRAM that are there at the start: one for each of some rows, evenly over the unit,
+/// and in another column of each row, so that each disk gets its part of the destaging.
+fn fill(nvram: &mut Nvram, options: &UnitOptions) {
+    let blocks = options::filled_blocks(&options.cache);
+    let row_blocks = options.geometry().row_bytes() / BLOCK;
+    let rows = options.bytes() / BLOCK / row_blocks;
+    for block in 0..blocks {
+        // `blocks` rows of all: a product in 64 bits would overflow on a large unit.
+        let row = u128::from(block) * u128::from(rows) / u128::from(blocks);
+        let row = u64::try_from(row).expect("below the number of rows");
+        let taken = nvram.write(Instant::ORIGIN, row * row_blocks + block % row_blocks, 1);
+        debug_assert_eq!(taken, 1, "there is room for as many as the options say");
     }
 }

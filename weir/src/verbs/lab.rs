@@ -19,10 +19,12 @@ use weir_lab::run::{Plan, Progress, Simulated, Store, run};
 use weir_testbed::{Framework, RealBench, RealNodes, Stop};
 
 use self::guarantee::{GuaranteeArguments, guarantee};
+use self::sweep::{SweepArguments, sweep};
 use crate::failure::Failure;
 use crate::say;
 
 mod guarantee;
+mod sweep;
 
 /// The experiments, and what to do with them.
 #[derive(Args, Debug)]
@@ -63,6 +65,8 @@ enum LabVerb {
         #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "lio")]
         real: Option<Target>,
     },
+    /// Vary each number of a set-up that is ours by a tenth, and show how far each bound is from breaking
+    Sweep(SweepArguments),
     /// Judge the laws: how much of a promise each gives back, and what that costs the others; see
     /// docs/guarantee.md
     Guarantee(GuaranteeArguments),
@@ -133,6 +137,7 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
                 Some(target) => run_for_real(experiments, seeds, target, &store),
             }
         }
+        LabVerb::Sweep(arguments) => sweep(arguments, &library),
         LabVerb::Guarantee(arguments) => guarantee(&arguments),
         LabVerb::Report { out } => {
             let [page, rows] = report(library.all(), &Store::new(out))?;
@@ -259,6 +264,7 @@ struct Tally {
     not_shown: usize,
     not_reproduced: usize,
     without: usize,
+    fragile: usize,
     skipped: usize,
 }
 
@@ -278,11 +284,15 @@ impl Tally {
                 self.not_shown += usize::from(conclusion == Conclusion::NotShown);
                 self.not_reproduced += usize::from(conclusion == Conclusion::NotReproduced);
                 self.without += usize::from(conclusion == Conclusion::HoldsWithout);
+                self.fragile += usize::from(conclusion == Conclusion::Fragile);
                 let (id, word) = (&experiment.id, conclusion.shown());
                 writeln!(stdout, "{id}: {word}, seeds {}", shown_seeds(&checked.seeds))?;
                 writeln!(stdout, "{}", figures(experiment, &checked))?;
                 for variant in &checked.variants {
                     writeln!(stdout, "{}", variant.line(experiment))?;
+                }
+                for broken in &checked.breaks {
+                    writeln!(stdout, "fragile: {broken}")?;
                 }
                 for figure in checked.figures.iter().filter(|_| !self.is_real) {
                     if let Some(reason) = &figure.not_reproduced {
@@ -301,12 +311,12 @@ impl Tally {
 
     /// Prints how many hold. It is a failure if some do not.
     fn end(&self, store: &Store) -> Result<(), Failure> {
-        let Self { all, failed, not_shown, not_reproduced, without, skipped, .. } = self;
-        let hold = all - failed - not_shown - not_reproduced - without - skipped;
+        let Self { all, failed, not_shown, not_reproduced, without, fragile, skipped, .. } = self;
+        let hold = all - failed - not_shown - not_reproduced - without - fragile - skipped;
         writeln!(
             say::out(),
-            "{hold} of {all} hold, {failed} do not, {without} hold without their law, {not_shown} are not shown, \
-             {not_reproduced} are not reproduced, {skipped} were skipped; {}",
+            "{hold} of {all} hold, {failed} do not, {fragile} are fragile, {without} hold without their law, \
+             {not_shown} are not shown, {not_reproduced} are not reproduced, {skipped} were skipped; {}",
             shown_path(store)
         )?;
         if *failed > 0 {
@@ -316,10 +326,14 @@ impl Tally {
     }
 }
 
+fn progress_bar() -> anyhow::Result<ProgressBar> {
+    let style = "{bar:40} {pos}/{len} {elapsed} {wide_msg}";
+    Ok(ProgressBar::new(0).with_style(ProgressStyle::with_template(style)?))
+}
+
 /// Runs the plan. On a terminal, a bar shows the progress.
 fn run_with_progress(plan: &Plan<'_>, store: &Store) -> anyhow::Result<()> {
-    let style = "{bar:40} {pos}/{len} {elapsed} {wide_msg}";
-    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(style)?);
+    let bar = progress_bar()?;
     let show = |Progress { done, all, what }: Progress| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);

@@ -47,6 +47,7 @@ fn what_is_written_is_what_is_built() {
             low_water: 0.6,
             flush_after: Some(Span::from_secs(10)),
             destages: 24,
+            filled: 0.0,
             read_cache: 64 << 20,
             prefetch: 320 << 10,
         },
@@ -97,7 +98,7 @@ fn what_cannot_be_built_is_said_with_its_key_what_was_found_and_what_is_accepted
         ),
         (
             "disks = 1\nraid = \"single\"\ndisk = \"st506\"".to_owned(),
-            "disk: found \"st506\"; accepted: cheetah-18lp, cheetah-x15, cheetah-15k.3",
+            "disk: found \"st506\"; accepted: cheetah-18, cheetah-18lp, cheetah-x15, cheetah-15k.3",
         ),
         (
             "disks = 1\nraid = \"single\"".to_owned(),

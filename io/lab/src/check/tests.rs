@@ -31,7 +31,8 @@ fn figures(gains: &[Option<f64>]) -> Vec<Figures> {
 
 fn checked(gains: &[Option<f64>]) -> Checked {
     let folder = tempfile::tempdir().unwrap();
-    check(&experiment(), &figures(gains), Vec::new(), &Store::new(folder.path().to_owned())).unwrap()
+    check(&experiment(), &figures(gains), Vec::new(), Vec::new(), &Store::new(folder.path().to_owned()))
+        .unwrap()
 }
 
 #[test]
@@ -55,7 +56,7 @@ fn a_bound_that_is_known_not_to_hold_is_neither_a_failure_nor_does_the_claim_hol
     let mut experiment = experiment();
     experiment.expect[0].not_reproduced = Some("the disk is another one".to_owned());
     let conclusion = |experiment: &Experiment, gains: &[Option<f64>]| {
-        check(experiment, &figures(gains), Vec::new(), &Store::new(folder.path().to_owned()))
+        check(experiment, &figures(gains), Vec::new(), Vec::new(), &Store::new(folder.path().to_owned()))
             .unwrap()
             .conclusion()
     };
@@ -73,7 +74,9 @@ fn a_bound_within_the_noise_is_not_shown_to_hold_and_one_beyond_it_does_not() {
     let conclusion = |gain: f64, noise: Option<f64>| {
         let figures = vec![Figure::new("gain", Some(gain)), Figure::new("reported", noise)];
         let all = [Figures { seed: 1, figures }];
-        check(&experiment, &all, Vec::new(), &Store::new(folder.path().to_owned())).unwrap().conclusion()
+        check(&experiment, &all, Vec::new(), Vec::new(), &Store::new(folder.path().to_owned()))
+            .unwrap()
+            .conclusion()
     };
     assert_eq!(conclusion(1.5, Some(0.25)), Conclusion::Holds);
     assert_eq!(conclusion(1.5, Some(0.26)), Conclusion::NotShown);
@@ -97,15 +100,15 @@ fn a_figure_without_an_expectation_and_an_expectation_without_a_figure_are_refus
     let store = Store::new(folder.path().to_owned());
     let mut experiment = experiment();
     experiment.expect[1].figure = "misspelt".to_owned();
-    let error = check(&experiment, &figures(&[Some(1.3)]), Vec::new(), &store).unwrap_err();
+    let error = check(&experiment, &figures(&[Some(1.3)]), Vec::new(), Vec::new(), &store).unwrap_err();
     assert!(error.to_string().contains("found none for the figure reported"), "{error}");
     experiment = self::experiment();
     experiment.expect.push(Expectation { figure: "forgotten".to_owned(), ..experiment.expect[0].clone() });
-    let error = check(&experiment, &figures(&[Some(1.3)]), Vec::new(), &store).unwrap_err();
+    let error = check(&experiment, &figures(&[Some(1.3)]), Vec::new(), Vec::new(), &store).unwrap_err();
     assert!(error.to_string().contains("figure: found \"forgotten\"; accepted: one of gain, "), "{error}");
     experiment = self::experiment();
     experiment.expect[0].noise = Some("forgotten".to_owned());
-    let error = check(&experiment, &figures(&[Some(1.3)]), Vec::new(), &store).unwrap_err();
+    let error = check(&experiment, &figures(&[Some(1.3)]), Vec::new(), Vec::new(), &store).unwrap_err();
     assert!(error.to_string().contains("noise: found \"forgotten\"; accepted: one of gain, "), "{error}");
 }
 
@@ -123,10 +126,10 @@ fn with_and_without(with: [&[f64]; 2], without: [&[f64]; 2]) -> Checked {
         gain.iter().zip(reported).zip(1..).map(of_seed).collect()
     };
     let Checked { seeds, figures: found, .. } =
-        check(&experiment, &figures(without), Vec::new(), &store).unwrap();
+        check(&experiment, &figures(without), Vec::new(), Vec::new(), &store).unwrap();
     let found = Found::Figures { seeds, figures: found };
     let variants = vec![CheckedVariant { variant: Variant::Without, found }];
-    check(&experiment, &figures(with), variants, &store).unwrap()
+    check(&experiment, &figures(with), variants, Vec::new(), &store).unwrap()
 }
 
 #[test]
@@ -157,7 +160,7 @@ fn a_claim_that_was_not_run_without_its_law_is_judged_as_before() {
     let found = Found::Impossible("it is about a cost".to_owned());
     let variants = vec![CheckedVariant { variant: Variant::Without, found }];
     let store = Store::new(folder.path().to_owned());
-    let checked = check(&experiment(), &figures(&[Some(1.3)]), variants, &store).unwrap();
+    let checked = check(&experiment(), &figures(&[Some(1.3)]), variants, Vec::new(), &store).unwrap();
     assert_eq!(checked.conclusion(), Conclusion::Holds);
     assert_eq!(checked.found(Variant::Without).unwrap().shown(), "it is about a cost");
 }

@@ -21,6 +21,16 @@ impl ExperimentError {
         Self { file: file.to_owned(), line: None, key: key.into(), message: message.into() }
     }
 
+    /// The same error in the text of several files. `origin` gives the file that a line is from, and the
+    /// line's number in that file.
+    pub(crate) fn in_files<'f>(mut self, origin: impl FnOnce(usize) -> (&'f str, usize)) -> Self {
+        if let Some(line) = self.line {
+            let (file, line) = origin(line);
+            (self.file, self.line) = (file.to_owned(), Some(line));
+        }
+        self
+    }
+
     /// The parser's error about `text`, with the line and the key at which the parser stopped.
     pub(crate) fn of_parser(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let span = error.span();

@@ -37,7 +37,7 @@ pub fn resolve_run(
     curves: &BTreeMap<String, Curve>,
 ) -> Result<Resolved, ExperimentError> {
     let run = &experiment.run[name];
-    let array = array(experiment, &run.array)?;
+    let array = array(experiment, &run.array, run.nvram_filled)?;
     let mut volumes = Vec::new();
     let mut traces = Vec::new();
     for name in volume_names(experiment, run) {
@@ -63,30 +63,31 @@ pub fn resolve_run(
     Ok(Resolved { scenario, warm_up: run.warm_up.0, traces })
 }
 
-/// The run that measures the point of a curve at `rate`.
+/// The run that measures the point of a curve at `rate`; without a rate, the volume is there for a recorded
+/// load.
 ///
 /// # Errors
 /// If the array cannot be made.
 pub fn resolve_curve(
     experiment: &Experiment,
     curve: &CurveSpec,
-    rate: Iops,
+    rate: Option<Iops>,
     seed: u64,
 ) -> Result<Scenario, ExperimentError> {
-    let array = array(experiment, &curve.array)?;
-    let workload = Workload {
+    let array = array(experiment, &curve.array, curve.nvram_filled)?;
+    let workload = rate.map(|rate| Workload {
         flush_every: None,
         arrivals: weir_sim::Arrivals::Poisson(rate),
         reads: curve.reads,
         sizes: vec![(curve.request.0.0, 1.0)],
         locality: Locality::Uniform,
-    };
+    });
     let volume = VolumeScenario {
         name: "dedicated".to_owned(),
         config: VolumeConfig::default(),
         start: 0,
         size: array.size(),
-        phases: vec![Phase { at: Span::ZERO, workload: Some(workload) }],
+        phases: vec![Phase { at: Span::ZERO, workload }],
         repeat: None,
         changes: Vec::new(),
     };
@@ -106,11 +107,19 @@ pub(crate) fn volume_names<'e>(experiment: &'e Experiment, run: &RunSpec) -> Vec
     experiment.volume.keys().filter(wanted).map(String::as_str).collect()
 }
 
-fn array(experiment: &Experiment, name: &str) -> Result<ArrayOptions, ExperimentError> {
+/// The array of this name. `filled` is the share of NVRAM that holds writes at the start.
+fn array(experiment: &Experiment, name: &str, filled: Option<f64>) -> Result<ArrayOptions, ExperimentError> {
     let wrong = |error: ArraySpecError| {
         ExperimentError::at(&experiment.id, format!("array.{name}"), error.to_string())
     };
-    experiment.array[name].options().map_err(wrong)
+    let mut options = experiment.array[name].options().map_err(wrong)?;
+    if let Some(filled) = filled {
+        options.units.iter_mut().for_each(|unit| unit.cache.filled = filled);
+        options
+            .check()
+            .map_err(|cause| ExperimentError::at(&experiment.id, "nvram_filled", cause.to_string()))?;
+    }
+    Ok(options)
 }
 
 fn engine(experiment: &Experiment, control: ControlSpec) -> Result<EngineConfig, ExperimentError> {

@@ -21,7 +21,7 @@ fn message(from: &str, to: &str) -> String {
 #[test]
 fn every_experiment_of_the_program_can_be_read_and_its_runs_resolved() {
     let library = Library::embedded().unwrap();
-    assert_eq!(library.all().len(), 35);
+    assert_eq!(library.all().len(), 37);
     for experiment in library.all() {
         let curve = crate::curve::Curve {
             seed: 1,
@@ -108,7 +108,7 @@ fn a_sweep_repeats_a_run_with_one_value_of_the_file_changed() {
 fn an_id_is_found_by_a_pattern() {
     let library = Library::embedded().unwrap();
     let ids = |pattern: &str| library.matching(pattern).iter().map(|e| e.id.as_str()).collect::<Vec<_>>();
-    assert_eq!(ids("facade-*").len(), 8);
+    assert_eq!(ids("facade-*").len(), 9);
     assert_eq!(ids("*isolation*"), ["facade-isolation-1", "facade-isolation-2"]);
     assert_eq!(ids("facade-slo"), ["facade-slo"]);
     assert!(ids("facade").is_empty());

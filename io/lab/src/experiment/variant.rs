@@ -100,10 +100,11 @@ impl Experiment {
             .iter()
             .filter_map(|(name, run)| Some((format!("run.{name}.control"), variant.instead_of(run.control)?)))
             .collect();
-        if laws.is_empty() {
+        let instead = self.without.as_ref().filter(|_| variant == Variant::Without);
+        // A row about the machine has no law, and a negative control all the same.
+        if laws.is_empty() && instead.is_none() {
             return Ok(None);
         }
-        let instead = self.without.as_ref().filter(|_| variant == Variant::Without);
         let reason = match instead {
             Some(WithoutSpec { because, set }) if set.is_empty() => Some(because.clone()),
             _ if variant == Variant::Promise => self.beyond_promises(),
@@ -116,7 +117,7 @@ impl Experiment {
             Some(spec) => spec.set.iter().map(|set| (set.key.clone(), set.value.clone())).collect(),
             None => laws.into_iter().map(|(key, law)| (key, law.into())).collect(),
         };
-        let mut changed = self.with_values(&values)?;
+        let mut changed = self.with_values("without.set", &values)?;
         for expectation in &mut changed.expect {
             // The reason is one for the paper's law.
             expectation.not_reproduced = None;
@@ -127,14 +128,17 @@ impl Experiment {
         Ok(Some(Variation::Runnable(Box::new(changed))))
     }
 
-    /// The file with other values in these places.
-    fn with_values(&self, values: &[(String, Value)]) -> Result<Self, ExperimentError> {
-        let wrong = |message: String| ExperimentError::at(&self.id, "without.set", message);
+    /// The file with other values in these places. `key` is the key of the file that asks for them.
+    ///
+    /// # Errors
+    /// If there is no such place, or a value does not fit.
+    pub(crate) fn with_values(&self, key: &str, values: &[(String, Value)]) -> Result<Self, ExperimentError> {
+        let wrong = |message: String| ExperimentError::at(&self.id, key, message);
         let mut document: toml::Table =
             toml::from_str(&self.text).map_err(|error| wrong(error.message().to_owned()))?;
-        for (key, value) in values {
-            put(&mut document, key, value).ok_or_else(|| {
-                wrong(format!("found key = \"{key}\"; accepted: a key of an experiment, with its path"))
+        for (path, value) in values {
+            put(&mut document, path, value).ok_or_else(|| {
+                wrong(format!("found key = \"{path}\"; accepted: a key of an experiment, with its path"))
             })?;
         }
         // Sweeps read the text once more.
@@ -157,16 +161,36 @@ impl Experiment {
     }
 }
 
-/// Puts a value at a path of keys. Tables that are missing on the way are made.
+/// Puts a value at a path of keys. Tables that are missing on the way are made. A number in the path is a
+/// place in a list, which must be there.
 fn put(document: &mut toml::Table, path: &str, value: &Value) -> Option<()> {
     match path.split_once('.') {
         None => drop(document.insert(path.to_owned(), value.clone())),
         Some((first, rest)) => {
             let below = document.entry(first).or_insert_with(|| Value::Table(toml::Table::new()));
-            put(below.as_table_mut()?, rest, value)?;
+            put_below(below, rest, value)?;
         }
     }
     Some(())
+}
+
+fn put_below(here: &mut Value, path: &str, value: &Value) -> Option<()> {
+    match here {
+        Value::Table(table) => put(table, path, value),
+        Value::Array(array) => {
+            let (first, rest) =
+                path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+            let place = array.get_mut(first.parse::<usize>().ok()?)?;
+            match rest {
+                Some(rest) => put_below(place, rest, value),
+                None => {
+                    place.clone_from(value);
+                    Some(())
+                }
+            }
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,9 @@ use crate::study::{Figure, Records, View, attainment, greatest, least, mean_late
 /// How many of the highest reachable rates must have a latency near the promise.
 const TOP: usize = 3;
 
+/// The points by which the windows met may be fewer than on the dedicated array.
+const ALLOWED: f64 = 1.0;
+
 /// The figures of the claim.
 pub(super) fn study(records: &Records) -> Vec<Figure> {
     let steps = reachable_steps(records, "facade");
@@ -21,14 +24,25 @@ pub(super) fn study(records: &Records) -> Vec<Figure> {
     let top = steps.iter().rev().take(TOP).filter_map(ratio).map(|ratio| 100.0 * (1.0 - ratio));
     let without = reachable_steps(records, "none");
     let worst_step = steps.iter().filter_map(|step| attainment(step.iter().copied()));
+    let spare = steps.iter().zip(reachable_steps(records, "dedicated")).filter_map(|(step, dedicated)| {
+        let met = |step: &[&Window]| attainment(step.iter().copied());
+        Some(met(step)? - met(&dedicated)? + ALLOWED)
+    });
     vec![
         Figure::new("windows-met", attainment(all())),
+        Figure::new("rates-that-count", count(&steps)),
+        Figure::new("worst-step-spare", least(spare)),
         Figure::new("windows-met-worst-step", least(worst_step)),
         Figure::new("worst-step-over-slo", greatest(steps.iter().filter_map(ratio))),
         Figure::new("top-steps-least-below-slo", least(top.clone())),
         Figure::new("top-steps-most-below-slo", greatest(top)),
         Figure::new("windows-met-without", attainment(without.iter().flatten().copied())),
     ]
+}
+
+/// The number of steps; `None` without any.
+fn count(steps: &[Vec<&Window>]) -> Option<f64> {
+    u32::try_from(steps.len()).ok().filter(|steps| *steps > 0).map(f64::from)
 }
 
 /// The windows of each step of the rate that a dedicated array serves within the promise. The first window of

@@ -3,7 +3,7 @@
 
 use super::application;
 use crate::study::application::{Interval, median, share_at_least, throughput};
-use crate::study::{Figure, Records, View, change_percent, greatest, percent};
+use crate::study::{Figure, Records, View, change_percent, greatest, least, percent};
 
 /// The latency that both recorded loads are promised, in milliseconds.
 const TARGET_MS: f64 = 50.0;
@@ -50,12 +50,17 @@ pub(super) fn two(records: &Records) -> Vec<Figure> {
     let mean_ms = |run, volume| records.view(run, volume).and_then(View::mean_ms);
     let means_without = ["oltp", "erp"].map(|volume| mean_ms("none", volume));
     let worse = greatest(means_without.into_iter().flatten()).map(|ms| ms / TARGET_MS);
+    let met_without = [&oltp_without, &erp_without].map(|intervals| share_at_least(intervals, 1.0));
+    let rises =
+        ["oltp", "erp"].map(|volume| change_percent(mean_ms("maestro", volume), mean_ms("none", volume)));
     vec![
         Figure::new("oltp-met", share_at_least(&oltp, 1.0)),
         Figure::new("erp-met", share_at_least(&erp, 1.0)),
         Figure::new("missed-by-without", worse),
-        Figure::new("oltp-met-without", share_at_least(&oltp_without, 1.0)),
-        Figure::new("erp-met-without", share_at_least(&erp_without, 1.0)),
+        Figure::new("oltp-met-without", met_without[0]),
+        Figure::new("erp-met-without", met_without[1]),
+        Figure::new("worse-met-without", least(met_without.into_iter().flatten())),
+        Figure::new("mean-rise", greatest(rises.into_iter().flatten())),
         Figure::new("oltp-median", latency_ms(&oltp)),
         Figure::new("erp-median", latency_ms(&erp)),
         Figure::new("oltp-median-without", latency_ms(&oltp_without)),
@@ -65,6 +70,11 @@ pub(super) fn two(records: &Records) -> Vec<Figure> {
         Figure::new("oltp-mean-without", means_without[0]),
         Figure::new("erp-mean-without", means_without[1]),
     ]
+}
+
+/// Figure 9: the background alone. It checks the model, and no law.
+pub(super) fn calibration(records: &Records) -> Vec<Figure> {
+    vec![Figure::new("dp-alone", throughput(&intervals(records, "alone", "dp")).map(|bytes| bytes / 1e6))]
 }
 
 fn intervals(records: &Records, run: &str, volume: &str) -> Vec<Interval> {

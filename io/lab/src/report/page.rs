@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::Outcome;
 use crate::check::{Checked, CheckedFigure, Conclusion, Found};
 use crate::experiment::{Expectation, Experiment, Variant};
+use crate::float::{number, quantity};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:1120px;margin:2em auto;padding:0 1em}\
     h2{margin:2.2em 0 .2em;border-top:1px solid #ddd;padding-top:1em}table{border-collapse:collapse;margin:.8em 0}\
@@ -35,11 +36,12 @@ fn overview(body: &mut String, outcomes: &[(&Experiment, Outcome)]) {
     let not_shown = count(|outcome| outcome.conclusion() == Some(Conclusion::NotShown));
     let not_reproduced = count(|outcome| outcome.conclusion() == Some(Conclusion::NotReproduced));
     let without = count(|outcome| outcome.conclusion() == Some(Conclusion::HoldsWithout));
+    let fragile = count(|outcome| outcome.conclusion() == Some(Conclusion::Fragile));
     let skipped = count(|outcome| outcome.conclusion().is_none());
     push(
         body,
         format_args!(
-            "<p>{hold} of {} hold, {fail} do not, {without} hold without their law, {not_shown} are not shown, \
+            "<p>{hold} of {} hold, {fail} do not, {fragile} are fragile, {without} hold without their law, {not_shown} are not shown, \
              {not_reproduced} are not reproduced, {skipped} were skipped. ",
             outcomes.len()
         ),
@@ -223,22 +225,6 @@ impl CheckedFigure {
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-fn quantity(value: f64, unit: &str) -> String {
-    format!("{} {unit}", number(value)).trim_end().to_owned()
-}
-
-/// The number with about three digits.
-fn number(value: f64) -> String {
-    let digits = match value.abs() {
-        large if large >= 100.0 => 0,
-        middle if middle >= 10.0 => 1,
-        _ => 2,
-    };
-    let text = format!("{value:.digits$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
 fn escaped(text: &str) -> String {

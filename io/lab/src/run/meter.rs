@@ -1,11 +1,13 @@
-//! Measures a curve: runs the load at each of its rates, and counts the answers.
+//! Measures a curve: runs the load at each of its rates, and counts the answers; or replays a recorded load.
 
 use weir_engine::Event;
 use weir_model::{Direction, Instant, Iops, Span};
 use weir_sim::{Observer, World};
 
 use super::build::{commit, fingerprint, fnv1a};
+use super::paced;
 use super::store::Store;
+use super::trace_curve::WindowMeter;
 use crate::curve::{Curve, CurvePoint};
 use crate::experiment::{Experiment, resolve_curve};
 use crate::float::float;
@@ -14,22 +16,36 @@ use crate::float::float;
 pub(super) fn measure(experiment: &Experiment, name: &str, seed: u64, store: &Store) -> anyhow::Result<()> {
     let spec = &experiment.curve[name];
     let rates = spec.rates.iter().map(|rate| rate.0);
-    let scenarios: Vec<_> = rates
-        .map(|rate| Ok((rate, resolve_curve(experiment, spec, rate, seed)?)))
-        .collect::<anyhow::Result<_>>()?;
-    let hash = format!("{:016x}", fnv1a(format!("{scenarios:?}").as_bytes()));
+    let of_rate = |rate| anyhow::Ok((rate, resolve_curve(experiment, spec, Some(rate), seed)?));
+    let (traced, at_rates) = match &spec.trace {
+        Some(trace) => (Some((trace, resolve_curve(experiment, spec, None, seed)?)), Vec::new()),
+        None => (None, rates.clone().map(of_rate).collect::<Result<_, _>>()?),
+    };
+    let hash = format!("{:016x}", fnv1a(format!("{:?} {traced:?} {at_rates:?}", spec.rates).as_bytes()));
     let path = store.curve(&experiment.id, seed, name);
     let same = |there: &Curve| there.hash == hash && there.program == fingerprint();
     if Curve::read(&path).is_ok_and(|there| same(&there)) {
         return Ok(());
     }
-    let mut points = Vec::new();
-    for (rate, scenario) in scenarios {
-        let mut meter = Meter { warm_up: spec.warm_up.0, ..Meter::default() };
-        scenario.check()?;
-        World::new(scenario).run(&mut meter)?;
-        points.push(meter.point(rate, spec.each.0));
-    }
+    let points = match traced {
+        Some((trace, scenario)) => {
+            let lasting = scenario.duration;
+            let mut world = World::new(scenario);
+            world.replay(0, paced::open(trace, lasting)?);
+            let mut meter = WindowMeter::default();
+            world.run(&mut meter)?;
+            meter.points(rates)
+        }
+        None => at_rates
+            .into_iter()
+            .map(|(rate, scenario)| {
+                scenario.check()?;
+                let mut meter = Meter { warm_up: spec.warm_up.0, ..Meter::default() };
+                World::new(scenario).run(&mut meter)?;
+                Ok(meter.point(rate, spec.each.0))
+            })
+            .collect::<anyhow::Result<_>>()?,
+    };
     let (commit, program) = (commit().to_owned(), fingerprint().to_owned());
     let curve = Curve { seed, commit, program, hash, points };
     store.write(&path, serde_json::to_string_pretty(&curve)?)

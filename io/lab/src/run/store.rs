@@ -31,6 +31,12 @@ impl Store {
         Self { root: self.root.join(variant.name()) }
     }
 
+    /// The store of an experiment with one of its numbers varied.
+    #[must_use]
+    pub fn varied(&self, name: &str) -> Self {
+        Self { root: self.root.join("varied").join(name) }
+    }
+
     /// The path of the record of a run.
     pub fn record(&self, experiment: &str, seed: u64, run: &str) -> PathBuf {
         self.seed(experiment, seed).join(format!("{run}.jsonl"))

@@ -97,6 +97,7 @@ fn cache(random: &mut Prng) -> CacheOptions {
         low_water,
         flush_after: random.random_bool(0.5).then(|| span(random, 1, 1_000)),
         destages: random.random_range(1..=16),
+        filled: 0.0,
         read_cache,
         prefetch: random.random_range(0..=read_cache / 2),
     }

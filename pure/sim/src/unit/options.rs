@@ -74,6 +74,16 @@ pub enum UnitError {
         /// High water.
         high: f64,
     },
+    /// The share of NVRAM that is filled at the start is not from 0 to 1, or needs more rows than there are.
+    #[error(
+        "found NVRAM filled by {found}; accepted: 0 to 1, with one block for each row at most: {rows} rows"
+    )]
+    Filled {
+        /// The share.
+        found: f64,
+        /// The rows of the unit.
+        rows: u64,
+    },
     /// Nothing would ever leave the NVRAM.
     #[error("found 0 destages at a time beside NVRAM; accepted: at least 1")]
     NoDestages,
@@ -156,7 +166,8 @@ impl UnitOptions {
     }
 
     fn check_cache(&self) -> Result<(), UnitError> {
-        let CacheOptions { nvram, high_water, low_water, destages, read_cache, prefetch, .. } = self.cache;
+        let CacheOptions { nvram, high_water, low_water, destages, filled, read_cache, prefetch, .. } =
+            self.cache;
         if !(0.0 <= low_water && low_water <= high_water && high_water <= 1.0) {
             return Err(UnitError::Water { low: low_water, high: high_water });
         }
@@ -166,11 +177,21 @@ impl UnitOptions {
         if nvram != 0 && destages == 0 {
             return Err(UnitError::NoDestages);
         }
+        let rows = self.bytes() / self.geometry().row_bytes().max(1);
+        if !(0.0..=1.0).contains(&filled) || filled_blocks(&self.cache) > rows {
+            return Err(UnitError::Filled { found: filled, rows });
+        }
         if prefetch > read_cache / 2 {
             return Err(UnitError::Prefetch { prefetch, read_cache });
         }
         Ok(())
     }
+}
+
+/// How many blocks are in NVRAM at the start.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // blocks: below 2^52
+pub(crate) fn filled_blocks(cache: &CacheOptions) -> u64 {
+    (cache.filled * (cache.nvram / BLOCK) as f64) as u64
 }
 
 const fn is_in_blocks(bytes: u64) -> bool {

@@ -31,6 +31,9 @@ fn a_variant_replaces_the_papers_law_and_leaves_all_else_as_it_is() {
                     assert_eq!(varied.bounds(), (None, None), "{id} {}", written.figure);
                     varied.clone_from(written);
                 }
+                // The reason is one for the paper's law.
+                assert_eq!(varied.not_reproduced, None, "{id} {}", written.figure);
+                varied.not_reproduced.clone_from(&written.not_reproduced);
             }
             varied.text.clone_from(&written.text);
             assert_eq!(varied, written);

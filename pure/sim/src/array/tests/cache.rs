@@ -26,6 +26,31 @@ fn writes_are_acknowledged_at_once_until_nvram_is_full_and_then_at_the_pace_of_t
 }
 
 #[test]
+fn nvram_that_is_full_at_the_start_takes_a_write_only_when_another_is_on_disk() {
+    let full = CacheOptions { filled: 1.0, ..cached(MIB).cache };
+    let mut rig = Rig::new(array_of(UnitOptions { cache: full, ..cached(0) }));
+    assert!(rig.alone(IoKind::Write, 8192, 4096) >= SERVICE);
+    let half = CacheOptions { filled: 0.5, ..cached(MIB).cache };
+    let mut rig = Rig::new(array_of(UnitOptions { cache: half, ..cached(0) }));
+    let took: Vec<_> = places(SIZE).take(128).map(|place| rig.alone(IoKind::Write, place, 4096)).collect();
+    assert_eq!(took, [Span::ZERO; 128]);
+    assert!(rig.alone(IoKind::Write, 8 * MIB, 4096) >= SERVICE);
+}
+
+#[test]
+fn nvram_is_filled_by_at_most_a_block_of_each_row() {
+    let problem = |filled| {
+        let cache = CacheOptions { filled, ..cached(64 * MIB).cache };
+        UnitOptions { cache, ..cached(0) }.check().unwrap_err().to_string()
+    };
+    for filled in [-0.1, 1.1, f64::NAN, 1.0] {
+        let found =
+            format!("found NVRAM filled by {filled}; accepted: 0 to 1, with one block for each row at most");
+        assert!(problem(filled).starts_with(&found), "{}", problem(filled));
+    }
+}
+
+#[test]
 fn a_write_that_is_longer_than_nvram_is_taken_piece_by_piece() {
     let mut rig = Rig::new(array_of(cached(MIB)));
     assert!(rig.alone(IoKind::Write, 4096, 4 << 20) > SERVICE);

@@ -47,9 +47,11 @@ fn options() -> impl Strategy<Value = ArrayOptions> {
         (RaidLevel::Raid5, 6),
         (RaidLevel::Raid5, 7),
     ]);
-    let cache = (0_u64..3, 0_u64..3, any::<bool>()).prop_map(|(nvram, read_cache, flush)| CacheOptions {
+    let some = (0_u64..3, 0_u64..3, any::<bool>(), any::<bool>());
+    let cache = some.prop_map(|(nvram, read_cache, flush, filled)| CacheOptions {
         nvram: nvram * 512 * 1024,
         destages: 4,
+        filled: if filled { 0.3 } else { 0.0 },
         flush_after: flush.then_some(Span::from_millis(30)),
         read_cache: read_cache * 256 * 1024,
         prefetch: read_cache * 128 * 1024,

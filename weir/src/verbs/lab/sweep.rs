@@ -1,0 +1,98 @@
+//! `weir lab sweep`: each number of a set-up that is ours is varied, to see what a claim hangs on.
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+use comfy_table::{Table, presets};
+use weir_lab::experiment::Experiment;
+use weir_lab::library::Library;
+use weir_lab::margins::{Margins, Refused, Which, spreads, table, vary};
+use weir_lab::plot;
+use weir_lab::run::{Plan, Progress, Simulated, Store};
+
+use super::{Seeds, matching, progress_bar, seeds};
+use crate::failure::Failure;
+use crate::say;
+
+/// What to vary.
+#[derive(Args, Debug)]
+pub(super) struct SweepArguments {
+    /// The experiment's id; * stands for anything, as in 'facade-*'
+    id: String,
+    /// Seeds, such as 7 or 1..3, both ends included
+    #[arg(long, value_parser = seeds, default_value = "1")]
+    seeds: Seeds,
+    /// Vary only the numbers on which each claim hangs most, as its file says
+    #[arg(long)]
+    short: bool,
+    /// How many runs at a time
+    #[arg(long, default_value = "2")]
+    jobs: NonZeroUsize,
+    /// The folder of the results, as of `weir lab run`, which then says which claims are fragile
+    #[arg(long, default_value = "lab-results")]
+    out: PathBuf,
+}
+
+/// Varies the numbers of each experiment, prints the margins of its bounds, draws them into margins.svg
+/// beside the verdict, and writes the table of all experiments, margins.md.
+///
+/// # Errors
+/// If there is no such experiment, or one cannot be run.
+pub(super) fn sweep(arguments: SweepArguments, library: &Library) -> Result<(), Failure> {
+    let SweepArguments { id, seeds: Seeds(seeds), short, jobs, out } = arguments;
+    let store = Store::new(out);
+    let which = if short { Which::Short } else { Which::All };
+    let plan = Plan {
+        experiments: Vec::new(),
+        seeds,
+        variant_seeds: Vec::new(),
+        jobs: jobs.get(),
+        bench: &Simulated,
+        nodes: &Simulated,
+    };
+    let mut all = Vec::new();
+    for experiment in matching(library, &id)? {
+        let bar = progress_bar()?;
+        let show = |Progress { done, all, what }: Progress| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+            bar.set_message(what);
+        };
+        let margins = vary(experiment, which, &plan, &store, &show);
+        bar.finish_and_clear();
+        match margins? {
+            Some(margins) => {
+                store.write(&store.of(&experiment.id, "margins.svg"), plot::margins(&margins)?)?;
+                tell(experiment, &margins)?;
+                all.push((experiment, margins));
+            }
+            None => writeln!(say::out(), "{}: skipped: it cannot be run here\n", experiment.id)?,
+        }
+    }
+    let file = store.root().join("margins.md");
+    store.write(&file, table(&all))?;
+    Ok(writeln!(say::out(), "{}", file.display())?)
+}
+
+fn tell(experiment: &Experiment, margins: &Margins) -> Result<(), Failure> {
+    let mut out = say::out();
+    let breaks = margins.breaks();
+    let runs = margins.variations.len();
+    writeln!(out, "{}: {runs} variations of {} numbers", experiment.id, margins.numbers().len())?;
+    let mut shown = Table::new();
+    shown.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    shown.set_header(["figure", "must be", "as it is", "margin", "with a number varied", "hangs most on"]);
+    for spread in spreads(margins) {
+        shown.add_row(spread.cells(experiment));
+    }
+    writeln!(out, "{shown}")?;
+    for broken in &breaks {
+        writeln!(out, "fragile: {}", broken.shown(experiment))?;
+    }
+    for Refused { number, reason } in &margins.refused {
+        writeln!(out, "not varied: {number}: {reason}")?;
+    }
+    Ok(writeln!(out)?)
+}
