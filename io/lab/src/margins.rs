@@ -108,7 +108,7 @@ pub fn vary(
         return Ok(None);
     }
     let claim = claims::claim(&experiment.id).context("an experiment without a claim")?;
-    let (varied, refused) = variations(experiment, which)?;
+    let (varied, mut refused) = variations(experiment, which)?;
     let (done, all) = (AtomicUsize::new(0), varied.len() + 1);
     let checked = |experiment: &Experiment, store: &Store| {
         let of_one =
@@ -124,25 +124,29 @@ pub fn vary(
     let found = Mutex::new(Vec::new());
     let jobs: Vec<(usize, &Varied)> = varied.iter().enumerate().collect();
     on_threads(plan.jobs, &jobs, &|(place, varied): &(usize, &Varied)| {
-        let figures = checked(&varied.experiment, &store.varied(&place.to_string()))
-            .with_context(|| format!("{}: {} = {}", experiment.id, varied.number, varied.to))?;
+        let figures = checked(&varied.experiment, &store.varied(&place.to_string()));
         found.lock().expect("no thread panics with it").push((*place, figures));
         Ok(())
     })?;
     let mut found = found.into_inner().expect("no thread panicked with it");
     found.sort_by_key(|(place, _)| *place);
-    let variations = varied.into_iter().zip(found).map(|(varied, (_, figures))| Variation {
-        number: varied.number,
-        from: varied.from,
-        to: varied.to,
-        figures,
-    });
+    let mut variations = Vec::new();
+    for (Varied { number, from, to, .. }, (_, figures)) in varied.into_iter().zip(found) {
+        // The experiment ran as it is, so what is wrong is the value. A share of reads ends at 1.
+        match figures {
+            Ok(figures) => variations.push(Variation { number, from, to, figures }),
+            Err(error) => {
+                let reason = format!("found {to}: {}", error.root_cause());
+                refused.push(Refused { number: format!("{number} = {from}"), reason });
+            }
+        }
+    }
     let margins = Margins {
         experiment: experiment.id.clone(),
         program: fingerprint().to_owned(),
         seeds: plan.seeds.clone(),
         figures,
-        variations: variations.collect(),
+        variations,
         refused,
     };
     store.write(&store.of(&experiment.id, FILE), serde_json::to_string_pretty(&margins)?)?;

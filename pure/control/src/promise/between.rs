@@ -23,10 +23,10 @@ impl Between {
     }
 
     /// A silence has ended, and this was the worst strain of a second after it. It had room for more if that
-    /// is below `easy`.
-    pub(super) fn on_return(&mut self, strain: f64, easy: f64, bound: f64, room: f64) {
+    /// is below `easy`, and was too much above `spoilt`.
+    pub(super) fn on_return(&mut self, strain: f64, easy: f64, spoilt: f64, bound: f64, room: f64) {
         let most = self.most(bound, room);
-        if strain > 1.0 {
+        if strain > spoilt {
             // Half of the way, in factors. The bound itself is known to do.
             self.0 = (most * bound).sqrt();
         } else if strain < easy {

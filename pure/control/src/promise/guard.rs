@@ -148,7 +148,7 @@ impl Guard {
 
     /// A silence has ended, and this was the worst strain of a second after it.
     pub(super) fn on_return(&mut self, strain: f64, room: f64) {
-        self.between.on_return(strain, EASY, self.bound.unwrap_or(room), room);
+        self.between.on_return(strain, EASY, 1.0, self.bound.unwrap_or(room), room);
     }
 
     /// Ends a period in which promised volumes had this strain; `None`: they are silent. At most `room`
