@@ -45,7 +45,7 @@
 //! touches no heap.
 
 mod bound;
-mod device_time;
+mod gates;
 mod lane;
 mod order;
 mod turns;
@@ -53,11 +53,12 @@ mod volume;
 
 use weir_model::{Completion, Instant, Io, IoId, QueueDepth, Span, TimeShare, VolumeId};
 
+use crate::device_time::SharedClock;
 use crate::heap::VolumeHeap;
-use crate::{BackgroundKnobs, Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs};
+use crate::waiting::{GateClocks, State};
+use crate::{BackgroundKnobs, Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs, VolumeWaits};
 
 use bound::Bound;
-use device_time::SharedClock;
 use lane::Lane;
 use turns::Turns;
 use volume::{Prospect, Volume, Waiting};
@@ -91,6 +92,8 @@ pub struct Edf {
     /// The latest turn of a volume that had its turn. Numbers turns by requests.
     latest: u64,
     lane: Lane,
+    /// What makes requests wait.
+    gate_clocks: GateClocks,
 }
 
 impl Edf {
@@ -115,14 +118,18 @@ impl Edf {
             clock: SharedClock::new(),
             latest: 0,
             lane: Lane::new(background),
+            gate_clocks: GateClocks::new(),
         }
     }
 }
 
 impl Scheduler for Edf {
     fn submit(&mut self, now: Instant, io: Io) {
+        self.count_waits(now, io.volume);
         self.note(now, &io);
-        let lane = known(&mut self.volumes, io.volume).lane(io.kind);
+        let volume = known(&mut self.volumes, io.volume);
+        volume.clock.queued += 1;
+        let lane = volume.lane(io.kind);
         let is_first = lane.is_empty();
         self.waiting.push_back(lane, io.id.slot, Waiting { io, number: self.submitted });
         self.submitted += 1;
@@ -135,8 +142,10 @@ impl Scheduler for Edf {
 
     fn poll_dispatch(&mut self, now: Instant) -> Dispatch {
         while let Some((_, volume)) = self.gated.first().filter(|(opens, _)| *opens <= now) {
+            self.count_waits(now, volume);
             self.refile(now, volume);
         }
+        self.advance(now);
         self.take_turns(now);
         let has_room = self.in_flight < self.depth.get();
         match (self.most_urgent(), self.whose_turn()) {
@@ -154,6 +163,7 @@ impl Scheduler for Edf {
     }
 
     fn on_complete(&mut self, now: Instant, done: &Completion) {
+        self.count_waits(now, done.volume);
         let was_charged = self.settle(now, done.volume);
         let volume = known(&mut self.volumes, done.volume);
         assert!(volume.in_flight > 0, "{:?} has nothing at the device", done.volume);
@@ -170,7 +180,10 @@ impl Scheduler for Edf {
 
     fn abort(&mut self, now: Instant, id: IoId) -> Option<Io> {
         let io = self.waiting.get(id.slot).map(|waiting| waiting.io).filter(|io| io.id == id)?;
-        let lane = known(&mut self.volumes, io.volume).lane(io.kind);
+        self.count_waits(now, io.volume);
+        let volume = known(&mut self.volumes, io.volume);
+        volume.clock.queued -= 1;
+        let lane = volume.lane(io.kind);
         self.waiting.remove(lane, id.slot);
         self.queued -= 1;
         self.refile(now, io.volume);
@@ -178,20 +191,24 @@ impl Scheduler for Edf {
         Some(io)
     }
 
-    fn set_depth(&mut self, _now: Instant, depth: QueueDepth) {
+    fn set_depth(&mut self, now: Instant, depth: QueueDepth) {
+        self.advance(now);
         self.depth = depth;
     }
 
     fn set_background(&mut self, now: Instant, knobs: BackgroundKnobs) {
+        self.advance(now);
         self.bound.set(now, knobs);
         self.lane.set(knobs);
     }
 
-    fn set_promised(&mut self, _now: Instant, most: QueueDepth) {
+    fn set_promised(&mut self, now: Instant, most: QueueDepth) {
+        self.advance(now);
         self.promised = most;
     }
 
     fn set_quantum(&mut self, now: Instant, quantum: Option<Span>) {
+        self.advance(now);
         self.set_turns(now, quantum);
     }
 
@@ -200,7 +217,9 @@ impl Scheduler for Edf {
         if index >= self.volumes.len() {
             self.volumes.resize_with(index + 1, || None);
         }
-        let entry = self.volumes[index].get_or_insert_with(|| Volume::new(knobs));
+        self.volumes[index].get_or_insert_with(|| Volume::new(knobs));
+        self.count_waits(now, volume);
+        let entry = known(&mut self.volumes, volume);
         entry.rate.set_limits(now, knobs.max_iops, knobs.max_bandwidth);
         let was_background = entry.is_background();
         entry.knobs = *knobs;
@@ -219,6 +238,7 @@ impl Scheduler for Edf {
         assert!(gone.is_empty() && gone.in_flight == 0, "{volume:?} still has requests");
         self.debug_assert_invariants(volume);
         self.turns.forget(volume);
+        self.gate_clocks.forget(volume);
         self.volumes[volume.0 as usize] = None;
     }
 
@@ -227,11 +247,13 @@ impl Scheduler for Edf {
         for volume in self.volumes.iter_mut().flatten() {
             taken.extend(std::iter::from_fn(|| self.waiting.pop_front(&mut volume.flushes)));
             taken.extend(std::iter::from_fn(|| self.waiting.pop_front(&mut volume.data)));
+            volume.clock.queued = 0;
         }
         self.queued = 0;
         for index in 0..self.volumes.len() {
             if self.volumes[index].is_some() {
                 let volume = VolumeId(u32::try_from(index).expect("volume numbers are u32"));
+                self.count_waits(now, volume);
                 self.refile(now, volume);
                 self.debug_assert_invariants(volume);
             }
@@ -241,6 +263,7 @@ impl Scheduler for Edf {
     }
 
     fn adopt_in_flight(&mut self, now: Instant, volume: VolumeId) {
+        self.count_waits(now, volume);
         self.settle(now, volume);
         let owner = known(&mut self.volumes, volume);
         owner.in_flight += 1;
@@ -251,6 +274,17 @@ impl Scheduler for Edf {
         self.debug_assert_invariants(volume);
     }
 
+    fn limited(&self, now: Instant, volume: VolumeId) -> Span {
+        self.volumes
+            .get(volume.0 as usize)
+            .and_then(Option::as_ref)
+            .map_or(Span::ZERO, |volume| volume.clock.limited(now))
+    }
+
+    fn take_waits(&mut self, now: Instant, into: &mut Vec<VolumeWaits>) {
+        self.hand_over_waits(now, into);
+    }
+
     fn snapshot(&self) -> SchedSnapshot {
         SchedSnapshot { queued: self.queued, in_flight: self.in_flight, background: self.bound.in_flight }
     }
@@ -259,12 +293,14 @@ impl Scheduler for Edf {
 impl Edf {
     /// Sends the first request of a volume that has only the depth gate before it.
     fn issue(&mut self, now: Instant, id: VolumeId) -> Io {
+        self.count_waits(now, id);
         self.settle(now, id);
         let volume = known(&mut self.volumes, id);
         let io =
             volume.pop(now, &mut self.waiting).expect("a volume in a heap of those that may send has work");
         volume.rate.charge(now, io.kind, io.length);
         volume.in_flight += 1;
+        volume.clock.on_issue();
         self.in_flight += 1;
         self.queued -= 1;
         if volume.is_background() {
@@ -317,7 +353,8 @@ impl Edf {
         }
     }
 
-    /// Puts a volume where it belongs, after its first requests, its knobs or its gates have changed.
+    /// Puts a volume where it belongs, after its first requests, its knobs or its gates have changed. What
+    /// its requests waited up to now is counted already.
     fn refile(&mut self, now: Instant, id: VolumeId) {
         self.reckon_sharing(now, id);
         self.forfeit(id);
@@ -332,6 +369,12 @@ impl Edf {
         let due = oldest.zip(volume.knobs.due_after).map(|(arrived, due_after)| arrived + due_after);
         let turn = oldest.filter(|_| volume.is_background()).map(|_| volume.turn);
         let is_other = volume.is_other;
+        volume.clock.enter(match (held, oldest, opens) {
+            (true, ..) => State::AtBound,
+            (_, Some(_), _) => State::Ready,
+            (_, None, Some(_)) => State::AtRate,
+            (_, None, None) => State::Empty,
+        });
         file(&mut self.ready, id, due);
         file(&mut self.background, id, turn.filter(|_| is_other));
         file(&mut self.in_order, id, turn.filter(|_| !is_other));

@@ -13,6 +13,7 @@
 //!
 //! Both pass the conformance suite of `weir-testkit`. Every other scheduler must, too.
 
+mod device_time;
 mod dispatch;
 mod edf;
 mod heap;
@@ -20,6 +21,8 @@ mod knobs;
 mod pass_through;
 mod rate_gate;
 mod slot_chains;
+mod waiting;
+mod waits;
 
 pub use dispatch::Dispatch;
 pub use edf::Edf;
@@ -27,6 +30,7 @@ pub use knobs::{BackgroundKnobs, VolumeKnobs};
 pub use pass_through::PassThrough;
 pub use rate_gate::RateGate;
 pub use slot_chains::{Chain, SlotChains};
+pub use waits::{Knob, VolumeWaits};
 
 use weir_model::{Completion, Instant, Io, IoId, QueueDepth, Span, VolumeId};
 
@@ -88,6 +92,18 @@ pub trait Scheduler: std::fmt::Debug {
     /// # Panics
     /// If its volume was not added.
     fn adopt_in_flight(&mut self, now: Instant, volume: VolumeId);
+
+    /// For how long, up to now, the own limits of a volume have held its waiting requests back, in all: its
+    /// rate and its concurrency. What this advances from a request's submission to its dispatch is the part
+    /// of its wait that is due to these limits. A scheduler without such limits says zero.
+    fn limited(&self, _now: Instant, _volume: VolumeId) -> Span {
+        Span::ZERO
+    }
+
+    /// Adds to `into` what the requests of each volume waited for, and what the volumes had of the device,
+    /// since the last call. A volume that had no request is left out. A scheduler at which nothing waits
+    /// adds nothing.
+    fn take_waits(&mut self, _now: Instant, _into: &mut Vec<VolumeWaits>) {}
 
     /// How many requests wait, and how many are at the device.
     fn snapshot(&self) -> SchedSnapshot;

@@ -5,7 +5,10 @@
 
 use weir_model::{Completion, Instant, Io, IoId, QueueDepth, Span, VolumeId};
 
-use crate::{BackgroundKnobs, Chain, Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs};
+use crate::waiting::{GateClocks, PoolGates, State, VolumeClock};
+use crate::{
+    BackgroundKnobs, Chain, Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs, VolumeWaits,
+};
 
 /// Issues every request in the order in which it came.
 #[derive(Debug)]
@@ -14,8 +17,30 @@ pub struct PassThrough {
     in_flight: u32,
     waiting: SlotChains<Io>,
     queue: Chain,
-    /// By volume number: how many of its requests wait or are at the device.
-    outstanding: Vec<Option<u32>>,
+    /// By volume number.
+    volumes: Vec<Option<Volume>>,
+    clocks: GateClocks,
+}
+
+/// A volume.
+#[derive(Debug)]
+struct Volume {
+    /// How many of its requests are at the device.
+    in_flight: u32,
+    /// How many of them wait, and what for: only for the driver.
+    clock: VolumeClock,
+}
+
+/// No gate is ever shut.
+const fn open(in_flight: u32) -> PoolGates {
+    PoolGates {
+        in_flight,
+        promised: 0,
+        depth_is_shut: false,
+        promised_is_shut: false,
+        turn_is_taken: false,
+        bound_is_set: false,
+    }
 }
 
 impl PassThrough {
@@ -26,13 +51,27 @@ impl PassThrough {
             in_flight: 0,
             waiting: SlotChains::new(),
             queue: Chain::EMPTY,
-            outstanding: Vec::new(),
+            volumes: Vec::new(),
+            clocks: GateClocks::new(),
         }
     }
 
-    fn outstanding(&mut self, volume: VolumeId) -> &mut u32 {
-        let index = volume.0 as usize;
-        self.outstanding.get_mut(index).and_then(Option::as_mut).expect("the volume was added")
+    /// A volume, with all that was waited up to now added up.
+    fn counted(&mut self, now: Instant, id: VolumeId) -> &mut Volume {
+        if !self.clocks.is_at(now) {
+            self.clocks.advance(now, open(self.in_flight));
+        }
+        let volume = self.volumes.get_mut(id.0 as usize).and_then(Option::as_mut);
+        let volume = volume.expect("the volume was added");
+        volume.clock.settle(id, &mut self.clocks, true, volume.in_flight);
+        volume
+    }
+}
+
+impl Volume {
+    /// Requests of it wait from now on, or none.
+    const fn file(&mut self) {
+        self.clock.enter(if self.clock.queued > 0 { State::Ready } else { State::Empty });
     }
 }
 
@@ -43,30 +82,38 @@ impl Default for PassThrough {
 }
 
 impl Scheduler for PassThrough {
-    fn submit(&mut self, _now: Instant, io: Io) {
-        *self.outstanding(io.volume) += 1;
+    fn submit(&mut self, now: Instant, io: Io) {
+        let volume = self.counted(now, io.volume);
+        volume.clock.queued += 1;
+        volume.file();
         self.waiting.push_back(&mut self.queue, io.id.slot, io);
         self.queued += 1;
     }
 
-    fn poll_dispatch(&mut self, _now: Instant) -> Dispatch {
+    fn poll_dispatch(&mut self, now: Instant) -> Dispatch {
         let Some(io) = self.waiting.pop_front(&mut self.queue) else { return Dispatch::Idle };
+        let volume = self.counted(now, io.volume);
+        volume.clock.on_issue();
+        volume.in_flight += 1;
+        volume.file();
         self.queued -= 1;
         self.in_flight += 1;
         Dispatch::Issue(io)
     }
 
-    fn on_complete(&mut self, _now: Instant, done: &Completion) {
-        let outstanding = self.outstanding(done.volume);
-        assert!(*outstanding > 0, "{:?} has nothing at the device", done.volume);
-        *outstanding -= 1;
+    fn on_complete(&mut self, now: Instant, done: &Completion) {
+        let volume = self.counted(now, done.volume);
+        assert!(volume.in_flight > 0, "{:?} has nothing at the device", done.volume);
+        volume.in_flight -= 1;
         self.in_flight -= 1;
     }
 
-    fn abort(&mut self, _now: Instant, id: IoId) -> Option<Io> {
+    fn abort(&mut self, now: Instant, id: IoId) -> Option<Io> {
         self.waiting.get(id.slot).filter(|io| io.id == id)?;
         let io = self.waiting.remove(&mut self.queue, id.slot);
-        *self.outstanding(io.volume) -= 1;
+        let volume = self.counted(now, io.volume);
+        volume.clock.queued -= 1;
+        volume.file();
         self.queued -= 1;
         Some(io)
     }
@@ -81,29 +128,44 @@ impl Scheduler for PassThrough {
 
     fn set_volume(&mut self, _now: Instant, volume: VolumeId, _knobs: &VolumeKnobs) {
         let index = volume.0 as usize;
-        if index >= self.outstanding.len() {
-            self.outstanding.resize(index + 1, None);
+        if index >= self.volumes.len() {
+            self.volumes.resize_with(index + 1, || None);
         }
-        self.outstanding[index].get_or_insert(0);
+        self.volumes[index].get_or_insert_with(|| Volume { in_flight: 0, clock: VolumeClock::new() });
     }
 
-    fn remove_volume(&mut self, _now: Instant, volume: VolumeId) {
-        assert!(*self.outstanding(volume) == 0, "{volume:?} still has requests");
-        self.outstanding[volume.0 as usize] = None;
+    fn remove_volume(&mut self, now: Instant, volume: VolumeId) {
+        let gone = self.counted(now, volume);
+        assert!(gone.clock.queued == 0 && gone.in_flight == 0, "{volume:?} still has requests");
+        self.clocks.forget(volume);
+        self.volumes[volume.0 as usize] = None;
     }
 
-    fn take_queued(&mut self, _now: Instant) -> Vec<Io> {
+    fn take_queued(&mut self, now: Instant) -> Vec<Io> {
         let taken: Vec<Io> = std::iter::from_fn(|| self.waiting.pop_front(&mut self.queue)).collect();
         for io in &taken {
-            *self.outstanding(io.volume) -= 1;
+            let volume = self.counted(now, io.volume);
+            volume.clock.queued -= 1;
+            volume.file();
         }
         self.queued = 0;
         taken
     }
 
-    fn adopt_in_flight(&mut self, _now: Instant, volume: VolumeId) {
-        *self.outstanding(volume) += 1;
+    fn adopt_in_flight(&mut self, now: Instant, volume: VolumeId) {
+        self.counted(now, volume).in_flight += 1;
         self.in_flight += 1;
+    }
+
+    fn take_waits(&mut self, now: Instant, into: &mut Vec<VolumeWaits>) {
+        let mut listed = self.clocks.take_listed();
+        listed.retain(|id| {
+            let volume = self.counted(now, *id);
+            let goes_on = volume.clock.queued > 0 || volume.in_flight > 0;
+            into.push(volume.clock.hand_over(*id, goes_on));
+            goes_on
+        });
+        self.clocks.keep_listed(listed);
     }
 
     fn snapshot(&self) -> SchedSnapshot {

@@ -34,6 +34,11 @@ impl Bound {
         self.paid = self.paid.min(now + knobs.least);
     }
 
+    /// Whether there is one.
+    pub(super) const fn is_set(&self) -> bool {
+        self.knobs.most < u32::MAX
+    }
+
     /// From when on one more request may go to a device that has room. `None` while as many are there as may
     /// be.
     pub(super) fn opens_at(&self) -> Option<Instant> {

@@ -5,7 +5,7 @@
 //! requests.
 //!
 //! **By time.** The volume goes first that has had the least of the device's time, by its priority
-//! ([`device_time`](super::device_time)). A client with one request at a time never waits while it is served,
+//! ([`device_time`](crate::device_time)). A client with one request at a time never waits while it is served,
 //! so it is passed over now and then. It may lag by up to a quantum and catch up. What a volume did not ask
 //! for beyond that, it has lost.
 //!
@@ -85,6 +85,11 @@ impl Turns {
         self.quantum
     }
 
+    /// Whether a volume has the device for itself.
+    pub(super) const fn is_used(&self) -> bool {
+        self.used.is_some()
+    }
+
     /// A volume is gone.
     pub(super) fn forget(&mut self, volume: VolumeId) {
         self.used.take_if(|used| used.volume == volume);
@@ -148,6 +153,7 @@ impl Edf {
     fn forget_times(&mut self, now: Instant) {
         let present = (0..).zip(&self.volumes).filter(|(_, volume)| volume.is_some());
         for id in present.map(|(number, _)| VolumeId(number)).collect::<Vec<_>>() {
+            self.count_waits(now, id);
             self.settle(now, id);
             self.latest = self.latest.max(known(&mut self.volumes, id).turn);
             self.refile(now, id);
@@ -277,7 +283,9 @@ impl Edf {
     }
 
     fn end_quantum(&mut self, now: Instant) {
-        let Some(used) = self.turns.used.take() else { return };
+        let Some(used) = self.turns.used else { return };
+        self.count_waits(now, used.volume);
+        self.turns.used = None;
         let volume = known(&mut self.volumes, used.volume);
         volume.turn = volume.turn.saturating_add(volume.account.charge(used.had.as_nanos()));
         if used.is_left_idle(now) {

@@ -2,8 +2,9 @@
 
 use weir_model::{Instant, Io, IoKind};
 
-use super::device_time::Account;
 use super::order::Order;
+use crate::device_time::Account;
+use crate::waiting::VolumeClock;
 use crate::{Chain, RateGate, SlotChains, VolumeKnobs};
 
 /// A volume.
@@ -24,6 +25,8 @@ pub(super) struct Volume {
     pub(super) order: Order,
     /// Whether its requests share the device's time: it is background, and does not go in order.
     pub(super) is_other: bool,
+    /// What its requests waited for.
+    pub(super) clock: VolumeClock,
 }
 
 /// A request that waits.
@@ -57,6 +60,7 @@ impl Volume {
             account: Account::new(knobs.priority),
             order: Order::unknown(),
             is_other: false,
+            clock: VolumeClock::new(),
         }
     }
 

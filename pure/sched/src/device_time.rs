@@ -8,7 +8,7 @@
 //! A clock goes at `1/n` of the speed of time. A volume is charged what the clock has advanced, times its
 //! requests. So no request needs a time stamp of its own.
 
-use weir_model::{Instant, Priority};
+use weir_model::{Instant, Priority, Span};
 
 /// Parts of a nanosecond. With the number of requests that share the device, nanoseconds would be too coarse.
 const PARTS: u64 = 1 << 10;
@@ -19,31 +19,37 @@ const LEAST: f64 = 10.0;
 
 /// The clock of the requests that share the device.
 #[derive(Debug)]
-pub(super) struct SharedClock {
+pub(crate) struct SharedClock {
     now: u64,
     at: Instant,
     /// How many requests share the device.
-    pub(super) sharing: u32,
+    pub(crate) sharing: u32,
 }
 
 impl SharedClock {
     /// A clock that nobody shares.
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { now: 0, at: Instant::ORIGIN, sharing: 0 }
     }
 
     /// Begins to go: the time before does not count.
-    pub(super) const fn start(&mut self, now: Instant) {
+    pub(crate) const fn start(&mut self, now: Instant) {
         self.at = now;
     }
 
     /// What it says while turns go by requests.
-    pub(super) const fn stopped_at(&self) -> u64 {
+    pub(crate) const fn stopped_at(&self) -> u64 {
         self.now
     }
 
+    /// The part of a volume in the time of so many requests. `share`: what the clock has advanced, times the
+    /// requests of the volume at the device.
+    pub(crate) const fn part_of(share: u64, requests: u64) -> Span {
+        Span::from_nanos(share.saturating_mul(requests) / PARTS)
+    }
+
     /// Reads it while it goes. Call this before the number of requests changes.
-    pub(super) fn read(&mut self, now: Instant) -> u64 {
+    pub(crate) fn read(&mut self, now: Instant) -> u64 {
         let passed = now.since(self.at).as_nanos().min(LONGEST);
         self.at = now;
         if self.sharing > 0 {
@@ -55,7 +61,7 @@ impl SharedClock {
 
 /// How much of the device's time a volume has had, by its priority.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(crate) struct Account {
     /// What the clock said when it was charged last.
     settled: u64,
     /// In [`PARTS`].
@@ -64,25 +70,25 @@ pub(super) struct Account {
 
 impl Account {
     /// Nothing was had yet.
-    pub(super) fn new(priority: Priority) -> Self {
+    pub(crate) fn new(priority: Priority) -> Self {
         Self { settled: 0, weight: weight(priority) }
     }
 
     /// Another priority, from now on.
-    pub(super) fn set_priority(&mut self, priority: Priority) {
+    pub(crate) fn set_priority(&mut self, priority: Priority) {
         self.weight = weight(priority);
     }
 
     /// What is to be charged, in nanoseconds of a volume of priority 1, if the volume had so many requests at
     /// the device since it was charged last.
-    pub(super) const fn settle(&mut self, clock: u64, requests: u32) -> u64 {
+    pub(crate) const fn settle(&mut self, clock: u64, requests: u32) -> u64 {
         let passed = clock.wrapping_sub(self.settled);
         self.settled = clock;
         passed.saturating_mul(requests as u64) / self.weight
     }
 
     /// The same for a volume that had the device for itself, for so many nanoseconds.
-    pub(super) const fn charge(&self, nanos: u64) -> u64 {
+    pub(crate) const fn charge(&self, nanos: u64) -> u64 {
         nanos.saturating_mul(PARTS) / self.weight
     }
 }
