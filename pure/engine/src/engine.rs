@@ -9,6 +9,7 @@ use weir_control::{Grant, PortObservation, Standing};
 use weir_model::{Instant, IoId, QueueDepth, Span, Target, VolumeId};
 use weir_sched::{BackgroundKnobs, Dispatch, Scheduler};
 
+use crate::charging::Charging;
 use crate::config::{EngineConfig, Grants, VolumeConfig};
 use crate::event::Event;
 use crate::input::{Input, Request};
@@ -17,6 +18,8 @@ use crate::occupancy::Occupancy;
 use crate::recording::{Entry, Recorder};
 use crate::requests::{RequestTable, Stage};
 use crate::tick::Tick;
+use crate::time_spent::{Key, SpentHistory, TimeSpent, Whom};
+use crate::time_split::TimeSplit;
 use crate::volume::VolumeTable;
 
 /// One pool. The crate's text says in which order to call its methods.
@@ -34,6 +37,9 @@ pub struct Engine {
     events: VecDeque<Event>,
     /// Requests whose replies are held no longer. Some may have ended meanwhile.
     released: VecDeque<IoId>,
+    /// On whose behalf requests wait.
+    charging: Charging,
+    last_answered: Option<(IoId, TimeSplit)>,
     recorder: Option<Box<dyn Recorder + Send>>,
 }
 
@@ -88,6 +94,8 @@ impl Engine {
             wake: None,
             events: VecDeque::new(),
             released: VecDeque::new(),
+            charging: Charging::new(now),
+            last_answered: None,
             recorder: None,
             config,
         }
@@ -311,6 +319,31 @@ impl Engine {
     /// If there is no such volume.
     pub fn is_heavy_writer(&self, volume: VolumeId) -> bool {
         self.volumes.get(volume).writing.is_heavy()
+    }
+
+    /// For how long back [`Engine::time_spent`] knows: three minutes.
+    pub const REMEMBERED: Span = SpentHistory::LENGTH;
+
+    /// Where the time of a volume's requests went, and on whose behalf they waited, since `last` ago. What is
+    /// kept is kept in slices of ten seconds: the first of them counts whole. What requests wait for is
+    /// charged every 20 ms, or when a timer is due.
+    ///
+    /// # Panics
+    /// If there is no such volume.
+    pub fn time_spent(&self, now: Instant, volume: VolumeId, last: Span) -> TimeSpent {
+        let last = last.min(Self::REMEMBERED);
+        self.volumes.get(volume).spent.over(now, last, |key| match key {
+            Key::Volume(serial) => self.volumes.with_serial(serial).map_or(Whom::Gone, Whom::Volume),
+            Key::OtherGateway => Whom::OtherGateway,
+            Key::Others => Whom::Others,
+            Key::Driver => Whom::Driver,
+            Key::Nobody => Whom::Nobody,
+        })
+    }
+
+    /// The request whose reply was handed over last, and where its time went; `None` before the first.
+    pub const fn last_answered(&self) -> Option<(IoId, TimeSplit)> {
+        self.last_answered
     }
 
     /// Whether there is such a volume.

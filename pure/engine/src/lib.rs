@@ -59,6 +59,7 @@
 //! }
 //! ```
 
+mod charging;
 mod config;
 mod engine;
 mod event;
@@ -73,6 +74,8 @@ mod sensors;
 mod slo_window;
 mod tally;
 mod tick;
+mod time_spent;
+mod time_split;
 mod usage;
 mod volume;
 mod writing;
@@ -84,6 +87,8 @@ pub use input::{Answer, Input, Outcome, Request};
 pub use loops::Throttle;
 pub use recording::{Entry, Recorder};
 pub use replay::{Deviation, How, Replay};
+pub use time_spent::{Band, Charged, Hold, TimeSpent, Whom};
+pub use time_split::TimeSplit;
 pub use weir_control::{
     Because, DepthFeedbackConfig, Grant, OneSidedPidConfig, PortObservation, Reasoning, Shortfall, Standing,
     Standings, Strain, TotalConcurrency,

@@ -17,6 +17,7 @@ use crate::config::Control;
 use crate::event::Event;
 use crate::occupancy::Occupancy;
 use crate::requests::RequestTable;
+use crate::time_spent::Key;
 use crate::volume::{Volume, VolumeTable};
 
 pub use delay::Throttle;
@@ -142,6 +143,11 @@ impl ControlLoop {
     /// If the pool is not leased.
     pub(crate) fn leased(&mut self) -> &mut LeasedLoop {
         if let Self::Leased(control) = self { control } else { panic!("the pool is not leased") }
+    }
+
+    /// Whose promise background volumes are held back for, if the law of promises does that.
+    pub(crate) fn on_behalf_of(&self) -> Option<Key> {
+        if let Self::Promise(control) = self { control.on_behalf_of() } else { None }
     }
 
     /// What background volumes may have of the device, if the law of promises says so.

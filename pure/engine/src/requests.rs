@@ -29,17 +29,30 @@ pub(crate) struct Stamped {
 /// How far a request has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
-    /// The scheduler has it.
-    Queued,
-    /// The device has it.
-    AtDevice { issued: Instant },
-    /// The device has finished it, and its reply is on the way.
-    Done { issued: Instant, completed: Instant, ok: bool },
+    /// The scheduler has it. `limited`: for how long, when it came, the limits of its volume had held back
+    /// requests in all.
+    Queued { limited: Span },
+    /// The device has it. `limited`: for how long these limits held this request back.
+    AtDevice { limited: Span, issued: Instant },
+    /// The device has finished it, and its reply is on the way. `held_until`: when the reply may go.
+    Done { limited: Span, issued: Instant, completed: Instant, held_until: Instant, ok: bool },
 }
 
 impl Stamped {
     pub(crate) const fn is_at_device(&self) -> bool {
         matches!(self.stage, Stage::AtDevice { .. })
+    }
+
+    /// It goes to the device. `limited`: for how long, by now, the limits of its volume have held requests
+    /// back in all.
+    ///
+    /// # Panics
+    /// If it is not queued.
+    #[inline(always)]
+    pub(crate) fn issue(&mut self, now: Instant, limited: Span) {
+        let Stage::Queued { limited: before } = self.stage else { panic!("only what is queued is issued") };
+        let limited = Span::from_nanos(limited.as_nanos().saturating_sub(before.as_nanos()));
+        self.stage = Stage::AtDevice { limited, issued: now };
     }
 }
 

@@ -13,6 +13,7 @@ use crate::promise_sensor::PromiseSensor;
 use crate::requests::{RequestTable, Stage, Stamped};
 use crate::sensors::LatencySensor;
 use crate::slo_window::{Ending, SloWindows, WindowNumber};
+use crate::time_spent::SpentHistory;
 use crate::usage::UsageSensor;
 use crate::writing::Writing;
 
@@ -54,6 +55,10 @@ pub(crate) struct Volume {
     /// What the one-sided PID has to know.
     pub(crate) writing: Writing,
     windows: SloWindows,
+    /// For how long schedulers before this one have held its requests back, by the limits of the volume.
+    pub(crate) limited_before: Span,
+    /// Where the time of its requests went.
+    pub(crate) spent: SpentHistory,
 }
 
 impl Volume {
@@ -83,6 +88,8 @@ impl Volume {
             was_active: false,
             writing: Writing::default(),
             windows: SloWindows::new(now),
+            limited_before: Span::ZERO,
+            spent: SpentHistory::new(now),
         }
     }
 
@@ -253,6 +260,15 @@ impl Volume {
         self.grant
     }
 
+    /// Whether its rate and its concurrency, as they are in force, come from a grant rather than from the
+    /// configuration.
+    pub(crate) fn limits_that_are_granted(&self) -> (bool, bool) {
+        let Some(Grant { concurrency, max_iops, max_bandwidth }) = self.grant else { return (false, false) };
+        let of_iops = is_lower(max_iops.map(Iops::from), self.limits.max_iops);
+        let of_bandwidth = is_lower(max_bandwidth, self.limits.max_bandwidth);
+        (of_iops || of_bandwidth, is_lower(Some(concurrency), self.limits.concurrency))
+    }
+
     /// Puts a grant in force. True: that is a change.
     pub(crate) fn set_grant(&mut self, grant: Option<Grant>) -> bool {
         std::mem::replace(&mut self.grant, grant) != grant
@@ -391,10 +407,15 @@ fn least<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
+/// Whether a grant is below a limit, where `None` is none.
+fn is_lower<T: PartialOrd>(grant: Option<T>, limit: Option<T>) -> bool {
+    grant.is_some_and(|grant| limit.is_none_or(|limit| grant < limit))
+}
+
 /// How long a request that is not answered has taken until now.
 fn latency_so_far(now: Instant, request: &Stamped) -> Latency {
     let at_device = match request.stage {
-        Stage::Queued => Span::ZERO,
+        Stage::Queued { .. } => Span::ZERO,
         Stage::AtDevice { issued, .. } => now.since(issued),
         Stage::Done { issued, completed, .. } => completed.since(issued),
     };
@@ -447,6 +468,11 @@ impl VolumeTable {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (VolumeId, &Volume)> {
         self.volumes.iter().enumerate().filter_map(|(i, volume)| Some((number(i), volume.as_ref()?)))
+    }
+
+    /// The number of the volume with this serial number; `None` if it is gone.
+    pub(crate) fn with_serial(&self, serial: u64) -> Option<VolumeId> {
+        self.iter().find(|(_, volume)| volume.serial == serial).map(|(id, _)| id)
     }
 
     pub(crate) fn ids(&self) -> Vec<VolumeId> {
@@ -521,7 +547,7 @@ mod tests {
             length: 4096,
             arrived: now,
             window: volume.on_arrival(now, IoKind::Read, 4096),
-            stage: Stage::Queued,
+            stage: Stage::Queued { limited: Span::ZERO },
         };
         (1..200).for_each(|_| _ = volume.on_arrival(now, IoKind::Read, 4096));
         for _ in 0..3 {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use weir_engine::{
-    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Event, Request, Standing, Strain,
+    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Event, Hold, Request, Standing, Strain,
     VolumeConfig,
 };
 use weir_model::{
@@ -115,6 +115,10 @@ struct World {
     requests: BTreeMap<IoId, (VolumeId, Stage)>,
     submitted: usize,
     ended: usize,
+    /// When each request came that is not answered.
+    arrived: BTreeMap<IoId, Instant>,
+    /// For how long requests of each volume have waited that wait no longer.
+    waited: BTreeMap<VolumeId, Span>,
 }
 
 impl World {
@@ -131,6 +135,8 @@ impl World {
             requests: BTreeMap::new(),
             submitted: 0,
             ended: 0,
+            arrived: BTreeMap::new(),
+            waited: BTreeMap::new(),
         }
     }
 
@@ -142,6 +148,7 @@ impl World {
                 let id = self.engine.handle_submit(self.now, request);
                 assert!(self.requests.insert(id, (volume, Stage::Queued)).is_none(), "{id:?} is in use");
                 self.submitted += 1;
+                self.arrived.insert(id, self.now);
             }
             Operation::Dispatch => drop(self.dispatch()),
             Operation::Complete { nth, ok } => {
@@ -152,18 +159,20 @@ impl World {
             }
             Operation::Reply(nth) => {
                 if let Some(id) = self.pick(nth, Stage::Done) {
-                    self.engine.handle_reply(self.now, id);
-                    self.requests.remove(&id);
+                    self.reply(id);
                 }
             }
             Operation::Abort(nth) => {
                 let Some(id) = self.requests.keys().nth(nth % self.requests.len().max(1)).copied() else {
                     return;
                 };
-                let was_queued = self.requests[&id].1 == Stage::Queued;
+                let (volume, stage) = self.requests[&id];
+                let was_queued = stage == Stage::Queued;
                 assert_eq!(self.engine.handle_abort(self.now, id), was_queued);
                 if was_queued {
                     self.requests.remove(&id);
+                    self.note_waited(volume, id);
+                    self.arrived.remove(&id);
                 }
             }
             Operation::Advance(span) => {
@@ -187,6 +196,36 @@ impl World {
             let Dispatch::Issue(io) = dispatch else { return dispatch };
             assert_eq!(self.requests.get(&io.id), Some(&(io.volume, Stage::Queued)), "issued");
             self.set_stage(io.id, Stage::AtDevice);
+            self.note_waited(io.volume, io.id);
+        }
+    }
+
+    /// Hands over a reply. The parts of the request's time add up.
+    fn reply(&mut self, id: IoId) {
+        self.engine.handle_reply(self.now, id);
+        self.requests.remove(&id);
+        let (answered, split) = self.engine.last_answered().unwrap();
+        let arrived = self.arrived.remove(&id).unwrap();
+        assert_eq!((answered, split.total()), (id, self.now.since(arrived)));
+    }
+
+    fn note_waited(&mut self, volume: VolumeId, id: IoId) {
+        *self.waited.entry(volume).or_default() += self.now.since(self.arrived[&id]);
+    }
+
+    /// What the requests of each volume waited is what the engine says that it was held by, and all that was
+    /// no limit of the volume is charged to somebody. Only now that nothing waits.
+    fn check_waits(&mut self) {
+        self.now = self.now + Span::from_millis(20);
+        self.engine.handle_timeout(self.now);
+        for volume in self.volumes {
+            let spent = self.engine.time_spent(self.now, volume, Engine::REMEMBERED);
+            let sum = |spans: &mut dyn Iterator<Item = Span>| spans.fold(Span::ZERO, |sum, span| sum + span);
+            let held = sum(&mut spent.holds.into_iter());
+            assert_eq!(held, self.waited.get(&volume).copied().unwrap_or_default(), "{spent:?}");
+            let others = Hold::ALL.iter().zip(spent.holds).filter(|(hold, _)| !hold.is_own_limit());
+            let charged = sum(&mut spent.waited_for.iter().map(|charged| charged.time));
+            assert_eq!(charged, sum(&mut others.map(|(_, held)| held)), "{spent:?}");
         }
     }
 
@@ -222,8 +261,7 @@ impl World {
                 self.set_stage(id, Stage::Done);
             }
             while let Some(id) = self.pick(0, Stage::Done) {
-                self.engine.handle_reply(self.now, id);
-                self.requests.remove(&id);
+                self.reply(id);
             }
             self.check();
             match reason {
@@ -233,6 +271,7 @@ impl World {
             }
         }
         assert!(self.requests.is_empty());
+        self.check_waits();
         for volume in self.volumes {
             self.engine.remove_volume(self.now, volume);
         }
@@ -251,7 +290,7 @@ impl World {
 
 proptest! {
     #[test]
-    fn every_request_ends_once(operations in prop::collection::vec(operations(), 1..200)) {
+    fn every_request_ends_once_and_all_that_it_waited_is_split_and_charged(operations in prop::collection::vec(operations(), 1..200)) {
         let mut world = World::new();
         for operation in operations {
             world.apply(operation);

@@ -9,7 +9,7 @@
 //! some hundred bytes, and a request would take 8 % more instructions.
 
 use weir_control::{Grant, Latency, Standing};
-use weir_model::{Completion, Instant, Io, IoId, VolumeId};
+use weir_model::{Completion, Instant, Io, IoId, Span, VolumeId};
 use weir_sched::Dispatch;
 
 use super::Engine;
@@ -21,6 +21,7 @@ use crate::recording::Entry;
 use crate::requests::{Stage, Stamped};
 use crate::slo_window::Ending;
 use crate::tick::Tick;
+use crate::time_split::TimeSplit;
 use crate::volume::Volume;
 
 impl Engine {
@@ -107,9 +108,11 @@ impl Engine {
     #[inline(always)]
     fn submit(&mut self, now: Instant, request: Request) -> IoId {
         let Request { volume, kind, offset, length } = request;
+        let limited = self.scheduler.limited(now, volume);
         let owner = self.volumes.get_mut(volume);
         let window = owner.on_arrival(now, kind, length);
-        let stamped = Stamped { volume, kind, length, arrived: now, window, stage: Stage::Queued };
+        let stage = Stage::Queued { limited: owner.limited_before + limited };
+        let stamped = Stamped { volume, kind, length, arrived: now, window, stage };
         let id = self.requests.insert(owner.chain(kind), stamped);
         if let ControlLoop::Promise(_) = self.control {
             self.with_loop(|control, pool| control.promise().on_arrival(now, volume, pool));
@@ -123,13 +126,18 @@ impl Engine {
         if self.control.granted_until().is_some_and(|until| until <= now) {
             self.with_loop(|control, pool| control.leased().end_lease(now, pool));
         }
+        if self.charging.is_due(now) {
+            self.charge_waits(now);
+        }
         let dispatch = self.scheduler.poll_dispatch(now);
         match dispatch {
             Dispatch::Issue(io) => {
                 let request = self.requests.get_mut(io.id).expect("what is queued is known");
-                request.stage = Stage::AtDevice { issued: now };
+                let owner = self.volumes.get_mut(io.volume);
+                let limited = owner.limited_before + self.scheduler.limited(now, io.volume);
+                request.issue(now, limited);
                 self.occupancy.on_issue(now);
-                self.volumes.get_mut(io.volume).on_issue(now);
+                owner.on_issue(now);
                 if let ControlLoop::Promise(control) = &mut self.control {
                     control.on_issue(self.scheduler.snapshot().background);
                 }
@@ -145,8 +153,9 @@ impl Engine {
     #[inline(always)]
     fn complete(&mut self, now: Instant, id: IoId, ok: bool) -> Option<Instant> {
         let request = self.requests.get_mut(id).expect("only what was issued completes");
-        let Stage::AtDevice { issued } = request.stage else { panic!("{id:?} is not at the device") };
-        request.stage = Stage::Done { issued, completed: now, ok };
+        let Stage::AtDevice { limited, issued } = request.stage else {
+            panic!("{id:?} is not at the device")
+        };
         self.occupancy.on_complete(now, issued);
         let volume = self.volumes.get_mut(request.volume);
         volume.on_complete(now);
@@ -154,6 +163,8 @@ impl Engine {
             ControlLoop::Delay(control) if ok => control.on_complete(now, id, request, issued, volume),
             _ => None,
         };
+        let free = held_until.unwrap_or(now);
+        request.stage = Stage::Done { limited, issued, completed: now, held_until: free, ok };
         self.scheduler.on_complete(now, &Completion { id, volume: request.volume, ok });
         self.debug_assert_invariants();
         held_until
@@ -163,7 +174,9 @@ impl Engine {
     fn reply(&mut self, now: Instant, id: IoId) {
         let request = *self.requests.get_mut(id).expect("only what was submitted is answered");
         let Stamped { volume, kind, length, arrived, stage, .. } = request;
-        let Stage::Done { issued, completed, ok } = stage else { panic!("{id:?} is not finished") };
+        let Stage::Done { limited, issued, completed, held_until, ok } = stage else {
+            panic!("{id:?} is not finished")
+        };
         let total = now.since(arrived);
         let owner = self.volumes.get_mut(volume);
         self.requests.remove(owner.chain(kind), id);
@@ -173,6 +186,16 @@ impl Engine {
             owner.on_answer(kind, length, Latency { total, at_device: device });
         }
         self.events.push_back(Event::Finished { volume, kind, length, ok, queued, device, total });
+        let (released, own_limit) = (held_until.min(now), limited.min(queued));
+        let split = TimeSplit {
+            own_limit,
+            turn: Span::from_nanos(queued.as_nanos() - own_limit.as_nanos()),
+            device,
+            held: released.since(completed),
+            reply: now.since(released),
+        };
+        owner.spent.record(now, &split);
+        self.last_answered = Some((id, split));
         if owner.has_window_to_close() {
             self.events.extend(close_windows(now, volume, owner));
         }
@@ -180,7 +203,7 @@ impl Engine {
 
     fn abort(&mut self, now: Instant, id: IoId) -> bool {
         let Some(request) = self.requests.get_mut(id).copied() else { return false };
-        let Stamped { volume, kind, stage: Stage::Queued, .. } = request else { return false };
+        let Stamped { volume, kind, stage: Stage::Queued { .. }, .. } = request else { return false };
         let aborted = self.scheduler.abort(now, id);
         assert!(aborted.is_some(), "{id:?} is queued, but the scheduler has lost it");
         let owner = self.volumes.get_mut(volume);
@@ -198,10 +221,20 @@ impl Engine {
         if self.wake.is_some_and(|wake| wake <= now) {
             self.wake = None;
         }
+        if self.charging.is_due(now) {
+            self.charge_waits(now);
+        }
         self.with_loop(|control, pool| control.handle_timeout(now, pool));
         if self.window.serve(now) {
             end_windows(now, &mut self.volumes, &self.requests, &mut self.events);
         }
+    }
+
+    /// Charges what requests waited for since the last time.
+    #[cold]
+    fn charge_waits(&mut self, now: Instant) {
+        let promise = self.control.on_behalf_of();
+        self.charging.charge(now, &mut *self.scheduler, &mut self.volumes, promise);
     }
 }
 
@@ -230,6 +263,10 @@ impl Engine {
         self.config = config;
         if let ControlLoop::Delay(control) = &mut self.control {
             self.released.extend(control.release_all());
+        }
+        self.charge_waits(now);
+        for (id, volume) in self.volumes.iter_mut() {
+            volume.limited_before += self.scheduler.limited(now, id);
         }
         let queued = self.scheduler.take_queued(now);
         (self.control, self.scheduler) = ControlLoop::new(now, config.control, config.background_share);
@@ -278,6 +315,7 @@ impl Engine {
     fn remove(&mut self, now: Instant, id: VolumeId) {
         let outstanding = self.outstanding(id);
         assert!(outstanding == 0, "{id:?} has {outstanding} requests outstanding");
+        self.charge_waits(now);
         self.scheduler.remove_volume(now, id);
         self.volumes.remove(id);
     }

@@ -181,8 +181,8 @@ impl DelayLoop {
 fn oldest_read(requests: &RequestTable) -> Option<Instant> {
     let reads = requests.iter().filter(|request| request.kind == IoKind::Read);
     let issued = reads.filter_map(|request| match request.stage {
-        Stage::AtDevice { issued } => Some(issued),
-        Stage::Queued | Stage::Done { .. } => None,
+        Stage::AtDevice { issued, .. } => Some(issued),
+        Stage::Queued { .. } | Stage::Done { .. } => None,
     });
     issued.min()
 }

@@ -13,6 +13,7 @@ use weir_sched::BackgroundKnobs;
 use super::Pool;
 use crate::event::{Event, GrantedBy};
 use crate::tick::Tick;
+use crate::time_spent::Key;
 
 /// The loop.
 #[derive(Debug)]
@@ -85,6 +86,11 @@ impl PromiseLoop {
     /// A background request goes to the device, where so many of them are then.
     pub(crate) fn on_issue(&mut self, at_device: u32) {
         self.peak = self.peak.max(at_device);
+    }
+
+    /// Whose promise background volumes are held back for; `None`: nobody's.
+    pub(super) fn on_behalf_of(&self) -> Option<Key> {
+        self.law.worst().map(|worst| worst.serial.map_or(Key::OtherGateway, Key::Volume))
     }
 
     /// What background volumes may do.
@@ -207,7 +213,7 @@ impl PromiseLoop {
 
 /// The volume with this serial number; `None` if it is gone.
 fn volume_of(serial: u64, pool: &Pool<'_>) -> Option<VolumeId> {
-    pool.volumes.iter().find(|(_, volume)| volume.serial() == serial).map(|(id, _)| id)
+    pool.volumes.with_serial(serial)
 }
 
 /// Nothing is held.
