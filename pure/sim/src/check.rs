@@ -27,7 +27,10 @@
 //!    ([`account`], [`windows`], [`served`]).
 //! 5. **No reply is held** for longer than the one-sided PID may hold it, and without that law none is held
 //!    at all.
-//! 6. **Time only goes forward, and does go forward** ([`clock`]).
+//! 6. **The parts of a request's time add up to its latency**, and are those that were seen from outside.
+//!    What requests waited for their turn is charged to the nanosecond, and they never wait for nothing
+//!    ([`split`]).
+//! 7. **Time only goes forward, and does go forward** ([`clock`]).
 //!
 //! **Not checked**: the order in which volumes are served before anything is due, because schedulers differ
 //! in it; and how well a law controls, which is a question for experiments.
@@ -37,12 +40,15 @@ mod clock;
 mod gates;
 mod ledger;
 mod served;
+mod split;
 mod violation;
 mod windows;
 
 use std::num::NonZeroU32;
 
-use weir_engine::{Control, EngineConfig, Event, MaestroConfig, TotalConcurrency, VolumeConfig};
+use weir_engine::{
+    Control, EngineConfig, Event, MaestroConfig, TimeSpent, TimeSplit, TotalConcurrency, VolumeConfig,
+};
 use weir_model::{Instant, Io, IoId, QueueDepth, Span, VolumeId};
 
 pub use violation::{Breach, Violation};
@@ -65,6 +71,8 @@ pub(crate) struct Checkers {
     gates: Gates,
     /// By volume; `None` once it is removed.
     accounts: Vec<Option<Account>>,
+    /// By volume: whether it ever had a limit of its own.
+    limited: Vec<bool>,
 }
 
 impl Checkers {
@@ -76,6 +84,7 @@ impl Checkers {
             ledger: Ledger::default(),
             gates: Gates::new(depth, total(&config), config.background_share),
             accounts: Vec::new(),
+            limited: Vec::new(),
         }
     }
 
@@ -84,6 +93,7 @@ impl Checkers {
         let account = Account::new(now, config, &self.config.control);
         let due_after = account.due_after(&self.config);
         self.accounts.push(Some(account));
+        self.limited.push(has_limit(config));
         match self.config.control {
             Control::None => self.gates.add(due_after, &VolumeConfig::default()),
             Control::Facade(_)
@@ -100,6 +110,7 @@ impl Checkers {
     /// A volume has this configuration from now on.
     pub(crate) fn on_volume_changed(&mut self, now: Instant, volume: VolumeId, config: &VolumeConfig) {
         let control = self.config.control;
+        self.note_limit(volume, has_limit(config));
         if let Some(account) = self.account(volume) {
             account.set_promise(now, config, &control);
         }
@@ -150,6 +161,19 @@ impl Checkers {
         self.check_held(volume, held)
     }
 
+    /// The engine has taken the reply, and says where the time of its request went.
+    pub(crate) fn on_split(&self, reported: Option<(IoId, TimeSplit)>) -> Verified {
+        let Some(replied) = self.ledger.last_replied() else { return Ok(()) };
+        let (_, VolumeId(volume), _) = replied;
+        let is_limited = self.limited.get(volume as usize).is_some_and(|limited| *limited);
+        split::check_split(replied, reported, is_limited)
+    }
+
+    /// What the engine remembers of a volume.
+    pub(crate) fn on_spent(volume: VolumeId, spent: &TimeSpent) -> Verified {
+        split::check_charges(volume, spent)
+    }
+
     /// The engine has aborted a queued request.
     pub(crate) fn on_abort(&mut self, id: IoId) -> Verified {
         let volume = self.ledger.on_abort(id)?;
@@ -185,6 +209,7 @@ impl Checkers {
                 self.gates.check_depth(depth)
             }
             Event::Granted { volume, grant, .. } => {
+                self.note_limit(volume, true);
                 self.gates.set_grant(now, volume, grant);
                 Ok(())
             }
@@ -250,6 +275,12 @@ impl Checkers {
         }
     }
 
+    fn note_limit(&mut self, volume: VolumeId, is_limited: bool) {
+        if let Some(limited) = self.limited.get_mut(volume.0 as usize) {
+            *limited |= is_limited;
+        }
+    }
+
     /// Checks for how long a reply was held.
     fn check_held(&self, volume: VolumeId, held: Span) -> Verified {
         let most = if let Control::Pid(pid) = self.config.control { pid.law.ceiling } else { Span::ZERO };
@@ -264,6 +295,11 @@ impl Checkers {
     fn account(&mut self, volume: VolumeId) -> Option<&mut Account> {
         self.accounts.get_mut(volume.0 as usize)?.as_mut()
     }
+}
+
+/// Whether a volume has a limit of its own.
+const fn has_limit(config: &VolumeConfig) -> bool {
+    config.concurrency.is_some() || config.max_iops.is_some() || config.max_bandwidth.is_some()
 }
 
 /// The most that the bounds of all volumes may be in sum, if that is fixed.

@@ -101,6 +101,16 @@ impl Ledger {
         Ok((volume, now.since(at)))
     }
 
+    /// The request that was replied to last, its volume, and its times in the queue, at the array, and of the
+    /// reply.
+    pub(super) fn last_replied(&self) -> Option<(IoId, VolumeId, [Span; 3])> {
+        let Some((id, Event::Finished { volume, queued, device, total, .. })) = self.expected.back() else {
+            return None;
+        };
+        let reply = Span::from_nanos(total.as_nanos() - queued.as_nanos() - device.as_nanos());
+        Some((*id, *volume, [*queued, *device, reply]))
+    }
+
     /// The volume of the reply that has been held the longest until now, and for how long.
     pub(super) fn longest_held(&self, now: Instant) -> Option<(VolumeId, Span)> {
         let held = self.entries.iter().filter_map(|entry| match entry.stage {

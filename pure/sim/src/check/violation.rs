@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use weir_control::Grant;
-use weir_engine::{Event, WindowReport, WindowTraffic};
+use weir_engine::{Event, TimeSplit, WindowReport, WindowTraffic};
 use weir_model::{Instant, IoId, QueueDepth, Span, VolumeId};
 
 /// A rule that must hold in every run was broken. The seed and the scenario repeat it.
@@ -186,6 +186,46 @@ pub enum Breach {
         lasted: Span,
         /// How long it should have been.
         length: Span,
+    },
+    /// The parts of a request's time are not those that were seen from outside, or do not add up.
+    #[error("the time of request {slot} of {volume:?} was split into {split:?}, but what was seen is {seen:?}", slot = id.slot)]
+    TimeSplit {
+        /// Its volume.
+        volume: VolumeId,
+        /// The request.
+        id: IoId,
+        /// The parts, according to the engine; `None`: it named another request.
+        split: Option<TimeSplit>,
+        /// What was seen: the time in the queue, at the array, and of the reply.
+        seen: [Span; 3],
+    },
+    /// A request was said to wait for a limit of its volume, which never had one.
+    #[error("request {slot} of {volume:?} was said to wait {own_limit} for a limit of its volume, which has none", slot = id.slot)]
+    LimitOfNobody {
+        /// Its volume.
+        volume: VolumeId,
+        /// The request.
+        id: IoId,
+        /// For how long, according to the engine.
+        own_limit: Span,
+    },
+    /// A request waited, and nothing held it back.
+    #[error("requests of {volume:?} waited {waited} for nothing")]
+    WaitedForNothing {
+        /// Its volume.
+        volume: VolumeId,
+        /// For how long, in sum.
+        waited: Span,
+    },
+    /// The charges for waiting are not what was waited.
+    #[error("requests of {volume:?} waited {waited} for their turn, and {charged} was charged")]
+    Charged {
+        /// Its volume.
+        volume: VolumeId,
+        /// For how long they waited, in sum.
+        waited: Span,
+        /// What was charged for that.
+        charged: Span,
     },
     /// A reply was held for longer than the law may hold it.
     #[error("a reply to {volume:?} was held for {held}, of at most {most}")]

@@ -207,6 +207,7 @@ impl Process {
             self.engine.handle_complete(shown, id, ok);
             self.checkers.on_reply(shown, id.slot)?;
             self.engine.handle_reply(shown, id);
+            self.checkers.on_split(self.engine.last_answered())?;
             self.answered[volume.0 as usize] += 1;
             around.outcome.answered += 1;
         }

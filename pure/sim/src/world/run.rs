@@ -1,6 +1,6 @@
 //! The driver's loop.
 
-use weir_engine::{Dispatch, Event, Request, VolumeConfig};
+use weir_engine::{Dispatch, Engine, Event, Request, VolumeConfig};
 use weir_model::{Instant, Io, VolumeId};
 
 use super::agenda::{Agenda, Entry};
@@ -10,7 +10,7 @@ use super::messages::Messages;
 use super::requests::Held;
 use super::{Observer, Outcome, Spread};
 use crate::array::{Array, Command, Finished};
-use crate::check::{Breach, Violation};
+use crate::check::{Breach, Checkers, Violation};
 use crate::random::Seed;
 use crate::scenario::{FaultKind, Scenario};
 use crate::workload::{Asked, Client};
@@ -107,6 +107,10 @@ impl<'a> Run<'a> {
         for gateway in 0..self.gateways.len() {
             let outstanding: Vec<(VolumeId, u32)> = self.outstanding(gateway).collect();
             self.outcome.outstanding += outstanding.iter().map(|(_, number)| u64::from(*number)).sum::<u64>();
+            for (volume, _) in &outstanding {
+                let spent = self.gateways[gateway].engine.time_spent(self.end, *volume, Engine::REMEMBERED);
+                Checkers::on_spent(*volume, &spent)?;
+            }
             self.gateways[gateway].checkers.at_end(self.end, outstanding.into_iter())?;
         }
         Ok(())
@@ -209,6 +213,7 @@ impl<'a> Run<'a> {
         gateway.checkers.on_reply(self.now, slot)?;
         let held = gateway.requests.take(slot).expect("the checkers know what is answered");
         gateway.engine.handle_reply(self.now, held.id);
+        gateway.checkers.on_split(gateway.engine.last_answered())?;
         let volume = gateway.index(VolumeId(held.volume));
         if held.by_thread {
             self.clients.on_answer(self.now, volume, ok);
