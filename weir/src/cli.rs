@@ -20,9 +20,10 @@ use crate::verbs::sim::SimArguments;
 use crate::verbs::throttle::ThrottleArguments;
 use crate::verbs::transfers::TransfersArguments;
 use crate::verbs::what_if::WhatIfArguments;
+use crate::verbs::why::WhyArguments;
 use crate::verbs::{
     check, controller, demo, explain, grants, lab, load, node, nodes, objects, record, replay, serve, set,
-    sim, status, throttle, transfers, what_if,
+    sim, status, throttle, transfers, what_if, why,
 };
 use crate::{ask, log};
 
@@ -76,6 +77,8 @@ enum Verb {
     Set(SetArguments),
     /// Print what the control law decided about a volume in the last control intervals, and why
     Explain(ExplainArguments),
+    /// Print where the time of a volume's requests went: limits, waiting and on whose behalf, the device
+    Why(WhyArguments),
     /// Guard the readers of this host's iSCSI targets: delay the packets of initiators that write too much
     Throttle(ThrottleArguments),
     /// Store a file on storage nodes, at a rate: wait until a node can serve it, and write it there
@@ -139,6 +142,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Status { source } => on_runtime(status::status(&source)),
         Verb::Set(arguments) => on_runtime(set::set(arguments)),
         Verb::Explain(arguments) => on_runtime(explain::explain(arguments)),
+        Verb::Why(arguments) => on_runtime(why::why(arguments)),
         Verb::Top { source, times } => on_runtime(status::top(&source, times)),
         Verb::Replay(Replayed { decisions: Some(path), .. }) => replay::decisions::replay_decisions(&path),
         Verb::Replay(Replayed { load, .. }) => {

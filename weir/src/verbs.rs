@@ -19,3 +19,4 @@ pub(crate) mod status;
 pub(crate) mod throttle;
 pub(crate) mod transfers;
 pub(crate) mod what_if;
+pub(crate) mod why;

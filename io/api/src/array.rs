@@ -17,6 +17,7 @@ use weir_status::{
 };
 
 use crate::shared::{Shared, tell};
+use crate::why::{WHY_PATH, ask_a_gateway};
 use crate::{INTERVALS_PATH, JSON, STATUS_PATH};
 
 /// Asks a running controller for its state.
@@ -52,6 +53,7 @@ pub(crate) fn reports(probe: &ArrayProbe) -> (Router, impl Future<Output = ()>) 
     let collect = async || probe.status().await;
     let (status, made) = Shared::new(JSON, collect, |status: ArrayStatus| serde_json::to_vec(&status));
     let routes = Router::new().route(INTERVALS_PATH, get(tell_intervals)).with_state(probe.clone());
+    let routes = routes.route(WHY_PATH, get(ask_a_gateway));
     (routes.route(STATUS_PATH, get(tell).with_state(status)), made)
 }
 

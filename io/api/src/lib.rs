@@ -5,10 +5,11 @@
 //! | `/metrics` | for Prometheus |
 //! | `/v1/status` | the state of all pools, for people's tools |
 //! | `/v1/volumes/NAME/intervals` | decisions about a volume in the last control intervals, with reasons |
+//! | `/v1/volumes/NAME/why?last_s=60` | where its requests' time went, and for whom they waited |
 //! | `/v1/changes` | POST: another target, priority or limit, in force until the configuration is read again |
 //!
-//! The metrics address serves the first three, without authentication. The control socket, a Unix socket that
-//! only the gateway's user can open, serves the last three. Every report is made on request from one
+//! The metrics address serves all but the last, without authentication. The control socket, a Unix socket
+//! that only the gateway's user can open, serves all but the first. Every report is made on request from one
 //! [`GatewayStatus`]. So the reports cannot disagree, and the gateway collects nothing without a request.
 
 mod array;
@@ -20,6 +21,7 @@ mod serve;
 mod shared;
 mod throttle;
 mod transfers;
+mod why;
 
 use std::io;
 use std::net::SocketAddr;
@@ -40,6 +42,7 @@ pub use client::{AskError, Server, get_over};
 pub use control::{Asked, Change, ControlListener};
 pub use serve::ApiLimits;
 use shared::{Shared, tell};
+pub use why::{MOST_REMEMBERED, why_path};
 
 /// The path of the status.
 pub const STATUS_PATH: &str = "/v1/status";
@@ -146,7 +149,8 @@ impl ApiListener {
 fn reports(probe: &StatusProbe) -> (Router, impl Future<Output = ()>) {
     let collect = async || probe.status().await;
     let (status, made) = Shared::new(JSON, collect, |status: GatewayStatus| serde_json::to_vec(&status));
-    let routes = Router::new().route(INTERVALS_PATH, get(intervals)).with_state(probe.clone());
+    let routes = Router::new().route(INTERVALS_PATH, get(intervals)).route(why::WHY_PATH, get(why::tell_why));
+    let routes = routes.with_state(probe.clone());
     (routes.route(STATUS_PATH, get(tell).with_state(status)), made)
 }
 

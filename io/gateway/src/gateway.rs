@@ -10,8 +10,9 @@ use tokio::task::JoinHandle;
 use weir_backend::{BackendSpec, Opened};
 use weir_clock::Clock;
 use weir_engine::Recorder;
+use weir_model::Span;
 use weir_nbd::Exports;
-use weir_status::{Explanation, GatewayStatus};
+use weir_status::{Explanation, GatewayStatus, Why};
 
 use crate::error::GatewayError;
 use crate::exports::{ExportTable, Place};
@@ -374,6 +375,25 @@ impl StatusProbe {
             let _ = self.senders[shard].send(Command::Explain { pool, volume, answer });
             if let Ok(Some(explanation)) = explained.await {
                 return Ok(explanation);
+            }
+        }
+        Err(exports.names())
+    }
+
+    /// Where the time of a volume's requests went since `last` ago, and on whose behalf they waited.
+    ///
+    /// # Errors
+    /// As [`StatusProbe::explain`].
+    pub async fn why(&self, volume: &str, last: Span) -> Result<Why, Vec<String>> {
+        let exports = self.front.exports();
+        if let Some(Place { shard, pool, volume }) = exports.place(volume) {
+            let (answer, told) = oneshot::channel();
+            let question = Command::Why { pool, volume, last, answer };
+            if let Some(sender) = self.senders.get(shard) {
+                let _ = sender.send(question);
+            }
+            if let Ok(Some(why)) = told.await {
+                return Ok(why);
             }
         }
         Err(exports.names())

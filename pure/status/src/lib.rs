@@ -1,9 +1,9 @@
 //! What servers report about themselves, and the words they use.
 //!
 //! A gateway, a controller, a packet-delay agent and a coordinator of transfers fill these types in. The
-//! `api` crate serves them as JSON and as metrics, and `weir status`, `weir top` and `weir explain` read the
-//! JSON back. One crate holds the types because all of these have to agree: with a second copy, a word could
-//! change on one side only.
+//! `api` crate serves them as JSON and as metrics, and `weir status`, `weir top`, `weir explain` and `weir
+//! why` read the JSON back. One crate holds the types because all of these have to agree: with a second copy,
+//! a word could change on one side only.
 //!
 //! A field that takes one of a few words is an enum (`words.rs`), so a reader matches on it, and the compiler
 //! finds each place that does not know a new word. The law's own enums have no place in the JSON: a law may
@@ -21,6 +21,7 @@ mod reason;
 mod sharing;
 mod throttle;
 mod transfers;
+mod why;
 mod words;
 
 pub use array::{ArrayGateway, ArrayStatus, ArrayVolume, GatewayPromises};
@@ -40,4 +41,5 @@ pub use transfers::{
     DirectionStatus, EndedTransfers, NodeStatus, PeakStatus, SensorStatus, TransferKind, TransferState,
     TransferStatus, TransfersStatus,
 };
+pub use why::{HeldBack, HeldBy, LatencyParts, Share, Whose, Why};
 pub use words::{BoundBy, Case, ControlKind, Fit, Metric, Unit, UnknownMetric};

@@ -1,8 +1,8 @@
 //! What servers report about themselves, as tables for people.
 //!
-//! `weir status`, `weir top` and `weir explain` print these tables, and so does the demonstration. It is a
-//! program of its own, so the tables are a crate: the demonstration would otherwise be compiled with all of
-//! weir.
+//! `weir status`, `weir top`, `weir explain` and `weir why` print these tables, and so does the
+//! demonstration. It is a program of its own, so the tables are a crate: the demonstration would otherwise be
+//! compiled with all of weir.
 
 mod amount;
 mod array;
@@ -11,6 +11,7 @@ mod reply_delay;
 mod sharing;
 mod throttle;
 mod transfers;
+mod why;
 
 use comfy_table::{CellAlignment, Table, presets};
 use weir_status::{ControlKind, GatewayStatus, PoolStatus, VolumeStatus, WindowStatus};
@@ -20,6 +21,7 @@ pub use array::array;
 pub use sharing::explanation;
 pub use throttle::{explained_resource, throttle};
 pub use transfers::transfers;
+pub use why::why;
 
 /// Clears the terminal and goes to its top left corner, where the next table replaces the last one.
 pub const CLEAR: &str = "\x1b[2J\x1b[H";

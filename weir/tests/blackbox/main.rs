@@ -41,3 +41,4 @@ mod verified_load;
 #[path = "../vm/mod.rs"]
 mod vm;
 mod what_if;
+mod why;

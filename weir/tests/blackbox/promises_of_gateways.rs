@@ -91,6 +91,9 @@ fn a_promise_behind_one_gateway_bounds_the_hog_behind_the_other_and_without_a_co
     let Outcome { code, log, .. } = explain.outcome();
     assert_ne!(code, Some(0));
     assert!(log.contains("ask its gateway, which keeps the promises of its own volumes"), "{log}");
+    let Outcome { code, log, .. } = Program::weir().args("why db").arg(file.display()).outcome();
+    assert_ne!(code, Some(0));
+    assert!(log.contains("a controller sees no requests; accepted: to ask a gateway"), "{log}");
 
     of_controller.kill();
     wait_until("each gateway knows that it is alone", || {

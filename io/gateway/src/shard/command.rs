@@ -7,9 +7,9 @@ use tokio::sync::{oneshot, watch};
 use weir_backend::{FaultRule, Opened};
 use weir_control::{Grant, PortObservation};
 use weir_engine::{EngineConfig, Recorder, Standing, VolumeConfig};
-use weir_model::{Instant, VolumeId};
+use weir_model::{Instant, Span, VolumeId};
 use weir_nbd::Session;
-use weir_status::{Explanation, PoolStatus};
+use weir_status::{Explanation, PoolStatus, Why};
 
 use super::Shard;
 use crate::connection::ConnectionId;
@@ -99,6 +99,12 @@ pub(crate) enum Command {
         volume: VolumeId,
         answer: oneshot::Sender<Option<Explanation>>,
     },
+    Why {
+        pool: usize,
+        volume: VolumeId,
+        last: Span,
+        answer: oneshot::Sender<Option<Why>>,
+    },
     /// From now on, the shard sends the observations of a leased pool to `observations`.
     Observe {
         pool: usize,
@@ -156,6 +162,9 @@ impl Shard {
             }
             Command::Explain { pool, volume, answer } => {
                 let _ = answer.send(pools.get(pool).and_then(|pool| pool.explain(now, volume)));
+            }
+            Command::Why { pool, volume, last, answer } => {
+                let _ = answer.send(pools.get(pool).and_then(|pool| pool.why(now, volume, last)));
             }
             Command::Observe { pool, observations } => {
                 if let Some(pool) = pools.get_mut(pool) {

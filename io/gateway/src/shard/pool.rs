@@ -10,6 +10,7 @@
 //! | `loss` | changes that may be lost, and how the clients are told |
 //! | `ports` | listeners as ports: several volumes of the engine that are one for clients |
 //! | `events` | the engine's events for requests and windows; the status of the pool |
+//! | `why` | where the time of requests went, and on whose behalf they waited |
 //! | `explain` | the decisions of a law that shares out concurrency, and their reasons |
 //! | `shared_promise` | what this gateway and the others of an array tell each other of their promises |
 //! | `leased` | the observations of a leased pool for its controller, and the controller's terms |
@@ -44,6 +45,7 @@ mod requests;
 mod shared_promise;
 mod unflushed;
 mod volumes;
+mod why;
 
 use dispatch::Quota;
 use explain::Intervals;
