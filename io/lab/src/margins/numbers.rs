@@ -1,6 +1,7 @@
 //! The numbers of a set-up, and each of them a tenth larger or smaller.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use anyhow::bail;
 use toml::Value;
@@ -18,15 +19,15 @@ const NAMED: [&str; 6] = ["array", "curve", "initiator", "node", "run", "volume"
 /// The tables in which the named ones are one level deeper, as in `delay.run.NAME`.
 const IN_A_PART: [&str; 2] = ["bulk", "delay"];
 
-/// A number of the set-up.
+/// A number of the set-up, or a list of numbers, which are varied together: a curve with one point moved is
+/// no curve.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Number {
-    /// Its path, such as `engine.growth`; with `*` for the name of an array, a curve, a run or a volume if
-    /// it is the same in several.
+    /// Its path, such as `engine.growth`; with `*` for the name of an array, a curve, a run or a volume if it
+    /// is the same in several, and for the places of a list.
     pub name: String,
-    /// The paths of all places where it stands.
-    paths: Vec<String>,
-    value: Value,
+    /// All places where it stands: their paths and their values.
+    places: Vec<(String, Value)>,
 }
 
 /// The numbers of an experiment that are neither the paper's nor its maker's, by their paths.
@@ -49,18 +50,24 @@ pub fn numbers(experiment: &Experiment) -> anyhow::Result<Vec<Number>> {
         bail!("{}: found the published number \"{pattern}\"; accepted: one of the set-up", experiment.id);
     }
     leaves.retain(|(path, _)| !published.iter().any(|pattern| matches(pattern, path)));
-    let mut groups: BTreeMap<(String, String), Number> = BTreeMap::new();
+    let mut lists: BTreeMap<String, Number> = BTreeMap::new();
     for (path, value) in leaves {
-        let name = without_name(&path);
-        let number = groups.entry((name.clone(), shown(&value)));
-        number.or_insert_with(|| Number { name, paths: Vec::new(), value }).paths.push(path);
+        let name = without_places(&path);
+        let number = lists.entry(name.clone()).or_insert_with(|| Number { name, places: Vec::new() });
+        number.places.push((path, value));
     }
-    let mut numbers: Vec<Number> = groups.into_values().collect();
-    for number in &mut numbers {
-        if let [path] = number.paths.as_slice() {
-            number.name.clone_from(path);
+    let mut groups: BTreeMap<(String, String), Number> = BTreeMap::new();
+    for number in lists.into_values() {
+        match groups.entry((without_name(&number.name), number.shown())) {
+            Entry::Vacant(vacant) => drop(vacant.insert(number)),
+            Entry::Occupied(mut same) => {
+                let same = same.get_mut();
+                same.name = without_name(&number.name);
+                same.places.extend(number.places);
+            }
         }
     }
+    let numbers: Vec<Number> = groups.into_values().collect();
     if let Some(unknown) = experiment.hangs_on.iter().find(|name| !numbers.iter().any(|n| n.name == **name)) {
         let known: Vec<_> = numbers.iter().map(|number| number.name.as_str()).collect();
         bail!("{}: hangs_on: found \"{unknown}\"; accepted: {}", experiment.id, known.join(", "));
@@ -83,29 +90,31 @@ pub(super) fn listed(experiment: &Experiment, key: &str, value: &Value) -> anyho
 }
 
 impl Number {
-    /// The value, as the file says it.
+    /// The value, as the file says it. Of a list, all values that are there.
     pub fn shown(&self) -> String {
-        shown(&self.value)
+        let mut values: Vec<String> = Vec::new();
+        for value in self.places.iter().map(|(_, value)| shown(value)) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        values.join(", ")
     }
 
-    /// The experiment with this number a tenth larger or smaller; or by the least step that the model
-    /// accepts.
+    /// The experiment with this number a tenth larger or smaller; or by the least step that the model accepts.
     pub(super) fn by_a_tenth(&self, experiment: &Experiment, up: bool) -> Result<Varied, String> {
         let mut reason = "there is no value near it".to_owned();
-        for value in candidates(&self.value, up) {
-            let values: Vec<_> = self.paths.iter().map(|path| (path.clone(), value.clone())).collect();
-            match experiment.with_values(&self.name, &values).map_err(|error| error.to_string()) {
-                Ok(varied) => match checked(&varied) {
-                    Ok(()) => {
-                        return Ok(Varied {
-                            number: self.name.clone(),
-                            from: self.shown(),
-                            to: shown(&value),
-                            experiment: varied,
-                        });
-                    }
-                    Err(problem) => reason = problem,
-                },
+        for step in [Step::Tenth, Step::Whole, Step::Power] {
+            let varied = |(path, value): &(String, Value)| Some((path.clone(), step.of(value, up)?));
+            let Some(places) = self.places.iter().map(varied).collect::<Option<Vec<_>>>() else { continue };
+            let other = Self { name: self.name.clone(), places };
+            let changed =
+                experiment.with_values(&self.name, &other.places).map_err(|error| error.to_string());
+            match changed.and_then(|changed| checked(&changed).map(|()| changed)) {
+                Ok(experiment) => {
+                    let (number, from, to) = (self.name.clone(), self.shown(), other.shown());
+                    return Ok(Varied { number, from, to, experiment });
+                }
                 Err(problem) => reason = problem,
             }
         }
@@ -113,10 +122,45 @@ impl Number {
     }
 }
 
+/// By how much a value is varied.
+#[derive(Clone, Copy)]
+enum Step {
+    /// By a tenth.
+    Tenth,
+    /// By the nearest whole number: disks are counted.
+    Whole,
+    /// Twice or half: a model may take powers of two only.
+    Power,
+}
+
+impl Step {
+    /// The other value; `None` if there is none above zero, or it would be the same.
+    fn of(self, value: &Value, up: bool) -> Option<Value> {
+        let (number, unit) = parts(value)?;
+        let other = match self {
+            Self::Tenth if value.is_integer() => return None,
+            Self::Tenth => number * if up { 1.1 } else { 0.9 },
+            Self::Whole => {
+                let step = (number * 0.1).round().max(1.0);
+                if up { number + step } else { number - step }
+            }
+            Self::Power => number * if up { 2.0 } else { 0.5 },
+        };
+        let other = put_together(value, other, &unit);
+        (other != *value && parts(&other)?.0 > 0.0).then_some(other)
+    }
+}
+
 /// Whether the arrays of an experiment can be built. What is wrong with its other values, reading it shows.
 fn checked(experiment: &Experiment) -> Result<(), String> {
     let mut arrays = experiment.array.values();
     arrays.try_for_each(|array| array.options().map(drop)).map_err(|error| error.to_string())
+}
+
+/// The path with `*` in the place of each place of a list.
+fn without_places(path: &str) -> String {
+    let star = |part| if str::parse::<usize>(part).is_ok() { "*" } else { part };
+    path.split('.').map(star).collect::<Vec<_>>().join(".")
 }
 
 /// The path with `*` in the place of the name.
@@ -133,8 +177,8 @@ fn without_name(path: &str) -> String {
 fn walk(path: &str, value: &Value, leaves: &mut Vec<(String, Value)>) {
     match value {
         Value::Table(table) => {
-            // The values of a sweep are what the claim is about.
-            for (key, value) in table.iter().filter(|(key, _)| *key != "sweep") {
+            // The values of a sweep are what the claim is about, and the name of a file is no number.
+            for (key, value) in table.iter().filter(|(key, _)| !["file", "sweep"].contains(&key.as_str())) {
                 walk(&format!("{path}.{key}"), value, leaves);
             }
         }
@@ -144,33 +188,11 @@ fn walk(path: &str, value: &Value, leaves: &mut Vec<(String, Value)>) {
             }
         }
         // Nothing varies a zero.
-        other if scaled(other, 2.0).is_some_and(|double| double != *other) => {
+        other if parts(other).is_some_and(|(number, _)| number > 0.0) => {
             leaves.push((path.to_owned(), other.clone()));
         }
         _ => {}
     }
-}
-
-/// The values to try in the place of this one: first a tenth more or less, then the nearest that counts in
-/// whole numbers, then twice or half of it, because a model may take powers of two only.
-fn candidates(value: &Value, up: bool) -> Vec<Value> {
-    let factor = if up { 1.1 } else { 0.9 };
-    let whole = |value: &Value| {
-        let (number, unit) = parts(value)?;
-        let step = (number * 0.1).round().max(1.0);
-        let other = if up { number + step } else { number - step };
-        (other > 0.0).then(|| put_together(value, other, &unit))
-    };
-    let power = scaled(value, if up { 2.0 } else { 0.5 });
-    let tenth = if value.is_integer() { None } else { scaled(value, factor) };
-    let all = [tenth, whole(value), power].into_iter().flatten();
-    all.filter(|other| other != value && parts(other).is_some_and(|(number, _)| number > 0.0)).collect()
-}
-
-/// The value times a factor; `None` if it is no number.
-fn scaled(value: &Value, factor: f64) -> Option<Value> {
-    let (number, unit) = parts(value)?;
-    Some(put_together(value, number * factor, &unit))
 }
 
 /// The number at the beginning of a value, and what stands behind it. In a list of loads such as `["50

@@ -60,6 +60,17 @@ fn what_counts_in_whole_numbers_is_varied_by_one_and_what_counts_in_powers_of_tw
 }
 
 #[test]
+fn the_points_of_a_curve_are_varied_together() {
+    let (varied, refused) = variations(&experiment("facade-slo"), Which::All).unwrap();
+    let of = |number: &str| varied.iter().filter(|one| one.number == number).count();
+    assert_eq!(
+        [of("volume.vsd.slo.*.read"), of("volume.vsd.slo.*.up_to"), of("curve.dedicated.rates.*")],
+        [2; 3]
+    );
+    assert_eq!(refused, []);
+}
+
+#[test]
 fn a_claim_is_fragile_if_one_of_its_bounds_breaks_in_a_variation() {
     let experiment = experiment("facade-calibration");
     let folder = tempfile::tempdir().unwrap();
