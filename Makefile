@@ -31,6 +31,7 @@ test:
 	$(MAKE) --no-print-directory lint doc
 	WEIR_FUZZ_SEED=$(SWARM_SEED) cargo test --workspace
 	cargo run --quiet --package weir -- sim swarm --seed $(SWARM_SEED) --runs 200
+	cargo run --release --quiet --package weir -- lab sweep '*' --short --out target/lab-results
 	cargo run --release --quiet --package weir -- lab run '*' --seeds 1..3 --out target/lab-results
 	@scripts/skipped $(SKIPPED)
 

@@ -106,6 +106,9 @@ const MOST_UNITS: u32 = 1024;
 /// The most disks of all units together, and the most servers of a station.
 const MOST_DISKS: u32 = 16_384;
 
+/// The most commands that a disk can choose from: more than SCSI's tags.
+const MOST_TAGS: u32 = 65_536;
+
 /// How a logical unit puts data on its disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -184,6 +187,7 @@ impl ArraySpec {
             ("disks", self.disks, MOST_DISKS),
             ("disks", self.disks.saturating_mul(units), MOST_DISKS),
             ("station", servers, MOST_DISKS),
+            ("tags", self.disk.as_ref().and_then(|disk| disk.tags).map_or(1, NonZeroU32::get), MOST_TAGS),
         ] {
             if found > most {
                 return Err(refused(key, found.to_string(), format!("at most {most}")));

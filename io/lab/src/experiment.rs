@@ -32,7 +32,9 @@ use crate::quantities::{Bytes, Text};
 
 pub use error::ExperimentError;
 pub use include::MachineSpec;
-pub(crate) use include::{Included, beside, includes};
+#[cfg(test)]
+pub(crate) use include::includes;
+pub(crate) use include::{Included, is_machine};
 pub use load::{Load, Loads};
 pub use resolve::{Resolved, resolve_curve, resolve_run};
 pub use sweep::NamedRun;

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use crate::bulk::BulkScenario;
 use crate::claims;
 use crate::delay::Scenario;
-use crate::experiment::{Experiment, ExperimentError, Included, SloSpec, Variant, beside, includes};
+use crate::experiment::{Experiment, ExperimentError, Included, SloSpec, Variant, is_machine};
 
 /// The name and the text of a file under `experiments/`.
 macro_rules! embedded {
@@ -100,15 +100,15 @@ impl Library {
         if files.is_empty() {
             bail!("{}: found no experiment; accepted: a folder with .toml files", folder.display());
         }
-        let (mut texts, mut machines) = (Vec::new(), BTreeSet::new());
+        let mut texts = Vec::new();
         for file in files {
-            let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
             let file = file.display().to_string();
-            machines.extend(includes(&file, &text)?.iter().map(|name| beside(&file, name)));
-            texts.push((file, text));
+            let text = text_of(&file).map_err(anyhow::Error::msg)?;
+            if !is_machine(&text) {
+                texts.push((file, text));
+            }
         }
-        texts.retain(|(file, _)| !machines.contains(file));
-        let read = |path: &str| std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+        let read = |path: &str| text_of(path);
         let experiments = texts.iter().map(|(file, text)| Experiment::parse_with(file, text, &read));
         Ok(Self { experiments: experiments.collect::<Result<_, _>>()? })
     }
@@ -151,13 +151,21 @@ impl Experiment {
 
     /// Checks that each name in the file refers to something. The parser cannot know that.
     fn check(&self, file: &str) -> Result<(), ExperimentError> {
+        let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        if stem.is_some_and(|stem| stem != self.id) {
+            let message = format!("found \"{}\"; accepted: the name of the file", self.id);
+            return Err(ExperimentError::at(file, "id", message));
+        }
+        self.check_names(file)?;
+        Variant::ALL.into_iter().try_for_each(|variant| self.variant(variant).map(drop))
+    }
+
+    /// Checks what the parser cannot know: each name refers to something, each array can be, and each bound
+    /// is one. Also of a file with other values in some places.
+    pub(crate) fn check_names(&self, file: &str) -> Result<(), ExperimentError> {
         let wrong = |key: String, found: &str, accepted: String| {
             Err(ExperimentError::at(file, key, format!("found \"{found}\"; accepted: {accepted}")))
         };
-        let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        if stem.is_some_and(|stem| stem != self.id) {
-            return wrong("id".into(), &self.id, "the name of the file".into());
-        }
         if claims::claim(&self.id).is_none() {
             return wrong("id".into(), &self.id, format!("one of {}", claims::ids().join(", ")));
         }
@@ -180,6 +188,11 @@ impl Experiment {
             if !self.array.contains_key(&run.array) {
                 return wrong(format!("run.{name}.array"), &run.array, keys(&self.array));
             }
+            if run.warm_up.0 >= run.duration.0 {
+                let found = run.warm_up.0.to_string();
+                let accepted = format!("less than the duration of {}", run.duration.0);
+                return wrong(format!("run.{name}.warm_up"), &found, accepted);
+            }
             let unknown = |volume: &&String| !self.volume.contains_key(*volume);
             if let Some(volume) = run.volumes.iter().flatten().find(unknown) {
                 return wrong(format!("run.{name}.volumes"), volume, keys(&self.volume));
@@ -190,8 +203,21 @@ impl Experiment {
             let runs: Vec<_> = says.keys().copied().collect();
             return wrong("plot.runs".into(), run, format!("one of {}", runs.join(", ")));
         }
-        self.check_volumes(file)?;
-        Variant::ALL.into_iter().try_for_each(|variant| self.variant(variant).map(drop))
+        for (name, array) in &self.array {
+            let problem = |error: crate::ArraySpecError| {
+                ExperimentError::at(file, format!("array.{name}"), error.to_string())
+            };
+            array.options().map_err(problem)?;
+        }
+        for expectation in &self.expect {
+            let bounds = expectation.bounds();
+            let ordered = bounds.0.unwrap_or(f64::MIN) <= bounds.1.unwrap_or(f64::MAX);
+            if !ordered || [bounds.0, bounds.1].into_iter().flatten().any(|bound| !bound.is_finite()) {
+                let message = format!("found {bounds:?}; accepted: numbers, the first not above the second");
+                return Err(ExperimentError::at(file, format!("expect.{}", expectation.figure), message));
+            }
+        }
+        self.check_volumes(file)
     }
 
     fn check_volumes(&self, file: &str) -> Result<(), ExperimentError> {
@@ -210,6 +236,23 @@ impl Experiment {
         }
         Ok(())
     }
+}
+
+/// The longest file of an experiment or a machine, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// The text of a file, or the problem with it. A pipe is not read: it may never end.
+fn text_of(path: &str) -> Result<String, String> {
+    let found =
+        |problem: String| format!("{path}: {problem}; accepted: a text file of at most {LONGEST} bytes");
+    let metadata = std::fs::metadata(path).map_err(|error| found(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(found("found something that is no file".to_owned()));
+    }
+    if metadata.len() > LONGEST {
+        return Err(found(format!("found {} bytes", metadata.len())));
+    }
+    std::fs::read_to_string(path).map_err(|error| found(error.to_string()))
 }
 
 fn keys<T>(table: &std::collections::BTreeMap<String, T>) -> String {
@@ -243,7 +286,7 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Expectation;
+    use crate::experiment::{Expectation, includes};
 
     /// The page on which a reader looks the bounds up.
     const CLAIMS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/papers/claims.md"));
@@ -311,7 +354,20 @@ mod tests {
         let own = problem(&format!("{run}[array.mine]\ndisks = 1\n"), "");
         let expected = "x/facade-slo.toml: array: found [array] beside include; accepted: the arrays of the included files";
         assert_eq!(own, expected);
+        for include in ["../m.toml", "/dev/zero", "m", "m.toml\", \"m.toml"] {
+            let wrong = problem(&format!("include = [\"{include}\"]\n"), "");
+            assert!(wrong.contains("accepted: the names of other files in the same folder"), "{wrong}");
+        }
         let missing = Experiment::parse("x/facade-slo.toml", run).unwrap_err().to_string();
         assert!(missing.contains("include: found \"m.toml\": x/m.toml is not at hand"), "{missing}");
+    }
+
+    #[test]
+    fn a_pipe_among_the_files_is_refused_and_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("a.toml");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+        let error = format!("{:#}", Library::open(folder.path()).unwrap_err());
+        assert!(error.contains("a.toml: found something that is no file; accepted: a text file"), "{error}");
     }
 }

@@ -121,20 +121,21 @@ pub fn vary(
         anyhow::Ok(checked.figures)
     };
     let figures = checked(experiment, &store.varied("as-it-is"))?;
-    let found = Mutex::new(Vec::new());
+    let results = Mutex::new(Vec::new());
     let jobs: Vec<(usize, &Varied)> = varied.iter().enumerate().collect();
     on_threads(plan.jobs, &jobs, &|(place, varied): &(usize, &Varied)| {
         let figures = checked(&varied.experiment, &store.varied(&place.to_string()));
-        found.lock().expect("no thread panics with it").push((*place, figures));
+        results.lock().expect("no thread panics with it").push((*place, figures));
         Ok(())
     })?;
-    let mut found = found.into_inner().expect("no thread panicked with it");
-    found.sort_by_key(|(place, _)| *place);
+    let mut results = results.into_inner().expect("no thread panicked with it");
+    results.sort_by_key(|(place, _)| *place);
     let mut variations = Vec::new();
-    for (Varied { number, from, to, .. }, (_, figures)) in varied.into_iter().zip(found) {
+    for (Varied { number, from, to, .. }, (_, figures)) in varied.into_iter().zip(results) {
         // The experiment ran as it is, so what is wrong is the value. A share of reads ends at 1.
         match figures {
             Ok(figures) => variations.push(Variation { number, from, to, figures }),
+            Err(error) if error.chain().any(|cause| cause.is::<std::io::Error>()) => return Err(error),
             Err(error) => {
                 let reason = format!("found {to}: {}", error.root_cause());
                 refused.push(Refused { number: format!("{number} = {from}"), reason });
@@ -149,14 +150,27 @@ pub fn vary(
         variations,
         refused,
     };
-    store.write(&store.of(&experiment.id, FILE), serde_json::to_string_pretty(&margins)?)?;
+    // A short look replaces no thorough one, and none at all would call a claim safe that nobody has varied.
+    let known = found(experiment, store)?.map_or(0, |known| known.variations.len());
+    if !margins.variations.is_empty() && (which == Which::All || margins.variations.len() >= known) {
+        store.write(&store.of(&experiment.id, FILE), serde_json::to_string_pretty(&margins)?)?;
+    }
     Ok(Some(margins))
 }
 
 /// The margins that this program found of an experiment; `None` if nobody looked for them.
-pub fn found(experiment: &Experiment, store: &Store) -> Option<Margins> {
-    let text = std::fs::read_to_string(store.of(&experiment.id, FILE)).ok()?;
-    serde_json::from_str(&text).ok().filter(|margins: &Margins| margins.program == fingerprint())
+///
+/// # Errors
+/// If its file cannot be read.
+pub fn found(experiment: &Experiment, store: &Store) -> anyhow::Result<Option<Margins>> {
+    let path = store.of(&experiment.id, FILE);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let accepted = || format!("{}: accepted: what `weir lab sweep` writes, or no such file", path.display());
+    let text = std::fs::read_to_string(&path).with_context(accepted)?;
+    let margins: Margins = serde_json::from_str(&text).with_context(accepted)?;
+    Ok(Some(margins).filter(|margins| margins.program == fingerprint()))
 }
 
 /// The variations of an experiment, and the numbers that cannot be varied.

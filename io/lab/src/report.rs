@@ -73,7 +73,7 @@ pub fn evaluate(
     let commit = records.commit.clone();
     let svg = plot(experiment, &records, store)?;
     let variants = variants(experiment, claim, variant_seeds, store)?;
-    let breaks = margins::found(experiment, store).map_or_else(Vec::new, |margins| margins.breaks());
+    let breaks = margins::found(experiment, store)?.map_or_else(Vec::new, |margins| margins.breaks());
     let breaks = breaks.iter().map(|broken| broken.shown(experiment)).collect();
     let checked = check(experiment, &figures, variants, breaks, store)?;
     Ok(Outcome::Done { checked, svg, commit })

@@ -33,18 +33,27 @@ pub fn why(why: &Why) -> String {
     said.join("\n\n")
 }
 
-/// Where most of the time went, and on a second line for whom.
+/// Where most of the time went, and on a second line for whom. Requests that still wait count with their
+/// time so far: of a volume that starves, the few that are answered say nothing.
 fn answer(why: &Why) -> String {
-    let Some(mean) = why.latencies.first() else {
-        return match why.held_back.first() {
-            Some(held) => format!("None was answered. Most of what waits is held back by {}", held.by),
-            None => "No request came, or none was answered".to_owned(),
-        };
+    let of_replies = |us: fn(&LatencyParts) -> f64| {
+        let mean = why.latencies.first().map_or(0.0, us);
+        mean / 1e6 * why.requests as f64
     };
-    let LatencyParts { total_us, own_limit_us, turn_us, device_us, held_us, reply_us, .. } = mean;
-    let parts = [own_limit_us, turn_us, device_us, held_us, reply_us];
-    let most = parts.into_iter().enumerate().max_by(|one, other| one.1.total_cmp(other.1));
-    let (place, part) = most.map_or((2, 0.0), |(place, part)| (place, *part));
+    let own = why.held_back.iter().filter(|held| held.by.is_own_limit()).map(|held| held.seconds);
+    let sum = |shares: &[Share]| shares.iter().map(|share| share.seconds).sum::<f64>();
+    let parts = [
+        own.sum(),
+        sum(&why.waited_for),
+        sum(&why.beside),
+        of_replies(|mean| mean.held_us),
+        of_replies(|mean| mean.reply_us),
+    ];
+    let most = parts.into_iter().enumerate().max_by(|one, other| one.1.total_cmp(&other.1));
+    let (place, part) = most.unwrap_or_default();
+    if part <= 0.0 {
+        return "No request came, or none was answered".to_owned();
+    }
     let held = |is_own: bool| why.held_back.iter().find(|held| held.by.is_own_limit() == is_own);
     let by = |is_own| held(is_own).map(|held| held.by.to_string()).unwrap_or_default();
     let for_whom = |shares: &[Share], how: &str| {
@@ -67,8 +76,9 @@ fn answer(why: &Why) -> String {
         (2, ControlKind::None) => "\ncontrol = \"none\": weir holds nobody back",
         _ => "",
     };
-    let percent = part / total_us.max(f64::MIN_POSITIVE) * 100.0;
-    format!("Most of their time, {percent:.0} %, they were {sentence}{law}")
+    let percent = part / parts.into_iter().sum::<f64>() * 100.0;
+    let none = if why.requests == 0 { "None was answered yet. " } else { "" };
+    format!("{none}Most of their time, {percent:.0} %, they were {sentence}{law}")
 }
 
 fn row(parts: &LatencyParts) -> [String; LATENCIES.len()] {
@@ -117,11 +127,13 @@ mod tests {
         LatencyParts { of, requests, total_us, own_limit_us, turn_us, device_us, held_us, reply_us }
     }
 
-    fn share(whose: Whose, volume: Option<&str>, percent: f64) -> Share {
-        Share { whose, volume: volume.map(str::to_owned), seconds: percent / 100.0, percent, requests: 42 }
+    fn share(whose: Whose, volume: Option<&str>, percent: f64, of: f64) -> Share {
+        let seconds = of * percent / 100.0;
+        Share { whose, volume: volume.map(str::to_owned), seconds, percent, requests: 42 }
     }
 
-    fn some(latencies: Vec<LatencyParts>) -> Why {
+    /// Requests that waited and were at the device for so many seconds in sum.
+    fn some(latencies: Vec<LatencyParts>, turn: f64, device: f64) -> Why {
         Why {
             volume: "db".to_owned(),
             pool: "p".to_owned(),
@@ -129,15 +141,21 @@ mod tests {
             seconds: 62.0,
             requests: 10,
             latencies,
-            held_back: vec![HeldBack { by: HeldBy::Depth, seconds: 1.0 }],
-            waited_for: vec![share(Whose::Volume, Some("hog"), 93.0), share(Whose::Itself, Some("db"), 7.0)],
-            beside: vec![share(Whose::Volume, Some("hog"), 60.0)],
+            held_back: vec![HeldBack { by: HeldBy::Depth, seconds: turn }],
+            waited_for: vec![
+                share(Whose::Volume, Some("hog"), 93.0, turn),
+                share(Whose::Itself, Some("db"), 7.0, turn),
+            ],
+            beside: vec![
+                share(Whose::Volume, Some("hog"), 60.0, device),
+                share(Whose::Itself, Some("db"), 40.0, device),
+            ],
         }
     }
 
     #[test]
     fn the_first_lines_answer_where_most_of_the_time_went_and_for_whom() {
-        let said = why(&some(vec![mean(8_000.0, 2_000.0)]));
+        let said = why(&some(vec![mean(8_000.0, 2_000.0)], 1.0, 0.25));
         let first: Vec<_> = said.lines().take(3).collect();
         assert_eq!(
             first,
@@ -148,7 +166,7 @@ mod tests {
                 "93 % of that on behalf of hog",
             ]
         );
-        let said = why(&some(vec![mean(2_000.0, 8_000.0)]));
+        let said = why(&some(vec![mean(2_000.0, 8_000.0)], 1.0, 4.0));
         assert!(
             said.contains("80 %, they were at the device\n60 % of that beside requests of hog\n"),
             "{said}"
@@ -159,10 +177,21 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_of_which_nothing_is_answered_says_what_holds_its_requests() {
-        let why_of = Why { requests: 0, ..some(Vec::new()) };
-        assert!(why(&why_of).contains("None was answered. Most of what waits is held back by the depth"));
-        let silent = Why { held_back: Vec::new(), waited_for: Vec::new(), beside: Vec::new(), ..why_of };
+    fn of_a_volume_that_starves_what_still_waits_answers_and_not_the_few_that_were_answered() {
+        let said = why(&some(vec![mean(100.0, 9_000.0)], 30.0, 0.01));
+        assert!(said.contains("100 %, they were waiting for their turn at the depth"), "{said}");
+        assert!(said.contains("93 % of that on behalf of hog"), "{said}");
+    }
+
+    #[test]
+    fn a_volume_of_which_nothing_is_answered_says_where_its_requests_are() {
+        let stuck = Why { requests: 0, ..some(Vec::new(), 0.000_01, 30.0) };
+        let said = why(&stuck);
+        assert!(
+            said.contains("None was answered yet. Most of their time, 100 %, they were at the device"),
+            "{said}"
+        );
+        let silent = Why { held_back: Vec::new(), waited_for: Vec::new(), beside: Vec::new(), ..stuck };
         assert!(why(&silent).ends_with("No request came, or none was answered"));
     }
 }

@@ -145,12 +145,13 @@ fn check_name(section: &Section<'_>, name: &str) {
 
 /// Whether the name is accepted. A name goes unquoted into metric labels, log lines and NBD URIs, and must
 /// fit an NBD export name.
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     !name.is_empty() && name.len() <= 255 && name.bytes().all(plain)
 }
 
-const NAMES: &str = "1 to 255 of A-Z a-z 0-9 . _ -";
+/// The accepted names, in words.
+pub(crate) const NAMES: &str = "1 to 255 of A-Z a-z 0-9 . _ -";
 
 #[cfg(test)]
 mod tests;

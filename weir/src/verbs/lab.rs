@@ -125,6 +125,7 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
         LabVerb::Run { id, seeds, variants, jobs, out, real } => {
             let experiments = matching(&library, &id)?;
             let store = Store::new(out);
+            let _lock = store.lock()?;
             match real {
                 None => {
                     let seeds = seeds.map_or_else(|| (1..=10).collect(), |Seeds(seeds)| seeds);

@@ -9,6 +9,7 @@ use weir_status::Why;
 
 use crate::ask;
 use crate::config::units::{read_span, show_span};
+use crate::config::{NAMES, is_name};
 use crate::failure::Failure;
 use crate::say;
 use crate::terminal::printable;
@@ -21,7 +22,8 @@ pub(crate) struct WhyArguments {
     /// The server: its configuration file, the URL of its metrics address, or its control socket
     #[arg(default_value = ask::USUAL_METRICS)]
     source: String,
-    /// How far back to look, from 1s to 3m
+    /// How far back to look, from 1s to 3m. What is kept is in slices of ten seconds, so the answer goes
+    /// back up to ten seconds more, and says how far
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = last)]
     last: Span,
     /// Print the server's answer as JSON
@@ -35,6 +37,12 @@ pub(crate) struct WhyArguments {
 /// If there is no server that answers, or no such volume.
 pub(crate) async fn why(arguments: WhyArguments) -> Result<(), Failure> {
     let WhyArguments { volume, source, last, json } = arguments;
+    if !is_name(&volume) {
+        let found = printable(&volume);
+        return Err(Failure::usage(format!(
+            "volume {found:?}: found a name of no volume; accepted: {NAMES}"
+        )));
+    }
     let (server, path) = (ask::to_ask(&source)?, why_path(&volume, last));
     let text = ask::text(&server, &path).await?;
     let why: Why = ask::read(&server, &text)?;

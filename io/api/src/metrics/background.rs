@@ -11,7 +11,7 @@ use super::describe;
 
 pub(super) fn encode(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     type Gauge = fn(&BackgroundStatus) -> Option<f64>;
-    let families: [(&str, &str, Gauge); 5] = [
+    let families: [(&str, &str, Gauge); 7] = [
         ("pool_background_bound", "Requests that background volumes may have at the device", |background| {
             background.most.map(f64::from)
         }),
@@ -24,6 +24,16 @@ pub(super) fn encode(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>
             "pool_promised_bound",
             "Requests that promised volumes may have at the device while they go in order",
             |background| background.promised_most.map(f64::from),
+        ),
+        (
+            "pool_held_rates_least",
+            "What volumes with promised rates may have, as a part of these, at the lowest priority",
+            |background| background.promised_rates.as_ref().map(|held| held.least_percent / 100.0),
+        ),
+        (
+            "pool_held_rates_most",
+            "What volumes with promised rates may have, as a part of these, at the highest priority",
+            |background| background.promised_rates.as_ref().map(|held| held.most_percent / 100.0),
         ),
         (
             "pool_other_gateways_lost",

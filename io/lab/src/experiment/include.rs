@@ -51,8 +51,14 @@ pub(crate) fn includes(file: &str, text: &str) -> Result<Vec<String>, Experiment
     Ok(includes.include)
 }
 
+/// Whether a text describes a machine, and no experiment.
+pub(crate) fn is_machine(text: &str) -> bool {
+    let table: Option<toml::Table> = toml::from_str(text).ok();
+    table.is_some_and(|table| table.contains_key("machine") && !table.contains_key("id"))
+}
+
 /// The path of an included file: beside the file that includes it.
-pub(crate) fn beside(file: &str, name: &str) -> String {
+fn beside(file: &str, name: &str) -> String {
     Path::new(file).with_file_name(name).display().to_string()
 }
 
@@ -74,8 +80,13 @@ impl Included {
             let message = "found [array] beside include; accepted: the arrays of the included files";
             return wrong("array", message.to_owned());
         }
-        for name in names {
-            let path = beside(file, &name);
+        for (place, name) in names.iter().enumerate() {
+            if name.contains('/') || !is_toml(name) || names[..place].contains(name) {
+                let accepted =
+                    "the names of other files in the same folder, each once, as in [\"fc60.toml\"]";
+                return wrong("include", format!("found \"{name}\"; accepted: {accepted}"));
+            }
+            let path = beside(file, name);
             let machine = match read(&path) {
                 Ok(machine) => machine,
                 Err(problem) => return wrong("include", format!("found \"{name}\": {problem}")),
@@ -97,6 +108,10 @@ impl Included {
             self.files.iter().rev().find(|(_, first)| *first <= line).unwrap_or(&self.files[0]);
         (file, 1 + line - first)
     }
+}
+
+fn is_toml(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "toml")
 }
 
 /// The tables that a machine's file may have.

@@ -9,6 +9,9 @@ use weir_sim::Arrivals;
 
 use crate::quantities::{FromText, Text};
 
+/// The most threads of a load. Each takes memory.
+const MOST_THREADS: u32 = 1_000_000;
+
 /// The load that clients make.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Load {
@@ -24,7 +27,8 @@ impl FromText for Load {
 
     fn from_text(text: &str) -> Option<Self> {
         let words: Vec<&str> = text.split_whitespace().collect();
-        let threads = |number: &str| number.parse().ok().filter(|threads| *threads > 0);
+        let threads =
+            |number: &str| number.parse().ok().filter(|threads| (1..=MOST_THREADS).contains(threads));
         let arrivals = match words[..] {
             ["idle"] => return Some(Self::Idle),
             [rate] => Arrivals::Poisson(Iops::from_text(rate)?),

@@ -52,6 +52,7 @@ impl Experiment {
             let mut experiment = Self::deserialize(document)
                 .map_err(|error| wrong(format!("found the value {value}: {}", error.message())))?;
             experiment.text.clone_from(&self.text);
+            experiment.check_names(&self.id)?;
             runs.push(NamedRun {
                 name: format!("{run}@{}", shown(value)),
                 run: run.to_owned(),

@@ -79,6 +79,25 @@ fn a_name_that_leads_nowhere_is_refused() {
 }
 
 #[test]
+fn bounds_and_times_that_make_no_sense_are_refused() {
+    let warm_up = message("warm_up = \"0s\"", "warm_up = \"10h\"");
+    assert!(warm_up.contains("warm_up: found \"36000s\"; accepted: less than the duration of "), "{warm_up}");
+    let least = text().lines().find(|line| line.starts_with("at_least")).unwrap().to_owned();
+    for bounds in ["at_least = inf", "between = [2.0, 1.0]", "at_most = nan"] {
+        let wrong = message(&least, bounds);
+        assert!(wrong.contains("accepted: numbers, the first not above the second"), "{wrong}");
+    }
+}
+
+#[test]
+fn a_variant_with_a_name_that_leads_nowhere_is_refused_and_ends_no_process() {
+    let without =
+        "[without]\nbecause = \"x\"\nset = [{ key = \"run.none.array\", value = \"nope\" }]\n[plot]";
+    let wrong = message("[plot]", without);
+    assert!(wrong.contains("run.none.array: found \"nope\"; accepted: one of small"), "{wrong}");
+}
+
+#[test]
 fn a_load_is_said_in_words() {
     use weir_sim::Arrivals::{Closed, Constant, Poisson};
     let rate = Iops::new(200.0).unwrap();

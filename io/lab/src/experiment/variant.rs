@@ -145,6 +145,7 @@ impl Experiment {
         let text = toml::to_string(&document).map_err(|error| wrong(error.to_string()))?;
         let mut changed = Self::deserialize(document).map_err(|error| wrong(error.message().to_owned()))?;
         changed.text = text;
+        changed.check_names(&self.id)?;
         Ok(changed)
     }
 

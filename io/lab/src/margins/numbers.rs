@@ -101,7 +101,8 @@ impl Number {
         values.join(", ")
     }
 
-    /// The experiment with this number a tenth larger or smaller; or by the least step that the model accepts.
+    /// The experiment with this number a tenth larger or smaller; or by the least step that the model
+    /// accepts.
     pub(super) fn by_a_tenth(&self, experiment: &Experiment, up: bool) -> Result<Varied, String> {
         let mut reason = "there is no value near it".to_owned();
         for step in [Step::Tenth, Step::Whole, Step::Power] {

@@ -1,5 +1,5 @@
-//! The rows of the papers as a table in Markdown: each bounded figure as the paper has it, with its law and how
-//! far from its bound, without the law, and under the law of promises.
+//! The rows of the papers as a table in Markdown: each bounded figure as the paper has it, with its law and
+//! how far from its bound, without the law, and under the law of promises.
 
 use std::fmt::Write;
 

@@ -32,14 +32,20 @@ impl Bench for Simulated {
         let spec = scenario.run.get(run).with_context(|| format!("there is no run {run}"))?;
         match (&spec.throttle, spec.duration) {
             (ThrottleSpec::Curve(curve), _) => Ok(jobs(scenario, run, curve, seed)),
-            (_, Some(duration)) => Ok(timed(scenario, run, spec, duration.0, seed)),
+            (_, Some(duration)) => timed(scenario, run, spec, duration.0, seed),
             (_, None) => anyhow::bail!("found no duration; accepted: one"),
         }
     }
 }
 
 /// A run for a set time, with samples.
-fn timed(scenario: &Scenario, run: &str, spec: &RunSpec, duration: Span, seed: u64) -> Measured {
+fn timed(
+    scenario: &Scenario,
+    run: &str,
+    spec: &RunSpec,
+    duration: Span,
+    seed: u64,
+) -> anyhow::Result<Measured> {
     let taking_part = scenario.initiators(run);
     let place = |name: &String| taking_part.iter().position(|(known, _)| known == name);
     let mut measured = Measured {
@@ -58,7 +64,11 @@ fn timed(scenario: &Scenario, run: &str, spec: &RunSpec, duration: Span, seed: u
     }
     let delays = match &spec.throttle {
         ThrottleSpec::None | ThrottleSpec::Curve(_) => Delays::None,
-        ThrottleSpec::Pid(pid) => Delays::Throttle(Box::new(settings(pid, &initiators))),
+        ThrottleSpec::Pid(pid) => {
+            let settings = settings(pid, &initiators);
+            settings.check().with_context(|| format!("delay.run.{run}.throttle.pid"))?;
+            Delays::Throttle(Box::new(settings))
+        }
         ThrottleSpec::Fixed(changes) => {
             let each = |change: &crate::delay::FixedDelay| {
                 let (at, delay) = (change.at.0, change.delay.0);
@@ -78,7 +88,7 @@ fn timed(scenario: &Scenario, run: &str, spec: &RunSpec, duration: Span, seed: u
     let options = options(scenario, seed, duration, initiators, delays);
     let (_, tcp) = TargetWorld::new(options).run(|now, sample| measured.samples.push(shown(now, sample)));
     measured.tcp = Tcp { timeouts: tcp.timeouts, retransmitted: tcp.retransmitted };
-    measured
+    Ok(measured)
 }
 
 /// Jobs under each delay, one after the other, each on a target that is idle before.
@@ -178,5 +188,23 @@ fn shown(now: Instant, sample: &TargetSample) -> Sample {
         members: sample.members.clone(),
         read: sample.read.clone(),
         written: sample.written.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::Library;
+
+    #[test]
+    fn a_throttle_that_cannot_be_is_refused_and_ends_no_process() {
+        let library = Library::embedded().unwrap();
+        let scenario = library.matching("delay-pid")[0].delay.clone().unwrap();
+        let mut run = scenario.run["20"].clone();
+        let ThrottleSpec::Pid(pid) = &mut run.throttle else { panic!("{run:?}") };
+        pid.setpoint = 1.1;
+        let scenario = Scenario { run: [("wrong".to_owned(), run)].into(), ..scenario };
+        let error = format!("{:#}", Simulated.measure(&scenario, "wrong", 1).unwrap_err());
+        assert!(error.starts_with("delay.run.wrong.throttle.pid: ") && error.contains("1.1"), "{error}");
     }
 }

@@ -2,9 +2,12 @@
 //! Results over all seeds lie beside the folders of the seeds. The results of a variant lie in the same way
 //! below a folder of its own, `DIR/<variant>/`.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::experiment::Variant;
 
@@ -23,6 +26,28 @@ impl Store {
     /// The folder.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Keeps other processes from writing into the folder until it is dropped. Two that write the same files
+    /// would read each other's half.
+    ///
+    /// # Errors
+    /// If another process has it, or the folder cannot be written.
+    pub fn lock(&self) -> anyhow::Result<File> {
+        let path = self.root.join(".lock");
+        let open = || {
+            std::fs::create_dir_all(&self.root)?;
+            File::create(&path)
+        };
+        let file = open().with_context(|| format!("{}: cannot be written", path.display()))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(file),
+            Err(Errno::WOULDBLOCK) => {
+                let folder = self.root.display();
+                anyhow::bail!("{folder}: found another weir lab at work; accepted: a folder of its own")
+            }
+            Err(error) => Err(error).with_context(|| format!("{}: cannot be locked", path.display())),
+        }
     }
 
     /// The store of a variant of all experiments.
@@ -90,5 +115,21 @@ impl Store {
 
     fn seed(&self, experiment: &str, seed: u64) -> PathBuf {
         self.root.join(experiment).join(format!("seed-{seed}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_one_that_writes_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().join("new"));
+        let first = store.lock().unwrap();
+        let refused = store.lock().unwrap_err().to_string();
+        assert!(refused.contains("found another weir lab at work"), "{refused}");
+        drop(first);
+        assert!(store.lock().is_ok());
     }
 }

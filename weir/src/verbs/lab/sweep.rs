@@ -8,7 +8,7 @@ use clap::Args;
 use comfy_table::{Table, presets};
 use weir_lab::experiment::Experiment;
 use weir_lab::library::Library;
-use weir_lab::margins::{Margins, Refused, Which, spreads, table, vary};
+use weir_lab::margins::{Margins, Refused, Which, found, spreads, table, vary};
 use weir_lab::plot;
 use weir_lab::run::{Plan, Progress, Simulated, Store};
 
@@ -36,7 +36,8 @@ pub(super) struct SweepArguments {
 }
 
 /// Varies the numbers of each experiment, prints the margins of its bounds, draws them into margins.svg
-/// beside the verdict, and writes the table of all experiments, margins.md.
+/// beside the verdict, and writes the table of all
+/// experiments that were varied so far, margins.md.
 ///
 /// # Errors
 /// If there is no such experiment, or one cannot be run.
@@ -52,7 +53,7 @@ pub(super) fn sweep(arguments: SweepArguments, library: &Library) -> Result<(), 
         bench: &Simulated,
         nodes: &Simulated,
     };
-    let mut all = Vec::new();
+    let _lock = store.lock()?;
     for experiment in matching(library, &id)? {
         let bar = progress_bar()?;
         let show = |Progress { done, all, what }: Progress| {
@@ -66,10 +67,13 @@ pub(super) fn sweep(arguments: SweepArguments, library: &Library) -> Result<(), 
             Some(margins) => {
                 store.write(&store.of(&experiment.id, "margins.svg"), plot::margins(&margins)?)?;
                 tell(experiment, &margins)?;
-                all.push((experiment, margins));
             }
             None => writeln!(say::out(), "{}: skipped: it cannot be run here\n", experiment.id)?,
         }
+    }
+    let mut all = Vec::new();
+    for experiment in library.all() {
+        all.extend(found(experiment, &store)?.map(|margins| (experiment, margins)));
     }
     let file = store.root().join("margins.md");
     store.write(&file, table(&all))?;
@@ -80,6 +84,9 @@ fn tell(experiment: &Experiment, margins: &Margins) -> Result<(), Failure> {
     let mut out = say::out();
     let breaks = margins.breaks();
     let runs = margins.variations.len();
+    if runs == 0 {
+        writeln!(out, "{}: nothing was varied, so nothing is known of its margins", experiment.id)?;
+    }
     writeln!(out, "{}: {runs} variations of {} numbers", experiment.id, margins.numbers().len())?;
     let mut shown = Table::new();
     shown.load_style(presets::UTF8_HORIZONTAL_ONLY);
