@@ -19,6 +19,9 @@ const ALL: &str = "[pool.promised]\ncontrol = \"facade\"\n[pool.plain]\ncontrol 
     target = { latency = \"20ms\" }\n\
     [volume.patient]\npool = \"ordered\"\nbackend = \"station:o\"\nsize = \"1MiB\"\n\
     target = { latency = \"10s\" }\n\
+    [pool.scarce]\ncontrol = \"promise\"\n[station.r]\nservers = 1\nservice_time = \"2ms\"\n\
+    [volume.one]\npool = \"scarce\"\nbackend = \"station:r\"\nsize = \"1MiB\"\ntarget = { iops = 400 }\n\
+    [volume.two]\npool = \"scarce\"\nbackend = \"station:r\"\nsize = \"1MiB\"\ntarget = { iops = 300 }\n\
     [pool.guarded]\ncontrol = \"pid\"\nthreshold = \"15ms\"\n\
     [volume.guarded]\npool = \"guarded\"\nbackend = \"memory\"\nsize = \"1MiB\"\n\
     [volume.slo]\npool = \"promised\"\nbackend = \"memory\"\nsize = \"1MiB\"\n\
@@ -54,8 +57,16 @@ fn scrape() -> Scrape {
         let load = Program::weir().arg("load").arg(server.uri(volume)).arg("--depth").arg(depth);
         load.args("--reads 50 --duration 5m").start()
     };
-    let loads =
-        [("slo", "1"), ("latency", "1"), ("strained", "1"), ("hog", "1"), ("urgent", "1"), ("patient", "64")];
+    let loads = [
+        ("slo", "1"),
+        ("latency", "1"),
+        ("strained", "1"),
+        ("hog", "1"),
+        ("urgent", "1"),
+        ("patient", "64"),
+        ("one", "8"),
+        ("two", "16"),
+    ];
     let _loads = loads.map(load);
     let mut scrape = read(&server);
     wait_until("each metric has a sample", || {
