@@ -3,17 +3,18 @@
 //! 1 on.
 
 use super::{Axis, Drawing, Key, Line, Panel, Stroke, paint};
+use crate::experiment::Experiment;
 use crate::margins::Margins;
 
 /// The figure as SVG.
 ///
 /// # Errors
 /// If it cannot be drawn.
-pub fn margins(margins: &Margins) -> anyhow::Result<String> {
-    paint::svg(&drawing(margins))
+pub fn margins(experiment: &Experiment, margins: &Margins) -> anyhow::Result<String> {
+    paint::svg(&drawing(experiment, margins))
 }
 
-fn drawing(margins: &Margins) -> Drawing {
+fn drawing(experiment: &Experiment, margins: &Margins) -> Drawing {
     let numbers = margins.numbers();
     let place = |name: &str| {
         numbers
@@ -37,7 +38,8 @@ fn drawing(margins: &Margins) -> Drawing {
             lines.push(Line { stroke, marked: false, pieces: level(value) });
         }
         let x = Axis { label: "number of the set-up".to_owned(), from: 0.5, to, log: false };
-        let y = around(&lines);
+        let expectation = experiment.expect.get(number);
+        let y = around(expectation.map_or("", |expectation| &expectation.unit), &lines);
         panels.push(Panel { title: figure.name.clone(), x, y, lines });
     }
     let legend = [("with one number varied", VARIED), ("as it is", AS_IT_IS), ("bound", BOUND)];
@@ -55,9 +57,9 @@ const BOUND: Stroke = Stroke::dashed(1);
 
 /// An axis with all values on it. It need not begin at zero, because what counts is the distance to the
 /// bound.
-fn around(lines: &[Line]) -> Axis {
+fn around(unit: &str, lines: &[Line]) -> Axis {
     let values = || lines.iter().flat_map(|line| line.pieces.iter().flatten()).map(|(_, value)| *value);
     let (least, most) = values().fold((f64::MAX, f64::MIN), |(least, most), v| (least.min(v), most.max(v)));
     let spare = ((most - least) * 0.1).max(most.abs() * 0.01).max(1e-6);
-    Axis { label: String::new(), from: least - spare, to: most + spare, log: false }
+    Axis { label: unit.to_owned(), from: least - spare, to: most + spare, log: false }
 }

@@ -65,7 +65,8 @@ pub(super) fn sweep(arguments: SweepArguments, library: &Library) -> Result<(), 
         bar.finish_and_clear();
         match margins? {
             Some(margins) => {
-                store.write(&store.of(&experiment.id, "margins.svg"), plot::margins(&margins)?)?;
+                store
+                    .write(&store.of(&experiment.id, "margins.svg"), plot::margins(experiment, &margins)?)?;
                 tell(experiment, &margins)?;
             }
             None => writeln!(say::out(), "{}: skipped: it cannot be run here\n", experiment.id)?,
