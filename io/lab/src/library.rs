@@ -211,9 +211,11 @@ impl Experiment {
         }
         for expectation in &self.expect {
             let bounds = expectation.bounds();
-            let ordered = bounds.0.unwrap_or(f64::MIN) <= bounds.1.unwrap_or(f64::MAX);
-            if !ordered || [bounds.0, bounds.1].into_iter().flatten().any(|bound| !bound.is_finite()) {
-                let message = format!("found {bounds:?}; accepted: numbers, the first not above the second");
+            let bounds = [bounds.0, bounds.1].into_iter().flatten();
+            if !bounds.clone().is_sorted() || bounds.clone().any(|bound| !bound.is_finite()) {
+                let found: Vec<_> = bounds.map(|bound| bound.to_string()).collect();
+                let accepted = "numbers, the first not above the second";
+                let message = format!("found {}; accepted: {accepted}", found.join(" to "));
                 return Err(ExperimentError::at(file, format!("expect.{}", expectation.figure), message));
             }
         }

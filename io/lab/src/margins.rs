@@ -151,8 +151,11 @@ pub fn vary(
         refused,
     };
     // A short look replaces no thorough one, and none at all would call a claim safe that nobody has varied.
-    let known = found(experiment, store)?.map_or(0, |known| known.variations.len());
-    if !margins.variations.is_empty() && (which == Which::All || margins.variations.len() >= known) {
+    let known = match which {
+        Which::All => 0,
+        Which::Short => found(experiment, store)?.map_or(0, |known| known.variations.len()),
+    };
+    if margins.variations.len() >= known.max(1) {
         store.write(&store.of(&experiment.id, FILE), serde_json::to_string_pretty(&margins)?)?;
     }
     Ok(Some(margins))

@@ -1,10 +1,10 @@
 //! On whose behalf requests waited: charges the waiting of a period to volumes.
 //!
-//! **The rule.** Time passes on behalf of the requests that are at the device, in equal parts. If 4 requests
-//! are there, and one request waits for a place among them, then each millisecond that it waits is charged to
-//! the volumes of the 4 with a quarter of a millisecond for each request. What it waits is charged whole, so
-//! the charges add up to the wait. Example: the depth is 4; 3 requests of `hog` and 1 of `db` are at the
-//! device for 8 ms, and one more of `db` waits for that long. `hog` is charged with 6 ms, and `db` with 2 ms.
+//! **The rule.** Time passes on behalf of the requests that are at the device, in equal parts. A request
+//! waits for a place among 4 that are there. Each millisecond of its wait is charged to the volumes of the
+//! 4, a quarter of a millisecond for each request. The whole wait is charged, so the charges add up to it.
+//! Example: the depth is 4; 3 requests of `hog` and 1 of `db` are at the device for 8 ms, and one more of
+//! `db` waits for that long. `hog` is charged with 6 ms, and `db` with 2 ms.
 //!
 //! There are two exceptions. Time at the bound of background volumes passes on behalf of the promise that the
 //! bound protects: the promised volume that is worst off. Of promised volumes that go in order, only promised

@@ -8,10 +8,10 @@
 //! A slice begins with the first request or charge after the one before has ended. No timer runs for it, and
 //! a volume without requests costs nothing.
 //!
-//! **Memory**: a slice has 200 bytes, a band for each quarter octave of latency in use, of 48 bytes and at
-//! most 94 of them, and at most 2 x 12 names of 32 bytes. Example: the latencies of a busy volume lie within
-//! a factor of 30, and it waits for 4 others. Its 18 slices have 20 bands and 8 names each: 25 kB. The most
-//! is 100 kB.
+//! **Memory**: a slice has 200 bytes. It has a band of 48 bytes for each quarter octave of latency in use,
+//! and at most 94 of them. It has at most 2 x 12 names of 32 bytes. Example: the latencies of a busy volume
+//! lie within a factor of 30, and it waits for 4 others. Its 18 slices have 20 bands and 8 names each: 25
+//! kB. The most is 100 kB.
 
 mod charges;
 

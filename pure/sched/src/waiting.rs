@@ -3,7 +3,7 @@
 //! A volume is always in one of four states ([`State`]): it has no waiting request, its rate or its bound
 //! holds its requests back, or it is *ready*. A ready volume waits for a gate of the pool. Which gates are
 //! shut is the same for all volumes. So the pool has a clock for each gate, which goes while the gate is
-//! shut, and a volume looks at the clocks only when its own state or the number of its requests changes.
+//! shut. A volume looks at the clocks only when its own state or the number of its requests changes.
 //! Nothing here loops over volumes on the path of a request.
 //!
 //! **Exact for each request.** The requests of a volume go in the order of arrival, but for flushes. So all

@@ -85,7 +85,6 @@ pub(super) fn listed(experiment: &Experiment, key: &str, value: &Value) -> anyho
     let values: Vec<_> = paths.into_iter().map(|path| (path, value.clone())).collect();
     let from = value_at(&document, key).map_or_else(|| "none".to_owned(), |value| shown(&value));
     let varied = experiment.with_values("vary", &values)?;
-    checked(&varied).map_err(anyhow::Error::msg)?;
     Ok(Varied { number: key.to_owned(), from, to: shown(value), experiment: varied })
 }
 
@@ -109,14 +108,12 @@ impl Number {
             let varied = |(path, value): &(String, Value)| Some((path.clone(), step.of(value, up)?));
             let Some(places) = self.places.iter().map(varied).collect::<Option<Vec<_>>>() else { continue };
             let other = Self { name: self.name.clone(), places };
-            let changed =
-                experiment.with_values(&self.name, &other.places).map_err(|error| error.to_string());
-            match changed.and_then(|changed| checked(&changed).map(|()| changed)) {
+            match experiment.with_values(&self.name, &other.places) {
                 Ok(experiment) => {
                     let (number, from, to) = (self.name.clone(), self.shown(), other.shown());
                     return Ok(Varied { number, from, to, experiment });
                 }
-                Err(problem) => reason = problem,
+                Err(problem) => reason = problem.to_string(),
             }
         }
         Err(reason)
@@ -150,12 +147,6 @@ impl Step {
         let other = put_together(value, other, &unit);
         (other != *value && parts(&other)?.0 > 0.0).then_some(other)
     }
-}
-
-/// Whether the arrays of an experiment can be built. What is wrong with its other values, reading it shows.
-fn checked(experiment: &Experiment) -> Result<(), String> {
-    let mut arrays = experiment.array.values();
-    arrays.try_for_each(|array| array.options().map(drop)).map_err(|error| error.to_string())
 }
 
 /// The path with `*` in the place of each place of a list.

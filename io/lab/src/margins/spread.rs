@@ -31,9 +31,7 @@ pub struct Spread {
 pub struct Pull {
     /// The number and its other value, such as `array.*.overhead = 110us`.
     pub variation: String,
-    /// The figure's value there: that of the worst seed.
-    pub value: f64,
-    /// By how much it differs from the value with the set-up as it is.
+    /// By how much the figure of the worst seed differs from that with the set-up as it is.
     pub moved: f64,
 }
 
@@ -64,8 +62,7 @@ pub fn spreads(margins: &Margins) -> Vec<Spread> {
         let holds = figure.fails.is_empty();
         let there = |variation: &Variation| variation.figures[place].worst();
         let pulls = margins.variations.iter().filter_map(|variation| {
-            let (here, there) = (value?, there(variation)?);
-            Some(Pull { variation: named(variation), value: there, moved: there - here })
+            Some(Pull { variation: named(variation), moved: there(variation)? - value? })
         });
         let breaking =
             margins.variations.iter().filter(|variation| holds && !variation.figures[place].fails.is_empty());

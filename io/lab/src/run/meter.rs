@@ -29,6 +29,7 @@ pub(super) fn measure(experiment: &Experiment, name: &str, seed: u64, store: &St
     }
     let points = match traced {
         Some((trace, scenario)) => {
+            scenario.check()?;
             let lasting = scenario.duration;
             let mut world = World::new(scenario);
             world.replay(0, paced::open(trace, lasting)?);

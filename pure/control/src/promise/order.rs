@@ -47,12 +47,12 @@ const FAST: f64 = 2.0;
 const RETURN: u32 = 20;
 /// Periods after which a volume that is alone has no bound: ten seconds.
 const ALONE: u32 = 200;
-/// The first second after a silence tells that what was at the device in it spoilt the burst if its strain
-/// is above this, and that more would do if it is below that. An order keeps a promise near its limit, so a
-/// first second a little above the limit tells nothing of the silence. A limit of 1 was tried: on an array
-/// with NVRAM, it left a volume that was alone 51 requests at a time, and its backlog was not gone when the
-/// burst came.
+/// If the first second after a silence has a strain above this, the silence had too much at the device. An
+/// order keeps a promise near its limit, so a first second a little above the limit tells nothing of the
+/// silence. A strain of 1 was tried. On an array with NVRAM, a volume that was alone then had 51 requests
+/// at a time, and its backlog was not gone when the burst came.
 const SPOILT: f64 = 1.3;
+/// If the strain of that second is below this, the silence had room for more.
 const EASY: f64 = 1.2;
 /// How much of the stretch is left after a second in which nobody is late.
 const KEEPS: f64 = 0.9;

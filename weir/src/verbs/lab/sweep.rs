@@ -35,9 +35,8 @@ pub(super) struct SweepArguments {
     out: PathBuf,
 }
 
-/// Varies the numbers of each experiment, prints the margins of its bounds, draws them into margins.svg
-/// beside the verdict, and writes the table of all
-/// experiments that were varied so far, margins.md.
+/// Varies the numbers of each experiment. Prints the margins of its bounds, and draws them into margins.svg
+/// beside the verdict. Then writes the table of all experiments that were varied so far, margins.md.
 ///
 /// # Errors
 /// If there is no such experiment, or one cannot be run.
