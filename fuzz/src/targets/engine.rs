@@ -313,6 +313,7 @@ impl World {
                 Event::Weighed { .. } => "weighed",
                 Event::Allowed(_) => "allowed",
                 Event::InOrder(_) => "in order",
+                Event::Covered { .. } => "covered",
                 Event::OutOfReach(_) => "out of reach",
                 Event::Stands(_) => "stands",
                 Event::TakingTurns { .. } => "taking turns",

@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 
 use weir_model::{Bandwidth, IoKind, Iops, QueueDepth, Span, TimeShare, VolumeId};
-use weir_sched::{BackgroundKnobs, Edf, PassThrough, VolumeKnobs};
+use weir_sched::{BackgroundKnobs, Covered, Edf, PassThrough, VolumeKnobs};
 use weir_testkit::OracleEdf;
 use weir_testkit::operations::{Harness, Operation, Outcome, VOLUMES};
 
@@ -116,6 +116,10 @@ fn knobs(bytes: &mut Bytes<'_>) -> VolumeKnobs {
             Some(Span::from_millis(5)),
             None,
         ]),
+        covered: Covered {
+            iops: bytes.one_of([None, Some(1.0), Some(50.0), Some(1e6)]).and_then(Iops::new),
+            bandwidth: bytes.one_of([None, Some(4_096), Some(1 << 20)]).and_then(Bandwidth::new),
+        },
         concurrency: NonZeroU32::new(u32::from(bytes.u8()) % 5),
         max_iops: bytes.one_of([None, Some(1.0), Some(50.0), Some(3_333.0), Some(1e9)]).and_then(Iops::new),
         max_bandwidth: bytes

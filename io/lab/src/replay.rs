@@ -327,6 +327,7 @@ impl Observer for Tallies {
             Event::Aborted { .. }
             | Event::Allowed(_)
             | Event::InOrder(_)
+            | Event::Covered { .. }
             | Event::OutOfReach(_)
             | Event::TakingTurns { .. }
             | Event::Weighed { .. }

@@ -34,8 +34,8 @@
 //!   volume whose requests go in order has the device for itself for a quantum.
 //! - **Promised volumes among themselves** (`order`, `line`). If one is hindered by requests of others that
 //!   have time, and nobody else is left to be held back, their requests go in order.
-//! - **Promised rates** (`rates`). If a volume falls short of its rate, the others are held to what is left.
-//!   If not all rates fit, they are lowered by priority.
+//! - **Promised rates** (`rates`). What a volume asks for beyond its rate is background. If not all rates
+//!   fit, they are lowered by priority.
 //! - **Only if it helps** (`trial`). An order and lowered rates end if promises lack more under them than
 //!   without them.
 //! - **Out of reach** (`reach`). A promise that is missed though nobody is left to be held back is named,
@@ -71,7 +71,7 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-use weir_model::{Instant, Priority, Span, Target};
+use weir_model::{Instant, Span, Target};
 
 pub use observation::{PromiseObservation, PromisedObservation, WindowSeen};
 pub use others::Standing;
@@ -98,6 +98,8 @@ use crate::law::Law;
 const WORST: f64 = 10.0;
 /// A device is busy with something else if requests take so many times as long as they could.
 const FAR_LONGER: f64 = 2.0;
+/// The least part of the device that a volume is taken to have had.
+const LEAST_PART: f64 = 1e-3;
 /// How often the law decides. A twentieth of the usual window: a cut can still save the window.
 const PERIOD: Span = Span::from_millis(50);
 /// Periods of a second.
@@ -264,13 +266,13 @@ impl Promises {
 
     /// The promise that is missed though nobody is left to be held back; `None`: all are within reach.
     pub fn shortfall(&self) -> Option<Shortfall<u64>> {
-        self.reach.shortfall(self.rates.are_held() || self.in_order().is_some())
+        self.reach.shortfall(self.rates.are_lowered() || self.in_order().is_some())
     }
 
-    /// How many times its promised rate a volume of this priority may have, above 0; `None`: any number of
-    /// times. Less than once: not all rates fit.
-    pub fn times_of_rate(&self, priority: Priority) -> Option<f64> {
-        self.rates.of(priority)
+    /// How many times the promised rate of each promised volume is covered, by serial number and in the order
+    /// of what was observed, above 0. Less than once: not all rates fit. `None`: all that it asks for.
+    pub fn covered(&self) -> impl Iterator<Item = (u64, Option<f64>)> + '_ {
+        self.watches.iter().map(|watch| (watch.serial(), watch.covered()))
     }
 
     /// A promised volume has a request, here or elsewhere. True: a silence ends.
@@ -326,7 +328,7 @@ impl Promises {
             }
             let Some(watch) = self.watches.get_mut(place) else { continue };
             if let Some(strain) = watch.observe(target, volume) {
-                let close = watch.closeness(strain).min(WORST);
+                let close = watch.closeness().min(WORST);
                 self.reach.note(at, close);
                 if self.worst.is_none_or(|worst| worst.strain < close) {
                     self.worst = Some(WorstOff { serial: Some(volume.serial), strain: close });
@@ -361,16 +363,26 @@ impl Promises {
 
     /// Whether promised volumes are held back for one another.
     fn is_held(&self) -> bool {
-        self.order.is_there() || self.rates.are_held()
+        self.order.is_there() || self.rates.are_lowered()
     }
 
-    /// Holds volumes to their promised rates, or to a part of them, if that is the last resort.
+    /// Decides what of promised rates is covered: a part, if that is the last resort. A volume that is alone
+    /// at the device is served as without any law.
     fn step_rates(&mut self, seen: &PromiseObservation, is_last_resort: bool) {
+        let mut background = seen.volumes.iter().filter(|volume| volume.target.is_none());
+        let is_beside = background.any(|volume| volume.outstanding > 0 || volume.arrived > 0);
+        let is_alone = self.lines.len() < 2 && !is_beside && self.others == Others::None;
         let promised = || seen.volumes.iter().filter(|volume| volume.target.is_some());
-        self.rates.set_priorities(promised().map(|volume| volume.priority));
-        let of = |(volume, watch): (&PromisedObservation, &Watch)| Some((volume.priority, watch.got()?));
-        if self.rates.step(is_last_resort, promised().zip(&self.watches).filter_map(of)) {
-            self.watches.iter_mut().for_each(Watch::forget);
+        let all: f64 = self.watches.iter().map(Watch::at_device).sum();
+        let part = |watch: &Watch| if all > 0.0 { (watch.at_device() / all).max(LEAST_PART) } else { 1.0 };
+        let of = |(volume, watch): (&PromisedObservation, &Watch)| {
+            Some((volume.priority, watch.got(part(watch))?))
+        };
+        self.rates.step(is_last_resort, promised().zip(&self.watches).filter_map(of));
+        for (volume, watch) in promised().zip(&mut self.watches) {
+            let got = watch.got(part(watch));
+            let is_covered = !is_alone && watch.is_of_rate();
+            watch.cover(is_covered.then(|| self.rates.covered(volume.priority, got)));
         }
     }
 }
@@ -393,7 +405,11 @@ impl Law for Promises {
         let own = self.watch(seen);
         let strain = self.beside_others(own, others.strain);
         self.service = strain.map(|strain| strain.service).filter(|time| *time > 0.0).unwrap_or(self.service);
-        let background = Background::of(seen);
+        let promised = seen.volumes.iter().filter(|volume| volume.target.is_some());
+        // More answers than are covered may be of requests that were covered before.
+        let promised = promised.filter(|_| seen.background_peak > 0);
+        let beyond = promised.zip(&self.watches).map(|(volume, watch)| watch.beyond(volume));
+        let background = beyond.fold(Background::of(seen), Background::and_beyond);
         let answered = seen.volumes.iter().map(|volume| f64::from(volume.answered)).sum();
         self.room.note(answered);
         self.knee.step(always(seen), seen.background_peak, answered);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use weir_control::{Grant, PortObservation, Standing};
-use weir_model::{Instant, IoId, QueueDepth, Span, Target, VolumeId};
+use weir_model::{Instant, IoId, QueueDepth, Span, VolumeId};
 use weir_sched::{BackgroundKnobs, Dispatch, Scheduler};
 
 use crate::charging::Charging;
@@ -43,12 +43,12 @@ pub struct Engine {
     recorder: Option<Box<dyn Recorder + Send>>,
 }
 
-/// How much volumes of promised rates may have while they are held, in thousandths of what each is promised.
+/// What promised rates are lowered to while not all of them fit, in thousandths of what is promised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HeldRates {
-    /// That of the lowest priority.
+pub struct LoweredRates {
+    /// The rate that is lowered most.
     pub least: u32,
-    /// That of the highest one.
+    /// The one that is lowered least.
     pub most: u32,
 }
 
@@ -68,8 +68,8 @@ pub struct EngineSnapshot {
     /// Under the law of promises: how many requests of promised volumes may be at the device, while these go
     /// in order.
     pub in_order: Option<QueueDepth>,
-    /// Under the law of promises: what promised rates are held to; `None`: they are not held.
-    pub rates: Option<HeldRates>,
+    /// Under the law of promises: what promised rates are lowered to; `None`: no rate is lowered.
+    pub rates: Option<LoweredRates>,
     /// How many requests wait.
     pub queued: u32,
     /// How many requests are at the device.
@@ -275,20 +275,19 @@ impl Engine {
             throttle: self.control.throttle(),
             allowance: self.control.allowance(),
             in_order: self.control.in_order(),
-            rates: self.held_rates(),
+            rates: self.lowered_rates(),
             queued: requests.queued,
             in_flight: requests.in_flight,
         }
     }
 
-    /// What promised rates are held to.
+    /// What promised rates are lowered to.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a figure for people
-    fn held_rates(&self) -> Option<HeldRates> {
-        let rates = self.volumes.iter().map(|(_, volume)| volume.objective());
-        let rates = rates.filter(|it| matches!(it.target, Some(Target::Rate(_) | Target::Throughput(_))));
-        let held = rates.filter_map(|objective| self.control.times_of_rate(objective.priority));
-        let held = held.map(|times| (times * 1e3).round() as u32).map(|it| HeldRates { least: it, most: it });
-        held.reduce(|one, other| HeldRates {
+    fn lowered_rates(&self) -> Option<LoweredRates> {
+        let covered = self.volumes.iter().filter_map(|(_, volume)| volume.covered_part());
+        let lowered = covered.filter(|times| *times < 1.0).map(|times| (times * 1e3).round() as u32);
+        let range = lowered.map(|it| LoweredRates { least: it, most: it });
+        range.reduce(|one, other| LoweredRates {
             least: one.least.min(other.least),
             most: one.most.max(other.most),
         })

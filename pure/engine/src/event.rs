@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weir_control::{Grant, Reasoning, Shortfall, Standing};
 use weir_model::{IoKind, Offered, QueueDepth, Span, Verdict, VolumeId};
-use weir_sched::BackgroundKnobs;
+use weir_sched::{BackgroundKnobs, Covered};
 
 /// Something that happened in a pool.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -106,6 +106,14 @@ pub enum Event {
     /// Under the law of promises: how many requests of promised volumes may be at the device, all of them
     /// together. The others wait, and the most urgent goes first. `None`: any number.
     InOrder(Option<QueueDepth>),
+    /// Under the law of promises: so much of the promised rate of a volume goes before all background
+    /// requests. What it asks for beyond that is background.
+    Covered {
+        /// The volume.
+        volume: VolumeId,
+        /// The rates.
+        covered: Covered,
+    },
 }
 
 /// Where the bound of a volume comes from.

@@ -81,7 +81,7 @@ mod volume;
 mod writing;
 
 pub use config::{Control, EngineConfig, Grants, LeasedConfig, MaestroConfig, PidConfig, VolumeConfig};
-pub use engine::{Engine, EngineSnapshot, HeldRates};
+pub use engine::{Engine, EngineSnapshot, LoweredRates};
 pub use event::{Event, GrantedBy, WindowReport, WindowTraffic};
 pub use input::{Answer, Input, Outcome, Request};
 pub use loops::Throttle;
@@ -93,4 +93,4 @@ pub use weir_control::{
     Because, DepthFeedbackConfig, Grant, OneSidedPidConfig, PortObservation, Reasoning, Shortfall, Standing,
     Standings, Strain, TotalConcurrency,
 };
-pub use weir_sched::{BackgroundKnobs, Dispatch};
+pub use weir_sched::{BackgroundKnobs, Covered, Dispatch, RateGate};

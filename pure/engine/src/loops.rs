@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use weir_control::Promises;
-use weir_model::{Instant, IoId, Priority, QueueDepth, TimeShare, VolumeId};
+use weir_model::{Instant, IoId, QueueDepth, TimeShare, VolumeId};
 use weir_sched::{BackgroundKnobs, Edf, PassThrough, Scheduler};
 
 use crate::config::Control;
@@ -158,11 +158,6 @@ impl ControlLoop {
     /// How many requests of promised volumes may be at the device, if the law of promises says so.
     pub(crate) const fn in_order(&self) -> Option<QueueDepth> {
         if let Self::Promise(control) = self { control.in_order } else { None }
-    }
-
-    /// How many times its promised rate a volume of this priority may have; `None`: any number of times.
-    pub(crate) fn times_of_rate(&self, priority: Priority) -> Option<f64> {
-        if let Self::Promise(control) = self { control.times_of_rate(priority) } else { None }
     }
 
     /// The loop of promises.

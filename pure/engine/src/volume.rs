@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_control::{Grant, Latency, Limits, PortObservation, PromisedObservation, VolumeObservation};
 use weir_model::{Bandwidth, Instant, IoKind, Iops, MilliIops, Objective, Slo, Span, Target, VolumeId};
-use weir_sched::{Chain, VolumeKnobs};
+use weir_sched::{Chain, Covered, VolumeKnobs};
 
 use crate::config::VolumeConfig;
 use crate::event::{WindowReport, WindowTraffic};
@@ -35,6 +35,10 @@ pub(crate) struct Volume {
     promise: Option<Box<PromiseSensor>>,
     /// What the law of promises holds it to.
     promised: Option<Target>,
+    /// How many times its promised rate goes before all background requests; `None`: all that it asks for.
+    covered: Option<f64>,
+    /// What the scheduler knows of that.
+    said_covered: Covered,
     /// Whether it has offered more than its SLO covers, and its backlog is not gone.
     is_beyond: bool,
     /// The latency that the law holds the volume to; `None`: nothing is promised.
@@ -77,6 +81,8 @@ impl Volume {
             usage: None,
             promise: None,
             promised: None,
+            covered: None,
+            said_covered: Covered::ALL,
             is_beyond: false,
             latency_target: silent,
             due_at_device: silent,
@@ -181,6 +187,36 @@ impl Volume {
         self.is_promised() && self.set_targets(self.latency_target, Some(due))
     }
 
+    /// Sets how many times its promised rate is covered; `None`: all that it asks for.
+    pub(crate) const fn cover(&mut self, times: Option<f64>) {
+        self.covered = times;
+    }
+
+    /// What is covered now, if that is news.
+    pub(crate) fn take_news_of_covered(&mut self) -> Option<Covered> {
+        let covered = self.covered_rates();
+        (std::mem::replace(&mut self.said_covered, covered) != covered).then_some(covered)
+    }
+
+    /// How many times its promised rate is covered; `None`: all that it asks for, or it is promised none.
+    pub(crate) fn covered_part(&self) -> Option<f64> {
+        self.covered.filter(|_| self.covered_rates().is_bounded())
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // about a rate
+    fn covered_rates(&self) -> Covered {
+        match self.promised.zip(self.covered) {
+            Some((Target::Rate(rate), times)) => {
+                Covered { iops: Iops::new(rate.get() * times), ..Covered::ALL }
+            }
+            Some((Target::Throughput(rate), times)) => {
+                let bandwidth = Bandwidth::new(((rate.get() as f64 * times) as u64).max(1));
+                Covered { bandwidth, ..Covered::ALL }
+            }
+            _ => Covered::ALL,
+        }
+    }
+
     /// Whether the law of promises holds it to something. If not, it is in the background.
     pub(crate) const fn is_promised(&self) -> bool {
         self.promised.is_some()
@@ -224,6 +260,7 @@ impl Volume {
     pub(crate) fn knobs(&self) -> VolumeKnobs {
         let knobs = |limit: Limits| VolumeKnobs {
             due_after: self.due_at_device,
+            covered: self.said_covered,
             concurrency: limit.concurrency,
             max_iops: limit.max_iops,
             max_bandwidth: limit.max_bandwidth,

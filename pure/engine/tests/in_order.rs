@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use weir_engine::{Control, Dispatch, Engine, EngineConfig, Event, HeldRates, Request, VolumeConfig};
-use weir_model::{Instant, IoId, IoKind, Iops, Objective, Span, Target, VolumeId};
+use weir_engine::{Control, Dispatch, Engine, EngineConfig, Event, Request, VolumeConfig};
+use weir_model::{Instant, IoId, IoKind, Objective, Span, Target, VolumeId};
 
 const fn at(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)
@@ -176,70 +176,4 @@ fn a_volume_that_comes_to_a_crowd_is_helped() {
         assert!((1..limit).contains(&one), "{depth} beside {crowd}: {one} ms of {limit}");
         assert!(other < 10_000, "{depth} beside {crowd}: {other} ms");
     }
-}
-
-/// Two volumes are promised these rates by a device that does 1,000 requests a second, and always have so
-/// many requests there. What they get a second, over the last 20 of 60 seconds, and what their rates are held
-/// to at the end.
-fn rates(promised: [f64; 2], depths: [u64; 2]) -> ([u64; 2], Option<HeldRates>) {
-    let targets = promised.map(|rate| Target::Rate(Iops::new(rate).expect("a rate")));
-    let (mut pool, volumes) = Pool::promised(Device::OneByOne, targets);
-    let mut asked = [0; 2];
-    let mut before = [0; 2];
-    for millis in 0..60_000 {
-        for at in 0..2 {
-            while asked[at] < pool.took[at].1 + depths[at] {
-                pool.read(volumes[at]);
-                asked[at] += 1;
-            }
-        }
-        pool.step();
-        if millis == 40_000 {
-            before = pool.took.map(|(_, requests)| requests);
-        }
-    }
-    ([0, 1].map(|at| (pool.took[at].1 - before[at]) / 20), pool.engine.snapshot().rates)
-}
-
-#[test]
-fn promised_rates_that_fit_are_both_kept_and_the_device_is_never_idle() {
-    let ([one, other], held) = rates([450.0, 150.0], [16, 64]);
-    assert!(one >= 450 && other >= 150, "{one} and {other}");
-    assert!(one + other >= 999, "{one} and {other}");
-    assert!(held.is_some_and(|held| held.least == held.most && held.most > 1_030), "{held:?}");
-}
-
-#[test]
-fn a_rate_that_nobody_misses_is_not_held() {
-    let ([one, other], held) = rates([150.0, 450.0], [16, 64]);
-    assert_eq!(held, None);
-    assert!((199..=201).contains(&one) && (798..=801).contains(&other), "by depth: {one} and {other}");
-}
-
-#[test]
-fn rates_that_do_not_fit_are_said_to_be_lowered() {
-    let ([one, other], held) = rates([900.0, 300.0], [16, 64]);
-    assert!(one + other >= 990, "the device is busy: {one} and {other}");
-    assert!(held.is_some_and(|held| held.least == held.most && held.most < 1_000), "{held:?}");
-}
-
-#[test]
-fn a_rate_is_not_held_for_long_after_the_other_volume_has_gone() {
-    let targets = [450.0, 450.0].map(|rate| Target::Rate(Iops::new(rate).expect("a rate")));
-    let (mut pool, volumes) = Pool::promised(Device::OneByOne, targets);
-    let (mut asked, mut before) = ([0; 2], 0);
-    for millis in 0..40_000 {
-        for at in 0..if millis < 20_000 { 2 } else { 1 } {
-            while asked[at] < pool.took[at].1 + [16, 64][at] {
-                pool.read(volumes[at]);
-                asked[at] += 1;
-            }
-        }
-        pool.step();
-        if millis == 25_000 {
-            before = pool.took[0].1;
-        }
-    }
-    let rate = (pool.took[0].1 - before) / 15;
-    assert!(rate >= 995, "{rate} of 1,000 from the sixth second on");
 }

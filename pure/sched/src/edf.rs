@@ -17,6 +17,10 @@
 //! by the device's time if a law asks for that ([`turns`]). In the order of arrival, a volume that always has
 //! a thousand requests waiting would keep another from the device for as long as these take.
 //!
+//! **What a promise covers.** It may cover a rate only ([`VolumeKnobs::covered`]). A request beyond that rate
+//! waits, goes and counts as a background request, in the turns of its volume. It is a promised one as soon
+//! as the rate covers it.
+//!
 //! **The bound.** A law may hold background volumes back ([`Scheduler::set_background`]): no more than so
 //! many of their requests are at the device at a time, and they keep a pace ([`Bound`]). A promised request
 //! never waits for the bound. At a bound of zero, background requests have only the lane.
@@ -44,6 +48,7 @@
 //! that number, whatever the number of requests. A submission that does not change its volume's first request
 //! touches no heap.
 
+mod beyond;
 mod bound;
 mod gates;
 mod lane;
@@ -58,6 +63,7 @@ use crate::heap::VolumeHeap;
 use crate::waiting::{GateClocks, State};
 use crate::{BackgroundKnobs, Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs, VolumeWaits};
 
+use beyond::Beyond;
 use bound::Bound;
 use lane::Lane;
 use turns::Turns;
@@ -82,7 +88,8 @@ pub struct Edf {
     /// turn: those that do not go in order, and those that do.
     background: VolumeHeap<u64>,
     in_order: VolumeHeap<u64>,
-    /// Volumes whose rate holds something back, by the instant at which it lets that pass.
+    /// Volumes whose rate holds something back, by the instant at which it lets that pass; and volumes whose
+    /// first request is beyond what their promise covers, by the instant from which on it is not.
     gated: VolumeHeap,
     /// How many volumes have waiting requests and are at their concurrency bound.
     held: u32,
@@ -92,6 +99,8 @@ pub struct Edf {
     /// The latest turn of a volume that had its turn. Numbers turns by requests.
     latest: u64,
     lane: Lane,
+    /// The requests at the device that went beyond what their promise covers.
+    beyond: Beyond,
     /// What makes requests wait.
     gate_clocks: GateClocks,
 }
@@ -118,6 +127,7 @@ impl Edf {
             clock: SharedClock::new(),
             latest: 0,
             lane: Lane::new(background),
+            beyond: Beyond::none(),
             gate_clocks: GateClocks::new(),
         }
     }
@@ -167,10 +177,13 @@ impl Scheduler for Edf {
         let was_charged = self.settle(now, done.volume);
         let volume = known(&mut self.volumes, done.volume);
         assert!(volume.in_flight > 0, "{:?} has nothing at the device", done.volume);
+        let went_beyond = self.beyond.take(done.id, volume.epoch) && !volume.is_background();
+        let is_background = volume.is_background() || went_beyond;
         volume.in_flight -= 1;
+        volume.beyond -= u32::from(went_beyond);
         self.in_flight -= 1;
-        self.bound.in_flight -= u32::from(volume.is_background());
-        self.clock.sharing -= u32::from(volume.is_other);
+        self.bound.in_flight -= u32::from(is_background);
+        self.clock.sharing -= u32::from(is_background && volume.is_other);
         self.lane.on_complete(now, done.id);
         if volume.held || was_charged {
             self.refile(now, done.volume);
@@ -219,15 +232,21 @@ impl Scheduler for Edf {
         }
         self.volumes[index].get_or_insert_with(|| Volume::new(knobs));
         self.count_waits(now, volume);
+        self.settle(now, volume);
         let entry = known(&mut self.volumes, volume);
         entry.rate.set_limits(now, knobs.max_iops, knobs.max_bandwidth);
-        let was_background = entry.is_background();
+        entry.covered.set_limits(now, knobs.covered.iops, knobs.covered.bandwidth);
+        let (was_background, before) = (entry.is_background(), entry.background());
         entry.knobs = *knobs;
         entry.account.set_priority(knobs.priority);
-        match (was_background, entry.is_background()) {
-            (false, true) => self.bound.in_flight += entry.in_flight,
-            (true, false) => self.bound.in_flight -= entry.in_flight,
-            _ => {}
+        if was_background != entry.is_background() {
+            entry.beyond = 0;
+            entry.epoch = entry.epoch.wrapping_add(1).max(1);
+        }
+        let after = entry.background();
+        self.bound.in_flight = self.bound.in_flight - before + after;
+        if entry.is_other {
+            self.clock.sharing = self.clock.sharing - before + after;
         }
         self.refile(now, volume);
         self.debug_assert_invariants(volume);
@@ -269,7 +288,7 @@ impl Scheduler for Edf {
         owner.in_flight += 1;
         self.in_flight += 1;
         self.bound.in_flight += u32::from(owner.is_background());
-        self.clock.sharing += u32::from(owner.is_other);
+        self.clock.sharing += u32::from(owner.is_background() && owner.is_other);
         self.refile(now, volume);
         self.debug_assert_invariants(volume);
     }
@@ -299,11 +318,17 @@ impl Edf {
         let io =
             volume.pop(now, &mut self.waiting).expect("a volume in a heap of those that may send has work");
         volume.rate.charge(now, io.kind, io.length);
+        if volume.is_beyond {
+            volume.beyond += 1;
+            self.beyond.put(io.id, volume.epoch);
+        } else {
+            volume.covered.charge(now, io.kind, io.length);
+        }
         volume.in_flight += 1;
         volume.clock.on_issue();
         self.in_flight += 1;
         self.queued -= 1;
-        if volume.is_background() {
+        if volume.is_background() || volume.is_beyond {
             self.bound.on_issue(now);
             self.clock.sharing += u32::from(volume.is_other);
             if self.turns.quantum().is_none() {
@@ -366,8 +391,13 @@ impl Edf {
         }
         let nothing = Prospect { oldest: None, opens: None };
         let Prospect { oldest, opens } = if held { nothing } else { volume.prospect(now, &self.waiting) };
-        let due = oldest.zip(volume.knobs.due_after).map(|(arrived, due_after)| arrived + due_after);
-        let turn = oldest.filter(|_| volume.is_background()).map(|_| volume.turn);
+        let covered = oldest.filter(|_| volume.is_bounded()).map(|_| volume.covered_from(now, &self.waiting));
+        let covered = covered.filter(|from| *from > now);
+        volume.is_beyond = covered.is_some();
+        let is_background = volume.is_background() || volume.is_beyond;
+        let due_after = volume.knobs.due_after.filter(|_| !is_background);
+        let due = oldest.zip(due_after).map(|(arrived, due_after)| arrived + due_after);
+        let turn = oldest.filter(|_| is_background).map(|_| volume.turn);
         let is_other = volume.is_other;
         volume.clock.enter(match (held, oldest, opens) {
             (true, ..) => State::AtBound,
@@ -378,7 +408,7 @@ impl Edf {
         file(&mut self.ready, id, due);
         file(&mut self.background, id, turn.filter(|_| is_other));
         file(&mut self.in_order, id, turn.filter(|_| !is_other));
-        file(&mut self.gated, id, opens);
+        file(&mut self.gated, id, opens.into_iter().chain(covered).min());
     }
 
     /// Checks what must hold for a volume after every change to it, and the sums over all.
@@ -392,11 +422,14 @@ impl Edf {
         let is_gated = self.gated.key_of(id).is_some();
         debug_assert_eq!(volume.held, volume.is_at_bound() && !volume.is_empty());
         debug_assert_eq!(volume.is_empty() || volume.held, !may_send && !is_gated);
-        debug_assert!(!may_send || self.ready.key_of(id).is_none() == volume.is_background());
-        debug_assert!(!may_send || !is_gated || !(volume.flushes.is_empty() || volume.data.is_empty()));
+        let is_background = volume.is_background() || volume.is_beyond;
+        debug_assert!(!may_send || self.ready.key_of(id).is_none() == is_background);
+        let has_both = !volume.flushes.is_empty() && !volume.data.is_empty();
+        debug_assert!(!may_send || !is_gated || volume.is_beyond || has_both);
+        debug_assert!(volume.beyond <= volume.in_flight);
         debug_assert!(volume.in_flight <= self.in_flight);
-        debug_assert_eq!(volume.is_other, volume.is_background() && !volume.order.is_kept());
-        debug_assert!(!volume.is_other || volume.in_flight <= self.clock.sharing);
+        debug_assert_eq!(volume.is_other, !volume.is_background() || !volume.order.is_kept());
+        debug_assert!(!volume.is_other || volume.background() <= self.clock.sharing);
         debug_assert!(self.bound.in_flight <= self.in_flight);
         debug_assert!(!volume.held || self.held > 0);
         debug_assert!(volume.is_empty() || self.queued > 0);

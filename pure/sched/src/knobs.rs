@@ -11,6 +11,9 @@ pub struct VolumeKnobs {
     /// How long after its arrival a request is due at the device; `None`: nothing is promised, and its
     /// requests are *background*.
     pub due_after: Option<Span>,
+    /// The rates up to which its requests are promised, if they have a `due_after`. Those beyond are
+    /// background.
+    pub covered: Covered,
     /// The highest number of its requests at the device; `None`: no bound of its own.
     pub concurrency: Option<NonZeroU32>,
     /// The highest rate of its requests; `None`: no bound.
@@ -26,6 +29,7 @@ impl VolumeKnobs {
     /// No gates, and no promise.
     pub const BACKGROUND: Self = Self {
         due_after: None,
+        covered: Covered::ALL,
         concurrency: None,
         max_iops: None,
         max_bandwidth: None,
@@ -35,6 +39,25 @@ impl VolumeKnobs {
     /// No gates; requests are due `due_after` after they arrived.
     pub const fn with_target(due_after: Span) -> Self {
         Self { due_after: Some(due_after), ..Self::BACKGROUND }
+    }
+}
+
+/// The rates that a promise covers.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Covered {
+    /// Of requests; `None`: any rate.
+    pub iops: Option<Iops>,
+    /// Of the bytes that the device may have to read and write; `None`: any rate.
+    pub bandwidth: Option<Bandwidth>,
+}
+
+impl Covered {
+    /// All requests.
+    pub const ALL: Self = Self { iops: None, bandwidth: None };
+
+    /// Whether a request can be beyond it.
+    pub const fn is_bounded(&self) -> bool {
+        self.iops.is_some() || self.bandwidth.is_some()
     }
 }
 

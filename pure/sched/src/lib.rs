@@ -26,7 +26,7 @@ mod waits;
 
 pub use dispatch::Dispatch;
 pub use edf::Edf;
-pub use knobs::{BackgroundKnobs, VolumeKnobs};
+pub use knobs::{BackgroundKnobs, Covered, VolumeKnobs};
 pub use pass_through::PassThrough;
 pub use rate_gate::RateGate;
 pub use slot_chains::{Chain, SlotChains};
@@ -37,7 +37,7 @@ use weir_model::{Completion, Instant, Io, IoId, QueueDepth, Span, VolumeId};
 /// Decides which of the requests that wait in a pool the device gets next.
 ///
 /// `now` never goes back from one call to the next. Requests are known by their [`IoId`]. Its slots are
-/// dense, and no two requests that wait at the same time share one.
+/// dense, and no two requests that wait or are at the device at the same time share one.
 pub trait Scheduler: std::fmt::Debug {
     /// Takes in a request.
     ///

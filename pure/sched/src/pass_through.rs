@@ -5,7 +5,7 @@
 
 use weir_model::{Completion, Instant, Io, IoId, QueueDepth, Span, VolumeId};
 
-use crate::waiting::{GateClocks, PoolGates, State, VolumeClock};
+use crate::waiting::{AtDevice, GateClocks, PoolGates, State, VolumeClock};
 use crate::{
     BackgroundKnobs, Chain, Dispatch, SchedSnapshot, Scheduler, SlotChains, VolumeKnobs, VolumeWaits,
 };
@@ -63,7 +63,8 @@ impl PassThrough {
         }
         let volume = self.volumes.get_mut(id.0 as usize).and_then(Option::as_mut);
         let volume = volume.expect("the volume was added");
-        volume.clock.settle(id, &mut self.clocks, true, volume.in_flight);
+        let requests = AtDevice { all: volume.in_flight, promised: 0 };
+        volume.clock.settle(id, &mut self.clocks, true, requests);
         volume
     }
 }

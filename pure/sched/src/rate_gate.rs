@@ -33,19 +33,34 @@ use weir_model::{Bandwidth, Instant, IoKind, Iops, Span};
 
 /// How far ahead of its rate a volume may be.
 const BURST: Span = Span::from_millis(5);
+/// The same for the rate that a promise covers; see [`RateGate::covering`].
+const COVERED_BURST: Span = Span::from_millis(100);
 /// Binary digits of a tick below the nanosecond.
 const FRACTION_BITS: u32 = 32;
 /// Ticks in a second.
 const TICKS_PER_SECOND: u128 = 1_000_000_000 << FRACTION_BITS;
 
 /// The limits of one volume, and how far it has used them. Without limits it is always open.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub struct RateGate {
+    burst: Span,
     requests: Option<Bucket>,
     bytes: Option<Bucket>,
 }
 
+impl Default for RateGate {
+    fn default() -> Self {
+        Self { burst: BURST, requests: None, bytes: None }
+    }
+}
+
 impl RateGate {
+    /// A gate that tells which requests a promised rate covers. A promise is about windows of a second. So a
+    /// volume that had few requests for a moment may catch up afterwards, in a burst of 100 ms of its rate.
+    pub fn covering() -> Self {
+        Self { burst: COVERED_BURST, ..Self::default() }
+    }
+
     /// Sets the limits. A volume that has used more than its rate keeps its debt of requests or bytes, and
     /// pays it off at the new rate.
     pub fn set_limits(&mut self, now: Instant, requests: Option<Iops>, bytes: Option<Bandwidth>) {
@@ -56,7 +71,7 @@ impl RateGate {
     /// From when on a request of this kind may pass; [`Instant::ORIGIN`] if no limit holds it.
     pub fn opens_at(&self, kind: IoKind) -> Instant {
         let bytes = self.bytes.as_ref().filter(|_| kind.may_move_its_length());
-        let opens = |bucket: Option<&Bucket>| bucket.map_or(Instant::ORIGIN, Bucket::opens_at);
+        let opens = |bucket: Option<&Bucket>| bucket.map_or(Instant::ORIGIN, |it| it.opens_at(self.burst));
         opens(self.requests.as_ref()).max(opens(bytes))
     }
 
@@ -80,8 +95,8 @@ struct Bucket {
 
 impl Bucket {
     #[allow(clippy::cast_possible_truncation)] // bounded by u64::MAX the line above
-    fn opens_at(&self) -> Instant {
-        let opens = self.used_until.saturating_sub(ticks(BURST.as_nanos()));
+    fn opens_at(&self, burst: Span) -> Instant {
+        let opens = self.used_until.saturating_sub(ticks(burst.as_nanos()));
         let nanos = opens.div_ceil(1 << FRACTION_BITS).min(u128::from(u64::MAX));
         Instant::from_nanos(nanos as u64)
     }

@@ -142,6 +142,14 @@ impl GateClocks {
     }
 }
 
+/// How many requests of a volume are at the device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AtDevice {
+    pub(crate) all: u32,
+    /// Of these, the promised ones.
+    pub(crate) promised: u32,
+}
+
 /// What a volume is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
@@ -204,16 +212,17 @@ impl VolumeClock {
 
     /// Adds up the time since it was called last. Called before the volume's state or the number of its
     /// requests changes, with how many of them are at the device, after the clocks have gone on.
+    /// `is_background`: what of it waits, waits as background.
     #[inline]
     pub(crate) fn settle(
         &mut self,
         id: VolumeId,
         clocks: &mut GateClocks,
         is_background: bool,
-        in_flight: u32,
+        requests: AtDevice,
     ) {
         if self.at != clocks.at {
-            self.add_up(clocks, is_background, in_flight);
+            self.add_up(clocks, is_background, requests);
         }
         if !self.is_listed {
             self.is_listed = true;
@@ -228,7 +237,7 @@ impl VolumeClock {
         VolumeWaits { volume: id, ..std::mem::replace(&mut self.period, VolumeWaits::none(id)) }
     }
 
-    fn add_up(&mut self, clocks: &GateClocks, is_background: bool, in_flight: u32) {
+    fn add_up(&mut self, clocks: &GateClocks, is_background: bool, requests: AtDevice) {
         let now = clocks.at;
         self.limited = self.limited(now);
         let passed = now.since(self.at);
@@ -237,8 +246,8 @@ impl VolumeClock {
         if self.queued > 0 {
             self.add_waits(passed, &before, is_background);
         }
-        if in_flight > 0 {
-            self.add_shares(passed, &before, is_background, in_flight.into());
+        if requests.all > 0 {
+            self.add_shares(passed, &before, requests);
         }
     }
 
@@ -273,7 +282,8 @@ impl VolumeClock {
     }
 
     /// What it had of the device with so many requests there, after the clocks said `before`.
-    fn add_shares(&mut self, passed: Span, before: &Readings, is_background: bool, in_flight: u64) {
+    fn add_shares(&mut self, passed: Span, before: &Readings, requests: AtDevice) {
+        let in_flight = u64::from(requests.all);
         let waiting = if self.state == State::Ready { self.queued.into() } else { 0 };
         let share = |now: u64, before: u64| now.wrapping_sub(before).saturating_mul(in_flight);
         let whole = share(self.seen.shared, before.shared);
@@ -285,8 +295,9 @@ impl VolumeClock {
             self.period.shut_share += shut;
             self.period.own_while_shut += SharedClock::part_of(shut, waiting);
         }
-        let promised = share(self.seen.shared_by_promised, before.shared_by_promised);
-        if promised > 0 && !is_background {
+        let went = self.seen.shared_by_promised.wrapping_sub(before.shared_by_promised);
+        let promised = went.saturating_mul(requests.promised.into());
+        if promised > 0 {
             self.period.promised_share += promised;
             self.period.own_at_promised += SharedClock::part_of(promised, waiting);
         }

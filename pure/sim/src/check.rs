@@ -221,6 +221,10 @@ impl Checkers {
                 self.gates.set_promised(most);
                 Ok(())
             }
+            Event::Covered { volume, covered } => {
+                self.gates.set_covered(now, volume, covered);
+                Ok(())
+            }
             Event::TakingTurns { quantum } => {
                 self.gates.set_quantum(quantum);
                 Ok(())

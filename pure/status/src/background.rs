@@ -16,9 +16,9 @@ pub struct BackgroundStatus {
     /// How many requests of promised volumes may be at the device, the most urgent first; `None`: no bound.
     #[serde(default)]
     pub promised_most: Option<u32>,
-    /// What volumes of promised rates may have at most; `None`: they are not held.
+    /// What promised rates are lowered to; `None`: no rate is lowered.
     #[serde(default)]
-    pub promised_rates: Option<HeldRates>,
+    pub lowered_rates: Option<LoweredRates>,
     /// The promised volume that is closest to missing its promise; `None`: no promised volume has requests.
     pub worst_off: Option<WorstOff>,
     /// The promise that is missed though nobody is left to be held back; `None`: all are within reach.
@@ -29,12 +29,12 @@ pub struct BackgroundStatus {
     pub has_lost_others: bool,
 }
 
-/// What volumes of promised rates may have at most, in percent of what each is promised.
+/// What promised rates are lowered to while not all of them fit, in percent of what is promised.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct HeldRates {
-    /// That of the lowest priority.
+pub struct LoweredRates {
+    /// The rate that is lowered most.
     pub least_percent: f64,
-    /// That of the highest one.
+    /// The one that is lowered least.
     pub most_percent: f64,
 }
 

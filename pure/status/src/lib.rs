@@ -25,7 +25,7 @@ mod why;
 mod words;
 
 pub use array::{ArrayGateway, ArrayStatus, ArrayVolume, GatewayPromises};
-pub use background::{BackgroundStatus, CannotBeMet, Cause, HeldRates, WorstOff, times};
+pub use background::{BackgroundStatus, CannotBeMet, Cause, LoweredRates, WorstOff, times};
 pub use explanation::{Explanation, IntervalStatus};
 pub use gateway::{
     BUCKET_BOUNDS_US, GatewayStatus, JudgedWindow, LatencyBuckets, PoolStatus, ReplyDelayStatus,

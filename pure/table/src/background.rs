@@ -3,7 +3,7 @@
 use std::iter;
 
 use comfy_table::{Table, presets};
-use weir_status::{BackgroundStatus, CannotBeMet, HeldRates, PoolStatus, WorstOff};
+use weir_status::{BackgroundStatus, CannotBeMet, LoweredRates, PoolStatus, WorstOff};
 
 use crate::dash;
 
@@ -26,7 +26,7 @@ pub(crate) fn pools(pools: &[&PoolStatus]) -> Option<String> {
 /// What background volumes may have, which volume is worst off, and what cannot be met, in one line.
 pub(crate) fn sentence(background: &BackgroundStatus) -> String {
     let background_volumes = format!("background volumes: {}", allowed(background));
-    let is_held = background.promised_most.is_some() || background.promised_rates.is_some();
+    let is_held = background.promised_most.is_some() || background.lowered_rates.is_some();
     let promised_volumes = is_held.then(|| format!("; promised volumes: {}", promised(background)));
     let worst_off = format!("; worst off: {}", worst_off(background));
     let sentence = background_volumes + &promised_volumes.unwrap_or_default() + &worst_off;
@@ -53,15 +53,15 @@ fn bound(background: &BackgroundStatus) -> String {
 
 fn promised(background: &BackgroundStatus) -> String {
     let in_order = background.promised_most.map(|most| format!("{}, the most urgent first", at_most(most)));
-    let rates = background.promised_rates.as_ref().map(rates);
+    let rates = background.lowered_rates.as_ref().map(rates);
     let held: Vec<_> = in_order.into_iter().chain(rates).collect();
     if held.is_empty() { "no bound".to_owned() } else { held.join("; ") }
 }
 
-fn rates(held: &HeldRates) -> String {
-    let (least, most) = (held.least_percent.round(), held.most_percent.round());
+fn rates(lowered: &LoweredRates) -> String {
+    let (least, most) = (lowered.least_percent.round(), lowered.most_percent.round());
     let percent = if least < most { format!("{least} to {most} %") } else { format!("{most} %") };
-    format!("at most {percent} of their promised rates")
+    format!("rates lowered to {percent}")
 }
 
 fn at_most(most: u32) -> String {
@@ -93,7 +93,7 @@ mod tests {
             most,
             share: 0.01,
             promised_most: None,
-            promised_rates: None,
+            lowered_rates: None,
             worst_off,
             cannot_be_met: None,
             has_lost_others: false,
@@ -122,18 +122,18 @@ mod tests {
     }
 
     #[test]
-    fn promised_rates_that_are_held_are_said_to_be() {
+    fn promised_rates_that_are_lowered_are_said_to_be() {
         let said = |most, least_percent, most_percent| {
-            let promised_rates = Some(HeldRates { least_percent, most_percent });
+            let lowered_rates = Some(LoweredRates { least_percent, most_percent });
             let held = background(None, None);
-            promised(&BackgroundStatus { promised_most: most, promised_rates, ..held })
+            promised(&BackgroundStatus { promised_most: most, lowered_rates, ..held })
         };
-        assert_eq!(said(None, 103.04, 103.2), "at most 103 % of their promised rates");
+        assert_eq!(said(None, 70.04, 70.2), "rates lowered to 70 %");
         let both = said(Some(7), 59.6, 90.0);
-        assert!(both.ends_with("first; at most 60 to 90 % of their promised rates"), "{both}");
-        let held = Some(HeldRates { least_percent: 103.0, most_percent: 103.0 });
-        let held = BackgroundStatus { promised_rates: held, ..background(None, None) };
-        assert!(sentence(&held).contains("; promised volumes: at most 103 %"), "{}", sentence(&held));
+        assert!(both.ends_with("first; rates lowered to 60 to 90 %"), "{both}");
+        let lowered = Some(LoweredRates { least_percent: 70.0, most_percent: 70.0 });
+        let lowered = BackgroundStatus { lowered_rates: lowered, ..background(None, None) };
+        assert!(sentence(&lowered).contains("; promised volumes: rates lowered to 70 %"));
     }
 
     #[test]

@@ -260,7 +260,7 @@ mod tests {
             most: Some(4),
             share: 0.01,
             promised_most: None,
-            promised_rates: None,
+            lowered_rates: None,
             worst_off: None,
             cannot_be_met: None,
             has_lost_others: false,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use weir_model::{
     Bandwidth, Completion, Instant, Io, IoId, IoKind, Iops, Priority, QueueDepth, Span, TimeShare, VolumeId,
 };
-use weir_sched::{BackgroundKnobs, Dispatch, SchedSnapshot, Scheduler, VolumeKnobs};
+use weir_sched::{BackgroundKnobs, Covered, Dispatch, RateGate, SchedSnapshot, Scheduler, VolumeKnobs};
 
 /// How many volumes a [`Harness`] has.
 pub const VOLUMES: u32 = 4;
@@ -96,15 +96,26 @@ pub fn knobs() -> impl Strategy<Value = VolumeKnobs> {
     let iops = prop::option::of(prop::sample::select(vec![1.0, 50.0, 3_333.0, 1e6]));
     let bandwidth = prop::option::of(prop::sample::select(vec![4_096u64, 1 << 20, 1 << 30]));
     let priority = prop::sample::select(vec![1.0, 4.0, 0.001, 1e9]);
-    (target, concurrency, iops, bandwidth, priority).prop_map(
-        |(due_after, concurrency, iops, bandwidth, priority)| VolumeKnobs {
+    (target, covered(), concurrency, iops, bandwidth, priority).prop_map(
+        |(due_after, covered, concurrency, iops, bandwidth, priority)| VolumeKnobs {
             due_after,
+            covered,
             concurrency,
             max_iops: iops.and_then(Iops::new),
             max_bandwidth: bandwidth.and_then(Bandwidth::new),
             priority: Priority::new(priority).expect("above zero"),
         },
     )
+}
+
+/// Random rates that a promise covers: mostly all requests.
+fn covered() -> impl Strategy<Value = Covered> {
+    let iops = prop::option::weighted(0.3, prop::sample::select(vec![1.0, 50.0, 3_333.0, 1e6]));
+    let bandwidth = prop::option::weighted(0.2, prop::sample::select(vec![4_096u64, 1 << 20]));
+    (iops, bandwidth).prop_map(|(iops, bandwidth)| Covered {
+        iops: iops.and_then(Iops::new),
+        bandwidth: bandwidth.and_then(Bandwidth::new),
+    })
 }
 
 /// A random quantum: none, one of no length, of a nanosecond, of some requests, and a long one.
@@ -137,6 +148,10 @@ pub struct Harness<S> {
     at_device: Vec<Io>,
     /// By slot: whether it is in use, and its generation.
     slots: Vec<(bool, u32)>,
+    /// By volume: which of its requests its promise covers.
+    covered: Vec<RateGate>,
+    /// The requests at the device that went beyond that, and whose they are.
+    beyond: Vec<(IoId, VolumeId)>,
     /// By volume: where its next request begins. One of 4 KiB goes on where it ended, all others go back.
     ends: [u64; VOLUMES as usize],
     /// Every request that was ever submitted.
@@ -171,6 +186,8 @@ impl<S: Scheduler> Harness<S> {
             queued: Vec::new(),
             at_device: Vec::new(),
             slots: Vec::new(),
+            covered: (0..VOLUMES).map(|_| RateGate::covering()).collect(),
+            beyond: Vec::new(),
             ends: [0; VOLUMES as usize],
             ids: Vec::new(),
             outcomes: Vec::new(),
@@ -215,7 +232,12 @@ impl<S: Scheduler> Harness<S> {
             }
             Operation::SetQuantum(quantum) => self.scheduler.set_quantum(self.now, quantum),
             Operation::SetVolume(volume, knobs) => {
-                self.knobs[volume.0 as usize] = knobs;
+                let at = volume.0 as usize;
+                if knobs.due_after.is_some() != self.knobs[at].due_after.is_some() {
+                    self.beyond.retain(|(_, of)| *of != volume);
+                }
+                self.knobs[at] = knobs;
+                self.covered[at].set_limits(self.now, knobs.covered.iops, knobs.covered.bandwidth);
                 self.scheduler.set_volume(self.now, volume, &knobs);
             }
             Operation::TakeQueued => self.take_queued(),
@@ -278,7 +300,14 @@ impl<S: Scheduler> Harness<S> {
         let oldest =
             self.queued.iter().find(|waiting| waiting.volume == io.volume).map(|first| first.arrived);
         let has_room = self.at_device.len() < self.depth.get() as usize;
-        match (oldest, knobs.due_after) {
+        let is_beyond =
+            knobs.due_after.is_some() && self.covered[io.volume.0 as usize].opens_at(io.kind) > self.now;
+        if is_beyond {
+            self.beyond.push((io.id, io.volume));
+        } else {
+            self.covered[io.volume.0 as usize].charge(self.now, io.kind, io.length);
+        }
+        match (oldest, knobs.due_after.filter(|_| !is_beyond)) {
             (Some(arrived), Some(due_after)) => {
                 assert!(has_room || arrived + due_after <= self.now, "{io:?} is beyond the depth");
                 assert!(!self.promised_are_full(), "{io:?} is beyond the bound of promised volumes");
@@ -305,6 +334,7 @@ impl<S: Scheduler> Harness<S> {
         let could_go = |io: &&Io| {
             let knobs = &self.knobs[io.volume.0 as usize];
             let is_unlimited = knobs.max_iops.is_none() && knobs.max_bandwidth.is_none();
+            let is_unlimited = is_unlimited && !knobs.covered.is_bounded();
             !self.is_background(io.volume) && is_unlimited && !self.is_at_bound(io.volume)
         };
         let first = self.queued.iter().find(could_go).filter(|_| !self.promised_are_full());
@@ -316,7 +346,8 @@ impl<S: Scheduler> Harness<S> {
     }
 
     fn background_at_device(&self) -> usize {
-        self.at_device.iter().filter(|other| self.is_background(other.volume)).count()
+        let is_beyond = |io: &Io| self.beyond.iter().any(|(id, _)| *id == io.id);
+        self.at_device.iter().filter(|other| self.is_background(other.volume) || is_beyond(other)).count()
     }
 
     /// Whether no background request may ever go with the knobs as they are.
@@ -360,6 +391,7 @@ impl<S: Scheduler> Harness<S> {
         if let Some((_, since)) = self.passed.take_if(|(id, _)| *id == io.id) {
             self.passed_before = Some((since, self.now.since(since)));
         }
+        self.beyond.retain(|(id, _)| *id != io.id);
         self.scheduler.on_complete(self.now, &Completion { id: io.id, volume: io.volume, ok: true });
         self.free(io.id);
     }

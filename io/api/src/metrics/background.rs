@@ -26,14 +26,14 @@ pub(super) fn encode(status: &GatewayStatus, encoder: &mut DescriptorEncoder<'_>
             |background| background.promised_most.map(f64::from),
         ),
         (
-            "pool_held_rates_least",
-            "What volumes with promised rates may have, as a part of these, at the lowest priority",
-            |background| background.promised_rates.as_ref().map(|held| held.least_percent / 100.0),
+            "pool_lowered_rates_least",
+            "What the rate that is lowered most is lowered to, as a part of what is promised",
+            |background| background.lowered_rates.as_ref().map(|it| it.least_percent / 100.0),
         ),
         (
-            "pool_held_rates_most",
-            "What volumes with promised rates may have, as a part of these, at the highest priority",
-            |background| background.promised_rates.as_ref().map(|held| held.most_percent / 100.0),
+            "pool_lowered_rates_most",
+            "What the rate that is lowered least is lowered to, as a part of what is promised",
+            |background| background.lowered_rates.as_ref().map(|it| it.most_percent / 100.0),
         ),
         (
             "pool_other_gateways_lost",

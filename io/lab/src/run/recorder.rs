@@ -109,6 +109,7 @@ impl Observer for Recorder {
             | Event::Throttled { .. }
             | Event::Allowed(_)
             | Event::InOrder(_)
+            | Event::Covered { .. }
             | Event::TakingTurns { .. }
             | Event::Weighed { .. }
             | Event::OutOfReach(_)

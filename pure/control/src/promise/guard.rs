@@ -62,19 +62,34 @@ pub(super) struct Background {
 impl Background {
     /// What they did in this period.
     pub(super) fn of(seen: &PromiseObservation) -> Self {
-        let mut all = Self { peak: seen.background_peak, ..Self::default() };
+        let (peak, at_device) = (seen.background_peak, seen.background_at_device);
+        let mut all = Self { peak, at_device, ..Self::default() };
         for volume in seen.volumes.iter().filter(|volume| volume.target.is_none()) {
             all.waiting += volume.outstanding - volume.at_device;
-            all.at_device += volume.at_device;
             all.answered += volume.answered;
         }
         all
+    }
+
+    /// The same with what a volume asked for beyond what its promise covers.
+    pub(super) const fn and_beyond(self, beyond: Beyond) -> Self {
+        let Beyond { waiting, answered } = beyond;
+        Self { waiting: self.waiting + waiting, answered: self.answered + answered, ..self }
     }
 
     /// Whether they had a request.
     pub(super) const fn is_there(self) -> bool {
         self.waiting > 0 || self.at_device > 0 || self.answered > 0
     }
+}
+
+/// What a volume asked for in a period beyond what its promise covers, in requests.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub(super) struct Beyond {
+    /// Some that wait in the scheduler: which of them are covered by then is not known.
+    pub(super) waiting: u32,
+    /// Answered.
+    pub(super) answered: u32,
 }
 
 /// The guard. Bounds are requests at the device; below one, a share of time.

@@ -7,8 +7,11 @@ use weir_model::{Priority, Span, Target};
 pub struct PromiseObservation {
     /// Its volumes, in an order that is the observer's.
     pub volumes: Vec<PromisedObservation>,
-    /// The most requests of background volumes that were at the device at a time.
+    /// The most background requests that were at the device at a time: those of background volumes, and
+    /// those that go beyond what a promise covers.
     pub background_peak: u32,
+    /// How many are there now.
+    pub background_at_device: u32,
 }
 
 /// What was seen of a volume in the last period.

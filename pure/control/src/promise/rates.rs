@@ -1,355 +1,296 @@
-//! How much volumes of promised rates get while these hinder one another.
+//! How much of each promised rate is covered while not all of them fit.
 //!
-//! **What is above a rate is a surplus.** A device serves each volume by how much that asks for. Example: it
-//! does 2,000 requests a second. Volume a is promised 900 and has 16 threads; volume b is promised 300 and
-//! has 64. So a gets 400, and b gets 1,600. While a volume falls short, all are held to so many times their
-//! rates: to ever fewer until nobody falls short, then to ever more as far as no rate is missed. In the
-//! example a gets some 1,080 in the end, and b what is left: 920.
+//! **What is covered goes first.** A volume of a promised rate sends as many requests as that covers before
+//! all background requests. What it asks for beyond that is background, as requests of volumes that are
+//! promised nothing: it has turns with them, and the guard holds it back while a promise needs it. Example: a
+//! device does 2,000 requests a second. Volume a is promised 900 and has 16 threads; volume b is promised 300
+//! and has 64. Without a law, a gets 400, and b gets 1,600. Under this law, both get what they are promised,
+//! and share the other 800.
 //!
-//! **Not all rates fit** if volumes fall short though nobody has a surplus. Then the rates are lowered until
-//! all can be kept: each by `stretch / priority`. So the shortfalls of two volumes are as their priorities,
-//! the other way round. Example: a stretch of 0.4 takes 40 % from a volume of priority 1, and 10 % from one
-//! of priority 4. Without that, both would lose alike.
+//! **Why no caps.** In the first form of this law, each volume was held to so many times its rate while one
+//! fell short. Background volumes got nothing then, since promised requests went first, also those beyond
+//! their rates. And one volume with a target that nothing can keep never had a surplus to give away.
 //!
-//! If only one volume falls short while it always has a request waiting, no rate is lowered: nobody is there
-//! to whom that would give anything. If promises lack more in this way than without, the law ends it
-//! (`trial`).
+//! **A little more than the rate** is covered: a volume that is held to exactly its rate misses every other
+//! window, and says nothing about the room that there is.
 //!
-//! A latency is not stretched: a volume that is held to fewer requests than come only waits longer.
+//! **Not all rates fit** if volumes fall short though nothing goes beyond what is covered. Then less is
+//! covered: each rate is lowered by `stretch / priority`. So the shortfalls of two volumes are as their
+//! priorities, the other way round. Example: a stretch of 0.4 takes 40 % from a volume of priority 1, and
+//! 10 % from one of priority 4. The stretch follows from the `level`: the part of all rates together that is
+//! covered. The level is what moves, because priorities may be a million or a millionth.
+//!
+//! **A rate that is far beyond the device** counts as one and a half times what the device could give to that
+//! volume alone. Example: 1,000,000 requests a second are promised beside 900, and the device does 2,000. It
+//! is 3,000 beside 900 that are lowered.
+//!
+//! **In vain.** Lowering helps only if the device is what those lack that fall short. One thread may be
+//! promised more than a thread can get. Then what others lose is no gain for anybody. The law sees that and
+//! lets go: for five seconds, then for ten, and so on.
+//!
+//! A latency is not stretched: a volume of which fewer requests are covered than come only waits longer.
 
 use weir_model::Priority;
 
-use super::steps::{self, UNFELT};
 use super::{PERIOD, SECOND};
 
-/// A volume falls short if it lacks more than this part of its rate: less is chance.
+/// A volume falls short if it lacks more than this part of what is covered: less is chance.
 const SHORT: f64 = 0.01;
 /// Of a lowered rate, it may lack so much more for each part by which that is lowered. Otherwise requests
 /// never wait for the device, and disks that choose among those that wait do less: two thirds, on RAID-5.
 const SLACK: f64 = 0.05;
-/// The least that a volume may have, in times of its rate, while no rate is lowered. A volume that is held to
-/// exactly its rate misses every other window.
+/// What is covered at most, in times of the rates.
+const ALL: f64 = 1.1;
+/// What is covered of a rate that is not lowered while others are.
 const SPARE: f64 = 1.03;
-/// Rates that are lowered by this part have nothing to spare.
+/// A rate that is lowered by this part has nothing to spare.
 const SPENT: f64 = 0.02;
-/// How fast the surplus falls, a second, for each part that is lacking.
-const YIELDS: f64 = 4.0;
-/// The surplus grows while one second in some hundred has a strain below this. It grows as fast as it may if
-/// that is below the other one.
-const ROOM: (f64, f64) = (0.99, 0.94);
-/// How fast the surplus grows while the device has room: all get what they may, or only one always waits. A
-/// second.
-const FAST: f64 = 0.4;
-/// A volume gets what it may if it gets at least this part of it. With 0.95, one of twenty volumes that had
-/// one thread missed half of its windows.
-const AT_THE_CAP: f64 = 0.98;
-/// Volumes feel that they are held if they get at least this part of what they may.
-const FELT: f64 = 0.95;
-/// By how much the stretch grows in a second, for each part that is lacking.
-const GROWS: f64 = 1.0;
-/// By how much it falls in a second when nobody falls short. After each second of that, by so much more.
-const FALLS: f64 = 0.05;
+/// By how much the level falls in a second, for each part that is lacking.
+const FALLS: f64 = 1.0;
+/// The same below what the volumes get in sum: what was lowered shows only after a second.
+const FALLS_BELOW: f64 = 0.1;
+/// By how much it grows in a second when nobody falls short. After each second of that, by so much more.
+const GROWS: f64 = 0.03;
 /// What remains of a rate in any case.
 const LEAST: f64 = 0.05;
+/// A rate counts as so many times what the device could give to the volume alone, at most. With 1.1, a volume
+/// whose rate was a third beyond the device fell short farther than another one of its priority.
+const REACH: f64 = 1.5;
+/// Lowering may be in vain once volumes lose this part of what all get of their rates, and so many standard
+/// deviations of a count.
+const LOST: (f64, f64) = (0.05, 2.5);
+/// It is, if others gain less than this part of what is lost. Disks do less while fewer requests wait for
+/// them, so a good part of what is lost is no gain for anybody.
+const GAINED: f64 = 0.2;
+/// After so many periods it shows: a second and a half.
+const SHOWS: u32 = 30;
+/// After so many periods it has helped for long enough to be trusted again: twenty seconds.
+const TRUSTED: u32 = 400;
+/// Periods for which nothing is lowered at first, and at most: five seconds, and five minutes.
+const PAUSE: (u32, u32) = (100, 6_000);
 
-/// What a volume of a promised rate got.
+/// What a volume of a promised rate got in the last second.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Got {
-    /// In the last second, in times of its rate.
+    /// In times of its rate.
     pub(super) times: f64,
-    /// Whether it always had a request waiting in that second.
+    /// Whether it always had a request waiting.
     pub(super) waits: bool,
-    /// Where one second in some hundred is, judged by the recent ones: promised / got.
-    pub(super) likely: f64,
+    /// Its rate, in requests a second.
+    pub(super) rate: f64,
+    /// Its part of the requests at the device: above 0, up to 1.
+    pub(super) part: f64,
 }
 
-/// How far promised rates are held.
-#[derive(Clone, Copy, PartialEq, Default, Debug)]
+/// How much of promised rates is covered.
+#[derive(Clone, PartialEq, Debug)]
 pub(super) struct Rates {
-    /// How many times its rate each volume may have; `None`: any number of times.
-    surplus: Option<f64>,
-    /// Periods since somebody fell short, and since somebody felt that it is held.
-    settled: f64,
-    unfelt: f64,
-    /// By how much rates are lowered, at priority 1. Above zero, nobody has a surplus.
+    /// In times of all of them together. Below 1 they are lowered.
+    level: f64,
+    /// By how much rates are lowered, at priority 1.
     stretch: f64,
-    /// Periods for which nobody may have a surplus. Until these are a second, what volumes got in the last
-    /// second is of a time in which others still had one.
-    without: usize,
     /// The stretch in each period of the last second, and which of these is the oldest. What volumes got in
-    /// that second says what they lack of the rates of that second, and not of those of now.
+    /// that second says what they lack of what was covered then, and not of what is now.
     lately: [f64; SECOND],
     oldest: usize,
-    /// Periods since somebody lacked something of its lowered rate.
+    /// Periods in which nothing else could give way. Until these are a second, what volumes got in the last
+    /// second is of a time in which something could.
+    last_resort: usize,
+    /// Periods since somebody lacked something.
     calm: f64,
-    /// The largest stretch that lowers some rate.
-    most: f64,
+    vain: Vain,
+    /// Kept from period to period, so that no period allocates.
+    demands: Vec<Demand>,
 }
 
-/// What all volumes of promised rates got.
-#[derive(Clone, Copy, PartialEq, Default, Debug)]
-struct Together {
-    /// How many always had a request waiting.
-    waiting: u32,
-    /// The part that one of these lacks of its rate: the most.
-    short: f64,
-    /// The same of its lowered rate, beyond what it may.
-    lacking: f64,
-    /// The likely strain of one of these: the worst.
-    likely: f64,
-    /// The most that a volume got, in times of its rate, and the least that one of those got that always had
-    /// a request waiting.
-    most: f64,
-    least: f64,
+/// What a volume asks of the device.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Demand {
+    priority: f64,
+    /// Its rate, or what the device could give it, in requests a second; and in times of its rate.
+    rate: f64,
+    reach: f64,
+    /// What it got, in times of `rate`.
+    times: f64,
+    waits: bool,
+}
+
+/// Whether lowered rates help anybody.
+#[derive(Clone, PartialEq, Debug)]
+struct Vain {
+    /// What each volume got of its rate when rates were lowered first, in requests a second.
+    before: Vec<f64>,
+    /// Periods for which rates are lowered.
+    periods: u32,
+    pause: u32,
+    next_pause: u32,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self {
+            level: ALL,
+            stretch: 0.0,
+            lately: [0.0; SECOND],
+            oldest: 0,
+            last_resort: 0,
+            calm: 0.0,
+            vain: Vain::NONE,
+            demands: Vec::new(),
+        }
+    }
 }
 
 impl Rates {
-    /// Ends a period in which volumes got this. `is_last_resort`: nobody else could give way. True: volumes
-    /// are held to less, so what was seen before tells nothing of what comes.
-    pub(super) fn step(
-        &mut self,
-        is_last_resort: bool,
-        volumes: impl Iterator<Item = (Priority, Got)>,
-    ) -> bool {
-        let lately = self.lately.iter().sum::<f64>() / SECOND as f64;
-        let add = |all: Together, (priority, got)| all.and(got, lowered(lately, priority));
-        let all = volumes.fold(Together::default(), add);
-        self.settled = if all.short > SHORT { 0.0 } else { self.settled + 1.0 };
-        self.surplus = match self.surplus {
-            Some(times) => self.moved(times, is_last_resort, all),
-            None => self.first(is_last_resort, all),
-        };
-        self.without = if self.surplus == Some(SPARE) { self.without + 1 } else { 0 };
-        let may_lower = is_last_resort && all.waiting > 1 && self.without > SECOND;
+    /// Ends a period in which volumes got this. `is_last_resort`: nobody else could give way.
+    pub(super) fn step(&mut self, is_last_resort: bool, volumes: impl Iterator<Item = (Priority, Got)>) {
+        self.demands.clear();
+        self.demands.extend(volumes.map(|(priority, got)| Demand::of(priority, got)));
+        self.last_resort = if is_last_resort { self.last_resort + 1 } else { 0 };
+        let waiting = self.demands.iter().filter(|demand| demand.waits).count();
+        let lacking = if waiting < 2 { 0.0 } else { self.lacking() };
+        self.calm = if lacking > 0.0 { 0.0 } else { self.calm + 1.0 };
         let seconds = PERIOD.as_secs_f64();
-        let is_calm = all.lacking <= 0.0 || all.waiting < 2;
-        self.calm = if is_calm { self.calm + 1.0 } else { 0.0 };
-        let change = if is_calm {
-            -FALLS * (1.0 + self.calm * seconds)
-        } else if may_lower {
-            GROWS * all.lacking
-        } else {
-            0.0
-        };
-        self.stretch = (self.stretch + change * seconds).clamp(0.0, self.most);
+        if lacking <= 0.0 {
+            self.level += GROWS * (1.0 + self.calm * seconds) * seconds;
+        } else if self.last_resort > SECOND && self.vain.pause == 0 {
+            let fits = self.fits();
+            let fast = (self.level - FALLS * lacking * seconds).max(fits.min(self.level));
+            self.level = fast.min(self.level - FALLS_BELOW * lacking * seconds);
+        }
+        self.level = self.level.clamp(LEAST, ALL);
+        if self.vain.step(self.are_lowered(), &self.demands) {
+            self.level = ALL;
+        }
+        self.stretch = self.stretched();
         if let Some(oldest) = self.lately.get_mut(self.oldest) {
             *oldest = self.stretch;
         }
         self.oldest = (self.oldest + 1) % SECOND;
-        self.surplus.is_some() && self.settled == 0.0
     }
 
-    /// Holds nobody any more.
+    /// Lowers nothing any more.
     pub(super) fn let_go(&mut self) {
-        (self.surplus, self.stretch) = (None, 0.0);
+        (self.level, self.stretch) = (ALL, 0.0);
     }
 
-    /// Volumes of these priorities are promised something.
-    pub(super) fn set_priorities(&mut self, priorities: impl Iterator<Item = Priority>) {
-        self.most = priorities.map(Priority::get).fold(0.0, f64::max);
+    /// Whether rates are lowered.
+    pub(super) fn are_lowered(&self) -> bool {
+        self.level < SPARE
     }
 
-    /// Whether volumes are held to so many times their rates.
-    pub(super) const fn are_held(&self) -> bool {
-        self.surplus.is_some()
-    }
-
-    /// How many times its rate a volume of this priority may have, above 0; `None`: any number of times.
-    pub(super) fn of(&self, priority: Priority) -> Option<f64> {
-        let surplus = self.surplus?;
-        let lowered = lowered(self.stretch, priority);
-        let spare = (1.0 - (1.0 - lowered) / SPENT).max(0.0);
-        Some(lowered + (surplus - 1.0) * spare)
-    }
-
-    /// The first surplus, if one volume falls short and another one could give something.
-    fn first(&mut self, is_last_resort: bool, all: Together) -> Option<f64> {
-        self.unfelt = 0.0;
-        let may_help = is_last_resort && all.short > SHORT && (all.waiting > 1 || all.most > SPARE);
-        may_help.then(|| all.most.max(SPARE))
-    }
-
-    /// The next surplus.
-    fn moved(&mut self, times: f64, is_last_resort: bool, all: Together) -> Option<f64> {
-        let seconds = PERIOD.as_secs_f64();
-        let is_felt = self.stretch > 0.0 || all.most > FELT * times;
-        self.unfelt = if is_felt { 0.0 } else { self.unfelt + 1.0 };
-        if self.unfelt * seconds > UNFELT {
-            return None;
+    /// How many times its rate is covered of a volume of this priority that got this, above 0.
+    pub(super) fn covered(&self, priority: Priority, got: Option<Got>) -> f64 {
+        if !self.are_lowered() {
+            return self.level;
         }
-        let has_room = all.waiting < 2 || all.least > AT_THE_CAP * times;
-        let growth = if all.short > 0.0 {
-            if is_last_resort { -YIELDS * all.short } else { 0.0 }
-        } else if has_room && self.stretch == 0.0 {
-            FAST
-        } else if all.likely > 1.0 {
-            -steps::back(all.likely)
-        } else if self.stretch > 0.0 || all.likely == 0.0 {
-            0.0 // rates first; and of what comes after a change, nothing is known yet
-        } else {
-            steps::slow(((ROOM.0 - all.likely) / (ROOM.0 - ROOM.1)).clamp(0.0, 1.0), self.settled)
+        let reach = got.map_or(1.0, |got| Demand::of(priority, got).reach);
+        reach * lowered(self.stretch, priority.get())
+    }
+
+    /// The most that a volume lacks that always had a request waiting, in times of its rate.
+    fn lacking(&self) -> f64 {
+        let stretch = self.lately.iter().copied().fold(self.stretch, f64::max);
+        let lacks = |demand: &Demand| {
+            let lowered = lowered(stretch, demand.priority);
+            lowered - SHORT - SLACK * (1.0 - lowered).max(0.0) - demand.times
         };
-        Some((times * (1.0 + growth * seconds)).max(SPARE))
+        self.demands.iter().filter(|demand| demand.waits).map(lacks).fold(0.0, f64::max)
+    }
+
+    /// The level that would fit if the device did no more than now, and for rates only.
+    fn fits(&self) -> f64 {
+        let sum = |of: fn(&Demand) -> f64| self.demands.iter().map(of).sum::<f64>();
+        sum(|demand| demand.rate * demand.times.min(SPARE)) / sum(|demand| demand.rate)
+    }
+
+    /// The stretch that covers as much in sum as the level says.
+    fn stretched(&self) -> f64 {
+        if !self.are_lowered() {
+            return 0.0;
+        }
+        let sum = |stretch: f64| -> f64 {
+            self.demands.iter().map(|demand| demand.rate * lowered(stretch, demand.priority)).sum()
+        };
+        let wanted = self.level / SPARE * sum(0.0);
+        let priorities = || self.demands.iter().map(|demand| demand.priority);
+        // Below the first, nothing is lowered that can be felt; above the second, everything is as far as
+        // can be.
+        let (mut low, mut high) =
+            (priorities().fold(f64::MAX, f64::min) * 1e-3, priorities().fold(0.0, f64::max));
+        for _ in 0..STEPS {
+            let middle = low.sqrt() * high.sqrt();
+            if sum(middle) > wanted { low = middle } else { high = middle }
+        }
+        if high.is_finite() { high } else { 0.0 }
     }
 }
 
-/// What a rate of this priority is lowered to by this stretch, in times of the rate.
-fn lowered(stretch: f64, priority: Priority) -> f64 {
-    (1.0 - stretch / priority.get()).max(LEAST)
+/// Halvings of the range of a stretch, each of its logarithm.
+const STEPS: u32 = 32;
+
+/// What is covered of a rate of this priority at this stretch, in times of the rate.
+fn lowered(stretch: f64, priority: f64) -> f64 {
+    let lowered = (1.0 - stretch / priority).max(LEAST);
+    let spare = (1.0 - (1.0 - lowered) / SPENT).max(0.0);
+    lowered + (SPARE - 1.0) * spare
 }
 
-impl Together {
-    /// With one more volume, whose rate is lowered to so many times of it.
-    fn and(mut self, got: Got, lowered: f64) -> Self {
-        self.most = self.most.max(got.times);
-        if got.waits {
-            self.least = if self.waiting == 0 { got.times } else { self.least.min(got.times) };
-            self.waiting += 1;
-            self.short = self.short.max(1.0 - got.times);
-            self.lacking = self.lacking.max(lowered - SHORT - SLACK * (1.0 - lowered) - got.times);
-            self.likely = self.likely.max(got.likely);
+impl Demand {
+    fn of(priority: Priority, got: Got) -> Self {
+        let alone = REACH * got.times / got.part;
+        let reach = if alone > 0.0 { alone.min(1.0) } else { 1.0 };
+        Self {
+            priority: priority.get(),
+            rate: got.rate * reach,
+            reach,
+            times: got.times / reach,
+            waits: got.waits,
         }
-        self
+    }
+
+    /// What it got of its rate, in requests a second.
+    fn kept(&self) -> f64 {
+        self.rate * self.times.min(1.0)
+    }
+}
+
+impl Vain {
+    const NONE: Self = Self { before: Vec::new(), periods: 0, pause: 0, next_pause: PAUSE.0 };
+
+    /// Ends a period. True: rates are lowered in vain.
+    fn step(&mut self, are_lowered: bool, demands: &[Demand]) -> bool {
+        self.pause = self.pause.saturating_sub(1);
+        if !are_lowered {
+            self.before.clear();
+            self.periods = 0;
+            return false;
+        }
+        if self.before.len() != demands.len() {
+            self.before.clear(); // of others than these
+            self.before.extend(demands.iter().map(Demand::kept));
+        }
+        self.periods = self.periods.saturating_add(1);
+        if self.periods >= SHOWS && self.is_loss(demands) {
+            self.pause = self.next_pause;
+            self.next_pause = (2 * self.next_pause).min(PAUSE.1);
+            return true;
+        }
+        if self.periods >= TRUSTED {
+            self.next_pause = PAUSE.0;
+        }
+        false
+    }
+
+    /// Whether some have lost what is no gain for others.
+    fn is_loss(&self, demands: &[Demand]) -> bool {
+        let waiting = || self.before.iter().zip(demands).filter(|(_, demand)| demand.waits);
+        let before: f64 = waiting().map(|(before, _)| before).sum();
+        let lost: f64 = waiting().map(|(before, now)| (before - now.kept()).max(0.0)).sum();
+        let gained: f64 = waiting().map(|(before, now)| (now.kept() - before).max(0.0)).sum();
+        lost > LOST.0 * before + LOST.1 * before.sqrt() && gained < GAINED * lost
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn priority(value: f64) -> Priority {
-        Priority::new(value).unwrap()
-    }
-
-    fn got(times: f64) -> Got {
-        Got { times, waits: true, likely: 1.0 / times }
-    }
-
-    /// Two volumes are promised so much of a device, which serves each by its weight and up to what it may
-    /// have. What each gets of its rate after a minute.
-    fn after_a_minute(
-        priorities: [f64; 2],
-        promised: [f64; 2],
-        weights: [f64; 2],
-        is_last_resort: bool,
-    ) -> [f64; 2] {
-        let mut rates = Rates::default();
-        let priorities = priorities.map(priority);
-        let mut times = [0.0; 2];
-        for _ in 0..1_200 {
-            let most = [0, 1].map(|at| rates.of(priorities[at]).map_or(1.0, |times| times * promised[at]));
-            // Who may have less than its part of the device leaves the rest to the other one.
-            let part = weights[0] / (weights[0] + weights[1]);
-            let first = part.max(1.0 - most[1]).min(most[0]);
-            let second = (1.0 - first).min(most[1]);
-            times = [first / promised[0], second / promised[1]];
-            rates.set_priorities(priorities.into_iter());
-            rates.step(is_last_resort, priorities.into_iter().zip(times.map(got)));
-        }
-        times
-    }
-
-    #[test]
-    fn rates_that_fit_are_all_kept_and_nothing_of_the_device_is_left_over() {
-        let [a, b] = after_a_minute([1.0, 1.0], [0.45, 0.15], [16.0, 64.0], true);
-        assert!((0.999..1.1).contains(&a) && b > 1.0, "{a} and {b}");
-        let busy = a * 0.45 + b * 0.15;
-        assert!(busy > 0.99, "{busy}");
-    }
-
-    #[test]
-    fn shortfalls_are_as_priorities_the_other_way_round() {
-        let got = after_a_minute([4.0, 1.0], [0.7, 0.7], [1.0, 1.0], true);
-        let [high, low] = got.map(|times| 1.0 - times);
-        assert!((3.5..4.5).contains(&(low / high)), "{low} of {high}");
-        assert!((high + low - 0.4 / 0.7).abs() < 0.03, "the device stays busy: {high} and {low}");
-    }
-
-    #[test]
-    fn a_lowered_rate_may_lack_a_twentieth_of_what_it_is_lowered_by() {
-        let of = priority(1.0);
-        let stretch_after = |times| {
-            let lately = [0.4; SECOND];
-            let mut rates =
-                Rates { surplus: Some(SPARE), stretch: 0.4, lately, without: SECOND, ..Rates::default() };
-            rates.set_priorities([of].into_iter());
-            rates.step(true, [(of, got(times)), (of, got(times))].into_iter());
-            rates.stretch
-        };
-        assert!(stretch_after(0.6 - SHORT - 0.019) < 0.4, "requests wait for the device, and that is well");
-        assert!(stretch_after(0.6 - SHORT - 0.021) > 0.4, "the device cannot do that");
-    }
-
-    #[test]
-    fn no_rate_is_lowered_before_a_second_without_a_surplus_was_seen() {
-        let mut rates = Rates { surplus: Some(SPARE), ..Rates::default() };
-        let of = priority(1.0);
-        let mut lowered_after = |periods| {
-            rates.set_priorities([of].into_iter());
-            (0..periods).for_each(|_| {
-                rates.step(true, [(of, got(0.5)), (of, got(1.0))].into_iter());
-            });
-            rates.of(of) < Some(1.0)
-        };
-        assert!(!lowered_after(SECOND));
-        assert!(lowered_after(SECOND));
-    }
-
-    #[test]
-    fn nobody_is_held_while_background_volumes_could_give_way() {
-        let [high, low] = after_a_minute([4.0, 1.0], [0.7, 0.7], [1.0, 1.0], false);
-        assert!((high - low).abs() < 1e-9);
-    }
-
-    #[test]
-    fn the_rate_of_a_volume_that_is_alone_is_not_lowered() {
-        let mut rates = Rates::default();
-        let of = priority(1.0);
-        for _ in 0..100 {
-            rates.set_priorities([of].into_iter());
-            rates.step(true, [(of, got(0.5))].into_iter());
-        }
-        assert_eq!(rates.of(of), None);
-    }
-
-    #[test]
-    fn a_volume_that_does_not_always_wait_gives_its_surplus_too() {
-        let mut rates = Rates::default();
-        let of = priority(1.0);
-        let open = Got { waits: false, ..got(4.0) };
-        for _ in 0..40 {
-            rates.step(true, [(of, got(0.5)), (of, open)].into_iter());
-        }
-        let times = rates.of(of);
-        assert!(times.is_some_and(|times| times < 4.0), "{times:?}");
-    }
-
-    #[test]
-    fn the_surplus_comes_back_within_seconds_when_all_get_what_they_may_or_only_one_waits() {
-        let of = priority(1.0);
-        let after = |seconds: usize, others: bool| {
-            let mut rates = Rates { surplus: Some(SPARE), ..Rates::default() };
-            for _ in 0..seconds * SECOND {
-                let times = rates.of(of).unwrap_or(20.0).min(20.0);
-                let other = Got { waits: others, ..got(if others { times } else { 0.5 }) };
-                rates.step(true, [(of, got(times)), (of, other)].into_iter());
-            }
-            rates.of(of).unwrap_or(20.0)
-        };
-        assert!(after(5, true) > 5.0 && after(5, false) > 5.0, "{}, {}", after(5, true), after(5, false));
-    }
-
-    #[test]
-    fn a_surplus_that_nobody_uses_is_not_held() {
-        let mut rates = Rates { surplus: Some(3.0), ..Rates::default() };
-        let of = priority(1.0);
-        let after = |rates: &mut Rates, periods| {
-            for _ in 0..periods {
-                rates.step(true, [(of, got(1.2))].into_iter());
-            }
-            rates.are_held()
-        };
-        assert!(after(&mut rates, 90));
-        assert!(!after(&mut rates, 20));
-    }
-}
+mod tests;

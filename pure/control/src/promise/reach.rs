@@ -203,7 +203,8 @@ mod tests {
 
     /// What is said of volume 1 after it has missed its promise by three times for `missed` periods.
     fn said(volumes: Vec<PromisedObservation>, missed: u32, is_backlog: bool) -> Option<Shortfall<u64>> {
-        let (mut reach, seen) = (Reach::default(), PromiseObservation { volumes, background_peak: 0 });
+        let (mut reach, seen) =
+            (Reach::default(), PromiseObservation { volumes, background_peak: 0, background_at_device: 0 });
         for _ in 0..missed {
             reach.observe(&seen);
             reach.note(0, 3.0);
@@ -236,7 +237,7 @@ mod tests {
     fn of_two_promises_that_are_alike_one_stays_named() {
         let mut reach = Reach::default();
         let volumes = vec![volume(1, true, 4.0, 0.0), volume(2, true, 4.0, 0.0)];
-        let seen = PromiseObservation { volumes, background_peak: 0 };
+        let seen = PromiseObservation { volumes, background_peak: 0, background_at_device: 0 };
         let mut named = Vec::new();
         for period in 0..2_000 {
             reach.observe(&seen);
@@ -253,7 +254,7 @@ mod tests {
     fn it_is_within_reach_again_when_it_was_kept_for_ten_seconds() {
         let mut reach = Reach::default();
         let volumes = vec![volume(1, true, 4.0, 0.0), volume(2, true, 1.0, 0.0)];
-        let seen = PromiseObservation { volumes, background_peak: 0 };
+        let seen = PromiseObservation { volumes, background_peak: 0, background_at_device: 0 };
         let mut step = |strain, nobody_left, periods| {
             for _ in 0..periods {
                 reach.observe(&seen);

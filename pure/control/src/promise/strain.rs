@@ -28,6 +28,11 @@ impl Strain {
         self.window > HARD && self.lately > HARD
     }
 
+    /// No more than this.
+    pub(super) const fn at_most(self, most: f64) -> Self {
+        Self { window: self.window.min(most), likely: self.likely.min(most), ..self }
+    }
+
     /// The worse of both in each respect.
     pub(super) const fn worse(self, other: Self) -> Self {
         Self {

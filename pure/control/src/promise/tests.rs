@@ -86,7 +86,11 @@ impl Plant {
             at_device,
             ..PromisedObservation::default()
         };
-        let seen = PromiseObservation { volumes: vec![promised, others], background_peak: at_device };
+        let seen = PromiseObservation {
+            volumes: vec![promised, others],
+            background_peak: at_device,
+            background_at_device: at_device,
+        };
         self.law.step(self.now, &seen);
         latency / LIMIT.as_secs_f64()
     }
@@ -111,7 +115,7 @@ fn a_promise_that_is_kept_holds_nobody_back() {
 fn a_pool_without_a_promise_has_no_bound() {
     let mut law = Promises::default();
     let volumes = vec![PromisedObservation { outstanding: 9, ..PromisedObservation::default() }];
-    let seen = PromiseObservation { volumes, background_peak: 9 };
+    let seen = PromiseObservation { volumes, background_peak: 9, background_at_device: 9 };
     assert_eq!(law.step(Instant::ORIGIN, &seen), Allowance::Free);
 }
 
@@ -210,7 +214,7 @@ fn the_volume_that_is_worst_off_is_named() {
         ..PromisedObservation::default()
     };
     let volumes = vec![volume(7, Span::from_millis(20)), volume(8, Span::from_millis(10))];
-    law.step(Instant::ORIGIN, &PromiseObservation { volumes, background_peak: 0 });
+    law.step(Instant::ORIGIN, &PromiseObservation { volumes, background_peak: 0, background_at_device: 0 });
     assert_eq!(law.worst().and_then(|worst| worst.serial), Some(8));
 }
 
@@ -261,13 +265,13 @@ proptest! {
         for (volumes, peak) in seen {
             now = now + PERIOD;
             let is_promised = volumes.iter().any(|volume| volume.target.is_some());
-            let seen = PromiseObservation { volumes, background_peak: u32::from(peak) };
+            let seen = PromiseObservation { volumes, background_peak: u32::from(peak), background_at_device: u32::from(peak) };
             match law.step(now, &seen) {
                 Allowance::Free => prop_assert!(!is_promised),
                 Allowance::Requests { most, .. } => prop_assert!(most >= 1),
                 Allowance::Share { share, .. } => prop_assert!(share > 1e-9 && share <= 0.5),
             }
-            prop_assert!(law.times_of_rate(Priority::default()).is_none_or(|times| times > 0.0));
+            prop_assert!(law.covered().all(|(_, times)| times.is_none_or(|times| times > 0.0)));
         }
     }
 }

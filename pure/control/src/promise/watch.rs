@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 
 use weir_model::Target;
 
+use super::guard::Beyond;
 use super::rates::Got;
 use super::strain::Strain;
 use super::{PERIOD, PromisedObservation, SECOND, WindowSeen};
@@ -45,9 +46,13 @@ const FOLLOWS: f64 = 0.02;
 const FORGOTTEN: u32 = 40;
 /// A request of a promised rate is due after so many seconds at the latest.
 const DUE_AT_MOST: f64 = 60.0;
-/// What a volume got is measured in times of this rate at least, as no cap is lower. Of the least number that
-/// can be written, it would be infinitely many times, and no surplus could ever be taken from anybody.
+/// What a volume got is measured in times of this rate at least. Of the least number that can be written, it
+/// would be infinitely many times.
 const LEAST_RATE: f64 = 1e-3;
+/// A volume that gets this part of what is covered, or more, gets all of that.
+const FULL: f64 = 0.98;
+/// Its strain is no more than this then: it does not say how much room there is.
+const EASY: f64 = 0.5;
 /// A volume that had a request for this part of the time always had one.
 const WAITS: f64 = 0.95;
 /// The shortest mean latency is forgotten at 1 % a second.
@@ -85,6 +90,10 @@ pub(super) struct Watch {
     /// The least mean latency, and the usual time from one answer to the next while requests wait.
     least: f64,
     usual: f64,
+    /// How many times its promised rate is covered; `None`: all that it asks for.
+    covered: Option<f64>,
+    /// How close it was to missing its promise in the last period.
+    close: f64,
 }
 
 /// Recent windows, each by its strain.
@@ -108,7 +117,14 @@ impl Watch {
             counted: 0.0,
             least: 0.0,
             usual: 0.0,
+            covered: None,
+            close: 0.0,
         }
+    }
+
+    /// The serial number of its volume.
+    pub(super) const fn serial(&self) -> u64 {
+        self.serial
     }
 
     /// Whether this is the watch of that volume, with a target of that kind.
@@ -144,16 +160,54 @@ impl Watch {
             Target::Percentile(..) => window * LATE / LATE_NOW,
             Target::Latency(_) | Target::Rate(_) | Target::Throughput(_) => self.windows.likely(),
         };
-        Some(Strain { window, lately: now, likely, latency, service: self.least })
+        self.close = if matches!(target, Target::Percentile(..)) { window / LATE_NOW } else { window };
+        let strain = Strain { window, lately: now, likely, latency, service: self.least };
+        Some(if self.has_all_that_is_covered(window) { strain.at_most(EASY) } else { strain })
     }
 
-    /// How close it is to missing its promise, without the distance that is kept from the limit of a
-    /// percentile.
-    pub(super) fn closeness(&self, strain: Strain) -> f64 {
-        match self.target {
-            Target::Percentile(..) => strain.window / LATE_NOW,
-            Target::Latency(_) | Target::Rate(_) | Target::Throughput(_) => strain.window,
-        }
+    /// How close it was to missing its promise in the last period, without the distance that is kept from
+    /// the limit of a percentile.
+    pub(super) const fn closeness(&self) -> f64 {
+        self.close
+    }
+
+    /// Whether it got its promised rate and all that is covered above it, in a window of this strain. What
+    /// it gets is bounded then, so it does not show that others could have more.
+    fn has_all_that_is_covered(&self, window: f64) -> bool {
+        self.is_of_rate() && self.covered.is_some_and(|times| times > 1.0 && window * FULL * times <= 1.0)
+    }
+
+    /// Whether a rate is promised.
+    pub(super) const fn is_of_rate(&self) -> bool {
+        matches!(self.target, Target::Rate(_) | Target::Throughput(_))
+    }
+
+    /// So many times its promised rate is covered from now on; `None`: all that it asks for.
+    pub(super) const fn cover(&mut self, times: Option<f64>) {
+        self.covered = times;
+    }
+
+    /// How many times its promised rate is covered; `None`: all that it asks for, or it has none.
+    pub(super) const fn covered(&self) -> Option<f64> {
+        self.covered
+    }
+
+    /// What it asked for beyond that in the last period.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // some requests
+    pub(super) fn beyond(&self, seen: &PromisedObservation) -> Beyond {
+        let (Some(times), Some(slice)) = (self.covered, self.slices.front()) else {
+            return Beyond::default();
+        };
+        let covered = match self.target {
+            Target::Rate(rate) => rate.get() * times * PERIOD.as_secs_f64(),
+            Target::Throughput(rate) => {
+                let part = rate.get() as f64 * times * PERIOD.as_secs_f64() / slice.bytes.max(1.0);
+                part * slice.answered
+            }
+            Target::Latency(_) | Target::Percentile(..) => return Beyond::default(),
+        };
+        let answered = (slice.answered - covered).max(0.0) as u32;
+        Beyond { waiting: seen.outstanding - seen.at_device, answered }
     }
 
     /// How close it was in the last second, by what has ended and by the ages of the rest.
@@ -189,9 +243,9 @@ impl Watch {
         if lately.spent > 0.0 { lately.at_device / lately.spent } else { 0.0 }
     }
 
-    /// What it got of its promised rate in the last second; `None` if a latency is promised, or it came less
-    /// than a second ago.
-    pub(super) fn got(&self) -> Option<Got> {
+    /// What it got of its promised rate in the last second, if its requests were this many of those at the
+    /// device. `None` if a latency is promised, or it came less than a second ago.
+    pub(super) fn got(&self, part: f64) -> Option<Got> {
         let second = self.over(SECOND);
         let seconds = SECOND as f64 * PERIOD.as_secs_f64();
         let (got, promised) = match self.target {
@@ -199,11 +253,16 @@ impl Watch {
             Target::Throughput(rate) => (second.bytes, rate.get() as f64),
             Target::Latency(_) | Target::Percentile(..) => return None,
         };
-        (self.slices.len() >= SECOND).then(|| Got {
-            times: got / (promised.max(LEAST_RATE) * seconds),
-            waits: self.always_waits(SECOND),
-            likely: self.windows.likely(),
-        })
+        let times = got / (promised.max(LEAST_RATE) * seconds);
+        // Of a bandwidth: as many requests as there were, in proportion.
+        let rate = if times > 0.0 { second.answered / seconds / times } else { 0.0 };
+        let waits = self.always_waits(SECOND);
+        (self.slices.len() >= SECOND).then_some(Got { times, waits, rate, part })
+    }
+
+    /// For how long its requests were at the device in the last second, in sum, in seconds.
+    pub(super) fn at_device(&self) -> f64 {
+        self.over(SECOND).at_device
     }
 
     /// What was seen tells nothing of what comes, and the windows of the next moment tell of both.
@@ -387,7 +446,7 @@ mod tests {
     #[test]
     fn of_the_least_rate_that_can_be_written_a_volume_does_not_get_infinitely_many_times() {
         let least = Target::Rate(Iops::new(f64::from_bits(1)).unwrap());
-        let got = watched(least, &calm(), 20).0.got().unwrap();
+        let got = watched(least, &calm(), 20).0.got(1.0).unwrap();
         assert!((got.times - 200.0 / LEAST_RATE).abs() < 1.0, "{got:?}");
     }
 
@@ -416,7 +475,7 @@ mod tests {
         let seen = PromisedObservation { arrived: 1_000, answered: 1_000, late: 7, ..calm() };
         let (watch, strain) = watched(target, &seen, 100);
         assert!(strain.window > 1.0, "the guard keeps a distance: {strain:?}");
-        assert!((watch.closeness(strain) - 0.7).abs() < 0.01, "{}", watch.closeness(strain));
+        assert!((watch.closeness() - 0.7).abs() < 0.01, "{}", watch.closeness());
     }
 
     #[test]
@@ -460,7 +519,7 @@ mod tests {
         let target = Target::Rate(Iops::new(400.0).unwrap());
         let idle_at_times = PromisedObservation { busy: Span::from_millis(40), ..calm() };
         let (watch, strain) = watched(target, &idle_at_times, 100);
-        assert!(strain.window == 0.0 && watch.got().is_some_and(|got| !got.waits), "{strain:?}");
+        assert!(strain.window == 0.0 && watch.got(1.0).is_some_and(|got| !got.waits), "{strain:?}");
     }
 
     #[test]
@@ -480,7 +539,7 @@ mod tests {
         assert_eq!((first.window, first.lately), (0.0, 0.0));
         let (watch, strain) = watched(target, &calm(), 100);
         assert!((strain.window - 2.0).abs() < 0.01 && (strain.likely - 2.0).abs() < 0.01, "{strain:?}");
-        assert!(watch.got().is_some_and(|got| got.waits && (got.times - 0.5).abs() < 0.01));
+        assert!(watch.got(1.0).is_some_and(|got| got.waits && (got.times - 0.5).abs() < 0.01));
     }
 
     #[test]

@@ -4,14 +4,12 @@
 //! A request of a promised volume after a silence waits for no period: what background volumes may do changes
 //! before the next dispatch.
 
-use std::num::NonZeroU32;
-
-use weir_control::{Allowance, Grant, Law, PromiseObservation, Promises, Shortfall, Standing};
-use weir_model::{Bandwidth, Instant, MilliIops, Priority, QueueDepth, Span, Target, TimeShare, VolumeId};
+use weir_control::{Allowance, Law, PromiseObservation, Promises, Shortfall, Standing};
+use weir_model::{Instant, QueueDepth, Span, TimeShare, VolumeId};
 use weir_sched::BackgroundKnobs;
 
 use super::Pool;
-use crate::event::{Event, GrantedBy};
+use crate::event::Event;
 use crate::tick::Tick;
 use crate::time_spent::Key;
 
@@ -109,15 +107,15 @@ impl PromiseLoop {
         let requests = pool.requests;
         let seen = pool.volumes.iter_mut().map(|(_, volume)| volume.observe_promise(now, requests));
         self.seen.volumes.extend(seen);
-        let background = self.seen.volumes.iter().filter(|volume| volume.target.is_none());
-        let at_device = background.map(|volume| volume.at_device).sum();
+        let at_device = pool.scheduler.snapshot().background;
+        self.seen.background_at_device = at_device;
         self.seen.background_peak = std::mem::replace(&mut self.peak, at_device).max(at_device);
         let allowance = self.law.step(now, &self.seen);
         pool.events.push_back(self.weighed(now, pool));
         self.say_shortfall(pool);
         self.tell_others(pool);
         self.put_in_force(now, allowance, pool);
-        self.hold_rates(now, pool);
+        self.cover_rates(now, pool);
         self.put_in_order(now, pool);
     }
 
@@ -191,21 +189,15 @@ impl PromiseLoop {
         }
     }
 
-    /// How many times its promised rate a volume of this priority may have; `None`: any number of times.
-    pub(super) fn times_of_rate(&self, priority: Priority) -> Option<f64> {
-        self.law.times_of_rate(priority)
-    }
-
-    /// Holds volumes to so many times their promised rates as the law says.
-    fn hold_rates(&self, now: Instant, pool: &mut Pool<'_>) {
+    /// Has as much of promised rates go before all others as the law says.
+    fn cover_rates(&self, now: Instant, pool: &mut Pool<'_>) {
+        let mut all = self.law.covered().peekable();
         for (id, volume) in pool.volumes.iter_mut() {
-            let times = self.times_of_rate(volume.objective().priority);
-            let grant = times.and_then(|times| held(volume.objective().target, times));
-            let is_news = volume.set_grant(grant);
-            if is_news {
+            let Some((_, times)) = all.next_if(|(serial, _)| *serial == volume.serial()) else { continue };
+            volume.cover(times);
+            if let Some(covered) = volume.take_news_of_covered() {
                 pool.scheduler.set_volume(now, id, &volume.knobs());
-                let grant = grant.unwrap_or(WITHOUT_END);
-                pool.events.push_back(Event::Granted { volume: id, grant, by: GrantedBy::Law });
+                pool.events.push_back(Event::Covered { volume: id, covered });
             }
         }
     }
@@ -214,23 +206,4 @@ impl PromiseLoop {
 /// The volume with this serial number; `None` if it is gone.
 fn volume_of(serial: u64, pool: &Pool<'_>) -> Option<VolumeId> {
     pool.volumes.with_serial(serial)
-}
-
-/// Nothing is held.
-const WITHOUT_END: Grant = Grant { concurrency: NonZeroU32::MAX, max_iops: None, max_bandwidth: None };
-
-/// So many times a promised rate; `None`: no rate is promised.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // about a rate
-fn held(target: Option<Target>, times: f64) -> Option<Grant> {
-    match target? {
-        Target::Rate(rate) => {
-            let max_iops = Some(MilliIops::at_least_one((rate.get() * times * 1e3) as u64));
-            Some(Grant { max_iops, ..WITHOUT_END })
-        }
-        Target::Throughput(rate) => {
-            let max_bandwidth = Bandwidth::new(((rate.get() as f64 * times) as u64).max(1));
-            Some(Grant { max_bandwidth, ..WITHOUT_END })
-        }
-        Target::Latency(_) | Target::Percentile(..) => None,
-    }
 }

@@ -4,7 +4,7 @@ use weir_model::{Instant, VolumeId};
 
 use super::{Edf, known};
 use crate::VolumeWaits;
-use crate::waiting::PoolGates;
+use crate::waiting::{AtDevice, PoolGates};
 
 impl Edf {
     /// Lets the pool's clocks go on to `now`. Called before anything that they depend on changes: the
@@ -30,8 +30,9 @@ impl Edf {
     pub(super) fn count_waits(&mut self, now: Instant, id: VolumeId) {
         self.advance(now);
         let volume = known(&mut self.volumes, id);
-        let (is_background, in_flight) = (volume.is_background(), volume.in_flight);
-        volume.clock.settle(id, &mut self.gate_clocks, is_background, in_flight);
+        let requests = AtDevice { all: volume.in_flight, promised: volume.in_flight - volume.background() };
+        let is_background = volume.is_background() || volume.is_beyond;
+        volume.clock.settle(id, &mut self.gate_clocks, is_background, requests);
     }
 
     /// Hands over what was added up since the last call, and begins anew.

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use weir_model::{Bandwidth, IoKind, Iops, Span};
 
 use super::*;
+use crate::Covered;
 
 const DB: VolumeId = VolumeId(0);
 const BACKUP: VolumeId = VolumeId(1);
@@ -583,4 +584,60 @@ fn background_requests_have_a_bound_of_their_own_and_do_not_wait_for_that_of_pro
     assert_eq!(issued, [Some(promised[0]), Some(background[0]), Some(background[1]), None]);
     pool.complete(at(0), DB, promised[0]);
     assert_eq!([pool.issued(at(0)), pool.issued(at(0))], [Some(promised[1]), None]);
+}
+
+/// DB is promised a request in 100 ms, and BACKUP nothing.
+fn with_a_promised_rate(depth: u32) -> Pool {
+    let mut pool = Pool::new(depth).with_background();
+    let covered = Covered { iops: Iops::new(10.0), ..Covered::ALL };
+    pool.edf.set_volume(at(0), DB, &VolumeKnobs { covered, ..VolumeKnobs::with_target(Span::ZERO) });
+    pool
+}
+
+#[test]
+fn what_a_promise_covers_goes_first_and_what_is_beyond_takes_turns_with_the_background() {
+    let mut pool = with_a_promised_rate(10);
+    let backup = [0, 1].map(|_| pool.read(at(0), BACKUP));
+    let db = [0, 1, 2, 3].map(|_| pool.read(at(0), DB));
+    let order: Vec<IoId> = std::iter::from_fn(|| pool.issued(at(0))).collect();
+    let in_turn = [db[2], backup[0], db[3], backup[1]];
+    assert_eq!(order[..2], db[..2], "one is covered, and one more may be caught up in 100 ms");
+    assert_eq!(order[2..], in_turn);
+    assert_eq!(pool.edf.snapshot().background, 4);
+}
+
+#[test]
+fn a_request_that_is_covered_later_goes_then_and_past_the_bound() {
+    let mut pool = with_a_promised_rate(10);
+    pool.allow(at(0), 0, TimeShare::ZERO, Span::ZERO);
+    let db = [0, 1, 2].map(|_| pool.read(at(0), DB));
+    assert_eq!([pool.issued(at(0)), pool.issued(at(0))], [Some(db[0]), Some(db[1])]);
+    assert_eq!(pool.edf.poll_dispatch(at(0)), Dispatch::AtDepth { recheck: Some(at(100_000)) });
+    assert_eq!(pool.issued(at(99_999)), None);
+    assert_eq!(pool.issued(at(100_000)), Some(db[2]));
+}
+
+#[test]
+fn a_request_that_went_beyond_counts_as_background_until_it_is_finished() {
+    let mut pool = with_a_promised_rate(10);
+    let db = [0, 1, 2].map(|_| pool.read(at(0), DB));
+    while pool.issued(at(0)).is_some() {}
+    assert_eq!(pool.edf.snapshot().background, 1);
+    pool.complete(at(1), DB, db[0]);
+    assert_eq!(pool.edf.snapshot().background, 1);
+    pool.complete(at(1), DB, db[2]);
+    assert_eq!(pool.edf.snapshot().background, 0);
+}
+
+#[test]
+fn a_volume_that_loses_its_promise_has_no_request_that_went_beyond_it() {
+    let mut pool = with_a_promised_rate(10);
+    let db = [0, 1, 2].map(|_| pool.read(at(0), DB));
+    while pool.issued(at(0)).is_some() {}
+    pool.edf.set_volume(at(0), DB, &VolumeKnobs::BACKGROUND);
+    assert_eq!(pool.edf.snapshot().background, 3);
+    pool.edf.set_volume(at(0), DB, &VolumeKnobs::with_target(Span::ZERO));
+    assert_eq!(pool.edf.snapshot().background, 0, "all of its requests are promised now");
+    db.map(|id| pool.complete(at(1), DB, id));
+    assert_eq!(pool.edf.snapshot().in_flight, 0);
 }

@@ -187,7 +187,7 @@ impl Edf {
         let goes = self.turns.quantum.is_some();
         let clock = if goes { self.clock.read(now) } else { self.clock.stopped_at() };
         let volume = known(&mut self.volumes, id);
-        let requests = if volume.is_other { volume.in_flight } else { 0 };
+        let requests = if volume.is_other { volume.background() } else { 0 };
         let charged = volume.account.settle(clock, requests);
         volume.turn = volume.turn.saturating_add(charged);
         charged > 0
@@ -197,7 +197,8 @@ impl Edf {
     /// has changed.
     pub(super) fn reckon_sharing(&mut self, now: Instant, id: VolumeId) {
         let volume = known(&mut self.volumes, id);
-        let is_other = volume.is_background() && !volume.order.is_kept();
+        // What a promised volume sends beyond its promise never has the device for itself.
+        let is_other = !volume.is_background() || !volume.order.is_kept();
         if is_other == volume.is_other {
             return;
         }
@@ -205,9 +206,9 @@ impl Edf {
         let volume = known(&mut self.volumes, id);
         volume.is_other = is_other;
         if is_other {
-            self.clock.sharing += volume.in_flight;
+            self.clock.sharing += volume.background();
         } else {
-            self.clock.sharing -= volume.in_flight;
+            self.clock.sharing -= volume.background();
         }
     }
 

@@ -12,7 +12,15 @@ use crate::{Chain, RateGate, SlotChains, VolumeKnobs};
 pub(super) struct Volume {
     pub(super) knobs: VolumeKnobs,
     pub(super) rate: RateGate,
+    /// Which of its requests its promise covers.
+    pub(super) covered: RateGate,
+    /// Whether its first request is beyond what its promise covers, and so waits as a background request.
+    pub(super) is_beyond: bool,
     pub(super) in_flight: u32,
+    /// Of a promised volume: how many of these went beyond what its promise covers.
+    pub(super) beyond: u32,
+    /// A number that those bear which went beyond. Another one, once they count no longer.
+    pub(super) epoch: u32,
     pub(super) flushes: Chain,
     pub(super) data: Chain,
     /// Its last request was a flush that overtook waiting data: now it is the data's turn.
@@ -23,7 +31,7 @@ pub(super) struct Volume {
     pub(super) turn: u64,
     pub(super) account: Account,
     pub(super) order: Order,
-    /// Whether its requests share the device's time: it is background, and does not go in order.
+    /// Whether its background requests share the device's time: it does not go in order.
     pub(super) is_other: bool,
     /// What its requests waited for.
     pub(super) clock: VolumeClock,
@@ -51,7 +59,11 @@ impl Volume {
         Self {
             knobs: *knobs,
             rate: RateGate::default(),
+            covered: RateGate::covering(),
+            is_beyond: false,
             in_flight: 0,
+            beyond: 0,
+            epoch: 1,
             flushes: Chain::EMPTY,
             data: Chain::EMPTY,
             flush_overtook: false,
@@ -75,6 +87,31 @@ impl Volume {
 
     pub(super) const fn is_background(&self) -> bool {
         self.knobs.due_after.is_none()
+    }
+
+    /// Whether its promise covers some of its requests, and maybe not all.
+    pub(super) const fn is_bounded(&self) -> bool {
+        !self.is_background() && self.knobs.covered.is_bounded()
+    }
+
+    /// How many of its requests at the device are background requests.
+    pub(super) const fn background(&self) -> u32 {
+        if self.is_background() { self.in_flight } else { self.beyond }
+    }
+
+    /// From when on its promise covers the request that it would send first.
+    pub(super) fn covered_from(&self, now: Instant, waiting: &SlotChains<Waiting>) -> Instant {
+        let lane = if self.sends_flush(now, waiting) { &self.flushes } else { &self.data };
+        waiting.front(lane).map_or(Instant::ORIGIN, |first| self.covered.opens_at(first.io.kind))
+    }
+
+    /// Whether a flush goes first: one waits, and none has just overtaken data that may pass.
+    fn sends_flush(&self, now: Instant, waiting: &SlotChains<Waiting>) -> bool {
+        !self.flushes.is_empty() && !(self.flush_overtook && self.data_may_pass(now, waiting))
+    }
+
+    fn data_may_pass(&self, now: Instant, waiting: &SlotChains<Waiting>) -> bool {
+        waiting.front(&self.data).is_some_and(|first| self.rate.opens_at(first.io.kind) <= now)
     }
 
     pub(super) fn is_at_bound(&self) -> bool {
@@ -108,10 +145,8 @@ impl Volume {
             self.flush_overtook = false;
             return waiting.pop_front(&mut self.data).map(|first| first.io);
         }
-        let data_may_pass =
-            waiting.front(&self.data).is_some_and(|first| self.rate.opens_at(first.io.kind) <= now);
-        let sends_flush = !(data_may_pass && self.flush_overtook);
-        self.flush_overtook = sends_flush && data_may_pass;
+        let sends_flush = self.sends_flush(now, waiting);
+        self.flush_overtook = sends_flush && self.data_may_pass(now, waiting);
         let lane = if sends_flush { &mut self.flushes } else { &mut self.data };
         waiting.pop_front(lane).map(|first| first.io)
     }

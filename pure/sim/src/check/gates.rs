@@ -8,10 +8,10 @@
 mod background;
 mod debt;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 
-use weir_engine::{BackgroundKnobs, Grant, VolumeConfig};
+use weir_engine::{BackgroundKnobs, Covered, Grant, RateGate, VolumeConfig};
 use weir_model::{Instant, Io, IoId, IoKind, QueueDepth, Span, TimeShare, VolumeId};
 
 use super::ledger::Ledger;
@@ -51,12 +51,24 @@ struct Volume {
     data: Lane,
     requests: Debt,
     bytes: Debt,
+    /// Which of its requests its promise covers, and the requests at the array that it did not cover. Whether
+    /// a request is covered decides how it is counted, so a tolerance would not do here: the gate is the
+    /// scheduler's own.
+    covered: RateGate,
+    beyond: BTreeSet<IoId>,
 }
 
 /// Requests in the order of their arrival. Some of them may no longer wait; the first always does, or the
 /// lane is empty.
 #[derive(Default, Debug)]
-struct Lane(VecDeque<(IoId, Instant)>);
+struct Lane(VecDeque<Waiting>);
+
+#[derive(Debug)]
+struct Waiting {
+    id: IoId,
+    kind: IoKind,
+    arrived: Instant,
+}
 
 impl Gates {
     pub(super) const fn new(depth: Option<QueueDepth>, total: Option<NonZeroU32>, share: TimeShare) -> Self {
@@ -83,6 +95,8 @@ impl Gates {
             data: Lane::default(),
             requests: Debt::default(),
             bytes: Debt::default(),
+            covered: RateGate::covering(),
+            beyond: BTreeSet::new(),
         };
         volume.refresh_rates(Instant::ORIGIN);
         self.volumes.push(volume);
@@ -109,13 +123,18 @@ impl Gates {
 
     pub(super) fn set_due_after(&mut self, volume: VolumeId, due_after: Option<Span>) {
         let changed = &mut self.volumes[volume.0 as usize];
-        match (changed.due_after, due_after) {
-            (Some(_), None) => self.background.add(changed.in_flight),
-            (None, Some(_)) => self.background.subtract(changed.in_flight),
-            _ => {}
+        self.background.subtract(changed.background());
+        if changed.due_after.is_some() != due_after.is_some() {
+            changed.beyond.clear();
         }
         changed.due_after = due_after;
+        self.background.add(changed.background());
         self.refresh(volume);
+    }
+
+    /// The rates up to which a volume's requests are promised from now on.
+    pub(super) fn set_covered(&mut self, now: Instant, volume: VolumeId, covered: Covered) {
+        self.volumes[volume.0 as usize].covered.set_limits(now, covered.iops, covered.bandwidth);
     }
 
     /// What background volumes may do from now on.
@@ -147,7 +166,7 @@ impl Gates {
     pub(super) fn on_submit(&mut self, io: &Io) {
         let volume = &mut self.volumes[io.volume.0 as usize];
         let lane = if io.kind == IoKind::Flush { &mut volume.flushes } else { &mut volume.data };
-        lane.0.push_back((io.id, io.arrived));
+        lane.0.push_back(Waiting { id: io.id, kind: io.kind, arrived: io.arrived });
         if lane.0.len() == 1 {
             self.refresh(io.volume);
         }
@@ -155,7 +174,9 @@ impl Gates {
 
     /// A request was issued. The ledger knows that already.
     pub(super) fn on_issue(&mut self, now: Instant, io: &Io, ledger: &Ledger) -> Verified {
-        let is_background = self.volumes[io.volume.0 as usize].due_after.is_none();
+        let volume = &self.volumes[io.volume.0 as usize];
+        let is_beyond = volume.is_beyond(now, io.kind);
+        let is_background = volume.due_after.is_none() || is_beyond;
         if is_background {
             self.check_background(now, io)?
         } else {
@@ -168,6 +189,11 @@ impl Gates {
         }
         volume.in_flight += 1;
         self.in_flight += 1;
+        if is_beyond {
+            volume.beyond.insert(io.id);
+        } else {
+            volume.covered.charge(now, io.kind, io.length);
+        }
         if is_background {
             self.background.on_issue(now);
         }
@@ -182,7 +208,8 @@ impl Gates {
         let volume = &mut self.volumes[volume.0 as usize];
         self.in_flight -= 1;
         volume.in_flight -= 1;
-        self.background.subtract(u32::from(volume.due_after.is_none()));
+        let was_background = volume.due_after.is_none() || volume.beyond.remove(&id);
+        self.background.subtract(u32::from(was_background));
         self.background.on_answer(now, id);
     }
 
@@ -214,7 +241,7 @@ impl Gates {
     /// turn, and no limit of the volume may hold it back.
     fn is_starved(&self, now: Instant, volume: VolumeId) -> bool {
         let volume = &self.volumes[volume.0 as usize];
-        match volume.due_after {
+        match volume.due_after.filter(|_| !volume.waits_beyond(now)) {
             Some(due_after) => !self.promised_are_full() && volume.could_go(now, due_after),
             None if self.is_shut(now) => self.background.may_pass(now) && volume.could_go(now, Span::ZERO),
             None => volume.could_go(now, Span::ZERO),
@@ -223,7 +250,8 @@ impl Gates {
 
     /// Whether the volume is background, and no gate holds it back, but another one's turn may.
     fn may_wait_for_its_turn(&self, now: Instant, volume: VolumeId) -> bool {
-        let is_background = self.volumes[volume.0 as usize].due_after.is_none();
+        let volume = &self.volumes[volume.0 as usize];
+        let is_background = volume.due_after.is_none() || volume.waits_beyond(now);
         is_background && self.background.takes_turns && !self.is_shut(now)
     }
 
@@ -269,7 +297,9 @@ impl Gates {
             self.background.on_passed(now, io.id);
             return Ok(());
         }
-        let could_go = |volume: &Volume| volume.due_after.is_some() && volume.could_go(now, Span::ZERO);
+        let could_go = |volume: &Volume| {
+            volume.due_after.is_some() && !volume.waits_beyond(now) && volume.could_go(now, Span::ZERO)
+        };
         let is_open = !self.promised_are_full();
         match (0..).zip(&self.volumes).find(|(_, volume)| is_open && could_go(volume)) {
             Some((promised, _)) => {
@@ -304,6 +334,22 @@ impl Volume {
     fn bound(&self) -> Option<NonZeroU32> {
         let granted = self.grant.map(|grant| grant.concurrency);
         self.config.concurrency.into_iter().chain(granted).min()
+    }
+
+    /// How many of its requests at the array are background requests.
+    fn background(&self) -> u32 {
+        if self.due_after.is_none() { self.in_flight } else { count(&self.beyond) }
+    }
+
+    /// Whether a request of this kind is beyond what the volume's promise covers.
+    fn is_beyond(&self, now: Instant, kind: IoKind) -> bool {
+        self.due_after.is_some() && self.covered.opens_at(kind) > now
+    }
+
+    /// Whether a request that may go next is.
+    fn waits_beyond(&self, now: Instant) -> bool {
+        let firsts = [&self.flushes, &self.data].into_iter().filter_map(|lane| lane.0.front());
+        firsts.into_iter().any(|first| self.is_beyond(now, first.kind))
     }
 
     fn refresh_rates(&mut self, now: Instant) {
@@ -345,14 +391,18 @@ impl Volume {
 
 impl Lane {
     fn oldest(&self) -> Option<Instant> {
-        self.0.front().map(|(_, arrived)| *arrived)
+        self.0.front().map(|waiting| waiting.arrived)
     }
 
     fn forget_gone(&mut self, ledger: &Ledger) {
-        while self.0.front().is_some_and(|(id, _)| !ledger.is_queued(*id)) {
+        while self.0.front().is_some_and(|waiting| !ledger.is_queued(waiting.id)) {
             self.0.pop_front();
         }
     }
+}
+
+fn count(requests: &BTreeSet<IoId>) -> u32 {
+    u32::try_from(requests.len()).expect("fewer than are at the array")
 }
 
 #[allow(clippy::cast_precision_loss)] // a bound may be off by a part in 2^53

@@ -2,7 +2,7 @@
 //! different ones.
 
 use weir_engine::{Event, WindowReport, WindowTraffic};
-use weir_model::{Instant, QueueDepth, Span, Verdict};
+use weir_model::{Bandwidth, Instant, QueueDepth, Span, Verdict};
 
 use super::Observer;
 
@@ -82,7 +82,7 @@ impl Observer for Fingerprint {
             Event::Granted { volume, grant, .. } => {
                 self.add(5 << 61 | u64::from(volume.0) << 32 | u64::from(grant.concurrency.get()));
                 self.add(grant.max_iops.map_or(0, |limit| limit.get()));
-                self.add(grant.max_bandwidth.map_or(0, weir_model::Bandwidth::get));
+                self.add(grant.max_bandwidth.map_or(0, Bandwidth::get));
             }
             Event::Throttled { delay, wait } => {
                 self.add(1 << 61 | delay.as_nanos());
@@ -104,6 +104,11 @@ impl Observer for Fingerprint {
             }
             Event::InOrder(most) => {
                 self.add(11 << 59 | u64::from(most.map_or(u32::MAX, QueueDepth::get)));
+            }
+            Event::Covered { volume, covered } => {
+                self.add(13 << 59 | u64::from(volume.0));
+                self.add(covered.iops.map_or(0, |iops| iops.get().to_bits()));
+                self.add(covered.bandwidth.map_or(0, Bandwidth::get));
             }
             Event::Stands(standing) => {
                 self.add(9 << 59 | u64::from(standing.cuts) << 3);

@@ -59,6 +59,7 @@ impl Gateway {
             | Event::Throttled { .. }
             | Event::Allowed(_)
             | Event::InOrder(_)
+            | Event::Covered { .. }
             | Event::Stands(_) => event,
         }
     }

@@ -3,7 +3,7 @@
 use weir_engine::{BackgroundKnobs, EngineSnapshot, Event, Throttle};
 use weir_model::{Instant, QueueDepth, Span, VolumeId};
 use weir_status::{
-    BackgroundStatus, HeldRates, PoolStatus, ReplyDelayStatus, TargetStatus, VolumeStatus, WorstOff,
+    BackgroundStatus, LoweredRates, PoolStatus, ReplyDelayStatus, TargetStatus, VolumeStatus, WorstOff,
 };
 
 use super::{Pool, Volume};
@@ -39,7 +39,8 @@ impl Pool {
                 }
                 Event::OutOfReach(shortfall) => self.note_out_of_reach(shortfall),
                 // The snapshot of the engine has what these say.
-                Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) | Event::InOrder(_) => {}
+                Event::Granted { .. } | Event::Throttled { .. } | Event::Allowed(_) => {}
+                Event::InOrder(_) | Event::Covered { .. } => {}
                 Event::Aborted { .. } | Event::TakingTurns { .. } => {}
                 Event::Stands(standing) => self.say_standing(standing),
             }
@@ -100,9 +101,9 @@ impl Pool {
             most: (most < u32::MAX).then_some(most),
             share,
             promised_most: in_order.map(QueueDepth::get),
-            promised_rates: rates.map(|held| HeldRates {
-                least_percent: f64::from(held.least) / 10.0,
-                most_percent: f64::from(held.most) / 10.0,
+            lowered_rates: rates.map(|lowered| LoweredRates {
+                least_percent: f64::from(lowered.least) / 10.0,
+                most_percent: f64::from(lowered.most) / 10.0,
             }),
             worst_off,
             cannot_be_met: self.cannot_be_met(),
