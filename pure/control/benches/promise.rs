@@ -1,4 +1,5 @@
-//! What a period of the law of promises costs, over 10 to 1,000 volumes. The budget is 0.5 ms for 1,000.
+//! What a period of the law of promises costs, over 10 to 1,000 volumes: with all kinds of targets, and with
+//! rates that do not fit. The budget is 0.5 ms for 1,000.
 
 #![allow(missing_docs)] // criterion's macros make a function without
 
@@ -13,8 +14,13 @@ use weir_model::{Instant, Iops, Percentile, Span, Target};
 /// Observations made beforehand, so that making them is not measured.
 const PERIODS: usize = 4;
 
+/// A rate that no volume gets.
+fn rate(_: u64) -> Option<Target> {
+    Iops::new(400.0).map(Target::Rate)
+}
+
 /// One of four kinds: three targets, and none.
-fn target(kind: u64) -> Option<Target> {
+fn mixed(kind: u64) -> Option<Target> {
     let latency = Span::from_millis(10);
     match kind % 4 {
         0 => Iops::new(200.0).map(Target::Rate),
@@ -24,7 +30,7 @@ fn target(kind: u64) -> Option<Target> {
     }
 }
 
-fn volume(random: &mut Pcg64Mcg, serial: u64) -> PromisedObservation {
+fn volume(random: &mut Pcg64Mcg, serial: u64, target: fn(u64) -> Option<Target>) -> PromisedObservation {
     let arrived = random.random_range(5..15);
     let spent = |requests: u32| Span::from_micros(u64::from(requests) * 5_000);
     let window = |arrived| WindowSeen { arrived, outstanding: 2, spent: spent(arrived) };
@@ -48,14 +54,17 @@ fn volume(random: &mut Pcg64Mcg, serial: u64) -> PromisedObservation {
 
 fn period(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("period of the law of promises");
-    for volumes in [10, 100, 1_000] {
+    let kinds: [(_, fn(u64) -> _); 2] = [("mixed", mixed), ("rates", rate)];
+    let cases = kinds.into_iter().flat_map(|kind| [10, 100, 1_000].map(|volumes| (kind, volumes)));
+    for ((name, target), volumes) in cases {
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let mut seen = || PromiseObservation {
-            volumes: (0..volumes).map(|serial| volume(&mut random, serial)).collect(),
+            volumes: (0..volumes).map(|serial| volume(&mut random, serial, target)).collect(),
             background_peak: 8,
+            background_at_device: 8,
         };
         let periods: Vec<_> = (0..PERIODS).map(|_| seen()).collect();
-        group.bench_function(BenchmarkId::from_parameter(volumes), |bencher| {
+        group.bench_function(BenchmarkId::new(name, volumes), |bencher| {
             let (mut law, mut now, mut number) = (Promises::default(), Instant::ORIGIN, 0);
             bencher.iter(|| {
                 number += 1;

@@ -54,7 +54,7 @@ impl Pool {
         let add = |client: &Client| {
             let target = client.promised.and_then(Iops::new).map(Target::Rate);
             let priority = Priority::new(client.priority).unwrap();
-            let objective = Objective { target, priority, ..Objective::default() };
+            let objective = Objective { target, priority };
             let config = VolumeConfig { objective, ..VolumeConfig::default() };
             (engine.add_volume(Instant::ORIGIN, config), *client)
         };

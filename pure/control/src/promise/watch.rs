@@ -79,6 +79,8 @@ pub(super) struct Watch {
     target: Target,
     /// The last one first.
     slices: VecDeque<Slice>,
+    /// Those of the last second, added up.
+    second: Slice,
     /// Periods without a request.
     silent: usize,
     windows: Windows,
@@ -110,6 +112,7 @@ impl Watch {
             serial,
             target,
             slices: VecDeque::with_capacity(KEPT),
+            second: Slice::default(),
             silent: 0,
             windows: Windows::default(),
             forgotten: 0,
@@ -140,13 +143,14 @@ impl Watch {
             self.slices.pop_back();
         }
         self.slices.push_front(Slice::of(seen));
+        self.second = self.over(SECOND);
         self.forgotten = self.forgotten.saturating_sub(1);
         self.silent = if seen.arrived > 0 || seen.outstanding > 0 { 0 } else { self.silent + 1 };
         if self.silent > SECOND {
             return None;
         }
         let outstanding = f64::from(seen.outstanding);
-        let (second, lately) = (self.over(SECOND), self.over(LATELY));
+        let (second, lately) = (self.second, self.over(LATELY));
         let rest = outstanding * self.each(second, lately) / 2.0;
         let latency = second.spent / second.arrived.max(outstanding).max(1.0);
         self.learn_service(second);
@@ -212,7 +216,7 @@ impl Watch {
 
     /// How close it was in the last second, by what has ended and by the ages of the rest.
     pub(super) fn last_second(&self) -> f64 {
-        let second = self.over(SECOND);
+        let second = self.second;
         match self.target {
             Target::Latency(limit) => second.spent / second.arrived.max(1.0) / limit.as_secs_f64(),
             Target::Percentile(percentile, _) => {
@@ -246,7 +250,7 @@ impl Watch {
     /// What it got of its promised rate in the last second, if its requests were this many of those at the
     /// device. `None` if a latency is promised, or it came less than a second ago.
     pub(super) fn got(&self, part: f64) -> Option<Got> {
-        let second = self.over(SECOND);
+        let second = self.second;
         let seconds = SECOND as f64 * PERIOD.as_secs_f64();
         let (got, promised) = match self.target {
             Target::Rate(rate) => (second.answered, rate.get()),
@@ -256,13 +260,13 @@ impl Watch {
         let times = got / (promised.max(LEAST_RATE) * seconds);
         // Of a bandwidth: as many requests as there were, in proportion.
         let rate = if times > 0.0 { second.answered / seconds / times } else { 0.0 };
-        let waits = self.always_waits(SECOND);
+        let waits = self.always_waits();
         (self.slices.len() >= SECOND).then_some(Got { times, waits, rate, part })
     }
 
     /// For how long its requests were at the device in the last second, in sum, in seconds.
     pub(super) fn at_device(&self) -> f64 {
-        self.over(SECOND).at_device
+        self.second.at_device
     }
 
     /// What was seen tells nothing of what comes, and the windows of the next moment tell of both.
@@ -271,10 +275,10 @@ impl Watch {
         self.forgotten = FORGOTTEN;
     }
 
-    /// Whether it had a request all the time in the last so many periods.
-    fn always_waits(&self, periods: usize) -> bool {
-        let periods = periods.min(self.slices.len());
-        self.over(periods).busy >= WAITS * periods as f64 * PERIOD.as_secs_f64()
+    /// Whether it had a request all the time in the last second, or since it came.
+    fn always_waits(&self) -> bool {
+        let periods = SECOND.min(self.slices.len());
+        self.second.busy >= WAITS * periods as f64 * PERIOD.as_secs_f64()
     }
 
     /// The last so many periods together.
@@ -320,7 +324,7 @@ impl Watch {
         let sum = |window: &WindowSeen| window.spent.as_secs_f64() + f64::from(window.outstanding) * rest;
         let previous = sum(&seen.previous) / f64::from(seen.previous.arrived).max(1.0);
         let count = f64::from(seen.current.arrived);
-        let expected = self.over(SECOND).arrived.max(count);
+        let expected = self.second.arrived.max(count);
         let current = (sum(&seen.current) + (expected - count) * latency) / expected.max(1.0);
         if let Some(ended) = seen.ended.filter(|_| self.forgotten == 0) {
             let mean = ended.spent.as_secs_f64() / f64::from(ended.arrived.max(1));
@@ -346,7 +350,7 @@ impl Watch {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // some periods
     fn of_rate(&mut self, promised: f64, of: fn(&Slice) -> f64) -> (f64, f64) {
         // A client that has just come, or asks for less than it is promised, is not kept waiting.
-        if self.slices.len() < LATELY || !self.always_waits(SECOND) {
+        if self.slices.len() < LATELY || !self.always_waits() {
             return (0.0, 0.0);
         }
         let strain = |periods: usize| {

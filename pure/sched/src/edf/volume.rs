@@ -107,7 +107,8 @@ impl Volume {
 
     /// Whether a flush goes first: one waits, and none has just overtaken data that may pass.
     fn sends_flush(&self, now: Instant, waiting: &SlotChains<Waiting>) -> bool {
-        !self.flushes.is_empty() && !(self.flush_overtook && self.data_may_pass(now, waiting))
+        let is_datas_turn = self.flush_overtook && self.data_may_pass(now, waiting);
+        !self.flushes.is_empty() && !is_datas_turn
     }
 
     fn data_may_pass(&self, now: Instant, waiting: &SlotChains<Waiting>) -> bool {
