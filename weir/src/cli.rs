@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::answer::Form;
 use crate::failure::Failure;
+use crate::log;
 use crate::verbs::demo::DemoArguments;
 use crate::verbs::explain::ExplainArguments;
 use crate::verbs::grants::GrantsArguments;
@@ -17,6 +19,7 @@ use crate::verbs::record::RecordArguments;
 use crate::verbs::replay::ReplayArguments;
 use crate::verbs::set::SetArguments;
 use crate::verbs::sim::SimArguments;
+use crate::verbs::status::{StatusArguments, TopArguments};
 use crate::verbs::throttle::ThrottleArguments;
 use crate::verbs::transfers::TransfersArguments;
 use crate::verbs::what_if::WhatIfArguments;
@@ -25,7 +28,6 @@ use crate::verbs::{
     check, controller, demo, explain, grants, lab, load, node, nodes, objects, record, replay, serve, set,
     sim, status, throttle, transfers, what_if, why,
 };
-use crate::{ask, log};
 
 /// Volumes with a guaranteed latency, on storage that is shared.
 #[derive(Parser, Debug)]
@@ -45,6 +47,8 @@ enum Verb {
     Check {
         /// The configuration file
         file: PathBuf,
+        #[command(flatten)]
+        form: Form,
     },
     /// Serve the volumes of a configuration file until stopped (SIGTERM); SIGHUP reloads it
     Serve {
@@ -59,21 +63,10 @@ enum Verb {
     /// Serve as `serve` does, and record every event and decision of each pool, for `weir replay --decisions`
     Record(RecordArguments),
     /// Print what each volume of a running server was promised, and what it gets
-    Status {
-        /// Its configuration file, the URL of its metrics address, or its control socket
-        #[arg(default_value = ask::USUAL_METRICS)]
-        source: String,
-    },
+    Status(StatusArguments),
     /// Print the table of `weir status` live, every second
-    Top {
-        /// Its configuration file, the URL of its metrics address, or its control socket
-        #[arg(default_value = ask::USUAL_METRICS)]
-        source: String,
-        /// Stop after this number of tables
-        #[arg(long)]
-        times: Option<u64>,
-    },
-    /// Change a target, a priority or a limit of a volume or a pool that is served, without a reload
+    Top(TopArguments),
+    /// Change targets, priorities and limits of volumes and pools that are served, all or none
     Set(SetArguments),
     /// Print what the control law decided about a volume in the last control intervals, and why
     Explain(ExplainArguments),
@@ -125,8 +118,10 @@ enum Verb {
 struct Replayed {
     /// A recording of `weir record`, or its directory. The engine gets the recorded events again. If it
     /// decides differently this time, weir prints the first difference, and the exit status is 1
-    #[arg(long, value_name = "PATH", exclusive = true)]
+    #[arg(long, value_name = "PATH", conflicts_with = "ReplayArguments")]
     decisions: Option<PathBuf>,
+    #[command(flatten)]
+    form: Form,
     #[command(flatten)]
     load: Option<ReplayArguments>,
 }
@@ -135,19 +130,22 @@ struct Replayed {
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     let _log = log::start(cli.log)?;
     match cli.verb {
-        Verb::Check { file } => check::check(&file),
+        Verb::Check { file, form } => check::check(&file, form),
         Verb::Serve { file } => on_runtime(serve::serve(&file, None)),
         Verb::Controller { file } => on_runtime(controller::controller(&file)),
         Verb::Record(arguments) => on_runtime(record::record(arguments)),
-        Verb::Status { source } => on_runtime(status::status(&source)),
+        Verb::Status(arguments) => on_runtime(status::status(arguments)),
         Verb::Set(arguments) => on_runtime(set::set(arguments)),
         Verb::Explain(arguments) => on_runtime(explain::explain(arguments)),
         Verb::Why(arguments) => on_runtime(why::why(arguments)),
-        Verb::Top { source, times } => on_runtime(status::top(&source, times)),
-        Verb::Replay(Replayed { decisions: Some(path), .. }) => replay::decisions::replay_decisions(&path),
-        Verb::Replay(Replayed { load, .. }) => {
-            on_runtime(replay::replay(load.expect("clap asks for a trace where there are no decisions")))
+        Verb::Top(arguments) => on_runtime(status::top(arguments)),
+        Verb::Replay(Replayed { decisions: Some(path), form, .. }) => {
+            replay::decisions::replay_decisions(&path, form)
         }
+        Verb::Replay(Replayed { load, form, .. }) => on_runtime(replay::replay(
+            load.expect("clap asks for a trace where there are no decisions"),
+            form,
+        )),
         Verb::Grants(arguments) => grants::grants(&arguments),
         Verb::WhatIf(arguments) => what_if::what_if(&arguments),
         Verb::Lab(arguments) => lab::lab(arguments),

@@ -10,11 +10,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use weir_api::{Asked, Change};
 use weir_model::Span;
 
-use crate::config::{ConfigError, Source};
+use crate::config::{ConfigError, Report, Source};
 use crate::failure::Failure;
 use crate::say;
 
-mod change;
+pub(crate) mod change;
 pub(crate) mod fixed;
 mod reload;
 
@@ -62,17 +62,23 @@ pub(crate) trait Daemon: Sized {
     /// If the process cannot go on.
     async fn next_asked(&mut self) -> Result<Asked, Failure>;
 
+    /// Every value of the configuration.
+    fn report(config: &Self::Config) -> Report;
+
     /// The interval at whose end a law looks at the change; `None` if it is in force at once.
     fn interval(config: &Self::Config, change: &Change) -> Option<Span>;
 
-    /// Changes values of the configuration in force. Nothing new has to be opened for that.
+    /// Changes values of the configuration in force, or only finds out whether that can be done. Nothing new
+    /// has to be opened for that.
     ///
     /// # Errors
     /// If the values cannot be put in force; then nothing has changed.
-    async fn change(&mut self, config: Self::Config) -> Result<(), Failure> {
+    async fn change(&mut self, config: Self::Config, dry_run: bool) -> Result<(), Failure> {
         let mut begun = self.begin_reload(config, None)?;
         Self::opened(&mut begun).await?;
-        self.finish_reload(begun).await;
+        if !dry_run {
+            self.finish_reload(begun).await;
+        }
         Ok(())
     }
 

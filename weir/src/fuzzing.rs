@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use weir_api::Change;
+
 use crate::config::{
     Config, NodeConfig, Source, TransfersConfig, check_report, controller_report, throttle_report,
     transfers_report,
@@ -35,7 +37,7 @@ pub fn configuration(text: &str) -> Judged {
     if source.is_of_controller() {
         return match source.controller() {
             Ok(config) => {
-                assert!(!controller_report(&config).is_empty());
+                assert!(!controller_report(&config).to_string().is_empty());
                 Judged::Controller
             }
             Err(error) => refused(&error.to_string()),
@@ -44,7 +46,7 @@ pub fn configuration(text: &str) -> Judged {
     if source.is_of_throttle() {
         return match source.throttle() {
             Ok(config) => {
-                assert!(!throttle_report(&config).is_empty());
+                assert!(!throttle_report(&config).to_string().is_empty());
                 assert_eq!(config.settings().check(), Ok(()));
                 Judged::Agent
             }
@@ -54,7 +56,7 @@ pub fn configuration(text: &str) -> Judged {
     if source.is_of_transfers() {
         return match source.transfers() {
             Ok(config) => {
-                assert!(transfers_report(&config).contains("transfers.policy"));
+                assert!(transfers_report(&config).to_string().contains("transfers.policy"));
                 assert!(is_a_coordinators(&config), "{config:?}");
                 let commented = Source::of(Path::new("weir.toml"), format!("{text}\n# a comment\n"));
                 assert_eq!(commented.transfers().ok().as_ref(), Some(&config), "a comment is no change");
@@ -65,7 +67,7 @@ pub fn configuration(text: &str) -> Judged {
     }
     match source.config() {
         Ok(config) => {
-            assert!(!check_report(&config).is_empty());
+            assert!(!check_report(&config).to_string().is_empty());
             assert!(!config.volumes.is_empty() && is_within_limits(&config));
             let again = Config::parse(Path::new("weir.toml"), &format!("{text}\n# a comment\n"));
             assert_eq!(again.ok().as_ref(), Some(&config), "a comment is no change");
@@ -83,7 +85,8 @@ pub fn configuration(text: &str) -> Judged {
 pub fn change(text: &str, table: &str, name: &str, set: &[(String, String)]) -> Option<Judged> {
     let source = Source::of(Path::new("weir.toml"), text.to_owned());
     let before = source.config().ok()?;
-    let changed = source.with(table, name, set).and_then(|changed| Ok((changed.config()?, changed)));
+    let change = Change { table: table.to_owned(), name: name.to_owned(), set: set.to_vec() };
+    let changed = source.with(&[change]).and_then(|changed| Ok((changed.config()?, changed)));
     Some(match changed {
         Ok((config, _)) => {
             assert!(is_within_limits(&config), "what is set obeys what holds for a file");

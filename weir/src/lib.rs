@@ -5,6 +5,7 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)] // `say.rs` has the reason
 
+mod answer;
 mod ask;
 mod cli;
 mod compose;
@@ -16,6 +17,7 @@ mod failure;
 pub mod fuzzing;
 mod lease_link;
 mod log;
+mod named;
 mod promise_link;
 mod say;
 mod server;

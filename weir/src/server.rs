@@ -12,7 +12,7 @@ use weir_gateway::{Gateway, GatewayError, Listener, Recorders, Reload, StatusPro
 use weir_model::Span;
 
 use crate::compose::{api_limits, gateway_spec, link_specs, listen_address, socket_address};
-use crate::config::{Config, ConfigError, Pool, Resolved, Source, TlsConfig};
+use crate::config::{Config, ConfigError, Pool, Report, Resolved, Source, TlsConfig, check_report};
 use crate::daemon::Daemon;
 use crate::daemon::fixed::{Fixed, fixed, refuse_changes};
 use crate::descriptors;
@@ -166,6 +166,10 @@ impl Daemon for Server {
 
     async fn next_asked(&mut self) -> Result<Asked, Failure> {
         Ok(self.asked.1.recv().await.expect("a sender is held"))
+    }
+
+    fn report(config: &Config) -> Report {
+        check_report(config)
     }
 
     fn interval(config: &Config, Change { table, name, .. }: &Change) -> Option<Span> {

@@ -3,6 +3,7 @@
 
 pub(crate) mod asked;
 pub(crate) mod bars;
+pub(crate) mod shapes;
 pub(crate) mod text;
 
 use std::collections::BTreeMap;
@@ -18,20 +19,21 @@ use weir_node::{Credentials, Node};
 use crate::compose::tls_files;
 use crate::config::{Source, TransfersConfig};
 use crate::failure::Failure;
+use crate::named::{Named, named};
 
 /// Which coordinator, and which nodes.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CoordinatorArgument {
-    /// The configuration file with the coordinator's address and the nodes
+    /// The coordinator: its configuration file, which also has the nodes, as clients move the data themselves
     #[arg(long, value_name = "FILE", env = "WEIR_TRANSFERS", global = true)]
-    #[arg(default_value = "/etc/weir/transfers.toml")]
-    transfers: PathBuf,
+    #[arg(default_value = "/etc/weir/transfers.toml", value_parser = coordinators_file)]
+    server: PathBuf,
 }
 
 impl CoordinatorArgument {
     /// The file.
     pub(crate) fn file(&self) -> &std::path::Path {
-        &self.transfers
+        &self.server
     }
 
     /// A client of the coordinator.
@@ -40,8 +42,8 @@ impl CoordinatorArgument {
     /// If the file, a credential or a certificate cannot be used.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let config =
-            Source::read(&self.transfers).and_then(|source| source.transfers()).map_err(Failure::usage)?;
-        let in_file = |failure: Failure| failure.in_file(&self.transfers);
+            Source::read(&self.server).and_then(|source| source.transfers()).map_err(Failure::usage)?;
+        let in_file = |failure: Failure| failure.in_file(&self.server);
         let nodes = nodes(&config).map_err(in_file)?.into_iter().collect::<BTreeMap<_, _>>();
         let address = match (&config.address.value, &config.tls) {
             (Some(address), Some(tls)) => {
@@ -51,6 +53,19 @@ impl CoordinatorArgument {
             _ => Address::State(config.state.value.clone()),
         };
         Client::new(Clock::new(), address, nodes).map_err(failure)
+    }
+}
+
+/// The file that names a coordinator.
+///
+/// # Errors
+/// If the text names a server otherwise. An address does not tell where the nodes are.
+fn coordinators_file(text: &str) -> Result<PathBuf, String> {
+    match named(text) {
+        Ok(Named::File(file)) => Ok(file),
+        // What cannot be read is told when it is read.
+        Err(_) if !text.contains(':') => Ok(text.into()),
+        _ => Err("accepted: the configuration file of the coordinator, which has its nodes".to_owned()),
     }
 }
 

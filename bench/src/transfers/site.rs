@@ -132,7 +132,7 @@ impl Site {
     /// `weir VERB` with these arguments.
     pub(super) fn weir(&self, verb: &str, arguments: &[&str]) -> Command {
         let mut command = self.client(&self.weir);
-        command.arg(verb).args(arguments).arg("--transfers").arg(&self.coordinator.file);
+        command.arg(verb).args(arguments).arg("--server").arg(&self.coordinator.file);
         command
     }
 

@@ -16,6 +16,7 @@ use weir_status::{
     IntervalStatus, PoolSharing, VolumeSharing,
 };
 
+use crate::refusal::refused;
 use crate::shared::{Shared, tell};
 use crate::why::{WHY_PATH, ask_a_gateway};
 use crate::{INTERVALS_PATH, JSON, STATUS_PATH};
@@ -68,7 +69,7 @@ async fn tell_intervals(State(probe): State<ArrayProbe>, Path(volume): Path<Stri
             } else {
                 format!("volume {volume}: not shared out here; accepted: {}", volumes.join(", "))
             };
-            (StatusCode::NOT_FOUND, found).into_response()
+            refused(StatusCode::NOT_FOUND, found)
         }
     }
 }

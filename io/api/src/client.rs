@@ -19,6 +19,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
+use crate::refusal::Refusal;
+
 /// How long a server may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -71,6 +73,7 @@ pub async fn get_over(
     match ask(stream, Method::GET, host, path, String::new(), most_bytes).await? {
         (status, text) if status.is_success() => Ok(text),
         (status, text) => {
+            let text = reason(&text).unwrap_or(text);
             let text: String = text.chars().take(MOST_TOLD).collect();
             Err(format!("the server refuses ({}): {text:?}", status.as_u16()))
         }
@@ -127,13 +130,18 @@ impl Server {
         let answer = timeout(ANSWER_TIMEOUT, asked).await;
         match answer.unwrap_or_else(|_| Err(format!("within {ANSWER_TIMEOUT:?}"))) {
             Ok((status, text)) if status.is_success() => Ok(text),
-            Ok((_, text)) if text.is_empty() => {
-                Err(AskError::NotWeir(self.clone(), "nothing is at this address".to_owned()))
-            }
-            Ok((_, text)) => Err(AskError::Refused(printable(&text))),
+            Ok((status, text)) => Err(match reason(&text) {
+                Some(reason) => AskError::Refused(printable(&reason)),
+                None => AskError::NotWeir(self.clone(), format!("it refuses {path} with {status}")),
+            }),
             Err(error) => Err(AskError::NoAnswer(self.clone(), error)),
         }
     }
+}
+
+/// The reason in the body of a refusal; `None` if it is none of weir's.
+fn reason(body: &str) -> Option<String> {
+    serde_json::from_str(body).ok().map(|Refusal { error }| error)
 }
 
 /// A bound for people.

@@ -18,7 +18,21 @@ use tokio::sync::{mpsc, oneshot, watch};
 use weir_gateway::{ListenError, StatusProbe, UnixSocket};
 
 use crate::array::{self, ArrayProbe};
-use crate::{ApiLimits, CHANGES_PATH, reports, serve};
+use crate::refusal::refused;
+use crate::serve::{self, Routes};
+use crate::why::WHY_PATH;
+use crate::{ApiLimits, CHANGES_PATH, INTERVALS_PATH, STATUS_PATH, reports};
+
+/// Changes that are put in force together, or not at all.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Changes {
+    /// The changes, at least one.
+    pub changes: Vec<Change>,
+    /// Whether only to say what would differ. Nothing changes then.
+    #[serde(default)]
+    pub dry_run: bool,
+}
 
 /// A change of a table of the configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -32,13 +46,39 @@ pub struct Change {
     pub set: Vec<(String, String)>,
 }
 
-/// A requested change, and the channel for the answer: the values now in force, or why nothing has changed.
+/// What changes have done, or would do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Changed {
+    /// Whether nothing has changed, because only this was asked.
+    pub dry_run: bool,
+    /// The settings that differ, in the order of `weir check`.
+    pub settings: Vec<Setting>,
+    /// The time within which a law takes them up, in seconds; 0: they are in force at once.
+    pub within_s: f64,
+    /// The file whose next reading ends them.
+    pub until_read: String,
+    /// Whether that file is being read now.
+    pub is_being_read: bool,
+}
+
+/// A setting of the configuration, before and after a change, as `weir check` shows it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Setting {
+    /// Its key, such as `volume.db.priority`.
+    pub key: String,
+    /// Its value before, with its unit; `None`: there was none.
+    pub old: Option<String>,
+    /// Its value after; `None`: there is none.
+    pub new: Option<String>,
+}
+
+/// Requested changes, and the channel for the answer: what differs, or why nothing has changed.
 #[derive(Debug)]
 pub struct Asked {
-    /// The change.
-    pub change: Change,
+    /// The changes.
+    pub changes: Changes,
     /// The channel for the answer.
-    pub answer: oneshot::Sender<Result<String, String>>,
+    pub answer: oneshot::Sender<Result<Changed, String>>,
 }
 
 /// A bound control socket that answers nothing yet.
@@ -66,8 +106,10 @@ impl ControlListener {
         limits: watch::Receiver<ApiLimits>,
     ) {
         let (reports, made) = reports(&probe);
+        let paths = &[STATUS_PATH, INTERVALS_PATH, WHY_PATH, CHANGES_PATH];
+        let routes = Routes { router: reports.merge(to_change(changes)), paths };
         tokio::select! {
-            () = serve::serve(self.0, reports.merge(to_change(changes)), limits) => {}
+            () = serve::serve(self.0, routes, limits) => {}
             () = made => {} // when nobody can ask any more
         }
     }
@@ -79,8 +121,10 @@ impl ControlListener {
     pub async fn serve_array(self, probe: ArrayProbe, changes: mpsc::Sender<Asked>) -> io::Result<()> {
         let (_kept, limits) = watch::channel(ApiLimits::DEFAULT);
         let (reports, made) = array::reports(&probe);
+        let paths = &[STATUS_PATH, INTERVALS_PATH, CHANGES_PATH];
+        let routes = Routes { router: reports.merge(to_change(changes)), paths };
         tokio::select! {
-            () = serve::serve(self.0, reports.merge(to_change(changes)), limits) => {}
+            () = serve::serve(self.0, routes, limits) => {}
             () = made => {} // when nobody can ask any more
         }
         Ok(())
@@ -92,24 +136,23 @@ fn to_change(changes: mpsc::Sender<Asked>) -> axum::Router {
 }
 
 async fn change(
-    State(changes): State<mpsc::Sender<Asked>>,
-    change: Result<Json<Change>, JsonRejection>,
+    State(owner): State<mpsc::Sender<Asked>>,
+    asked: Result<Json<Changes>, JsonRejection>,
 ) -> Response {
-    let Json(change) = match change {
-        Ok(change) => change,
+    let Json(changes) = match asked {
+        Ok(changes) => changes,
         Err(rejection) => {
             let found = rejection.body_text().replace(char::is_control, " ");
-            let accepted =
-                "a table, a name, and keys with their values, as JSON within limits.api_body_bytes";
-            return (rejection.status(), format!("the change: found {found}; accepted: {accepted}"))
-                .into_response();
+            let accepted = "changes, each with a table, a name, and keys with their values, as JSON within \
+                            limits.api_body_bytes";
+            return refused(rejection.status(), format!("the change: found {found}; accepted: {accepted}"));
         }
     };
     let (answer, answered) = oneshot::channel();
-    let _ = changes.send(Asked { change, answer }).await;
+    let _ = owner.send(Asked { changes, answer }).await;
     match answered.await {
-        Ok(Ok(in_force)) => in_force.into_response(),
-        Ok(Err(refused)) => (StatusCode::UNPROCESSABLE_ENTITY, refused).into_response(),
-        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the server is stopping").into_response(),
+        Ok(Ok(changed)) => Json(changed).into_response(),
+        Ok(Err(why)) => refused(StatusCode::UNPROCESSABLE_ENTITY, why),
+        Err(_) => refused(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"),
     }
 }

@@ -6,7 +6,9 @@
 //! | `/v1/status` | the state of all pools, for people's tools |
 //! | `/v1/volumes/NAME/intervals` | decisions about a volume in the last control intervals, with reasons |
 //! | `/v1/volumes/NAME/why?last_s=60` | where its requests' time went, and for whom they waited |
-//! | `/v1/changes` | POST: another target, priority or limit, in force until the configuration is read again |
+//! | `/v1/changes` | POST: other targets, priorities and limits, all or none, until the configuration is read again |
+//!
+//! An answer that is no success has the object `{"error": "what is wrong, and what would be accepted"}`.
 //!
 //! The metrics address serves all but the last, without authentication. The control socket, a Unix socket
 //! that only the gateway's user can open, serves all but the first. Every report is made on request from one
@@ -17,6 +19,7 @@ mod client;
 mod control;
 mod metrics;
 mod node_agent;
+mod refusal;
 mod serve;
 mod shared;
 mod throttle;
@@ -39,8 +42,10 @@ use weir_status::GatewayStatus;
 
 pub use array::ArrayProbe;
 pub use client::{AskError, Server, get_over};
-pub use control::{Asked, Change, ControlListener};
+pub use control::{Asked, Change, Changed, Changes, ControlListener, Setting};
+use refusal::refused;
 pub use serve::ApiLimits;
+use serve::Routes;
 use shared::{Shared, tell};
 pub use why::{MOST_REMEMBERED, why_path};
 
@@ -98,7 +103,9 @@ impl ApiListener {
         let (metrics, metrics_made) =
             Shared::new(OPEN_METRICS, async || probe.status().await, metrics::encode);
         let (reports, reports_made) = reports(&probe);
-        let routes = reports.merge(Router::new().route("/metrics", get(tell)).with_state(metrics));
+        let router = reports.merge(Router::new().route("/metrics", get(tell)).with_state(metrics));
+        let paths = &["/metrics", STATUS_PATH, INTERVALS_PATH, why::WHY_PATH];
+        let routes = Routes { router, paths };
         tokio::select! {
             () = serve::serve(self.0, routes, limits) => {}
             () = metrics_made => {} // when nobody can ask any more
@@ -121,8 +128,9 @@ impl ApiListener {
         let (_kept, limits) = watch::channel(ApiLimits::DEFAULT);
         let (as_json, json_made) = Shared::new(JSON, &collect, as_json);
         let (as_metrics, metrics_made) = Shared::new(OPEN_METRICS, &collect, as_metrics);
-        let routes = Router::new().route(STATUS_PATH, get(tell).with_state(as_json));
-        let routes = routes.route("/metrics", get(tell).with_state(as_metrics));
+        let router = Router::new().route(STATUS_PATH, get(tell).with_state(as_json));
+        let router = router.route("/metrics", get(tell).with_state(as_metrics));
+        let routes = Routes { router, paths: &["/metrics", STATUS_PATH] };
         tokio::select! {
             () = serve::serve(self.0, routes, limits) => {}
             () = json_made => {} // when nobody can ask any more
@@ -136,9 +144,10 @@ impl ApiListener {
     /// Never in practice: an error of a single connection ends only that connection.
     pub async fn serve_array(self, probe: ArrayProbe) -> io::Result<()> {
         let (_kept, limits) = watch::channel(ApiLimits::DEFAULT);
-        let (reports, made) = array::reports(&probe);
+        let (router, made) = array::reports(&probe);
+        let routes = Routes { router, paths: &[STATUS_PATH, INTERVALS_PATH] };
         tokio::select! {
-            () = serve::serve(self.0, reports, limits) => {}
+            () = serve::serve(self.0, routes, limits) => {}
             () = made => {} // when nobody can ask any more
         }
         Ok(())
@@ -159,7 +168,7 @@ async fn intervals(State(probe): State<StatusProbe>, Path(volume): Path<String>)
         Ok(explanation) => Json(explanation).into_response(),
         Err(volumes) => {
             let found = format!("volume {volume}: not served; accepted: {}", volumes.join(", "));
-            (StatusCode::NOT_FOUND, found).into_response()
+            refused(StatusCode::NOT_FOUND, found)
         }
     }
 }

@@ -7,8 +7,9 @@ use axum::routing::get;
 use tokio::sync::watch;
 use weir_status::NodeAgentStatus;
 
+use crate::serve::{self, Routes};
 use crate::shared::{Shared, tell};
-use crate::{ApiLimits, ApiListener, OPEN_METRICS, metrics, serve};
+use crate::{ApiLimits, ApiListener, OPEN_METRICS, metrics};
 
 impl ApiListener {
     /// Answers for an agent until the task is dropped. `read` reads the devices for each answer. Without a
@@ -16,7 +17,8 @@ impl ApiListener {
     pub async fn serve_node_agent(self, read: impl AsyncFn() -> Option<NodeAgentStatus>) {
         let (_kept, limits) = watch::channel(ApiLimits::DEFAULT);
         let (metrics, made) = Shared::new(OPEN_METRICS, read, as_metrics);
-        let routes = Router::new().route("/metrics", get(tell)).with_state(metrics);
+        let router = Router::new().route("/metrics", get(tell)).with_state(metrics);
+        let routes = Routes { router, paths: &["/metrics"] };
         tokio::select! {
             () = serve::serve(self.0, routes, limits) => {}
             () = made => {} // when nobody can ask any more

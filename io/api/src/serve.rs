@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
@@ -23,6 +24,8 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::timeout;
 use weir_gateway::{UnixSocket, is_of_one_peer};
 use weir_newcomers::{Newcomers, Origin, Ticket};
+
+use crate::refusal::with_reason;
 
 /// How long a listener pauses when the system has no descriptors or no memory left.
 const REST: Duration = Duration::from_millis(100);
@@ -91,9 +94,26 @@ struct Connected {
     by_ticket: HashMap<Ticket, AbortHandle>,
 }
 
+/// What a server answers.
+pub(crate) struct Routes {
+    pub(crate) router: Router,
+    /// The paths in it, for who asks for another one.
+    pub(crate) paths: &'static [&'static str],
+}
+
+impl Routes {
+    /// The router, in which each refusal has a reason.
+    pub(crate) fn with_reasons(self) -> Router {
+        // As a whole: a layer within a router does not see the header `Allow`.
+        let whole = Router::new().fallback_service(self.router);
+        whole.layer(from_fn_with_state(self.paths, with_reason))
+    }
+}
+
 /// Answers until the future is dropped; that drops every connection, too. New limits are for later
 /// connections.
-pub(crate) async fn serve<A: Accept>(listener: A, routes: Router, limits: watch::Receiver<ApiLimits>) {
+pub(crate) async fn serve<A: Accept>(listener: A, routes: Routes, limits: watch::Receiver<ApiLimits>) {
+    let routes = routes.with_reasons();
     let places = Newcomers::new(limits.borrow().connections);
     let (by_task, by_ticket) = (HashMap::new(), HashMap::new());
     let mut connected = Connected { places, tasks: JoinSet::new(), by_task, by_ticket };
@@ -155,7 +175,7 @@ impl Connected {
 }
 
 /// Answers one request.
-async fn answer(
+pub(crate) async fn answer(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     routes: Router,
     limits: ApiLimits,

@@ -7,6 +7,8 @@ use axum::response::{IntoResponse, Response};
 use weir_gateway::StatusProbe;
 use weir_model::Span;
 
+use crate::refusal::refused;
+
 /// The path, for the router.
 pub(crate) const WHY_PATH: &str = "/v1/volumes/{volume}/why";
 
@@ -33,13 +35,13 @@ pub(crate) async fn tell_why(
 ) -> Response {
     let last = match last_of(query.as_deref()) {
         Ok(last) => last,
-        Err(refusal) => return (StatusCode::BAD_REQUEST, refusal).into_response(),
+        Err(refusal) => return refused(StatusCode::BAD_REQUEST, refusal),
     };
     match probe.why(&volume, last).await {
         Ok(why) => Json(why).into_response(),
         Err(volumes) => {
             let found = format!("volume {volume}: not served; accepted: {}", volumes.join(", "));
-            (StatusCode::NOT_FOUND, found).into_response()
+            refused(StatusCode::NOT_FOUND, found)
         }
     }
 }
@@ -49,7 +51,7 @@ pub(crate) async fn ask_a_gateway(Path(volume): Path<String>) -> Response {
     let found = format!(
         "volume {volume}: a controller sees no requests; accepted: to ask a gateway that serves the volume"
     );
-    (StatusCode::NOT_FOUND, found).into_response()
+    refused(StatusCode::NOT_FOUND, found)
 }
 
 /// How far back a question goes.

@@ -189,7 +189,7 @@ fn show(title: &str, second: u64, of: u64, status: &GatewayStatus) -> std::io::R
     if out.is_terminal() {
         write!(out, "{}", weir_table::CLEAR)?;
     }
-    writeln!(out, "{title}, second {second} of {of}\n{}", weir_table::render(status))
+    writeln!(out, "{title}, second {second} of {of}\n{}", weir_table::render(status, None))
 }
 
 fn verdict(part: &Part, slo: &str) -> String {

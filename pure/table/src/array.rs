@@ -3,31 +3,33 @@
 use comfy_table::{TableStyle, presets};
 use weir_status::{ArrayGateway, ArrayStatus, ArrayVolume, GatewayPromises, PoolSharing};
 
-use crate::dash;
-use crate::sharing::{grants, measured, percent, table, target};
+use crate::sharing::{grants, measured, percent, target};
+use crate::{dash, table};
 
 const GATEWAYS: [&str; 4] = ["gateway", "state", "last report", "may hold"];
 const STANDINGS: [&str; 5] = ["gateway", "state", "last word", "worst off", "background volumes"];
 const VOLUMES: [&str; 7] = ["volume", "desired", "priority", "effective", "achieved", "of target", "why"];
 const STYLE: TableStyle = presets::UTF8_HORIZONTAL_ONLY;
 
-/// The array in one line, a row for each gateway, and a row for each volume that is shared out.
-pub fn array(status: &ArrayStatus) -> String {
+/// The array in one line, a row for each gateway, and a row for each volume that is shared out; in `width`
+/// columns.
+pub fn array(status: &ArrayStatus, width: Option<u16>) -> String {
     match &status.sharing {
-        Some(sharing) => shared_out(status, sharing),
-        None => promised(status),
+        Some(sharing) => shared_out(status, sharing, width),
+        None => promised(status, width),
     }
 }
 
-fn shared_out(status: &ArrayStatus, sharing: &PoolSharing) -> String {
+fn shared_out(status: &ArrayStatus, sharing: &PoolSharing, width: Option<u16>) -> String {
     let total = sharing.total_concurrency.map_or(dash(), |total| total.to_string());
     let probed = if sharing.is_probed { " (auto, found by probing)" } else { "" };
     let held = status.held.map_or("not known yet".to_owned(), |held| held.to_string());
     let case = sharing.case.map(|case| format!("; {case}")).unwrap_or_default();
-    let gateways = table(STYLE, &GATEWAYS, status.gateways.iter().map(gateway), |column| column < 2);
+    let gateways =
+        table(STYLE, &GATEWAYS, status.gateways.iter().map(gateway), |column| column < 2, &[], width);
     let last = VOLUMES.len() - 1;
     let is_text = |column| column == 0 || column == last;
-    let volumes = table(STYLE, &VOLUMES, status.volumes.iter().map(volume), is_text);
+    let volumes = table(STYLE, &VOLUMES, status.volumes.iter().map(volume), is_text, &[2, 4], width);
     let pool = &status.pool;
     format!(
         "pool {pool}: at most {total} requests at the array{probed}, gateways may hold {held} in all{case}\n\
@@ -35,8 +37,9 @@ fn shared_out(status: &ArrayStatus, sharing: &PoolSharing) -> String {
     )
 }
 
-fn promised(status: &ArrayStatus) -> String {
-    let gateways = table(STYLE, &STANDINGS, status.gateways.iter().map(standing), |column| column != 2);
+fn promised(status: &ArrayStatus, width: Option<u16>) -> String {
+    let rows = status.gateways.iter().map(standing);
+    let gateways = table(STYLE, &STANDINGS, rows, |column| column != 2, &[2], width);
     format!("pool {}: each gateway hears how the promises of the others stand\n{gateways}", status.pool)
 }
 
@@ -111,7 +114,7 @@ mod tests {
             gateways: vec![gateway("a", Some(strained)), gateway("b", Some(hog)), gateway("c", None)],
             volumes: Vec::new(),
         };
-        let shown = array(&status);
+        let shown = array(&status, None);
         let row = |name| shown.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default();
         assert!(row("a ").contains("0.0 s ago") && row("a ").contains("at 97 % of its limit"), "{shown}");
         assert!(row("b ").contains("nothing is promised") && row("b ").contains("at most 3"), "{shown}");

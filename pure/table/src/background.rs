@@ -2,25 +2,24 @@
 
 use std::iter;
 
-use comfy_table::{Table, presets};
+use comfy_table::presets;
 use weir_status::{BackgroundStatus, CannotBeMet, LoweredRates, PoolStatus, WorstOff};
 
-use crate::dash;
+use crate::{dash, table};
 
 const HEADER: [&str; 5] = ["pool", "background volumes", "promised volumes", "worst off", "cannot be met"];
+const SPARE: [usize; 1] = [2];
 
 /// A row for each pool under the law of promises; `None` without such a pool.
-pub(crate) fn pools(pools: &[&PoolStatus]) -> Option<String> {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(HEADER);
-    for pool in pools {
-        if let Some(background) = &pool.background {
-            let said = [allowed, promised, worst_off, cannot_be_met];
-            let columns = said.map(|of| of(background));
-            table.add_row(iter::once(pool.name.clone()).chain(columns));
-        }
-    }
-    (!table.is_empty()).then(|| table.to_string())
+pub(crate) fn pools(pools: &[&PoolStatus], width: Option<u16>) -> Option<String> {
+    let row = |pool: &&PoolStatus| {
+        let background = pool.background.as_ref()?;
+        let said = [allowed, promised, worst_off, cannot_be_met].map(|of| of(background));
+        Some(iter::once(pool.name.clone()).chain(said))
+    };
+    let rows: Vec<_> = pools.iter().filter_map(row).collect();
+    let style = presets::UTF8_HORIZONTAL_ONLY;
+    (!rows.is_empty()).then(|| table(style, &HEADER, rows, |_| true, &SPARE, width))
 }
 
 /// What background volumes may have, which volume is worst off, and what cannot be met, in one line.

@@ -7,17 +7,19 @@
 mod amount;
 mod array;
 mod background;
+mod fit;
 mod reply_delay;
 mod sharing;
 mod throttle;
 mod transfers;
 mod why;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::presets;
 use weir_status::{ControlKind, GatewayStatus, PoolStatus, VolumeStatus, WindowStatus};
 
 pub use amount::{length, rate, size};
 pub use array::array;
+pub use fit::table;
 pub use sharing::explanation;
 pub use throttle::{explained_resource, throttle};
 pub use transfers::transfers;
@@ -39,33 +41,27 @@ const HEADER: [&str; 10] = [
     "depth now/peak/target",
 ];
 
+/// The columns that may go if the terminal is too narrow, the first of them first.
+const SPARE: [usize; 6] = [2, 4, 1, 9, 6, 3];
+
 /// A table with a row for each volume, from its last closed window; one with a row for each pool in which
 /// background volumes are held back; one with a row for each pool in which replies are held; and one for each
-/// pool whose requests are shared out.
-pub fn render(status: &GatewayStatus) -> String {
+/// pool whose requests are shared out. They fit into `width` columns; `None`: they are as wide as they are.
+pub fn render(status: &GatewayStatus, width: Option<u16>) -> String {
     let (shared, others): (Vec<_>, Vec<_>) = status.pools.iter().partition(|pool| pool.sharing.is_some());
     let mut tables = Vec::new();
     if shared.is_empty() || others.iter().any(|pool| !pool.volumes.is_empty()) {
-        tables.push(volumes(&others));
+        tables.push(volumes(&others, width));
     }
-    tables.extend(background::pools(&others));
-    tables.extend(reply_delay::pools(&others));
-    tables.extend(shared.iter().filter_map(|pool| Some(sharing::pool(pool, pool.sharing.as_ref()?))));
+    tables.extend(background::pools(&others, width));
+    tables.extend(reply_delay::pools(&others, width));
+    tables.extend(shared.iter().filter_map(|pool| Some(sharing::pool(pool, pool.sharing.as_ref()?, width))));
     tables.join("\n\n")
 }
 
-fn volumes(pools: &[&PoolStatus]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(HEADER);
-    for pool in pools {
-        for volume in &pool.volumes {
-            table.add_row(row(pool, volume));
-        }
-    }
-    for (i, column) in table.column_iter_mut().enumerate() {
-        column.set_cell_alignment(if i < 2 { CellAlignment::Left } else { CellAlignment::Right });
-    }
-    table.to_string()
+fn volumes(pools: &[&PoolStatus], width: Option<u16>) -> String {
+    let rows = pools.iter().flat_map(|pool| pool.volumes.iter().map(|volume| row(pool, volume)));
+    table(presets::UTF8_HORIZONTAL_ONLY, &HEADER, rows, |column| column < 2, &SPARE, width)
 }
 
 fn row(pool: &PoolStatus, volume: &VolumeStatus) -> [String; HEADER.len()] {

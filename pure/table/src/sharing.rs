@@ -1,13 +1,13 @@
 //! How a law shares out an array, as tables for people: what is desired, in force and achieved for each
 //! volume, and how the law came to that.
 
-use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
+use comfy_table::{LineStyle, TableStyle, presets};
 use weir_status::{
     ControlKind, Explanation, Fit, GrantStatus, IntervalStatus, PoolSharing, PoolStatus, TargetStatus, Unit,
     VolumeSharing, VolumeStatus,
 };
 
-use crate::{background, dash, latency};
+use crate::{background, dash, latency, table};
 
 const VOLUMES: [&str; 11] = [
     "volume",
@@ -39,17 +39,22 @@ const INTERVALS: [&str; 13] = [
     "bound by",
 ];
 
+/// The columns that may go, the first of them first.
+const SPARE_OF_VOLUMES: [usize; 6] = [2, 4, 6, 8, 3, 1];
+const SPARE_OF_INTERVALS: [usize; 7] = [6, 5, 2, 10, 7, 9, 3];
+
 /// A pool in one line, and a row for each volume.
-pub(super) fn pool(pool: &PoolStatus, sharing: &PoolSharing) -> String {
+pub(super) fn pool(pool: &PoolStatus, sharing: &PoolSharing, width: Option<u16>) -> String {
     let rows = pool.volumes.iter().filter_map(|volume| Some(row(volume, volume.sharing.as_ref()?)));
     let last = VOLUMES.len() - 1;
     let style = presets::UTF8_HORIZONTAL_ONLY;
-    let table = table(style, &VOLUMES, rows, |column| column == 0 || column == last);
+    let is_text = |column| column == 0 || column == last;
+    let table = table(style, &VOLUMES, rows, is_text, &SPARE_OF_VOLUMES, width);
     format!("{}\n{table}", headline(pool, sharing))
 }
 
-/// A row for each of the last control intervals of a volume, or why there is none.
-pub fn explanation(explained: &Explanation) -> String {
+/// A row for each of the last control intervals of a volume, or why there is none; in `width` columns.
+pub fn explanation(explained: &Explanation, width: Option<u16>) -> String {
     let Explanation { volume, pool, control, intervals, background } = explained;
     let which = format!("volume {volume} in pool {pool}");
     if let Some(background) = background {
@@ -66,28 +71,15 @@ pub fn explanation(explained: &Explanation) -> String {
     let has_ports = intervals.iter().any(|interval| interval.grants.len() > 1);
     let ports = if has_ports { "; its share is dealt out to its ports" } else { "" };
     let last = INTERVALS.len() - 1;
-    let table =
-        table(LIST, &INTERVALS, intervals.iter().map(interval), |column| [1, 6, 9, last].contains(&column));
+    let is_text = |column| [1, 6, 9, last].contains(&column);
+    let rows = intervals.iter().map(interval);
+    let table = table(LIST, &INTERVALS, rows, is_text, &SPARE_OF_INTERVALS, width);
     format!("{which}, requests at a time at the device{ports}:\n{table}")
 }
 
 /// Without lines between the rows, of which there are many.
 pub(super) const LIST: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('═').junction('═'));
-
-pub(super) fn table<const N: usize>(
-    style: TableStyle,
-    header: &[&str; N],
-    rows: impl Iterator<Item = [String; N]>,
-    is_text: impl Fn(usize) -> bool,
-) -> Table {
-    let mut table = Table::new();
-    table.load_style(style).set_header(header).add_rows(rows);
-    for (i, column) in table.column_iter_mut().enumerate() {
-        column.set_cell_alignment(if is_text(i) { CellAlignment::Left } else { CellAlignment::Right });
-    }
-    table
-}
 
 fn headline(pool: &PoolStatus, sharing: &PoolSharing) -> String {
     let total = match (sharing.total_concurrency, sharing.is_probed) {
@@ -254,7 +246,7 @@ mod tests {
             intervals: Vec::new(),
             background: None,
         };
-        let line = explanation(&none);
+        let line = explanation(&none, None);
         assert!(line.starts_with("volume db in pool p: ") && line.lines().count() == 1, "{line}");
         let background = Some(BackgroundStatus {
             most: Some(4),
@@ -265,7 +257,7 @@ mod tests {
             cannot_be_met: None,
             has_lost_others: false,
         });
-        let line = explanation(&Explanation { control: ControlKind::Promise, background, ..none });
+        let line = explanation(&Explanation { control: ControlKind::Promise, background, ..none }, None);
         let said = "volume db in pool p: background volumes: at most 4 requests at the device; worst off: -";
         assert_eq!(line, said);
     }

@@ -3,15 +3,16 @@
 use comfy_table::presets;
 use weir_status::{DelayInterval, InitiatorStatus, ResourceStatus, Standing, ThrottleStatus};
 
-use crate::sharing::{LIST, table};
-use crate::{dash, latency};
+use crate::sharing::LIST;
+use crate::{dash, latency, table};
 
 const RESOURCES: [&str; 6] = ["resource", "read wait", "threshold", "delay", "ceiling", "members"];
 const INITIATORS: [&str; 5] = ["resource", "initiator", "writes", "limit", "state"];
 const INTERVALS: [&str; 4] = ["ended", "read wait", "threshold", "delay"];
 
-/// A row for each resource, a row for each initiator, and a line for each target out of reach.
-pub fn throttle(status: &ThrottleStatus) -> String {
+/// A row for each resource, a row for each initiator, and a line for each target out of reach; in `width`
+/// columns.
+pub fn throttle(status: &ThrottleStatus, width: Option<u16>) -> String {
     let style = presets::UTF8_HORIZONTAL_ONLY;
     let mut parts = Vec::new();
     if status.dry_run {
@@ -21,7 +22,7 @@ pub fn throttle(status: &ThrottleStatus) -> String {
         parts.push("no resource: no iSCSI target of this host has a LUN on a block device".to_owned());
     } else {
         let resources = status.resources.iter().map(resource);
-        parts.push(table(style, &RESOURCES, resources, |column| column == 0).to_string());
+        parts.push(table(style, &RESOURCES, resources, |column| column == 0, &[4, 2], width));
     }
     let initiators = status
         .resources
@@ -29,7 +30,7 @@ pub fn throttle(status: &ThrottleStatus) -> String {
         .flat_map(|resource| resource.initiators.iter().map(move |initiator| row(resource, initiator)));
     let initiators: Vec<_> = initiators.collect();
     if !initiators.is_empty() {
-        parts.push(table(style, &INITIATORS, initiators.into_iter(), |column| column != 2).to_string());
+        parts.push(table(style, &INITIATORS, initiators, |column| column != 2, &[0, 3], width));
     }
     parts.extend(
         status
@@ -48,8 +49,8 @@ pub fn throttle(status: &ThrottleStatus) -> String {
     parts.join("\n\n")
 }
 
-/// The last control intervals of a resource, and its initiators.
-pub fn explained_resource(status: &ThrottleStatus, resource: &ResourceStatus) -> String {
+/// The last control intervals of a resource, and its initiators; in `width` columns.
+pub fn explained_resource(status: &ThrottleStatus, resource: &ResourceStatus, width: Option<u16>) -> String {
     let one = ThrottleStatus {
         dry_run: status.dry_run,
         resources: vec![resource.clone()],
@@ -57,10 +58,10 @@ pub fn explained_resource(status: &ThrottleStatus, resource: &ResourceStatus) ->
         ..ThrottleStatus::default()
     };
     if resource.intervals.is_empty() {
-        return format!("{}\n\nits first control interval has not ended yet", throttle(&one));
+        return format!("{}\n\nits first control interval has not ended yet", throttle(&one, width));
     }
-    let intervals = table(LIST, &INTERVALS, resource.intervals.iter().map(interval), |_| false);
-    format!("{}\n\n{intervals}", throttle(&one))
+    let intervals = table(LIST, &INTERVALS, resource.intervals.iter().map(interval), |_| false, &[], width);
+    format!("{}\n\n{intervals}", throttle(&one, width))
 }
 
 fn resource(resource: &ResourceStatus) -> [String; RESOURCES.len()] {
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_resource_is_a_row_with_units_and_each_initiator_says_whether_it_is_delayed_and_why() {
-        let text = throttle(&status());
+        let text = throttle(&status(), None);
         for part in [
             "14.20 ms",
             "15.00 ms",
@@ -177,14 +178,14 @@ mod tests {
         let mut status = status();
         let why = "br0: somebody has set its root queue".to_owned();
         status.interfaces_out_of_reach = vec![InterfaceOutOfReach { interface: "br0".to_owned(), why }];
-        let text = explained_resource(&status, &status.resources[0]);
+        let text = explained_resource(&status, &status.resources[0], None);
         assert!(text.contains("100 ms ago") && text.contains("16.00 ms"), "{text}");
         assert!(text.contains("br0: somebody has set its root queue; nothing is delayed on br0"), "{text}");
     }
 
     #[test]
     fn a_host_without_resources_and_a_dry_run_are_said() {
-        let text = throttle(&ThrottleStatus { dry_run: true, ..ThrottleStatus::default() });
+        let text = throttle(&ThrottleStatus { dry_run: true, ..ThrottleStatus::default() }, None);
         assert!(text.starts_with("dry run") && text.contains("no resource"), "{text}");
     }
 }

@@ -3,8 +3,7 @@
 use comfy_table::presets;
 use weir_status::{DirectionStatus, NodeStatus, TransferStatus, TransfersStatus};
 
-use crate::sharing::table;
-use crate::{dash, length, rate, size};
+use crate::{dash, length, rate, size, table};
 
 const NODES: [&str; 13] = [
     "node",
@@ -24,18 +23,23 @@ const NODES: [&str; 13] = [
 const TRANSFERS: [&str; 11] =
     ["transfer", "what", "object", "state", "node", "done", "of", "had", "asked", "waited", "left"];
 
+/// The columns that may go, the first of them first.
+const SPARE_OF_NODES: [usize; 7] = [12, 2, 11, 10, 6, 9, 7];
+const SPARE_OF_TRANSFERS: [usize; 6] = [9, 1, 6, 8, 10, 4];
+
 /// The most transfers that are shown: more would leave the screen. `weir transfers list` shows all.
 const MOST_SHOWN: usize = 50;
 
 /// The coordinator in one line, two rows for each node, and a row for each of the first transfers. Each node
-/// that is down, each sensor that is stale and each transfer that waits has a line that says why.
-pub fn transfers(status: &TransfersStatus) -> String {
+/// that is down, each sensor that is stale and each transfer that waits has a line that says why. The tables
+/// fit into `width` columns.
+pub fn transfers(status: &TransfersStatus, width: Option<u16>) -> String {
     let style = presets::UTF8_HORIZONTAL_ONLY;
     let nodes = status.nodes.iter().flat_map(|node| {
         let [(_, reads), (_, writes)] = node.directions();
         [row(node, "reads", reads), row(node, "writes", writes)]
     });
-    let nodes = table(style, &NODES, nodes, |column| column < 4);
+    let nodes = table(style, &NODES, nodes, |column| column < 4, &SPARE_OF_NODES, width);
     let mut parts = vec![format!("{}\n{nodes}", headline(status))];
     let down = status.nodes.iter().filter_map(|node| Some((&node.name, node.down.as_ref()?)));
     let down: Vec<_> = down.map(|(name, why)| format!("{name} is down: {why}")).collect();
@@ -49,7 +53,8 @@ pub fn transfers(status: &TransfersStatus) -> String {
     let shown = &status.transfers[..status.transfers.len().min(MOST_SHOWN)];
     if !shown.is_empty() {
         let is_text = |column: usize| (1..5).contains(&column);
-        parts.push(table(style, &TRANSFERS, shown.iter().map(transfer), is_text).to_string());
+        let rows = shown.iter().map(transfer);
+        parts.push(table(style, &TRANSFERS, rows, is_text, &SPARE_OF_TRANSFERS, width));
     }
     let waits = shown.iter().filter_map(|transfer| Some((transfer.transfer, transfer.why.as_ref()?)));
     let waits: Vec<_> = waits.map(|(number, why)| format!("{number} waits: {why}")).collect();
@@ -213,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_node_has_a_row_for_each_direction_with_units_and_says_how_old_its_state_is() {
-        let text = transfers(&TransfersStatus { nodes: vec![node()], ..TransfersStatus::default() });
+        let text = transfers(&TransfersStatus { nodes: vec![node()], ..TransfersStatus::default() }, None);
         for part in [
             "up",
             "4.2 s ago",
@@ -245,7 +250,8 @@ mod tests {
         let why = "no answer within 1 s".to_owned();
         let stale = SensorStatus { age_s: Some(7.0), stale: Some(why) };
         let stale = NodeStatus { sensor: Some(stale), ..node() };
-        let text = transfers(&TransfersStatus { nodes: vec![stale.clone()], ..TransfersStatus::default() });
+        let text =
+            transfers(&TransfersStatus { nodes: vec![stale.clone()], ..TransfersStatus::default() }, None);
         let line = "array: its sensor is stale: no answer within 1 s (its last good answer came 7.0 s ago)";
         assert!(text.contains(line), "{text}");
         assert_eq!(external_of(&stale), "stale");
@@ -265,7 +271,7 @@ mod tests {
             transfers: vec![running(7), held, waiting(9)],
             ..TransfersStatus::default()
         };
-        let text = transfers(&status);
+        let text = transfers(&status, None);
         for part in [
             "policy deadline: 2 run (1 below the rate asked for), 1 wait; since the start 40 done (3 below the \
              rate asked for), 1 failed, 0 cancelled, 0 interrupted",
@@ -289,7 +295,7 @@ mod tests {
             left_out: 5,
             ..TransfersStatus::default()
         };
-        let text = transfers(&status);
+        let text = transfers(&status, None);
         for part in ["array is down: connection refused", "and 15 transfers more: weir transfers list"] {
             assert!(text.contains(part), "{part:?} in\n{text}");
         }

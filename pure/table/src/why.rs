@@ -4,13 +4,14 @@
 
 use weir_status::{ControlKind, HeldBack, LatencyParts, Share, Whose, Why};
 
-use crate::latency;
-use crate::sharing::{LIST, table};
+use crate::sharing::LIST;
+use crate::{latency, table};
 
 const LATENCIES: [&str; 7] = ["", "total", "own limit", "turn", "device", "reply held", "reply sent"];
 
-/// A sentence that answers, a row for each latency with its parts, what held requests back, and for whom.
-pub fn why(why: &Why) -> String {
+/// A sentence that answers, a row for each latency with its parts, what held requests back, and for whom; in
+/// `width` columns.
+pub fn why(why: &Why, width: Option<u16>) -> String {
     let Why { volume, pool, latencies, held_back, waited_for, beside, .. } = why;
     let over = whole(why.seconds);
     let mut said = vec![format!(
@@ -19,17 +20,17 @@ pub fn why(why: &Why) -> String {
         answer(why)
     )];
     if !latencies.is_empty() {
-        said.push(table(LIST, &LATENCIES, latencies.iter().map(row), |column| column == 0).to_string());
+        said.push(table(LIST, &LATENCIES, latencies.iter().map(row), |column| column == 0, &[], width));
     }
     if !held_back.is_empty() {
         let rows = held_back.iter().map(|HeldBack { by, seconds }| [seconds_of(*seconds), by.to_string()]);
         said.push(format!(
             "Held back, in sum over requests:\n{}",
-            table(LIST, &["time", "by"], rows, |c| c == 1)
+            table(LIST, &["time", "by"], rows, |c| c == 1, &[], width)
         ));
     }
-    said.extend(shares("Waited for their turn", "on behalf of", waited_for));
-    said.extend(shares("At the device", "beside requests of", beside));
+    said.extend(shares("Waited for their turn", "on behalf of", waited_for, width));
+    said.extend(shares("At the device", "beside requests of", beside, width));
     said.join("\n\n")
 }
 
@@ -88,13 +89,14 @@ fn row(parts: &LatencyParts) -> [String; LATENCIES.len()] {
     [of.clone(), total, own, turn, device, held, reply]
 }
 
-fn shares(what: &str, header: &str, shares: &[Share]) -> Option<String> {
+fn shares(what: &str, header: &str, shares: &[Share], width: Option<u16>) -> Option<String> {
     let all: f64 = shares.iter().map(|share| share.seconds).sum();
     let rows = shares.iter().map(|share| {
         let Share { seconds, percent, requests, .. } = share;
         [seconds_of(*seconds), format!("{percent:.1} %"), requests.to_string(), name(share)]
     });
-    let rows = table(LIST, &["time", "part", "requests sent", header], rows, |column| column == 3);
+    let header = ["time", "part", "requests sent", header];
+    let rows = table(LIST, &header, rows, |column| column == 3, &[2], width);
     (!shares.is_empty()).then(|| format!("{what} for {}, in sum over requests:\n{rows}", seconds_of(all)))
 }
 
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_first_lines_answer_where_most_of_the_time_went_and_for_whom() {
-        let said = why(&some(vec![mean(8_000.0, 2_000.0)], 1.0, 0.25));
+        let said = why(&some(vec![mean(8_000.0, 2_000.0)], 1.0, 0.25), None);
         let first: Vec<_> = said.lines().take(3).collect();
         assert_eq!(
             first,
@@ -166,7 +168,7 @@ mod tests {
                 "93 % of that on behalf of hog",
             ]
         );
-        let said = why(&some(vec![mean(2_000.0, 8_000.0)], 1.0, 4.0));
+        let said = why(&some(vec![mean(2_000.0, 8_000.0)], 1.0, 4.0), None);
         assert!(
             said.contains("80 %, they were at the device\n60 % of that beside requests of hog\n"),
             "{said}"
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn of_a_volume_that_starves_what_still_waits_answers_and_not_the_few_that_were_answered() {
-        let said = why(&some(vec![mean(100.0, 9_000.0)], 30.0, 0.01));
+        let said = why(&some(vec![mean(100.0, 9_000.0)], 30.0, 0.01), None);
         assert!(said.contains("100 %, they were waiting for their turn at the depth"), "{said}");
         assert!(said.contains("93 % of that on behalf of hog"), "{said}");
     }
@@ -186,12 +188,12 @@ mod tests {
     #[test]
     fn a_volume_of_which_nothing_is_answered_says_where_its_requests_are() {
         let stuck = Why { requests: 0, ..some(Vec::new(), 0.000_01, 30.0) };
-        let said = why(&stuck);
+        let said = why(&stuck, None);
         assert!(
             said.contains("None was answered yet. Most of their time, 100 %, they were at the device"),
             "{said}"
         );
         let silent = Why { held_back: Vec::new(), waited_for: Vec::new(), beside: Vec::new(), ..stuck };
-        assert!(why(&silent).ends_with("No request came, or none was answered"));
+        assert!(why(&silent, None).ends_with("No request came, or none was answered"));
     }
 }

@@ -172,19 +172,33 @@ impl Source {
         }
     }
 
-    /// The same source with other values, as text, for keys of the table `[table.name]`. `none` takes a key
-    /// away. `target.iops` stands for a target with this metric.
+    /// The same source with other values, as text, for keys of tables. `none` takes a key away. `target.iops`
+    /// stands for a target with this metric.
     ///
     /// # Errors
-    /// If one of the keys cannot be changed, or has no value.
-    pub(crate) fn with(
-        &self,
-        table: &str,
-        name: &str,
-        set: &[(String, String)],
-    ) -> Result<Self, ConfigError> {
-        let changes = read_changes(table, name, set)
-            .map_err(|problem| ConfigError::invalid(&self.path, vec![problem]))?;
+    /// If one of the keys cannot be changed, or has no value. Then the first problem of each table is named.
+    pub(crate) fn with(&self, wanted: &[weir_api::Change]) -> Result<Self, ConfigError> {
+        let (mut changes, mut problems) = (Vec::new(), Vec::new());
+        for (i, weir_api::Change { table, name, set }) in wanted.iter().enumerate() {
+            if wanted.iter().take(i).any(|other| (&other.table, &other.name) == (table, name)) {
+                problems.push(problem(&join(table, name), "a second time", "each volume and each pool once"));
+            }
+            match read_changes(table, name, set) {
+                Ok(read) => changes.extend(read),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        let keys = wanted.iter().map(|change| change.set.len()).sum::<usize>();
+        if keys > MOST_KEYS {
+            let accepted = format!("at most {MOST_KEYS} at a time");
+            problems = vec![problem("the change", format!("{keys} keys"), accepted)];
+        }
+        if keys == 0 {
+            problems.push(problem("the change", "no key", "a table, a name, and keys with their values"));
+        }
+        if !problems.is_empty() {
+            return Err(ConfigError::invalid(&self.path, problems));
+        }
         let mut changed = self.clone();
         let is_same = |one: &Change, other: &Change| {
             (&one.table, &one.name, &one.key) == (&other.table, &other.name, &other.key)
@@ -224,10 +238,6 @@ fn read_changes(table: &str, name: &str, set: &[(String, String)]) -> Result<Vec
         let tables = quoted(CHANGEABLE.iter().map(|(table, _)| table));
         return Err(problem(&join("", table), "a table that cannot be changed while serving", tables));
     };
-    if set.len() > MOST_KEYS {
-        let accepted = format!("at most {MOST_KEYS} at a time");
-        return Err(problem(&join(table, name), format!("{} keys", set.len()), accepted));
-    }
     let path = |key: &str| format!("{}.{}", join(table, name), shorten(key));
     let change = |key: &str, value| Change {
         table: table.to_owned(),

@@ -50,7 +50,7 @@ pub(crate) use limits::Limits;
 pub(crate) use listen::{Address, TcpAddress, tcp_address_argument};
 pub(crate) use origin::Resolved;
 pub(crate) use pool::{Control, Pool, Ports};
-pub(crate) use report::{check_report, controller_report, throttle_report, transfers_report};
+pub(crate) use report::{Report, check_report, controller_report, throttle_report, transfers_report};
 pub(crate) use throttle::{ThrottleConfig, threshold_argument};
 pub(crate) use transfers::{NodeConfig, TransfersConfig, bandwidth_argument};
 pub(crate) use volume::{BackendConfig, Volume};

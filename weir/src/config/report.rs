@@ -1,7 +1,9 @@
 //! The output of `weir check`: every value in force, with its unit and its origin.
 
-use std::fmt::Write;
+use std::fmt::{self, Display, Formatter};
 use std::path::Path;
+
+use serde::{Serialize, Serializer};
 
 use super::Config;
 use super::cluster::Cluster;
@@ -18,20 +20,33 @@ use super::transfers::TransfersConfig;
 use super::units::{show_bandwidth, show_size, show_span};
 use super::volume::{BackendConfig, Volume};
 
+/// Every value in force. For people, one on each line: key, value, origin.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    pub(crate) settings: Vec<Row>,
+}
+
 /// One value in force.
-struct Row {
-    key: String,
-    value: String,
+#[derive(Serialize)]
+pub(crate) struct Row {
+    pub(crate) key: String,
+    /// With its unit, as a file has it; `-`: there is none.
+    pub(crate) value: String,
+    #[serde(serialize_with = "as_words")]
     origin: Origin,
 }
 
-/// A table of every value in force, one on each line: key, value, origin.
-pub(crate) fn check_report(config: &Config) -> String {
-    table(&rows(config))
+fn as_words<S: Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(origin)
+}
+
+/// The values of a gateway's file.
+pub(crate) fn check_report(config: &Config) -> Report {
+    Report { settings: rows(config) }
 }
 
 /// The same for the file of a controller.
-pub(crate) fn controller_report(config: &ControllerConfig) -> String {
+pub(crate) fn controller_report(config: &ControllerConfig) -> Report {
     let mut rows = Rows(Vec::new());
     rows.push("controller.listen", &config.listen, ToString::to_string);
     rows.push_optional("controller.status", &config.status, ToString::to_string);
@@ -52,11 +67,11 @@ pub(crate) fn controller_report(config: &ControllerConfig) -> String {
         rows.push_optional(&join(&table, "max_bandwidth"), &volume.max_bandwidth, bandwidth);
         rows.push_optional(&join(&table, "max_concurrency"), &volume.max_concurrency, ToString::to_string);
     }
-    table(&rows.0)
+    Report { settings: rows.0 }
 }
 
 /// The same for the file of a packet-delay agent.
-pub(crate) fn throttle_report(config: &ThrottleConfig) -> String {
+pub(crate) fn throttle_report(config: &ThrottleConfig) -> Report {
     let mut rows = Rows(Vec::new());
     let key = |key: &str| join("throttle", key);
     let span = |span: &Span| show_span(*span);
@@ -82,11 +97,11 @@ pub(crate) fn throttle_report(config: &ThrottleConfig) -> String {
         rows.push_optional(&join(&table, "threshold"), &own.threshold, span);
         rows.push_optional(&join(&table, "write_limit"), &own.write_limit, bandwidth);
     }
-    table(&rows.0)
+    Report { settings: rows.0 }
 }
 
 /// The same for the file of a coordinator of transfers.
-pub(crate) fn transfers_report(config: &TransfersConfig) -> String {
+pub(crate) fn transfers_report(config: &TransfersConfig) -> Report {
     let mut rows = Rows(Vec::new());
     let bandwidth = |rate: &Bandwidth| show_bandwidth(*rate);
     rows.push("transfers.policy", &config.policy, ToString::to_string);
@@ -113,17 +128,20 @@ pub(crate) fn transfers_report(config: &TransfersConfig) -> String {
         rows.push(&key("domain"), &node.domain, Clone::clone);
         rows.push_optional(&key("sensor"), &node.sensor, ToString::to_string);
     }
-    table(&rows.0)
+    Report { settings: rows.0 }
 }
 
-fn table(rows: &[Row]) -> String {
-    let key_width = rows.iter().map(|row| row.key.chars().count()).max().unwrap_or(0);
-    let value_width = rows.iter().map(|row| row.value.chars().count()).max().unwrap_or(0);
-    let mut report = String::new();
-    for Row { key, value, origin } in rows {
-        writeln!(report, "{key:key_width$}  {value:value_width$}  {origin}").expect("a String takes all");
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let width = |of: fn(&Row) -> &String| {
+            self.settings.iter().map(|row| of(row).chars().count()).max().unwrap_or(0)
+        };
+        let (key_width, value_width) = (width(|row| &row.key), width(|row| &row.value));
+        for Row { key, value, origin } in &self.settings {
+            writeln!(f, "{key:key_width$}  {value:value_width$}  {origin}")?;
+        }
+        Ok(())
     }
-    report
 }
 
 fn rows(config: &Config) -> Vec<Row> {

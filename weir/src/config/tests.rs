@@ -64,5 +64,5 @@ fn maestro(pool: &Pool) -> &Maestro {
 }
 
 fn report(text: &str) -> String {
-    check_report(&parse(text))
+    check_report(&parse(text)).to_string()
 }

@@ -1,8 +1,11 @@
 //! Sizes, rates and times for people, and tables of them.
 
 use chrono::{DateTime, Local};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::presets;
+use weir_coordinator::proto::{Kind, State};
 pub(crate) use weir_table::{length, rate, size};
+
+use crate::terminal;
 
 /// A rate that may be unknown.
 pub(crate) fn rate_or_dash(bytes_per_second: u64) -> String {
@@ -29,19 +32,41 @@ pub(crate) fn hexadecimal(checksum: &[u8]) -> String {
     })
 }
 
-/// A table whose numbers, at these columns, are at the right.
-pub(crate) fn table(head: &[&str], numbers: &[usize], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(head.to_vec());
-    for row in rows {
-        table.add_row(row);
+/// A table whose numbers, at these columns, are at the right. `spare` are the columns that may go if the
+/// terminal is too narrow, the first of them first.
+pub(crate) fn table(
+    head: &[&str],
+    numbers: &[usize],
+    spare: &[usize],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
+    let is_text = |column| !numbers.contains(&column);
+    weir_table::table(presets::UTF8_HORIZONTAL_ONLY, head, rows, is_text, spare, terminal::width())
+}
+
+/// The word for a kind of transfer.
+pub(crate) const fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Put => "put",
+        Kind::Get => "get",
+        Kind::Check => "verify",
+        Kind::Import => "import",
+        Kind::Replicate => "copy",
+        Kind::Unspecified => "?",
     }
-    for column in numbers {
-        if let Some(column) = table.column_mut(*column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+}
+
+/// The word for the state of a transfer.
+pub(crate) const fn state(state: State) -> &'static str {
+    match state {
+        State::Waiting => "waiting",
+        State::Active => "running",
+        State::Done => "done",
+        State::Failed => "failed",
+        State::Cancelled => "cancelled",
+        State::Interrupted => "interrupted",
+        State::Unspecified => "?",
     }
-    table
 }
 
 #[cfg(test)]

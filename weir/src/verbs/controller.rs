@@ -13,7 +13,7 @@ use weir_cluster::{Array, Server, Tls};
 use weir_model::Span;
 
 use crate::compose::{array, leases_config, socket_address, tls_files, volume_configs};
-use crate::config::{ConfigError, ControllerConfig, ControllerLaw, Source};
+use crate::config::{ConfigError, ControllerConfig, ControllerLaw, Report, Source, controller_report};
 use crate::daemon::fixed::{Fixed, fixed, refuse_changes};
 use crate::daemon::{self, Daemon};
 use crate::failure::Failure;
@@ -148,6 +148,10 @@ impl Daemon for Running {
 
     async fn next_asked(&mut self) -> Result<Asked, Failure> {
         Ok(self.asked.1.recv().await.expect("a sender is held"))
+    }
+
+    fn report(config: &ControllerConfig) -> Report {
+        controller_report(config)
     }
 
     fn interval(config: &ControllerConfig, _change: &Change) -> Option<Span> {

@@ -1,15 +1,15 @@
 //! `weir explain`: what was decided about a volume in the last control intervals, and why.
 
-use std::io::Write;
-
 use clap::{Args, ValueEnum};
 use weir_api::intervals_path;
 use weir_status::Explanation;
 
+use crate::answer::Form;
 use crate::ask;
+use crate::config::{NAMES, is_name};
 use crate::failure::Failure;
-use crate::say;
-use crate::terminal::printable;
+use crate::named::{ServerArgument, Usual};
+use crate::terminal::{self, printable};
 
 /// What to explain.
 #[derive(Args, Debug)]
@@ -18,9 +18,10 @@ pub(crate) struct ExplainArguments {
     kind: Kind,
     /// Its name
     name: String,
-    /// The server: its configuration file, the URL of its metrics address, or its control socket
-    #[arg(default_value = ask::USUAL_METRICS)]
-    source: String,
+    #[command(flatten)]
+    server: ServerArgument,
+    #[command(flatten)]
+    form: Form,
 }
 
 #[derive(Clone, Copy, ValueEnum, Debug)]
@@ -34,7 +35,13 @@ enum Kind {
 /// # Errors
 /// If there is no server that answers, or no such volume.
 pub(crate) async fn explain(arguments: ExplainArguments) -> Result<(), Failure> {
-    let ExplainArguments { kind: Kind::Volume, name, source } = arguments;
-    let explained: Explanation = ask::get(&ask::to_ask(&source)?, &intervals_path(&name)).await?;
-    Ok(writeln!(say::out(), "{}", printable(&weir_table::explanation(&explained)))?)
+    let ExplainArguments { kind: Kind::Volume, name, server, form } = arguments;
+    if !is_name(&name) {
+        let found = printable(&name);
+        return Err(Failure::usage(format!(
+            "volume {found:?}: found a name of no volume; accepted: {NAMES}"
+        )));
+    }
+    let explained: Explanation = ask::get(&server.to_ask(Usual::GATEWAY)?, &intervals_path(&name)).await?;
+    form.print(&explained, |explained| weir_table::explanation(explained, terminal::width()))
 }

@@ -12,10 +12,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
+use serde::Serialize;
 use weir_engine::{Entry, Event, Grant, GrantedBy, Input};
 use weir_model::{Instant, Iops, VolumeId};
 use weir_recording::{ReadError, Reader};
 
+use crate::answer::{Form, json_line};
 use crate::failure::Failure;
 use crate::say;
 use crate::verbs::replay::decisions::recordings;
@@ -33,6 +35,28 @@ pub(crate) struct GrantsArguments {
     /// requests; if they do, the exit status is 1
     #[arg(long)]
     total: Option<NonZeroU32>,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// A bound that was granted, as a line of JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    at_s: f64,
+    recording: String,
+    volume: u32,
+    concurrency: u32,
+    max_iops: Option<f64>,
+    max_bandwidth_bytes_per_s: Option<u64>,
+    by: &'a str,
+}
+
+/// The sum that there ever was.
+#[derive(Serialize)]
+struct Sum {
+    highest_requests: u64,
+    total_requests: u32,
+    changes: u64,
 }
 
 /// Something that a recording says about what its volumes may do.
@@ -66,8 +90,16 @@ pub(crate) fn grants(arguments: &GrantsArguments) -> Result<(), Failure> {
     }
     let changes = Merged::open(&files)?;
     match arguments.total {
-        None => list(&files, changes),
-        Some(total) => check(changes, total),
+        None => list(&files, changes, arguments.form),
+        Some(total) => {
+            let sum = check(changes, total)?;
+            arguments.form.print(&sum, |Sum { highest_requests, total_requests, changes }| {
+                format!(
+                    "the bounds of all volumes never add up to more than {highest_requests} requests, of \
+                     {total_requests} ({changes} changes)"
+                )
+            })
+        }
     }
 }
 
@@ -181,21 +213,38 @@ impl Recorded {
     }
 }
 
-/// As CSV, a line for each change.
-fn list(files: &[PathBuf], changes: Merged) -> Result<(), Failure> {
+/// As CSV or as JSON, a line for each change.
+fn list(files: &[PathBuf], changes: Merged, form: Form) -> Result<(), Failure> {
     let mut out = say::out();
-    writeln!(out, "at_s,recording,volume,concurrency,max_iops,max_bandwidth_bytes_per_s,by")?;
+    if !form.json {
+        writeln!(out, "at_s,recording,volume,concurrency,max_iops,max_bandwidth_bytes_per_s,by")?;
+    }
     for change in changes {
         let Change { at, recording, what: What::Granted(volume, grant, by) } = change? else { continue };
         let at = at.since(Instant::ORIGIN).as_secs_f64();
-        let iops = grant.max_iops.map_or(String::new(), |limit| Iops::from(limit).get().to_string());
-        let bandwidth = grant.max_bandwidth.map_or(String::new(), |limit| limit.get().to_string());
+        let iops = grant.max_iops.map(|limit| Iops::from(limit).get());
+        let bandwidth = grant.max_bandwidth.map(|limit| limit.get());
         let by = match by {
             GrantedBy::Law => "law",
             GrantedBy::Controller => "controller",
             GrantedBy::Fallback => "fallback",
         };
         let (file, concurrency) = (files[recording].display(), grant.concurrency);
+        if form.json {
+            let line = Line {
+                at_s: at,
+                recording: file.to_string(),
+                volume: volume.0,
+                concurrency: concurrency.get(),
+                max_iops: iops,
+                max_bandwidth_bytes_per_s: bandwidth,
+                by,
+            };
+            writeln!(out, "{}", json_line(&line)?)?;
+            continue;
+        }
+        let iops = iops.map_or(String::new(), |limit| limit.to_string());
+        let bandwidth = bandwidth.map_or(String::new(), |limit| limit.to_string());
         writeln!(out, "{at:.6},{file},{},{concurrency},{iops},{bandwidth},{by}", volume.0)?;
     }
     Ok(())
@@ -203,7 +252,10 @@ fn list(files: &[PathBuf], changes: Merged) -> Result<(), Failure> {
 
 /// The highest sum that there ever was, against what it may be. What changes at one instant counts when all
 /// of it has.
-fn check(changes: impl Iterator<Item = Result<Change, ReadError>>, total: NonZeroU32) -> Result<(), Failure> {
+fn check(
+    changes: impl Iterator<Item = Result<Change, ReadError>>,
+    total: NonZeroU32,
+) -> Result<Sum, Failure> {
     let mut bounds = Bounds::default();
     let (mut highest, mut number, mut now) = (0, 0_u64, Instant::ORIGIN);
     for change in changes {
@@ -216,11 +268,7 @@ fn check(changes: impl Iterator<Item = Result<Change, ReadError>>, total: NonZer
         number += 1;
     }
     highest = highest.max(bounds.sum_within(now, total)?);
-    writeln!(
-        say::out(),
-        "the bounds of all volumes never add up to more than {highest} requests, of {total} ({number} changes)"
-    )?;
-    Ok(())
+    Ok(Sum { highest_requests: highest, total_requests: total.get(), changes: number })
 }
 
 /// What is in force, by recording and volume.

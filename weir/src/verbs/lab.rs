@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::presets;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use weir_lab::bulk;
 use weir_lab::check::{Checked, CheckedFigure, Conclusion};
@@ -20,8 +21,10 @@ use weir_testbed::{Framework, RealBench, RealNodes, Stop};
 
 use self::guarantee::{GuaranteeArguments, guarantee};
 use self::sweep::{SweepArguments, sweep};
+use crate::answer::{Form, json_line};
 use crate::failure::Failure;
 use crate::say;
+use crate::terminal;
 
 mod guarantee;
 mod sweep;
@@ -39,7 +42,10 @@ pub(crate) struct LabArguments {
 #[derive(Subcommand, Debug)]
 enum LabVerb {
     /// Print every experiment and its claim
-    List,
+    List {
+        #[command(flatten)]
+        form: Form,
+    },
     /// Run experiments, and print what they found; exit code 1 if a claim does not hold
     Run {
         /// The experiment's id; * stands for anything, as in 'facade-*'
@@ -64,6 +70,8 @@ enum LabVerb {
         /// as the guest of scripts/run-in-vm. Bulk transfers: on real storage nodes of this machine
         #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "lio")]
         real: Option<Target>,
+        #[command(flatten)]
+        form: Form,
     },
     /// Vary each number of a set-up that is ours by a tenth, and show how far each bound is from breaking
     Sweep(SweepArguments),
@@ -121,8 +129,8 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
         None => Library::embedded().map_err(Failure::usage)?,
     };
     match arguments.verb {
-        LabVerb::List => list(&library),
-        LabVerb::Run { id, seeds, variants, jobs, out, real } => {
+        LabVerb::List { form } => list(&library, form),
+        LabVerb::Run { id, seeds, variants, jobs, out, real, form } => {
             let experiments = matching(&library, &id)?;
             let store = Store::new(out);
             let _lock = store.lock()?;
@@ -133,9 +141,9 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
                     let variant_seeds = variants.of(&seeds);
                     let plan = Plan { experiments, seeds, variant_seeds, jobs: jobs.get(), bench, nodes };
                     run_with_progress(&plan, &store)?;
-                    tell_all(&plan, &store)
+                    tell_all(&plan, &store, form)
                 }
-                Some(target) => run_for_real(experiments, seeds, target, &store),
+                Some(target) => run_for_real(experiments, seeds, target, &store, form),
             }
         }
         LabVerb::Sweep(arguments) => sweep(arguments, &library),
@@ -147,15 +155,35 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
     }
 }
 
-fn list(library: &Library) -> Result<(), Failure> {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(["experiment", "paper", "claim"]);
-    for experiment in library.all() {
+/// An experiment in the list.
+#[derive(Serialize)]
+struct Listed<'l> {
+    experiment: &'l str,
+    paper: String,
+    claim: &'l str,
+}
+
+fn list(library: &Library, form: Form) -> Result<(), Failure> {
+    let listed = |experiment: &'_ Experiment| {
         let paper = &experiment.paper;
-        let place = format!("{} §{}, {}", paper.name, paper.section, paper.figure);
-        table.add_row([experiment.id.clone(), place, experiment.claim.clone()]);
-    }
-    Ok(writeln!(say::out(), "{table}")?)
+        format!("{} §{}, {}", paper.name, paper.section, paper.figure)
+    };
+    let all = library.all().iter();
+    let all = all.map(|one| Listed { experiment: &one.id, paper: listed(one), claim: &one.claim });
+    form.print(&all.collect::<Vec<_>>(), |all| {
+        let row = |one: &Listed| [one.experiment.to_owned(), one.paper.clone(), one.claim.to_owned()];
+        shown_table(&["experiment", "paper", "claim"], all.iter().map(row), &[])
+    })
+}
+
+/// A table of texts, but for the numbers at these columns.
+fn shown_table(
+    head: &[&str],
+    rows: impl IntoIterator<Item = impl IntoIterator<Item = String>>,
+    numbers: &[usize],
+) -> String {
+    let is_text = |column| !numbers.contains(&column);
+    weir_table::table(presets::UTF8_HORIZONTAL_ONLY, head, rows, is_text, &[], terminal::width())
 }
 
 fn matching<'l>(library: &'l Library, id: &str) -> Result<Vec<&'l Experiment>, Failure> {
@@ -174,6 +202,7 @@ fn run_for_real(
     seeds: Option<Seeds>,
     target: Target,
     store: &Store,
+    form: Form,
 ) -> Result<(), Failure> {
     let is_neither = |experiment: &&&Experiment| experiment.delay.is_none() && experiment.bulk.is_none();
     if let Some(experiment) = experiments.iter().find(is_neither) {
@@ -186,7 +215,7 @@ fn run_for_real(
     let seeds = seeds.map_or_else(|| vec![1], |Seeds(seeds)| seeds);
     let wrong = |error: anyhow::Error| Failure::usage(format!("lab run --real: {error:#}"));
     let stop = stop_at_signals()?;
-    let mut tally = Tally { is_real: true, ..Tally::default() };
+    let mut tally = Tally { is_real: true, form, ..Tally::default() };
     let (delays, bulks): (Vec<_>, Vec<_>) =
         experiments.into_iter().partition(|experiment| experiment.delay.is_some());
     if !delays.is_empty() {
@@ -195,14 +224,14 @@ fn run_for_real(
             Target::Tgt => Framework::Tgt,
         };
         let bench = RealBench::new(framework, std::env::current_exe()?, stop.clone()).map_err(wrong)?;
-        writeln!(say::out(), "on {}\n", bench.name())?;
+        tally.say(&format!("on {}\n", bench.name()))?;
         let plan = real_plan(seeds.clone(), &bench, &Simulated);
         one_by_one(delays, plan, &mut tally, store)?;
         bench.finish()?;
     }
     if !bulks.is_empty() {
         let nodes = RealNodes::start(stop).map_err(wrong)?;
-        writeln!(say::out(), "on {}\n", bulk::Bench::name(&nodes))?;
+        tally.say(&format!("on {}\n", bulk::Bench::name(&nodes)))?;
         let plan = real_plan(seeds, &Simulated, &nodes);
         one_by_one(bulks, plan, &mut tally, store)?;
     }
@@ -248,8 +277,8 @@ fn stop_at_signals() -> Result<Stop, Failure> {
     Ok(stop)
 }
 
-fn tell_all(plan: &Plan<'_>, store: &Store) -> Result<(), Failure> {
-    let mut tally = Tally::default();
+fn tell_all(plan: &Plan<'_>, store: &Store, form: Form) -> Result<(), Failure> {
+    let mut tally = Tally { form, ..Tally::default() };
     for experiment in &plan.experiments {
         tally.tell(experiment, plan, store)?;
     }
@@ -259,6 +288,7 @@ fn tell_all(plan: &Plan<'_>, store: &Store) -> Result<(), Failure> {
 /// How many claims hold.
 #[derive(Default)]
 struct Tally {
+    form: Form,
     is_real: bool,
     all: usize,
     failed: usize,
@@ -269,7 +299,26 @@ struct Tally {
     skipped: usize,
 }
 
+/// What an experiment found, as a line of JSON.
+#[derive(Serialize)]
+struct Told<'a> {
+    experiment: &'a str,
+    /// The word for what follows from the figures, or `skipped`.
+    conclusion: &'a str,
+    /// Why it was skipped.
+    reason: Option<&'a str>,
+    checked: Option<&'a Checked>,
+}
+
 impl Tally {
+    /// Prints a line that is only for people.
+    fn say(&self, line: &str) -> Result<(), Failure> {
+        if !self.form.json {
+            writeln!(say::out(), "{line}")?;
+        }
+        Ok(())
+    }
+
     /// Prints what an experiment found.
     fn tell(&mut self, experiment: &Experiment, plan: &Plan<'_>, store: &Store) -> Result<(), Failure> {
         let mut stdout = say::out();
@@ -287,6 +336,11 @@ impl Tally {
                 self.without += usize::from(conclusion == Conclusion::HoldsWithout);
                 self.fragile += usize::from(conclusion == Conclusion::Fragile);
                 let (id, word) = (&experiment.id, conclusion.shown());
+                if self.form.json {
+                    let told =
+                        Told { experiment: id, conclusion: word, reason: None, checked: Some(&checked) };
+                    return Ok(writeln!(stdout, "{}", json_line(&told)?)?);
+                }
                 writeln!(stdout, "{id}: {word}, seeds {}", shown_seeds(&checked.seeds))?;
                 writeln!(stdout, "{}", figures(experiment, &checked))?;
                 for variant in &checked.variants {
@@ -304,6 +358,11 @@ impl Tally {
             }
             Outcome::Skipped { reason } => {
                 self.skipped += 1;
+                if self.form.json {
+                    let (id, reason) = (&experiment.id, Some(reason.as_str()));
+                    let told = Told { experiment: id, conclusion: "skipped", reason, checked: None };
+                    return Ok(writeln!(stdout, "{}", json_line(&told)?)?);
+                }
                 writeln!(stdout, "{}: skipped: {reason}\n", experiment.id)?;
             }
         }
@@ -314,12 +373,11 @@ impl Tally {
     fn end(&self, store: &Store) -> Result<(), Failure> {
         let Self { all, failed, not_shown, not_reproduced, without, fragile, skipped, .. } = self;
         let hold = all - failed - not_shown - not_reproduced - without - fragile - skipped;
-        writeln!(
-            say::out(),
+        self.say(&format!(
             "{hold} of {all} hold, {failed} do not, {fragile} are fragile, {without} hold without their law, \
              {not_shown} are not shown, {not_reproduced} are not reproduced, {skipped} were skipped; {}",
             shown_path(store)
-        )?;
+        ))?;
         if *failed > 0 {
             return Err(anyhow::anyhow!("{failed} of {all} claims do not hold").into());
         }
@@ -345,12 +403,11 @@ fn run_with_progress(plan: &Plan<'_>, store: &Store) -> anyhow::Result<()> {
     outcome
 }
 
-fn figures(experiment: &Experiment, checked: &Checked) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+fn figures(experiment: &Experiment, checked: &Checked) -> String {
     let head = ["figure", "paper", "here (median)", "over all seeds", "must be", "margin", "verdict"];
-    table.set_header(head.into_iter().chain(checked.with_figures().map(Variant::shown)));
-    for (number, (expectation, figure)) in experiment.expect.iter().zip(&checked.figures).enumerate() {
+    let head: Vec<_> = head.into_iter().chain(checked.with_figures().map(Variant::shown)).collect();
+    let rows = experiment.expect.iter().zip(&checked.figures).enumerate();
+    let rows = rows.map(|(number, (expectation, figure))| {
         let here = [
             expectation.figure.clone(),
             expectation.paper.clone(),
@@ -362,13 +419,9 @@ fn figures(experiment: &Experiment, checked: &Checked) -> Table {
         ];
         let in_variants =
             checked.with_figures().filter_map(|variant| checked.shown_in(variant, number, &expectation.unit));
-        table.add_row(here.into_iter().chain(in_variants));
-    }
-    for (place, column) in table.column_iter_mut().enumerate() {
-        let right = [2, 3, 5, 7, 8].contains(&place);
-        column.set_cell_alignment(if right { CellAlignment::Right } else { CellAlignment::Left });
-    }
-    table
+        here.into_iter().chain(in_variants).collect::<Vec<_>>()
+    });
+    shown_table(&head, rows, &[2, 3, 5, 7, 8])
 }
 
 fn verdict(figure: &CheckedFigure) -> String {

@@ -1,6 +1,5 @@
 //! `weir load URI`: puts a load on an NBD server, and prints rates and latencies.
 
-use std::io::Write;
 use std::num::NonZeroU64;
 
 use bytesize::ByteSize;
@@ -8,6 +7,7 @@ use clap::{Args, ValueEnum};
 use weir_load::{Arrival, LoadSpec, Pace, Pattern, Target, Until};
 use weir_model::{Iops, Span};
 
+use crate::answer::Form;
 use crate::config::units;
 use crate::failure::Failure;
 use crate::say;
@@ -64,9 +64,8 @@ pub(crate) struct LoadArguments {
     /// Ask for structured replies
     #[arg(long)]
     structured: bool,
-    /// Print the report as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: Form,
 }
 
 #[derive(Clone, Copy, ValueEnum, Debug)]
@@ -92,7 +91,7 @@ enum PatternArgument {
 /// # Errors
 /// If there is no such server, or it breaks the connection or the protocol.
 pub(crate) async fn load(arguments: LoadArguments) -> Result<(), Failure> {
-    let json = arguments.json;
+    let form = arguments.form;
     let spec = arguments.into_spec()?;
     let interrupted = async {
         if tokio::signal::ctrl_c().await.is_err() {
@@ -100,7 +99,7 @@ pub(crate) async fn load(arguments: LoadArguments) -> Result<(), Failure> {
         }
     };
     let progress = |interval: &weir_load::Interval| {
-        if !json {
+        if !form.json {
             say::on_stderr(format_args!(
                 "{:>5.0} s  offered {:>8}  completed {:>8}  errors {}  mean {}",
                 interval.t_s,
@@ -112,8 +111,7 @@ pub(crate) async fn load(arguments: LoadArguments) -> Result<(), Failure> {
         }
     };
     let report = weir_load::run(&spec, interrupted, progress).await?;
-    let text = if json { serde_json::to_string_pretty(&report)? } else { report.to_string() };
-    Ok(writeln!(say::out(), "{text}")?)
+    form.print(&report, ToString::to_string)
 }
 
 impl LoadArguments {

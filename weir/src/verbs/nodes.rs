@@ -1,13 +1,11 @@
 //! `weir nodes`: what the storage nodes of a coordinator do, and what they can do.
 
-use std::io::Write;
-
 use clap::{Args, Subcommand};
-use weir_coordinator::proto::{Direction, NodeInfo};
+use weir_coordinator::proto::{Direction, NodeInfo, NodeList};
 
+use crate::answer::Form;
 use crate::failure::Failure;
-use crate::say;
-use crate::terminal::printable;
+use crate::transfers::shapes::Nodes;
 use crate::transfers::{CoordinatorArgument, failure, text};
 
 mod calibrate;
@@ -17,6 +15,8 @@ mod calibrate;
 pub(crate) struct NodesArguments {
     #[command(flatten)]
     coordinator: CoordinatorArgument,
+    #[command(flatten)]
+    form: Form,
     #[command(subcommand)]
     what: Option<What>,
 }
@@ -27,6 +27,8 @@ enum What {
     Calibrate {
         /// The node
         node: String,
+        #[command(flatten)]
+        form: Form,
     },
 }
 
@@ -35,11 +37,16 @@ enum What {
 /// # Errors
 /// If the coordinator does not answer, or the node cannot be measured.
 pub(crate) async fn nodes(arguments: NodesArguments) -> Result<(), Failure> {
-    let NodesArguments { coordinator, what } = arguments;
-    if let Some(What::Calibrate { node }) = what {
-        return calibrate::calibrate(&coordinator, &node).await;
+    let NodesArguments { coordinator, form, what } = arguments;
+    if let Some(What::Calibrate { node, form }) = what {
+        return calibrate::calibrate(&coordinator, &node, form).await;
     }
     let listed = coordinator.client()?.nodes().await.map_err(failure)?;
+    form.print(&Nodes::from(&listed), |_| shown(&listed))
+}
+
+/// Two rows for each node, and a line for each that is down or whose sensor is stale.
+fn shown(listed: &NodeList) -> String {
     let head = [
         "node",
         "state",
@@ -57,19 +64,16 @@ pub(crate) async fn nodes(arguments: NodesArguments) -> Result<(), Failure> {
         [("reads", node.reads.unwrap_or_default()), ("writes", node.writes.unwrap_or_default())]
             .map(|(what, direction)| row(node, what, direction))
     });
-    let out = &mut say::out();
-    writeln!(out, "{}", printable(&text::table(&head, &[3, 4, 5, 6, 7, 8, 9, 10], rows).to_string()))?;
-    writeln!(out, "policy: {}", listed.policy)?;
-    for node in listed.nodes.iter().filter(|node| !node.is_up) {
-        writeln!(out, "{}", printable(&format!("{} is down: {}", node.name, node.why)))?;
-    }
+    let table = text::table(&head, &[3, 4, 5, 6, 7, 8, 9, 10], &[10, 9, 5, 8, 6, 7], rows);
+    let mut lines = vec![table, format!("policy: {}", listed.policy)];
+    let down = listed.nodes.iter().filter(|node| !node.is_up);
+    lines.extend(down.map(|node| format!("{} is down: {}", node.name, node.why)));
     for node in &listed.nodes {
         if let Some(sensor) = node.sensor.as_ref().filter(|sensor| !sensor.stale.is_empty()) {
-            let line = format!("{}: its sensor is stale: {}", node.name, sensor.stale);
-            writeln!(out, "{}", printable(&line))?;
+            lines.push(format!("{}: its sensor is stale: {}", node.name, sensor.stale));
         }
     }
-    Ok(())
+    lines.join("\n")
 }
 
 fn row(node: &NodeInfo, what: &str, direction: Direction) -> Vec<String> {

@@ -6,7 +6,6 @@
 //! real time the requests go through sockets and threads to a gateway and its array. The array then answers
 //! by the clock.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -15,9 +14,9 @@ use weir_lab::trace::Format;
 use weir_load::Target;
 use weir_model::Span;
 
+use crate::answer::Form;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::say;
 use crate::simulated_pool::{SimulatedPool, simulated_pool};
 use crate::traces::{self, print_remarks, replay_bar};
 
@@ -60,9 +59,6 @@ pub(crate) struct ReplayArguments {
     /// Count and list lines that cannot be read, instead of ending at the first
     #[arg(long)]
     skip_broken: bool,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
@@ -87,7 +83,7 @@ struct Plan {
 ///
 /// # Errors
 /// If the trace or the configuration is wrong, or the gateway fails.
-pub(crate) async fn replay(arguments: ReplayArguments) -> Result<(), Failure> {
+pub(crate) async fn replay(arguments: ReplayArguments, form: Form) -> Result<(), Failure> {
     let plan = plan(&arguments)?;
     let (against, outcome) = match &arguments.server {
         Some(server) => ("server", real::against_server(&plan, server, &arguments.pool).await?),
@@ -95,9 +91,7 @@ pub(crate) async fn replay(arguments: ReplayArguments) -> Result<(), Failure> {
         None => ("sim", simulated(&plan)?),
     };
     print_remarks(&plan.recording.path, &plan.survey.remarks);
-    let report = Report::new(&plan, against, &outcome);
-    let text = if arguments.json { serde_json::to_string_pretty(&report)? } else { report.to_string() };
-    Ok(writeln!(say::out(), "{text}")?)
+    form.print(&Report::new(&plan, against, &outcome), ToString::to_string)
 }
 
 fn plan(arguments: &ReplayArguments) -> Result<Plan, Failure> {

@@ -1,59 +1,133 @@
-//! `weir set`: changes a target, a priority, a limit or a threshold of a volume or a pool while a server
-//! serves it.
+//! `weir set`: changes targets, priorities, limits and thresholds of volumes and pools while a server serves
+//! them.
 //!
-//! The server judges the change as it judges its file, and puts it in force or refuses it as a whole. The
-//! change lasts until the server reads its file again.
+//! All changes of a command go to the server in one request. The server judges them as it judges its file,
+//! and puts all of them in force or refuses them as a whole. They last until the server reads its file again.
 
-use std::io::Write;
+use clap::Args;
+use comfy_table::presets;
+use weir_api::{CHANGES_PATH, Change, Changed, Changes, Setting};
 
-use clap::{Args, ValueEnum};
-use weir_api::{CHANGES_PATH, Change};
-
+use crate::answer::Form;
 use crate::ask;
+use crate::daemon::change;
 use crate::failure::Failure;
-use crate::say;
+use crate::named::{ServerArgument, Usual};
+use crate::terminal;
 
-/// The change, and the server.
+/// What can stand where a change begins.
+const CHANGE: &str = "volume NAME KEY=VALUE... or pool NAME KEY=VALUE...";
+
+/// The changes, and the server.
 #[derive(Args, Debug)]
+#[command(
+    override_usage = "weir set [OPTIONS] <volume|pool> <NAME> <KEY=VALUE>... [<volume|pool> <NAME> <KEY=VALUE>...]..."
+)]
 pub(crate) struct SetArguments {
-    /// The kind of thing to change
-    kind: Kind,
-    /// Its name
-    name: String,
-    /// For a volume: priority=4, target.latency=5ms, target.p95=20ms, target.throughput=20MiB/s,
-    /// target.iops=900, max_iops=1200iops, max_bandwidth=100MiB/s, max_concurrency=64; for a pool:
-    /// total_concurrency=80, threshold=10ms. KEY=none takes it away
-    #[arg(required = true, value_name = "KEY=VALUE", value_parser = assignment)]
-    set: Vec<(String, String)>,
-    /// The server: its configuration file, or its control socket
-    #[arg(long, value_name = "SOURCE", default_value = ask::USUAL_CONTROL)]
-    server: String,
+    /// Each change: volume or pool, its name, and its settings. For a volume: priority=4,
+    /// target.latency=5ms, target.p95=20ms, target.throughput=20MiB/s, target.iops=900, max_iops=1200iops,
+    /// max_bandwidth=100MiB/s, max_concurrency=64; for a pool: total_concurrency=80, threshold=10ms. KEY=none
+    /// takes it away
+    #[arg(required = true, value_name = "CHANGE")]
+    words: Vec<String>,
+    /// Only say what would differ, or why it would be refused
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    server: ServerArgument,
+    #[command(flatten)]
+    form: Form,
 }
 
-#[derive(Clone, Copy, ValueEnum, Debug)]
-enum Kind {
-    /// A volume, which clients see as a disk
-    Volume,
-    /// A pool: volumes that share a device
-    Pool,
-}
-
-/// Asks the server for the change, and prints what is in force.
+/// Asks the server for the changes, and prints what differs.
 ///
 /// # Errors
 /// If the server does not answer, or refuses; then nothing has changed.
 pub(crate) async fn set(arguments: SetArguments) -> Result<(), Failure> {
-    let server = ask::to_change(&arguments.server)?;
-    let table = match arguments.kind {
-        Kind::Volume => "volume",
-        Kind::Pool => "pool",
-    };
-    let change = Change { table: table.to_owned(), name: arguments.name, set: arguments.set };
-    let in_force = server.post(CHANGES_PATH, &change).await.map_err(ask::failure)?;
-    Ok(writeln!(say::out(), "{in_force}")?)
+    let SetArguments { words, dry_run, server, form } = arguments;
+    let changes = Changes { changes: read(&words).map_err(Failure::usage)?, dry_run };
+    let server = server.to_change(Usual::GATEWAY)?;
+    let answer = server.post(CHANGES_PATH, &changes).await.map_err(ask::failure)?;
+    let changed: Changed = ask::read(&server, &answer)?;
+    form.print(&changed, |changed| shown(&changes.changes, changed))
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("accepted: KEY=VALUE, such as priority=4")?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
+fn shown(changes: &[Change], changed: &Changed) -> String {
+    let said = change::said(changes, changed);
+    if changed.settings.is_empty() {
+        return format!("{said}\nno setting differs");
+    }
+    let head = if changed.dry_run { ["setting", "is", "would be"] } else { ["setting", "was", "is"] };
+    let cell = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    let rows = changed.settings.iter().map(|setting| {
+        let Setting { key, old, new } = setting;
+        [key.clone(), cell(old), cell(new)]
+    });
+    let style = presets::UTF8_HORIZONTAL_ONLY;
+    format!("{said}\n{}", weir_table::table(style, &head, rows, |_| true, &[], terminal::width()))
+}
+
+/// The changes that the words ask for.
+fn read(words: &[String]) -> Result<Vec<Change>, String> {
+    let mut changes: Vec<Change> = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let refused = |found: &str| format!("set: found {found}; accepted: {CHANGE}");
+        if let (Some((key, value)), Some(change)) = (word.split_once('='), changes.last_mut()) {
+            change.set.push((key.trim().to_owned(), value.trim().to_owned()));
+            continue;
+        }
+        if !["volume", "pool"].contains(&word.as_str()) {
+            return Err(refused(&format!("{word:?}")));
+        }
+        let name = words.next().filter(|name| !name.contains('='));
+        let name = name.ok_or_else(|| refused(&format!("{word} without a name")))?;
+        if words.as_slice().first().is_none_or(|next| !next.contains('=')) {
+            return Err(refused(&format!("{word} {name} without a setting")));
+        }
+        changes.push(Change { table: word.clone(), name: name.clone(), set: Vec::new() });
+    }
+    Ok(changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_from(text: &str) -> Result<Vec<Change>, String> {
+        read(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_command_has_any_number_of_volumes_and_pools_each_with_its_settings() {
+        let change = |table: &str, name: &str, set: &[(&str, &str)]| Change {
+            table: table.to_owned(),
+            name: name.to_owned(),
+            set: set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        };
+        let words =
+            "volume oltp priority=4 target.latency=5ms volume volume target=none pool array1 threshold=10ms";
+        let wanted = [
+            change("volume", "oltp", &[("priority", "4"), ("target.latency", "5ms")]),
+            change("volume", "volume", &[("target", "none")]),
+            change("pool", "array1", &[("threshold", "10ms")]),
+        ];
+        assert_eq!(read_from(words).unwrap(), wanted);
+    }
+
+    #[test]
+    fn words_that_are_no_changes_are_refused_with_what_was_found() {
+        for (words, found) in [
+            ("gateway a priority=2", "found \"gateway\""),
+            ("priority=2", "found \"priority=2\""),
+            ("volume", "found volume without a name"),
+            ("volume priority=2", "found volume without a name"),
+            ("volume oltp", "found volume oltp without a setting"),
+            ("volume oltp volume bulk priority=2", "found volume oltp without a setting"),
+            ("volume oltp priority=2 bulk priority=2", "found \"bulk\""),
+        ] {
+            let refused = read_from(words).unwrap_err();
+            assert!(refused.contains(found) && refused.ends_with(CHANGE), "{words}: {refused}");
+        }
+    }
 }

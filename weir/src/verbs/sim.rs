@@ -13,8 +13,10 @@ use std::str::FromStr;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
+use serde::Serialize;
 use weir_sim::{Fingerprint, Outcome, Violation, swarm};
 
+use crate::answer::{Form, json_line};
 use crate::failure::Failure;
 use crate::say;
 
@@ -35,6 +37,8 @@ enum What {
         /// The number of scenarios; each takes the next seed
         #[arg(long, default_value = "1")]
         runs: NonZeroU64,
+        #[command(flatten)]
+        form: Form,
     },
 }
 
@@ -43,7 +47,7 @@ enum What {
 /// # Errors
 /// If a checker or an invariant fails, or standard output is gone.
 pub(crate) fn sim(arguments: &SimArguments) -> Result<(), Failure> {
-    let What::Swarm { seed, runs } = arguments.what;
+    let What::Swarm { seed, runs, form } = arguments.what;
     let mut failed = 0_u64;
     for run in 0..runs.get() {
         let seed = seed.0.wrapping_add(run);
@@ -53,6 +57,7 @@ pub(crate) fn sim(arguments: &SimArguments) -> Result<(), Failure> {
         }));
         let mut fingerprint = Fingerprint::new();
         let line = match swarm::run(seed, &mut fingerprint) {
+            Ok(outcome) if form.json => json_line(&Run::new(seed, outcome, fingerprint))?,
             Ok(outcome) => success_line(seed, outcome, fingerprint),
             Err(violation) => {
                 failed += 1;
@@ -63,6 +68,27 @@ pub(crate) fn sim(arguments: &SimArguments) -> Result<(), Failure> {
     }
     let _ = panic::take_hook();
     if failed == 0 { Ok(()) } else { Err(anyhow!("{failed} of {runs} runs failed").into()) }
+}
+
+/// A run without a failure, as a line of JSON. A failure is the same line of text as always, and the exit
+/// code tells it.
+#[derive(Serialize)]
+struct Run {
+    seed: u64,
+    submitted: u64,
+    answered: u64,
+    failed: u64,
+    aborted: u64,
+    outstanding: u64,
+    fingerprint: String,
+}
+
+impl Run {
+    fn new(seed: u64, outcome: Outcome, fingerprint: Fingerprint) -> Self {
+        let Outcome { submitted, answered, failed, aborted, outstanding, .. } = outcome;
+        let fingerprint = format!("{:016x}", fingerprint.value());
+        Self { seed, submitted, answered, failed, aborted, outstanding, fingerprint }
+    }
 }
 
 fn success_line(seed: u64, outcome: Outcome, fingerprint: Fingerprint) -> String {

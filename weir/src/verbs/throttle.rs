@@ -8,15 +8,16 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use weir_agent::actuator::Actuator;
 use weir_agent::guard;
-use weir_api::STATUS_PATH;
 use weir_model::Span;
 use weir_status::ThrottleStatus;
 
-use crate::ask;
+use crate::answer::Form;
 use crate::config::{Source, threshold_argument, units};
 use crate::failure::Failure;
+use crate::named::{ServerArgument, Usual};
 use crate::say;
-use crate::terminal::printable;
+use crate::terminal::{self, printable};
+use crate::verbs::status::Answer;
 
 mod run;
 mod tune;
@@ -48,17 +49,19 @@ const NOTHING_TO_GUARD: &str = "throttle: found neither a file nor a threshold; 
 enum Ask {
     /// Print the resources that a running agent guards, and whom it delays
     Status {
-        /// The agent: its configuration file, or the URL of its metrics address
-        #[arg(default_value = ask::USUAL_THROTTLE)]
-        source: String,
+        #[command(flatten)]
+        server: ServerArgument,
+        #[command(flatten)]
+        form: Form,
     },
     /// Print what the agent measured and decided at a resource in the last two seconds, and whom it delays
     Explain {
         /// The name of the resource
         resource: String,
-        /// The agent: its configuration file, or the URL of its metrics address
-        #[arg(default_value = ask::USUAL_THROTTLE)]
-        source: String,
+        #[command(flatten)]
+        server: ServerArgument,
+        #[command(flatten)]
+        form: Form,
     },
     /// Record how the reads of a resource answer a delay of its writers, and propose gains for the law
     Tune(TuneArguments),
@@ -79,8 +82,8 @@ enum Ask {
 pub(crate) async fn throttle(arguments: ThrottleArguments) -> Result<(), Failure> {
     let ThrottleArguments { file, target_latency, dry_run, ask } = arguments;
     match (ask, file, target_latency) {
-        (Some(Ask::Status { source }), ..) => status(&source).await,
-        (Some(Ask::Explain { resource, source }), ..) => explain(&resource, &source).await,
+        (Some(Ask::Status { server, form }), ..) => status(&server, form).await,
+        (Some(Ask::Explain { resource, server, form }), ..) => explain(&resource, &server, form).await,
         (Some(Ask::Tune(arguments)), ..) => tune::tune(&arguments),
         (Some(Ask::Remove), ..) => remove(),
         (Some(Ask::Guard { agent }), ..) => watch(agent),
@@ -93,13 +96,23 @@ pub(crate) async fn throttle(arguments: ThrottleArguments) -> Result<(), Failure
     }
 }
 
-async fn status(source: &str) -> Result<(), Failure> {
-    let status: ThrottleStatus = ask::get(&ask::to_ask(source)?, STATUS_PATH).await?;
-    Ok(writeln!(say::out(), "{}", printable(&weir_table::throttle(&status)))?)
+async fn status(server: &ServerArgument, form: Form) -> Result<(), Failure> {
+    form.print(&asked(server).await?, |status| weir_table::throttle(status, terminal::width()))
 }
 
-async fn explain(resource: &str, source: &str) -> Result<(), Failure> {
-    let status: ThrottleStatus = ask::get(&ask::to_ask(source)?, STATUS_PATH).await?;
+/// What an agent reports about itself.
+async fn asked(server: &ServerArgument) -> Result<ThrottleStatus, Failure> {
+    let server = server.to_ask(Usual::AGENT)?;
+    match Answer::of(&server).await? {
+        Answer::Throttle(status) => Ok(status),
+        other => {
+            Err(Failure::usage(format!("{server}: found {}; accepted: a packet-delay agent", other.kind())))
+        }
+    }
+}
+
+async fn explain(resource: &str, server: &ServerArgument, form: Form) -> Result<(), Failure> {
+    let status = asked(server).await?;
     let names = || {
         let names: Vec<_> = status.resources.iter().map(|resource| resource.name.as_str()).collect();
         if names.is_empty() { "nothing, as there is no resource".to_owned() } else { names.join(", ") }
@@ -108,7 +121,7 @@ async fn explain(resource: &str, source: &str) -> Result<(), Failure> {
     let found = found.ok_or_else(|| {
         Failure::usage(printable(&format!("resource {resource}: not guarded here; accepted: {}", names())))
     })?;
-    Ok(writeln!(say::out(), "{}", printable(&weir_table::explained_resource(&status, found)))?)
+    form.print(found, |found| weir_table::explained_resource(&status, found, terminal::width()))
 }
 
 fn remove() -> Result<(), Failure> {

@@ -5,11 +5,14 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use weir_coordinator::proto::{Kind, State, TransferInfo};
+use serde::Serialize;
+use weir_coordinator::proto::{State, TransferInfo};
 
+use crate::answer::Form;
 use crate::failure::Failure;
 use crate::say;
 use crate::terminal::printable;
+use crate::transfers::shapes::{Transfer, Transfers};
 use crate::transfers::{CoordinatorArgument, failure, text};
 
 mod report;
@@ -36,11 +39,15 @@ enum What {
         /// Those that have ended, too
         #[arg(long)]
         all: bool,
+        #[command(flatten)]
+        form: Form,
     },
     /// Print all that is known of a transfer
     Show {
         /// Its number
         transfer: u64,
+        #[command(flatten)]
+        form: Form,
     },
     /// End a transfer, and remove what it has written
     Cancel {
@@ -53,6 +60,8 @@ enum What {
     Backup {
         /// The file; an absolute path
         path: PathBuf,
+        #[command(flatten)]
+        form: Form,
     },
 }
 
@@ -63,52 +72,66 @@ enum What {
 pub(crate) async fn transfers(arguments: TransfersArguments) -> Result<(), Failure> {
     let TransfersArguments { coordinator, what } = arguments;
     let out = &mut say::out();
-    match what.unwrap_or(What::List { all: false }) {
+    match what.unwrap_or(What::List { all: false, form: Form::default() }) {
         What::Serve { file } => return serve::serve(&file).await,
-        What::List { all } => {
+        What::List { all, form } => {
             let listed = coordinator.client()?.transfers(all).await.map_err(failure)?;
-            let head = ["transfer", "what", "object", "state", "node", "done", "of", "rate", "asked"];
-            let table = text::table(&head, &[0, 5, 6, 7, 8], listed.iter().map(row));
-            writeln!(out, "{}", printable(&table.to_string()))?;
-            let mut waiting: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-            for transfer in listed.iter().filter(|transfer| transfer.state() == State::Waiting) {
-                waiting.entry(&transfer.why).or_default().push(transfer.transfer);
-            }
-            for (why, transfers) in waiting {
-                let numbers: Vec<_> = transfers.iter().rev().take(5).map(u64::to_string).collect();
-                let more = match transfers.len().saturating_sub(numbers.len()) {
-                    0 => String::new(),
-                    more => format!(" and {more} more"),
-                };
-                writeln!(out, "waiting: {}{more}: {}", numbers.join(", "), printable(why))?;
-            }
+            form.print(&Transfers::of(&listed), |_| shown_list(&listed))?;
         }
-        What::Show { transfer } => {
+        What::Show { transfer, form } => {
             let found = coordinator.client()?.transfer(transfer).await.map_err(failure)?;
-            write!(out, "{}", printable(&shown(&found)))?;
+            form.print(&Transfer::from(&found), |_| shown(&found))?;
         }
         What::Cancel { transfer } => {
             let found = coordinator.client()?.cancel(transfer).await.map_err(failure)?;
             writeln!(out, "transfer {transfer} of {} is cancelled", printable(&found.name))?;
         }
         What::Report(arguments) => return report::report(&coordinator, &arguments).await,
-        What::Backup { path } => {
+        What::Backup { path, form } => {
             let path = path
                 .to_str()
                 .ok_or_else(|| Failure::usage("backup: found a path that is no text in UTF-8"))?;
             let bytes = coordinator.client()?.backup(path).await.map_err(failure)?;
-            writeln!(out, "{path}: {} of catalogue", text::size(bytes))?;
+            let done = BackedUp { path: path.to_owned(), bytes };
+            form.print(&done, |done| format!("{path}: {} of catalogue", text::size(done.bytes)))?;
         }
     }
     Ok(())
 }
 
+/// A copy of the catalogue.
+#[derive(Serialize)]
+struct BackedUp {
+    path: String,
+    bytes: u64,
+}
+
+/// A row for each transfer, and a line for each reason to wait.
+fn shown_list(listed: &[TransferInfo]) -> String {
+    let head = ["transfer", "what", "object", "state", "node", "done", "of", "rate", "asked"];
+    let table = text::table(&head, &[0, 5, 6, 7, 8], &[1, 6, 8, 4], listed.iter().map(row));
+    let mut lines = vec![table];
+    let mut waiting: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for transfer in listed.iter().filter(|transfer| transfer.state() == State::Waiting) {
+        waiting.entry(&transfer.why).or_default().push(transfer.transfer);
+    }
+    for (why, transfers) in waiting {
+        let numbers: Vec<_> = transfers.iter().rev().take(5).map(u64::to_string).collect();
+        let more = match transfers.len().saturating_sub(numbers.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        lines.push(format!("waiting: {}{more}: {why}", numbers.join(", ")));
+    }
+    lines.join("\n")
+}
+
 fn row(transfer: &TransferInfo) -> Vec<String> {
     vec![
         transfer.transfer.to_string(),
-        kind(transfer.kind()).to_owned(),
+        text::kind(transfer.kind()).to_owned(),
         transfer.name.clone(),
-        state(transfer.state()).to_owned(),
+        text::state(transfer.state()).to_owned(),
         if transfer.node.is_empty() { "-".to_owned() } else { transfer.node.clone() },
         text::size(transfer.moved),
         transfer.bytes.map_or("-".to_owned(), text::size),
@@ -122,9 +145,9 @@ fn shown(transfer: &TransferInfo) -> String {
     let first_byte = transfer.first_byte_ms.saturating_sub(transfer.asked_ms);
     let lines = [
         ("transfer", transfer.transfer.to_string()),
-        ("what", kind(transfer.kind()).to_owned()),
+        ("what", text::kind(transfer.kind()).to_owned()),
         ("object", transfer.name.clone()),
-        ("state", state(transfer.state()).to_owned()),
+        ("state", text::state(transfer.state()).to_owned()),
         ("because", or_dash(&transfer.why)),
         ("node", or_dash(&transfer.node)),
         ("size", transfer.bytes.map_or("not known".to_owned(), |bytes| format!("{bytes} B"))),
@@ -146,28 +169,5 @@ fn had(transfer: &TransferInfo) -> String {
     match transfer.moving_ms {
         0 => "-".to_owned(),
         moving => text::rate(text::rate_of(transfer.moved, moving)),
-    }
-}
-
-const fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Put => "put",
-        Kind::Get => "get",
-        Kind::Check => "verify",
-        Kind::Import => "import",
-        Kind::Replicate => "copy",
-        Kind::Unspecified => "?",
-    }
-}
-
-const fn state(state: State) -> &'static str {
-    match state {
-        State::Waiting => "waiting",
-        State::Active => "running",
-        State::Done => "done",
-        State::Failed => "failed",
-        State::Cancelled => "cancelled",
-        State::Interrupted => "interrupted",
-        State::Unspecified => "?",
     }
 }

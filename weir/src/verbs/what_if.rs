@@ -6,7 +6,6 @@
 //! trace is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -16,9 +15,9 @@ use weir_lab::replay::{Outcome, Recording, simulate};
 use weir_lab::what_if::{Answer, answer};
 use weir_model::Span;
 
+use crate::answer::Form;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::say;
 use crate::simulated_pool::{SimulatedPool, simulated_pool};
 use crate::traces::{self, print_remarks, replay_bar};
 
@@ -51,9 +50,8 @@ pub(crate) struct WhatIfArguments {
     /// Count and list lines of traces that cannot be read, instead of ending at the first
     #[arg(long)]
     skip_broken: bool,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: Form,
 }
 
 /// `VOLUME=PATH[@SPEEDx]`.
@@ -97,12 +95,7 @@ pub(crate) fn what_if(arguments: &WhatIfArguments) -> Result<(), Failure> {
         .keys()
         .map(|volume| Row::new(volume, without.get(volume), with.get(volume)))
         .collect();
-    let mut out = say::out();
-    if arguments.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&rows)?)?;
-    } else {
-        writeln!(out, "{}", report::Rows(&rows))?;
-    }
+    arguments.form.print(&rows, |rows| report::Rows(rows).to_string())?;
     match rows.iter().filter(|row| row.fails()).count() {
         0 => Ok(()),
         count => Err(Failure::Runtime(anyhow!("{count} of {} promises would not hold", rows.len()))),

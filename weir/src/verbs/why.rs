@@ -1,34 +1,31 @@
 //! `weir why`: where the time of a volume's requests went, and on whose behalf they waited.
 
-use std::io::Write;
-
 use clap::Args;
 use weir_api::{MOST_REMEMBERED, why_path};
 use weir_model::Span;
 use weir_status::Why;
 
+use crate::answer::Form;
 use crate::ask;
 use crate::config::units::{read_span, show_span};
 use crate::config::{NAMES, is_name};
 use crate::failure::Failure;
-use crate::say;
-use crate::terminal::printable;
+use crate::named::{ServerArgument, Usual};
+use crate::terminal::{self, printable};
 
 /// What to say, and how.
 #[derive(Args, Debug)]
 pub(crate) struct WhyArguments {
     /// The volume
     volume: String,
-    /// The server: its configuration file, the URL of its metrics address, or its control socket
-    #[arg(default_value = ask::USUAL_METRICS)]
-    source: String,
+    #[command(flatten)]
+    server: ServerArgument,
     /// How far back to look, from 1s to 3m. What is kept is in slices of ten seconds, so the answer goes
     /// back up to ten seconds more, and says how far
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = last)]
     last: Span,
-    /// Print the server's answer as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: Form,
 }
 
 /// Prints where the time went.
@@ -36,18 +33,15 @@ pub(crate) struct WhyArguments {
 /// # Errors
 /// If there is no server that answers, or no such volume.
 pub(crate) async fn why(arguments: WhyArguments) -> Result<(), Failure> {
-    let WhyArguments { volume, source, last, json } = arguments;
+    let WhyArguments { volume, server, last, form } = arguments;
     if !is_name(&volume) {
         let found = printable(&volume);
         return Err(Failure::usage(format!(
             "volume {found:?}: found a name of no volume; accepted: {NAMES}"
         )));
     }
-    let (server, path) = (ask::to_ask(&source)?, why_path(&volume, last));
-    let text = ask::text(&server, &path).await?;
-    let why: Why = ask::read(&server, &text)?;
-    let said = if json { text } else { weir_table::why(&why) };
-    Ok(writeln!(say::out(), "{}", printable(&said))?)
+    let why: Why = ask::get(&server.to_ask(Usual::GATEWAY)?, &why_path(&volume, last)).await?;
+    form.print(&why, |why| weir_table::why(why, terminal::width()))
 }
 
 /// A time that the server remembers.

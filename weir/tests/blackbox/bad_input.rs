@@ -305,7 +305,7 @@ fn limits_that_contradict_each_other_are_refused() {
 
 #[test]
 fn arguments_that_make_no_sense_are_refused() {
-    for args in ["", "serve", "serve a b", "nosuch", "top --times x http://127.0.0.1:1"] {
+    for args in ["", "serve", "serve a b", "nosuch", "top --times x --server http://127.0.0.1:1"] {
         let Outcome { code, out, log } = Program::weir().args(args).outcome();
         assert_eq!((code, out.as_str()), (Some(64), ""), "{args}: {log}");
         assert!(!log.is_empty());

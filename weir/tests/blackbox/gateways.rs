@@ -200,10 +200,10 @@ fn what_a_controller_grants_is_what_its_gateways_obey() {
     controller.wait_for_an_interval("v", "a percentile is measured through both gateways", |last| {
         last["priority"] == 8.0 && last["target"]["metric"] == "p95" && last["achieved"].is_object()
     });
-    let explained = Program::weir().args("explain volume v").arg(array.file()).run();
+    let explained = Program::weir().args("explain volume v --server").arg(array.file()).run();
     assert!(explained.contains("its share is dealt out to its ports"), "{explained}");
     assert!(explained.contains("p95 900 us") && explained.contains(" + b "), "{explained}");
-    let told = Program::weir().arg("status").arg(array.file()).run();
+    let told = Program::weir().args("status --server").arg(array.file()).run();
     assert!(told.contains("pool p: at most 16 requests at the array"), "{told}");
     drop(loads);
     let recordings = gateways.each_ref().map(|gateway| gateway.scene.text("recorded"));

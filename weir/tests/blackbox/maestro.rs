@@ -146,7 +146,7 @@ fn where_listeners_are_ports_each_has_a_bound_and_the_volume_is_one() {
     let grants = sharing(&server, "bulk")["effective"].as_array().unwrap().clone();
     let ports: Vec<_> = grants.iter().map(|grant| grant["port"].as_str().unwrap()).collect();
     assert_eq!(ports, ["127.0.0.1:0", &*format!("unix:{}", server.socket)]);
-    let explained = Program::weir().args("explain volume bulk").arg(scene.control()).run();
+    let explained = Program::weir().args("explain volume bulk --server").arg(scene.control()).run();
     assert!(explained.contains("its share is dealt out to its ports"), "{explained}");
     assert!(explained.contains("127.0.0.1:0 ") && explained.contains(" + unix:"), "{explained}");
     [oltp, by_tcp, by_unix].into_iter().for_each(|load| drop(load.succeed()));
@@ -272,7 +272,7 @@ fn status_and_explain_say_what_is_desired_in_force_and_achieved_and_why() {
     });
     wait_for_an_interval(&server, "oltp", "it was measured", |last| last["achieved"].is_object());
     for source in [server.metrics.replace("/metrics", ""), scene.control()] {
-        let status = Program::weir().arg("status").arg(&source).run();
+        let status = Program::weir().args("status --server").arg(&source).run();
         for part in [
             "pool p: at most 6 at the device",
             "desired",
@@ -285,7 +285,7 @@ fn status_and_explain_say_what_is_desired_in_force_and_achieved_and_why() {
             assert!(status.contains(part), "{part} in\n{status}");
         }
         assert!(status.lines().any(|line| line.trim_start().starts_with("other ")), "{status}");
-        let explained = Program::weir().args("explain volume oltp").arg(&source).run();
+        let explained = Program::weir().args("explain volume oltp --server").arg(&source).run();
         for part in [
             "volume oltp in pool p",
             "measured",
@@ -299,9 +299,10 @@ fn status_and_explain_say_what_is_desired_in_force_and_achieved_and_why() {
         ] {
             assert!(explained.contains(part), "{part} in\n{explained}");
         }
-        let other = Program::weir().args("explain volume other").arg(&source).run();
+        let other = Program::weir().args("explain volume other --server").arg(&source).run();
         assert!(other.contains("control = \"facade\"") && other.lines().count() == 1, "{other}");
-        let Outcome { code, log, .. } = Program::weir().args("explain volume none").arg(&source).outcome();
+        let Outcome { code, log, .. } =
+            Program::weir().args("explain volume none --server").arg(&source).outcome();
         assert_eq!((code, log.as_str()), (Some(64), "volume none: not served; accepted: bulk, oltp, other"));
     }
     let metrics = get(&server.metrics);

@@ -31,6 +31,7 @@ mod record;
 mod reload;
 mod replay;
 mod shutdown;
+mod surface;
 mod throttle;
 mod transfers;
 mod transfers_report;

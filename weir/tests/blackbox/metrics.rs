@@ -217,14 +217,15 @@ fn status_and_top_print_a_row_for_each_volume() {
     wait_for_windows(&server);
     let url = server.metrics.replace("/metrics", "");
     let rows = |out: &str, name: &str| out.lines().filter(|line| line.trim_start().starts_with(name)).count();
-    let status = Program::weir().arg("status").arg(&url).run();
+    let status = Program::weir().args("status --server").arg(&url).run();
     for column in ["volume", "offered IO/s", "mean", "p99", "SLO", "depth"] {
         assert!(status.contains(column), "{column} in\n{status}");
     }
     assert_eq!((rows(&status, "v "), rows(&status, "w ")), (1, 1), "{status}");
-    let top = Program::weir().args("top --times 2").arg(&url).run();
+    let top = Program::weir().args("top --times 2 --server").arg(&url).run();
     assert_eq!((rows(&top, "v "), rows(&top, "w ")), (2, 2), "{top}");
-    let Outcome { code, out, log } = Program::weir().arg("status").arg("http://127.0.0.1:1").outcome();
+    let Outcome { code, out, log } =
+        Program::weir().args("status --server").arg("http://127.0.0.1:1").outcome();
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(log.contains("http://127.0.0.1:1") && log.lines().count() == 1, "{log}");
 }

@@ -79,13 +79,13 @@ fn wait_until_fresh(url: &str) {
 
 /// What `weir nodes` prints.
 fn nodes(scene: &Scene) -> String {
-    Program::weir().args("nodes --transfers").arg(scene.text("transfers.toml")).run()
+    Program::weir().args("nodes --server").arg(scene.text("transfers.toml")).run()
 }
 
 /// Stores a file of the scene.
 fn put(scene: &Scene, name: &str) {
     scene.write(name, vec![7; MIB]);
-    Program::weir().args("put --transfers").arg(scene.text("transfers.toml")).arg(scene.text(name)).run();
+    Program::weir().args("put --server").arg(scene.text("transfers.toml")).arg(scene.text(name)).run();
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn the_sensor_of_a_node_is_stale_while_its_agent_is_away_and_counts_again_when_i
     let metrics = get(&format!("{url}/metrics"));
     assert!(metrics.contains("weir_node_sensor_fresh{node=\"array\"} 0"), "{metrics}");
     assert!(!metrics.contains("weir_node_external_bytes_per_second{"), "{metrics}");
-    let top = Program::weir().args("top --times 1").arg(&url).run();
-    for shown in [nodes(&scene), Program::weir().arg("status").arg(&url).run(), top] {
+    let top = Program::weir().args("top --times 1 --server").arg(&url).run();
+    for shown in [nodes(&scene), Program::weir().args("status --server").arg(&url).run(), top] {
         assert!(shown.contains("array: its sensor is stale: no connection"), "{shown}");
     }
     put(&scene, "while-it-is-away");

@@ -49,7 +49,7 @@ fn a_write_of_a_heavy_writer_is_answered_after_a_flush_that_came_later() {
     assert_eq!(client.receive().cookie, flush);
     assert_eq!(client.receive().cookie, write);
     assert!(!is_heavy(&server, "reader"));
-    let shown = Program::weir().arg("status").arg(scene.control()).run();
+    let shown = Program::weir().args("status --server").arg(scene.control()).run();
     assert!(shown.contains("reply delay") && shown.contains("heavy writers"), "{shown}");
 
     // A threshold that nothing exceeds is in force at once, and the delay ends.

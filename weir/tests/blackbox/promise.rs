@@ -51,12 +51,13 @@ fn a_hog_beside_a_promised_volume_gets_a_bound_that_every_report_shows_and_a_rec
     assert!(most(&server).is_none_or(|most| most >= 64), "nobody needs it yet");
     let loads = [load(&server, "db", 2), load(&server, "hog", 32)];
     wait_until("the hog has a bound", || most(&server).is_some_and(|most| most < 32));
-    let shown = Program::weir().arg("status").arg(scene.control()).run();
+    let shown = Program::weir().args("status --server").arg(scene.control()).run();
     for words in ["background volumes", "worst off", "latency 3.00 ms"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     for name in ["db", "hog"] {
-        let explained = Program::weir().args(&format!("explain volume {name}")).arg(scene.control()).run();
+        let explained =
+            Program::weir().args(&format!("explain volume {name} --server")).arg(scene.control()).run();
         let which = format!("volume {name} in pool p: background volumes: ");
         assert!(explained.starts_with(&which), "{explained}");
     }
@@ -85,7 +86,10 @@ fn a_promise_that_the_device_cannot_keep_is_named_in_every_report_until_it_is_lo
     );
     let metrics = get(&server.metrics);
     assert!(metrics.contains("weir_pool_cannot_be_met{pool=\"p\",volume=\"db\"}"), "{metrics}");
-    for words in [format!("status {}", scene.control()), format!("explain volume db {}", scene.control())] {
+    for words in [
+        format!("status --server {}", scene.control()),
+        format!("explain volume db --server {}", scene.control()),
+    ] {
         let shown = Program::weir().args(&words).run();
         assert!(shown.contains("because of the device"), "{words}: {shown}");
     }

@@ -79,19 +79,19 @@ fn a_promise_behind_one_gateway_bounds_the_hog_behind_the_other_and_without_a_co
         is_elsewhere && background["has_lost_others"] == false && most(&b).is_some_and(|most| most < 16)
     });
     wait_until("the gateway says that a volume of another one is worst off", || {
-        let shown = Program::weir().arg("status").arg(b.scene.control()).run();
+        let shown = Program::weir().args("status --server").arg(b.scene.control()).run();
         shown.contains("a volume of another gateway, at ")
     });
     wait_until("the controller says how the promises of each gateway stand", || {
-        let shown = Program::weir().arg("status").arg(file.display()).run();
+        let shown = Program::weir().args("status --server").arg(file.display()).run();
         let is_of_promises = shown.contains("each gateway hears how the promises of the others stand");
         is_of_promises && shown.contains("of its limit") && shown.contains("nothing is promised")
     });
-    let explain = Program::weir().args("explain volume db").arg(file.display());
+    let explain = Program::weir().args("explain volume db --server").arg(file.display());
     let Outcome { code, log, .. } = explain.outcome();
     assert_ne!(code, Some(0));
     assert!(log.contains("ask its gateway, which keeps the promises of its own volumes"), "{log}");
-    let Outcome { code, log, .. } = Program::weir().args("why db").arg(file.display()).outcome();
+    let Outcome { code, log, .. } = Program::weir().args("why db --server").arg(file.display()).outcome();
     assert_ne!(code, Some(0));
     assert!(log.contains("a controller sees no requests; accepted: to ask a gateway"), "{log}");
 

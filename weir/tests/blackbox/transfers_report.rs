@@ -30,7 +30,7 @@ impl Coordinator {
     /// A program that asks it, in the folder of the test.
     fn asked(&self, verb: &str) -> Program {
         let file = self.scene.text("transfers.toml");
-        Program::weir().args(verb).arg("--transfers").arg(file).directory(self.scene.path())
+        Program::weir().args(verb).arg("--server").arg(file).directory(self.scene.path())
     }
 
     fn put(&self, name: &str, rate: &str) {

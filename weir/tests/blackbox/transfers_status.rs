@@ -34,7 +34,7 @@ fn a_coordinator_tells_its_nodes_and_what_was_put_in_its_status_and_its_metrics(
     let file = configure(&scene, "127.0.0.1:0");
     let (mut coordinator, url) = coordinate(&file);
     scene.write("db.dump", vec![7; 3_000_000]);
-    Program::weir().args("put --transfers").arg(&file).arg(scene.text("db.dump")).run();
+    Program::weir().args("put --server").arg(&file).arg(scene.text("db.dump")).run();
     let status: Value = serde_json::from_str(&get(&format!("{url}/v1/status"))).expect("it is JSON");
     assert_eq!((&status["policy"], &status["ended"]["done"]), (&"deadline".into(), &1.into()), "{status}");
     let nodes = status["nodes"].as_array().expect("a list");
@@ -53,9 +53,10 @@ fn a_coordinator_tells_its_nodes_and_what_was_put_in_its_status_and_its_metrics(
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line:?} in\n{metrics}");
     }
-    for shown in
-        [Program::weir().arg("status").arg(&url).run(), Program::weir().args("top --times 1").arg(&url).run()]
-    {
+    for shown in [
+        Program::weir().args("status --server").arg(&url).run(),
+        Program::weir().args("top --times 1 --server").arg(&url).run(),
+    ] {
         for part in ["since the start 1 done", "array", "disk", "up", "3.00 MB", "120 MB/s"] {
             assert!(shown.contains(part), "{part:?} in\n{shown}");
         }
@@ -74,7 +75,7 @@ fn the_address_of_a_coordinators_state_is_that_of_its_file_and_must_be_free() {
     assert_eq!((code, out.as_str()), (Some(64), ""), "{log}");
     assert!(log.contains(&format!("transfers.metrics: {address}: cannot listen")), "{log}");
     drop(other);
-    let Outcome { code, log, .. } = Program::weir().arg("status").arg(&file).outcome();
+    let Outcome { code, log, .. } = Program::weir().args("status --server").arg(&file).outcome();
     assert_eq!(code, Some(1), "{log}");
     assert!(log.contains(&address.to_string()), "{log}");
 }

@@ -20,7 +20,8 @@ fn load(server: &Server, volume: &str, depth: u32) -> Running {
 }
 
 fn why(scene: &Scene, words: &str) -> Value {
-    let said = Program::weir().args(&format!("why {words} --last 10s --json")).arg(scene.control()).run();
+    let said =
+        Program::weir().args(&format!("why {words} --last 10s --json --server")).arg(scene.control()).run();
     serde_json::from_str(&said).expect("it is JSON")
 }
 
@@ -30,7 +31,8 @@ fn mean(why: &Value, part: &str) -> f64 {
 }
 
 fn refused(scene: &Scene, words: &str) -> String {
-    let Outcome { code, log, .. } = Program::weir().args(words).arg(scene.control()).outcome();
+    let Outcome { code, log, .. } =
+        Program::weir().args(words).arg("--server").arg(scene.control()).outcome();
     assert_ne!(code, Some(0), "{words}");
     log
 }
@@ -47,7 +49,7 @@ fn a_hog_that_is_held_back_for_a_promise_is_told_whose_promise_it_is() {
     });
     let hog = why(&scene, "hog");
     assert_eq!(hog["held_back"][0]["by"], "background_bound", "{hog}");
-    let said = Program::weir().args("why hog --last 10s").arg(scene.control()).run();
+    let said = Program::weir().args("why hog --last 10s --server").arg(scene.control()).run();
     for words in
         ["volume hog in pool p", "waiting for their turn at the bound of background", "on behalf of db"]
     {
@@ -72,7 +74,7 @@ fn an_own_cap_a_hog_at_the_device_and_parts_that_add_up_are_told_over_http() {
         let why = why(&scene, "db");
         mean(&why, "own_limit_us") > mean(&why, "total_us") / 2.0 && why["held_back"][0]["by"] == "rate"
     });
-    let said = Program::weir().args("why db").arg(scene.control()).run();
+    let said = Program::weir().args("why db --server").arg(scene.control()).run();
     assert!(said.contains("held back by its own max_iops"), "{said}");
     let url = server.metrics.replace("/metrics", "/v1/volumes/hog/why?last_s=10");
     let ask = || serde_json::from_str::<Value>(&get(&url)).expect("the answer is JSON");
@@ -96,7 +98,7 @@ fn a_question_that_cannot_be_answered_is_refused_with_what_would_be() {
     assert!(refused(&scene, "why db --last 4m").contains("from 1s to 3m"));
     let silent = why(&scene, "db");
     assert_eq!((&silent["requests"], &silent["control"]), (&0.into(), &"none".into()));
-    let said = Program::weir().args("why db").arg(scene.control()).run();
+    let said = Program::weir().args("why db --server").arg(scene.control()).run();
     assert!(said.contains("No request came"), "{said}");
     server.stop();
 }

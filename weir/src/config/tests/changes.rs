@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use weir_api::Change;
 use weir_model::{Iops, Priority, Span, Target};
 
 use super::super::{Config, Source};
@@ -29,6 +30,10 @@ fn source() -> Source {
     Source::of(Path::new("weir.toml"), FILE.to_owned())
 }
 
+fn asked(table: &str, name: &str, set: &[(String, String)]) -> Change {
+    Change { table: table.to_owned(), name: name.to_owned(), set: set.to_vec() }
+}
+
 /// `source` with this change, such as `volume v priority=4`.
 fn change(source: &Source, words: &str) -> Result<(Source, Config), String> {
     let mut words = words.split(' ');
@@ -37,7 +42,7 @@ fn change(source: &Source, words: &str) -> Result<(Source, Config), String> {
         .map(|word| word.split_once('=').unwrap())
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
-    let changed = source.with(table, name, &set).map_err(|error| error.to_string())?;
+    let changed = source.with(&[asked(table, name, &set)]).map_err(|error| error.to_string())?;
     let config = changed.config().map_err(|error| error.to_string())?;
     Ok((changed, config))
 }
@@ -173,20 +178,48 @@ fn what_is_set_is_bounded_in_length_and_number() {
     let long = change(&source(), &format!("volume v priority={}", "1".repeat(1025))).unwrap_err();
     assert_eq!(long, "volume.v.priority: found 1025 bytes; accepted: a value of at most 1024 bytes");
     let many: Vec<_> = (0..65).map(|i| (format!("target.p{i}"), "1ms".to_owned())).collect();
-    let many = source().with("volume", "v", &many).map(drop).unwrap_err().to_string();
-    assert_eq!(many, "volume.v: found 65 keys; accepted: at most 64 at a time");
+    let many = source().with(&[asked("volume", "v", &many)]).map(drop).unwrap_err().to_string();
+    assert_eq!(many, "the change: found 65 keys; accepted: at most 64 at a time");
+}
+
+#[test]
+fn changes_of_several_tables_are_judged_together_and_each_table_is_named_once() {
+    let set = |key: &str, value: &str| [(key.to_owned(), value.to_owned())];
+    let both = [
+        asked("volume", "v", &set("priority", "4")),
+        asked("volume", "w.old", &set("max_iops", "100iops")),
+        asked("pool", "p", &set("total_concurrency", "2")),
+    ];
+    let config = source().with(&both).unwrap().config().unwrap();
+    assert_eq!(config.volumes["v"].priority.value, Priority::new(4.0).unwrap());
+    assert_eq!(config.volumes["w.old"].max_iops.value, Iops::new(100.0));
+    let wrong = [
+        asked("volume", "v", &set("priority", "0")),
+        asked("volume", "w.old", &set("max_iops", "none")),
+        asked("pool", "p", &set("total_concurrency", "1")),
+    ];
+    let problems = source().with(&wrong).unwrap().config().unwrap_err().to_string();
+    assert_eq!(problems.lines().count(), 2, "both are named: {problems}");
+    let again =
+        [asked("pool", "p", &set("total_concurrency", "2")), asked("pool", "p", &set("threshold", "1ms"))];
+    let refused = source().with(&again).map(drop).unwrap_err().to_string();
+    assert_eq!(refused, "pool.p: found a second time; accepted: each volume and each pool once");
+    for none in [&[][..], &[asked("volume", "v", &[])]] {
+        let refused = source().with(none).map(drop).unwrap_err().to_string();
+        assert!(refused.starts_with("the change: found no key; accepted: "), "{refused}");
+    }
 }
 
 #[test]
 fn names_with_strange_characters_are_refused_in_one_line() {
     let set = [("priority".to_owned(), "2".to_owned())];
     for (table, name, key) in [("a\nb", "v", "priority"), ("volume", "v\n\u{1b}[2J", "priority")] {
-        let refused = source().with(table, name, &set).and_then(|changed| changed.config());
+        let refused = source().with(&[asked(table, name, &set)]).and_then(|changed| changed.config());
         let error = refused.map(drop).unwrap_err().to_string();
         assert!(!error.contains(char::is_control), "{table} {name} {key}: {error:?}");
     }
     let key = [(format!("\u{1b}\n{}", "x".repeat(10_000)), "2".to_owned())];
-    let error = source().with("volume", "v", &key).map(drop).unwrap_err().to_string();
+    let error = source().with(&[asked("volume", "v", &key)]).map(drop).unwrap_err().to_string();
     assert!(!error.contains(char::is_control) && error.len() < 300, "{error:?}");
 }
 

@@ -157,7 +157,7 @@ fn of_promises() -> String {
 fn under_the_law_of_promises_a_controller_needs_gateways_and_a_pool_and_nothing_to_share_out() {
     let config = controller(&of_promises());
     assert_eq!((&config.law.value, config.volumes.len()), (&ControllerLaw::Promise, 0));
-    let shown = controller_report(&config);
+    let shown = controller_report(&config).to_string();
     assert!(row(&shown, "pool.p.control").starts_with("promise "), "{shown}");
     assert!(!shown.contains("total_concurrency"), "{shown}");
     let refused = |text: &str| read(text).expect_err("it is refused").to_string();
@@ -177,7 +177,9 @@ fn under_the_law_of_promises_a_controller_needs_gateways_and_a_pool_and_nothing_
 fn a_volume_cannot_be_changed_at_a_controller_that_has_none() {
     let source = Source::of(Path::new("controller.toml"), of_promises());
     let set = [("priority".to_owned(), "4".to_owned())];
-    let changed = source.with("volume", "v", &set).expect("the key can be changed");
+    let changed = source
+        .with(&[weir_api::Change { table: "volume".to_owned(), name: "v".to_owned(), set: set.to_vec() }])
+        .expect("the key can be changed");
     assert_eq!(
         changed.controller().expect_err("there is no volume").to_string(),
         "volume.v: found no such volume; accepted: a volume of this file, which has none"
@@ -295,7 +297,7 @@ fn what_is_a_gateways_to_say_is_unknown_to_a_controller() {
 
 #[test]
 fn the_report_names_every_value_of_a_controller() {
-    let report = controller_report(&controller(GOOD));
+    let report = controller_report(&controller(GOOD)).to_string();
     for (key, expected) in [
         ("controller.listen", "10.0.0.1:7700 line 2"),
         ("controller.certificate", "/etc/weir/controller.pem line 4"),

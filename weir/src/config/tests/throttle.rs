@@ -27,7 +27,11 @@ fn a_threshold_is_enough_and_whatever_is_accepted_can_be_decided_by() {
     let config = source(text).throttle().unwrap();
     assert_eq!(config.settings().check(), Ok(()));
     assert_eq!(config.settings().packets, Packets::Acks);
-    assert!(throttle_report(&config).contains("throttle.packets"), "{}", throttle_report(&config));
+    assert!(
+        throttle_report(&config).to_string().contains("throttle.packets"),
+        "{}",
+        throttle_report(&config).to_string()
+    );
 }
 
 #[test]
@@ -96,7 +100,7 @@ fn an_argument_is_accepted_as_the_file_accepts_it() {
 fn a_control_character_in_the_name_of_a_resource_is_escaped_and_not_another_character() {
     let text = "[throttle]\nthreshold = \"15ms\"\n[resource.\"a\\u001bb\"]\nthreshold = \"8ms\"\n";
     let source = |text: &str| Source::of(Path::new("throttle.toml"), text.to_owned());
-    let report = throttle_report(&source(text).throttle().unwrap());
+    let report = throttle_report(&source(text).throttle().unwrap()).to_string();
     assert!(report.contains("resource.\"a\\u{1b}b\".threshold"), "{report}");
     let refused = problems(&text.replace("8ms", "0s"));
     assert!(refused[0].contains("resource.\"a\\u{1b}b\".threshold: found"), "{refused:?}");

@@ -96,7 +96,7 @@ fn every_key_can_be_set() {
 fn the_url_of_a_node_is_enough_and_the_report_says_why_the_rest_is_as_it_is() {
     let config = transfers(SHORT);
     assert!(config.tls.is_none());
-    let report = transfers_report(&config);
+    let report = transfers_report(&config).to_string();
     for (key, expected) in [
         ("transfers.policy", "deadline default: as many transfers at a node as it serves in time"),
         ("transfers.state", "/var/lib/weir/transfers default: where services keep state"),
@@ -123,7 +123,7 @@ fn the_url_of_a_node_is_enough_and_the_report_says_why_the_rest_is_as_it_is() {
 
 #[test]
 fn the_report_names_the_line_of_every_value() {
-    let report = transfers_report(&transfers(FULL));
+    let report = transfers_report(&transfers(FULL)).to_string();
     for (key, expected) in [
         ("transfers.policy", "sm-r3 line 2"),
         ("transfers.address", "backup.example:9830 line 4"),
@@ -368,7 +368,10 @@ fn a_sensor_is_the_url_of_an_agent_without_a_password() {
         let expected = format!("20: node.array.sensor: found a url with a password; {accepted}");
         assert_refused(given, &url, &expected);
     }
-    assert_eq!(row(&transfers_report(&transfers(FULL)), "node.array.sensor"), format!("{given} line 20"));
+    assert_eq!(
+        row(&transfers_report(&transfers(FULL)).to_string(), "node.array.sensor"),
+        format!("{given} line 20")
+    );
 }
 
 #[test]
@@ -390,7 +393,8 @@ fn every_key_is_in_the_manual_and_its_example_is_valid() {
         );
     }
     let example = manual.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let (example, short) = (transfers_report(&transfers(example)), transfers_report(&transfers(SHORT)));
+    let (example, short) =
+        (transfers_report(&transfers(example)).to_string(), transfers_report(&transfers(SHORT)).to_string());
     let value = |row: &str| row.split(' ').next().unwrap().to_owned();
     let own = short.lines().filter_map(|line| line.split_whitespace().next());
     for key in own.filter(|key| key.starts_with("transfers.") && *key != "transfers.address") {

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use weir_lab::guarantee::{
@@ -17,6 +16,8 @@ use weir_lab::guarantee::{
 };
 use weir_model::Span;
 
+use super::shown_table;
+use crate::answer::{Form, json};
 use crate::failure::Failure;
 use crate::{say, traces};
 
@@ -51,6 +52,8 @@ pub(crate) struct GuaranteeArguments {
     /// The folder of the results
     #[arg(long, default_value = "lab-results")]
     out: PathBuf,
+    #[command(flatten)]
+    form: Form,
 }
 
 /// What is written.
@@ -104,13 +107,16 @@ pub(super) fn guarantee(arguments: &GuaranteeArguments) -> Result<(), Failure> {
     let name = arguments.name(seed);
     if let Some(number) = arguments.cell {
         let cell = draw(&matrix, &loads, seed, number);
-        one(&cell, &judge.judge(&cell)?)?;
+        one(&cell, &judge.judge(&cell)?, arguments.form)?;
         if gateways != Gateways::ONE {
             return Ok(()); // what is drawn is one gateway
         }
         let path = arguments.out.join(format!("{name}-cell-{number}.svg"));
         fs::write(&path, watch(&judge, &cell)?).with_context(|| format!("writing {}", path.display()))?;
-        return Ok(writeln!(say::out(), "over time: {}", path.display())?);
+        return match arguments.form.json {
+            true => Ok(()),
+            false => Ok(writeln!(say::out(), "over time: {}", path.display())?),
+        };
     }
     let cells: Vec<_> = (0..arguments.cells).map(|number| draw(&matrix, &loads, seed, number)).collect();
     let judged = with_progress(&judge, &cells, arguments.jobs.get())?;
@@ -120,14 +126,16 @@ pub(super) fn guarantee(arguments: &GuaranteeArguments) -> Result<(), Failure> {
     let laws = summarise(&judged);
     let recordings: Vec<&str> = loads.recorded().collect();
     let mut out = say::out();
-    writeln!(out, "{}", heading(seed, &judged))?;
-    writeln!(out, "recordings: {}", if recordings.is_empty() { none() } else { recordings.join(", ") })?;
-    writeln!(out, "{}", table_of_laws(&laws))?;
-    if is_one {
-        writeln!(out, "{}", table_of_scenes(&scenes))?;
+    if !arguments.form.json {
+        writeln!(out, "{}", heading(seed, &judged))?;
+        writeln!(out, "recordings: {}", if recordings.is_empty() { none() } else { recordings.join(", ") })?;
+        writeln!(out, "{}", table_of_laws(&laws))?;
+        if is_one {
+            writeln!(out, "{}", table_of_scenes(&scenes))?;
+        }
     }
     let path = arguments.out.join(format!("{name}.json"));
-    let written = serde_json::to_string_pretty(&Written {
+    let written = json(&Written {
         seed,
         gateways: arguments.gateways,
         recordings,
@@ -135,8 +143,11 @@ pub(super) fn guarantee(arguments: &GuaranteeArguments) -> Result<(), Failure> {
         scenes: &scenes,
         cells: &judged,
     })?;
-    fs::write(&path, written).with_context(|| format!("writing {}", path.display()))?;
-    Ok(writeln!(out, "every cell: {}", path.display())?)
+    fs::write(&path, &written).with_context(|| format!("writing {}", path.display()))?;
+    match arguments.form.json {
+        true => Ok(writeln!(out, "{written}")?),
+        false => Ok(writeln!(out, "every cell: {}", path.display())?),
+    }
 }
 
 /// A file that is not what it should be.
@@ -165,14 +176,12 @@ fn heading(seed: u64, judged: &[Judgement]) -> String {
 }
 
 /// A row for each figure, and a column for each law.
-fn table_of_laws(laws: &[LawSummary]) -> Table {
-    let mut table = Table::new();
-    let names = laws.iter().map(|law| law.law.to_string());
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_header(["figure".to_owned()].into_iter().chain(names));
+fn table_of_laws(laws: &[LawSummary]) -> String {
+    let names: Vec<_> = laws.iter().map(|law| law.law.to_string()).collect();
+    let head: Vec<_> = ["figure"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let mut rows = Vec::new();
     let mut add = |figure: &str, of: &dyn Fn(&LawSummary) -> String| {
-        table.add_row([figure.to_owned()].into_iter().chain(laws.iter().map(of)));
+        rows.push([figure.to_owned()].into_iter().chain(laws.iter().map(of)).collect::<Vec<_>>());
     };
     let harm = |harm: Option<WorstHarm>| harm.map_or_else(none, shown_worst);
     add("restored, of what the oracle restores (95 %)", &|law| law.restored.map_or_else(none, shown));
@@ -190,18 +199,16 @@ fn table_of_laws(laws: &[LawSummary]) -> Table {
     add("at risk, beside the mildest static setting", &|law| harm(law.others_at_risk));
     add("not kept even alone", &|law| harm(law.others_hopeless));
     add("the promised volume at worst, alone on the array", &|law| harm(law.oneself));
-    table
+    shown_table(&head, rows, &[])
 }
 
 /// A row for each figure of a scene on an array.
-fn table_of_scenes(scenes: &[Played]) -> Table {
-    let mut table = Table::new();
+fn table_of_scenes(scenes: &[Played]) -> String {
     let laws = scenes.iter().flat_map(|played| played.laws.keys()).collect::<BTreeSet<_>>();
-    let head = ["scene", "array", "should be", "without"].map(str::to_owned).into_iter();
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_header(head.chain(laws.into_iter().map(ToString::to_string)));
-    for Played { figure, array, bar, without, laws } in scenes {
+    let laws: Vec<_> = laws.into_iter().map(ToString::to_string).collect();
+    let head = ["scene", "array", "should be", "without"].into_iter();
+    let head: Vec<_> = head.chain(laws.iter().map(String::as_str)).collect();
+    let rows = scenes.iter().map(|Played { figure, array, bar, without, laws }| {
         let bar = match *bar {
             (Some(least), Some(most)) => format!("{least} to {most}"),
             (Some(least), None) => format!(">= {least}"),
@@ -210,21 +217,22 @@ fn table_of_scenes(scenes: &[Played]) -> Table {
         };
         let laws = laws.values().map(|spread| spread.map_or_else(none, shown_spread));
         let head = [(*figure).to_owned(), (*array).to_owned(), bar, shown_spread(*without)];
-        table.add_row(head.into_iter().chain(laws));
-    }
-    table
+        head.into_iter().chain(laws).collect::<Vec<_>>()
+    });
+    shown_table(&head, rows, &[])
 }
 
 fn shown_spread(Spread { median, low, high }: Spread) -> String {
     if low < high { format!("{median:.2} ({low:.2} to {high:.2})") } else { format!("{median:.2}") }
 }
 
-fn one(cell: &Cell, judged: &Judgement) -> Result<(), Failure> {
+fn one(cell: &Cell, judged: &Judgement, form: Form) -> Result<(), Failure> {
     let mut out = say::out();
+    if form.json {
+        return Ok(writeln!(out, "{}", json(judged)?)?);
+    }
     writeln!(out, "cell {}: {cell}: {}; {} s without a request", cell.number, judged.promise, judged.idle)?;
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header([
+    let head = [
         "run",
         "windows kept",
         "more than without",
@@ -232,14 +240,15 @@ fn one(cell: &Cell, judged: &Judgement) -> Result<(), Failure> {
         "longest",
         "others (mean, p99, rate)",
         "oneself, alone",
-    ]);
+    ];
+    let mut rows = Vec::new();
     let mut add = |name: String, kept: &Kept, beside: [String; 3]| {
         let [gained, others, oneself] = beside;
         #[allow(clippy::cast_precision_loss)] // microseconds of two minutes
         let longest = format!("{:.1} ms", kept.worst_us as f64 / 1e3);
         let in_time = format!("{} of {}", kept.in_time, kept.requests);
         let met = format!("{} of {}", kept.met, kept.windows);
-        table.add_row([name, met, gained, in_time, longest, others, oneself]);
+        rows.push([name, met, gained, in_time, longest, others, oneself]);
     };
     add("alone".to_owned(), &judged.alone, [none(), none(), none()]);
     add("without control".to_owned(), &judged.without, [none(), none(), none()]);
@@ -251,7 +260,7 @@ fn one(cell: &Cell, judged: &Judgement) -> Result<(), Failure> {
         let gained = format!("{value:.0} ({low:.0} to {high:.0})");
         add(law.to_string(), &judged.kept, [gained, shown_harm(judged.others), shown_harm(judged.oneself)]);
     }
-    Ok(writeln!(out, "{table}")?)
+    Ok(writeln!(out, "{}", shown_table(&head, rows, &[]))?)
 }
 
 fn none() -> String {

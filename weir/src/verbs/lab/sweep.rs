@@ -5,14 +5,14 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{Table, presets};
 use weir_lab::experiment::Experiment;
 use weir_lab::library::Library;
 use weir_lab::margins::{Margins, Refused, Which, found, spreads, table, vary};
 use weir_lab::plot;
 use weir_lab::run::{Plan, Progress, Simulated, Store};
 
-use super::{Seeds, matching, progress_bar, seeds};
+use super::{Seeds, matching, progress_bar, seeds, shown_table};
+use crate::answer::{Form, json_line};
 use crate::failure::Failure;
 use crate::say;
 
@@ -33,6 +33,8 @@ pub(super) struct SweepArguments {
     /// The folder of the results, as of `weir lab run`, which then says which claims are fragile
     #[arg(long, default_value = "lab-results")]
     out: PathBuf,
+    #[command(flatten)]
+    form: Form,
 }
 
 /// Varies the numbers of each experiment. Prints the margins of its bounds, and draws them into margins.svg
@@ -41,7 +43,7 @@ pub(super) struct SweepArguments {
 /// # Errors
 /// If there is no such experiment, or one cannot be run.
 pub(super) fn sweep(arguments: SweepArguments, library: &Library) -> Result<(), Failure> {
-    let SweepArguments { id, seeds: Seeds(seeds), short, jobs, out } = arguments;
+    let SweepArguments { id, seeds: Seeds(seeds), short, jobs, out, form } = arguments;
     let store = Store::new(out);
     let which = if short { Which::Short } else { Which::All };
     let plan = Plan {
@@ -66,8 +68,12 @@ pub(super) fn sweep(arguments: SweepArguments, library: &Library) -> Result<(), 
             Some(margins) => {
                 store
                     .write(&store.of(&experiment.id, "margins.svg"), plot::margins(experiment, &margins)?)?;
-                tell(experiment, &margins)?;
+                match form.json {
+                    true => writeln!(say::out(), "{}", json_line(&margins)?)?,
+                    false => tell(experiment, &margins)?,
+                }
             }
+            None if form.json => {}
             None => writeln!(say::out(), "{}: skipped: it cannot be run here\n", experiment.id)?,
         }
     }
@@ -77,7 +83,10 @@ pub(super) fn sweep(arguments: SweepArguments, library: &Library) -> Result<(), 
     }
     let file = store.root().join("margins.md");
     store.write(&file, table(&all))?;
-    Ok(writeln!(say::out(), "{}", file.display())?)
+    match form.json {
+        true => Ok(()),
+        false => Ok(writeln!(say::out(), "{}", file.display())?),
+    }
 }
 
 fn tell(experiment: &Experiment, margins: &Margins) -> Result<(), Failure> {
@@ -88,13 +97,9 @@ fn tell(experiment: &Experiment, margins: &Margins) -> Result<(), Failure> {
         writeln!(out, "{}: nothing was varied, so nothing is known of its margins", experiment.id)?;
     }
     writeln!(out, "{}: {runs} variations of {} numbers", experiment.id, margins.numbers().len())?;
-    let mut shown = Table::new();
-    shown.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    shown.set_header(["figure", "must be", "as it is", "margin", "with a number varied", "hangs most on"]);
-    for spread in spreads(margins) {
-        shown.add_row(spread.cells(experiment));
-    }
-    writeln!(out, "{shown}")?;
+    let head = ["figure", "must be", "as it is", "margin", "with a number varied", "hangs most on"];
+    let rows = spreads(margins).into_iter().map(|spread| spread.cells(experiment));
+    writeln!(out, "{}", shown_table(&head, rows, &[]))?;
     for broken in &breaks {
         writeln!(out, "fragile: {}", broken.shown(experiment))?;
     }

@@ -11,19 +11,20 @@
 //! name, and a file with other data than a calibration's stays: then nothing is measured.
 
 use std::cell::{Cell, RefCell};
-use std::io::Write;
 use std::pin::pin;
 
 use anyhow::anyhow;
 use blake3::OutputReader;
 use bytes::Bytes;
 use futures_util::future::join_all;
+use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use weir_clock::Clock;
 use weir_coordinator::CALIBRATION;
 use weir_model::{Instant, Span};
 use weir_node::{ErrorKind, Node, NodeError, Note, ObjectName, PartialId};
 
+use crate::answer::Form;
 use crate::config::Source;
 use crate::failure::Failure;
 use crate::say;
@@ -50,7 +51,11 @@ struct Stream {
 ///
 /// # Errors
 /// If the node is none of the file's, fails, or the coordinator does not answer.
-pub(super) async fn calibrate(coordinator: &CoordinatorArgument, name: &str) -> Result<(), Failure> {
+pub(super) async fn calibrate(
+    coordinator: &CoordinatorArgument,
+    name: &str,
+    form: Form,
+) -> Result<(), Failure> {
     let config =
         Source::read(coordinator.file()).and_then(|source| source.transfers()).map_err(Failure::usage)?;
     let nodes = crate::transfers::nodes(&config).map_err(|failure| failure.in_file(coordinator.file()))?;
@@ -97,7 +102,16 @@ pub(super) async fn calibrate(coordinator: &CoordinatorArgument, name: &str) -> 
     let stopped = || Failure::Runtime(anyhow!("{name}: stopped by a signal; nothing was measured"));
     let (read, write) = measured.map_err(of_node)?.ok_or_else(stopped)?;
     client.set_peak(name, read, write).await.map_err(failure)?;
-    Ok(writeln!(say::out(), "{name}: reads {}, writes {}", text::rate(read), text::rate(write))?)
+    let peaks = Peaks { node: name.to_owned(), read_bytes_per_s: read, write_bytes_per_s: write };
+    form.print(&peaks, |_| format!("{name}: reads {}, writes {}", text::rate(read), text::rate(write)))
+}
+
+/// What was measured.
+#[derive(Serialize)]
+struct Peaks {
+    node: String,
+    read_bytes_per_s: u64,
+    write_bytes_per_s: u64,
 }
 
 impl Stream {

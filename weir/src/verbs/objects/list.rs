@@ -1,15 +1,15 @@
 //! What objects there are, and their removal.
 
-use std::io::Write;
-
 use anyhow::anyhow;
 use clap::Args;
 use weir_coordinator::proto::Object;
 
 use super::name;
+use crate::answer::Form;
 use crate::failure::Failure;
 use crate::say;
 use crate::terminal::printable;
+use crate::transfers::shapes::{self, Objects};
 use crate::transfers::{CoordinatorArgument, failure, text};
 
 /// Which objects.
@@ -19,6 +19,8 @@ pub(crate) struct ListArguments {
     #[arg(default_value = "", hide_default_value = true)]
     prefix: String,
     #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
     coordinator: CoordinatorArgument,
 }
 
@@ -27,6 +29,8 @@ pub(crate) struct ListArguments {
 pub(crate) struct StatArguments {
     /// Its name
     name: String,
+    #[command(flatten)]
+    form: Form,
     #[command(flatten)]
     coordinator: CoordinatorArgument,
 }
@@ -47,6 +51,10 @@ pub(crate) struct RemoveArguments {
 /// If the coordinator does not answer.
 pub(crate) async fn list(arguments: ListArguments) -> Result<(), Failure> {
     let objects = arguments.coordinator.client()?.objects(&arguments.prefix).await.map_err(failure)?;
+    arguments.form.print(&Objects::of(&objects), |_| shown(&objects))
+}
+
+fn shown(objects: &[Object]) -> String {
     let head = ["object", "size", "stored", "replicas", "on"];
     let rows = objects.iter().map(|object| {
         let (good, nodes) = (good(object), object.replicas.iter().map(told).collect::<Vec<_>>());
@@ -58,7 +66,7 @@ pub(crate) async fn list(arguments: ListArguments) -> Result<(), Failure> {
             nodes.join(", "),
         ]
     });
-    Ok(writeln!(say::out(), "{}", printable(&text::table(&head, &[1], rows).to_string()))?)
+    text::table(&head, &[1], &[2, 4], rows)
 }
 
 /// Prints an object and its replicas.
@@ -68,6 +76,10 @@ pub(crate) async fn list(arguments: ListArguments) -> Result<(), Failure> {
 pub(crate) async fn stat(arguments: StatArguments) -> Result<(), Failure> {
     let name = name(&arguments.name)?;
     let object = arguments.coordinator.client()?.object(name.as_str()).await.map_err(failure)?;
+    arguments.form.print(&shapes::Object::from(&object), |_| shown_whole(&object))
+}
+
+fn shown_whole(object: &Object) -> String {
     let mut lines = format!(
         "  object  {}\n    size  {} B ({})\n  BLAKE3  {}\n  stored  {}\nreplicas  {} good of {}\n",
         object.name,
@@ -75,7 +87,7 @@ pub(crate) async fn stat(arguments: StatArguments) -> Result<(), Failure> {
         text::size(object.bytes),
         text::hexadecimal(&object.checksum),
         text::time(object.stored_ms),
-        good(&object),
+        good(object),
         object.replicas_wanted,
     );
     for replica in &object.replicas {
@@ -87,7 +99,7 @@ pub(crate) async fn stat(arguments: StatArguments) -> Result<(), Failure> {
         let stored = text::time(replica.stored_ms);
         lines += &format!("          {}: {state}, stored {stored}, {verified}\n", replica.node);
     }
-    Ok(write!(say::out(), "{}", printable(&lines))?)
+    lines
 }
 
 /// Removes objects.

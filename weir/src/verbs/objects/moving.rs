@@ -10,11 +10,13 @@ use weir_coordinator::{ClientError, Stored, Target, What};
 use weir_node::ObjectName;
 
 use super::name;
+use crate::answer::{Form, json_line};
 use crate::failure::Failure;
 use crate::say;
 use crate::terminal::printable;
 use crate::transfers::asked::AskedArguments;
 use crate::transfers::bars::Bars;
+use crate::transfers::shapes::Moved;
 use crate::transfers::{CoordinatorArgument, failure, text};
 
 /// What is put.
@@ -31,6 +33,8 @@ pub(crate) struct PutArguments {
     #[command(flatten)]
     asked: AskedArguments,
     #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
     coordinator: CoordinatorArgument,
 }
 
@@ -45,6 +49,8 @@ pub(crate) struct GetArguments {
     #[command(flatten)]
     asked: AskedArguments,
     #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
     coordinator: CoordinatorArgument,
 }
 
@@ -58,6 +64,8 @@ pub(crate) struct ImportArguments {
     #[command(flatten)]
     asked: AskedArguments,
     #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
     coordinator: CoordinatorArgument,
 }
 
@@ -66,7 +74,7 @@ pub(crate) struct ImportArguments {
 /// # Errors
 /// If a replica could not be stored. Those that could be stay.
 pub(crate) async fn put(arguments: PutArguments) -> Result<(), Failure> {
-    let PutArguments { file, name: named, replicas, asked, coordinator } = arguments;
+    let PutArguments { file, name: named, replicas, asked, form, coordinator } = arguments;
     let is_pipe = file.as_os_str() == "-";
     let named = match (named, is_pipe) {
         (Some(named), _) => name(&named)?,
@@ -94,7 +102,7 @@ pub(crate) async fn put(arguments: PutArguments) -> Result<(), Failure> {
         match result {
             Ok(one) => {
                 stored += 1;
-                say_stored(&named, "stored on", &one, passed)?;
+                say_stored(form, &named, "stored on", &one, passed)?;
             }
             // What is wrong with all replicas is said once.
             Err(error) if failed.iter().any(|other| other.to_string() == error.to_string()) => {}
@@ -132,7 +140,7 @@ pub(crate) async fn put(arguments: PutArguments) -> Result<(), Failure> {
 /// # Errors
 /// If it could not be read as it was stored. Then there is no file of that name.
 pub(crate) async fn get(arguments: GetArguments) -> Result<(), Failure> {
-    let GetArguments { name: named, output, asked, coordinator } = arguments;
+    let GetArguments { name: named, output, asked, form, coordinator } = arguments;
     let named = name(&named)?;
     let last = || PathBuf::from(named.as_str().rsplit('/').next().unwrap_or_default());
     let target = match output.unwrap_or_else(last) {
@@ -150,7 +158,7 @@ pub(crate) async fn get(arguments: GetArguments) -> Result<(), Failure> {
     let got = got.map_err(failure)?;
     match is_stdout {
         true => Ok(()),
-        false => say_stored(&named, "read from", &got, clock.now().saturating_since(since)),
+        false => say_stored(form, &named, "read from", &got, clock.now().saturating_since(since)),
     }
 }
 
@@ -159,7 +167,7 @@ pub(crate) async fn get(arguments: GetArguments) -> Result<(), Failure> {
 /// # Errors
 /// If there is no such file, or an object of its name.
 pub(crate) async fn import(arguments: ImportArguments) -> Result<(), Failure> {
-    let ImportArguments { node, path, asked, coordinator } = arguments;
+    let ImportArguments { node, path, asked, form, coordinator } = arguments;
     let path = name(&path)?;
     let client = coordinator.client()?;
     let mut bars = Bars::new();
@@ -168,23 +176,36 @@ pub(crate) async fn import(arguments: ImportArguments) -> Result<(), Failure> {
     let since = clock.now();
     let imported = client.import(&node, &path, &asked.asked(), watched).await;
     bars.finish().await;
-    say_stored(&path, "imported from", &imported.map_err(failure)?, clock.now().saturating_since(since))
+    say_stored(form, &path, "imported from", &imported.map_err(failure)?, clock.now().saturating_since(since))
 }
 
+/// One line for each transfer, also as JSON: a replica may be stored when another one fails.
 fn say_stored(
+    form: Form,
     name: &ObjectName,
     how: &str,
     stored: &Stored,
     passed: weir_model::Span,
 ) -> Result<(), Failure> {
     let ms = passed.as_nanos() / 1_000_000;
+    let moved = Moved {
+        object: name.to_string(),
+        node: stored.node.clone(),
+        bytes: stored.bytes,
+        blake3: text::hexadecimal(&stored.checksum),
+        took_ms: ms,
+        bytes_per_s: text::rate_of(stored.bytes, ms),
+    };
+    if form.json {
+        return Ok(writeln!(say::out(), "{}", json_line(&moved)?)?);
+    }
     let line = format!(
         "{name}: {} {how} {} in {} ({}), BLAKE3 {}",
-        text::size(stored.bytes),
-        stored.node,
+        text::size(moved.bytes),
+        moved.node,
         text::length(ms),
-        text::rate(text::rate_of(stored.bytes, ms)),
-        text::hexadecimal(&stored.checksum),
+        text::rate(moved.bytes_per_s),
+        moved.blake3,
     );
     Ok(writeln!(say::out(), "{}", printable(&line))?)
 }

@@ -6,10 +6,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use serde::Serialize;
 use weir_engine::{Deviation, Entry, Input, Outcome, Replay};
 use weir_model::{Instant, Span};
 use weir_recording::{Ending, ReadError, Reader};
 
+use crate::answer::{Form, json_line};
 use crate::failure::Failure;
 use crate::say;
 use crate::verbs::record::SUFFIX;
@@ -23,9 +25,9 @@ const MOST: u64 = 1 << 22;
 /// # Errors
 /// If a file is no recording, or the engine decides differently from the recording. The error then says the
 /// first difference.
-pub(crate) fn replay_decisions(path: &Path) -> Result<(), Failure> {
+pub(crate) fn replay_decisions(path: &Path, form: Form) -> Result<(), Failure> {
     for file in recordings("--decisions", path)? {
-        replay(&file)?;
+        replay(&file, form)?;
     }
     Ok(())
 }
@@ -54,7 +56,7 @@ pub(crate) fn recordings(name: &str, path: &Path) -> Result<Vec<PathBuf>, Failur
     Ok(files)
 }
 
-fn replay(path: &Path) -> Result<(), Failure> {
+fn replay(path: &Path, form: Form) -> Result<(), Failure> {
     let mut reader = Reader::open(path).map_err(unreadable)?;
     let mut replay = Replay::new();
     let (mut first, mut alive) = (None, 0_u64);
@@ -80,8 +82,10 @@ fn replay(path: &Path) -> Result<(), Failure> {
         }
     }
     let lasted = replay.now().since(first.unwrap_or(Instant::ORIGIN));
-    let mut line = summary(path, &reader, replay.entries(), lasted);
-    match reader.ending() {
+    let entries = replay.entries();
+    let mut line = summary(path, &reader, entries, lasted);
+    let ending = reader.ending();
+    match ending {
         Some(Ending::Overrun) => line.push_str("; the disk could not keep up, and the rest was not recorded"),
         Some(Ending::CutOff) => {
             line.push_str("; the recording is cut off there, as if its writer was killed")
@@ -92,7 +96,33 @@ fn replay(path: &Path) -> Result<(), Failure> {
             }
         }
     }
+    if form.json {
+        line = json_line(&Replayed {
+            recording: path.display().to_string(),
+            pool: reader.pool(),
+            weir: reader.weir(),
+            entries,
+            lasted_s: lasted.as_secs_f64(),
+            ending: match ending {
+                Some(Ending::Overrun) => "overrun",
+                Some(Ending::CutOff) => "cut_off",
+                Some(Ending::Complete) | None => "complete",
+            },
+        })?;
+    }
     Ok(writeln!(say::out(), "{line}")?)
+}
+
+/// A recording whose decisions were all made again, as a line of JSON.
+#[derive(Serialize)]
+struct Replayed<'a> {
+    recording: String,
+    pool: &'a str,
+    /// The version that recorded it.
+    weir: &'a str,
+    entries: u64,
+    lasted_s: f64,
+    ending: &'static str,
 }
 
 fn summary(path: &Path, reader: &Reader, entries: u64, lasted: Span) -> String {

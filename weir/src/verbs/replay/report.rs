@@ -3,13 +3,14 @@
 
 use std::fmt;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::presets;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use weir_lab::replay::Outcome;
 use weir_table::latency;
 
 use super::Plan;
+use crate::terminal;
 
 /// The report of a replay.
 #[derive(Serialize, Debug)]
@@ -128,19 +129,11 @@ impl fmt::Display for Report {
             self.late,
             latency(self.late_max_us),
         )?;
-        let mut table = Table::new();
-        table
-            .load_style(presets::UTF8_HORIZONTAL_ONLY)
-            .set_header(["", "requests", "IO/s", "mean", "p50", "p95", "p99", "p99.9", "max"]);
-        for (name, latency) in [("read", &self.read), ("write", &self.write), ("both", &self.both)] {
-            if let Some(latency) = latency {
-                table.add_row(latency.row(name));
-            }
-        }
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        writeln!(f, "{table}")?;
+        let head = ["", "requests", "IO/s", "mean", "p50", "p95", "p99", "p99.9", "max"];
+        let kinds = [("read", &self.read), ("write", &self.write), ("both", &self.both)];
+        let rows = kinds.iter().filter_map(|(name, latency)| Some(latency.as_ref()?.row(name)));
+        let (style, width) = (presets::UTF8_HORIZONTAL_ONLY, terminal::width());
+        writeln!(f, "{}", weir_table::table(style, &head, rows, |column| column == 0, &[4, 7, 1], width))?;
         let judged = self.windows_met + self.windows_missed;
         match self.slo_attainment {
             Some(share) => write!(f, "SLO met in {:.2} % of {judged} windows", share * 100.0)?,

@@ -18,7 +18,7 @@ use weir_status::ThrottleStatus;
 use weir_throttle::Settings;
 
 use crate::compose::socket_address;
-use crate::config::{ConfigError, Source, ThrottleConfig, units};
+use crate::config::{ConfigError, Report, Source, ThrottleConfig, throttle_report, units};
 use crate::daemon::fixed::{Fixed, fixed, refuse_changes};
 use crate::daemon::{self, Daemon};
 use crate::failure::Failure;
@@ -180,6 +180,10 @@ impl Daemon for Running {
     async fn next_asked(&mut self) -> Result<Asked, Failure> {
         while self.status.changed().await.is_ok() {}
         Err(Failure::Runtime(anyhow::anyhow!("the agent cannot go on")))
+    }
+
+    fn report(config: &ThrottleConfig) -> Report {
+        throttle_report(config)
     }
 
     fn interval(_config: &ThrottleConfig, _change: &Change) -> Option<Span> {

@@ -1,5 +1,6 @@
 //! `weir throttle tune`: records how the reads of a resource answer a step of the delay, and proposes gains.
 
+use std::fmt::{self, Display, Formatter};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::thread;
 use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use weir_agent::agent::Agent;
 use weir_agent::sensors::Roots;
 use weir_clock::Clock;
@@ -16,9 +18,9 @@ use weir_lab::plot::{TuningFigure, tuning};
 use weir_model::Span;
 use weir_throttle::{Settings, Tuning, TuningProgress};
 
+use crate::answer::Form;
 use crate::config::{threshold_argument, units};
 use crate::failure::Failure;
-use crate::say;
 
 /// How many periods of the law are predicted: 10 s.
 const PREDICTED: u32 = 100;
@@ -37,6 +39,24 @@ pub(super) struct TuneArguments {
     /// The file of the figure
     #[arg(long, value_name = "FILE", default_value = "tune.svg")]
     figure: PathBuf,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// How the reads answered, and the gains that follow.
+#[derive(Serialize)]
+struct Proposal {
+    resource: String,
+    step_ms: f64,
+    wait_before_ms: f64,
+    /// By how much a delay shortens the wait, in milliseconds for each millisecond.
+    gain: f64,
+    dead_time_ms: f64,
+    lag_ms: f64,
+    explained_percent: f64,
+    proportional_gain: f64,
+    integral_time_ms: f64,
+    figure: String,
 }
 
 /// Records, and prints the proposal. If this process ends early, its guard removes the delay.
@@ -44,11 +64,11 @@ pub(super) struct TuneArguments {
 /// # Errors
 /// If the agent cannot work here, the resource is not there, or its reads do not answer the delay.
 pub(super) fn tune(arguments: &TuneArguments) -> Result<(), Failure> {
-    let TuneArguments { resource, target_latency, step, figure } = arguments;
+    let TuneArguments { resource, target_latency, step, figure, form } = arguments;
     let law = OneSidedPidConfig { ceiling: *step, ..OneSidedPidConfig::default() };
     // No other resource is to be delayed meanwhile, and no read waits for so long.
     let settings = Settings { law, ..Settings::new(Span::from_secs(60)) };
-    let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("throttle tune: {error}"));
+    let wrong = |error: &dyn Display| Failure::usage(format!("throttle tune: {error}"));
     // Opened first, so that nobody measures for a file that cannot be written.
     let file = FigureFile::open(figure).map_err(|error| wrong(&error))?;
     let recorded = record(resource, *step, settings).map_err(|error| wrong(&error))?;
@@ -60,22 +80,37 @@ pub(super) fn tune(arguments: &TuneArguments) -> Result<(), Failure> {
     let drawn = drawing(resource, &recorded, &plant, *target_latency, &predicted);
     file.write(&tuning(&drawn)?)
         .with_context(|| format!("the figure {} cannot be written", figure.display()))?;
-    let mut stdout = say::out();
-    writeln!(stdout, "{resource}: how its reads answered {} of delay", units::show_span(*step))?;
-    writeln!(stdout, "  wait without a delay: {:.2} ms", millis(plant.before))?;
-    writeln!(stdout, "  wait that a delay of 1 ms takes away: {:.2} ms", plant.gain)?;
-    writeln!(
-        stdout,
-        "  dead time {:.0} ms, lag {:.0} ms; the model explains {:.0} % of how the wait varied",
-        millis(plant.dead_time),
-        millis(plant.lag),
-        plant.explained * 100.0
-    )?;
-    writeln!(stdout, "gains by SIMC (Skogestad 2003), for [throttle] of the agent's file:")?;
-    writeln!(stdout, "proportional_gain = {:.3}", gains.proportional_gain)?;
-    writeln!(stdout, "integral_time = \"{:.0}ms\"", millis(gains.integral_time).max(1.0))?;
-    writeln!(stdout, "what was recorded, and the response that is predicted: {}", figure.display())?;
-    Ok(())
+    let proposal = Proposal {
+        resource: resource.clone(),
+        step_ms: millis(*step),
+        wait_before_ms: millis(plant.before),
+        gain: plant.gain,
+        dead_time_ms: millis(plant.dead_time),
+        lag_ms: millis(plant.lag),
+        explained_percent: plant.explained * 100.0,
+        proportional_gain: gains.proportional_gain,
+        integral_time_ms: millis(gains.integral_time).max(1.0),
+        figure: figure.display().to_string(),
+    };
+    form.print(&proposal, ToString::to_string)
+}
+
+impl Display for Proposal {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { resource, step_ms, wait_before_ms, gain, figure, .. } = self;
+        writeln!(f, "{resource}: how its reads answered {step_ms}ms of delay")?;
+        writeln!(f, "  wait without a delay: {wait_before_ms:.2} ms")?;
+        writeln!(f, "  wait that a delay of 1 ms takes away: {gain:.2} ms")?;
+        writeln!(
+            f,
+            "  dead time {:.0} ms, lag {:.0} ms; the model explains {:.0} % of how the wait varied",
+            self.dead_time_ms, self.lag_ms, self.explained_percent
+        )?;
+        writeln!(f, "gains by SIMC (Skogestad 2003), for [throttle] of the agent's file:")?;
+        writeln!(f, "proportional_gain = {:.3}", self.proportional_gain)?;
+        writeln!(f, "integral_time = \"{:.0}ms\"", self.integral_time_ms)?;
+        writeln!(f, "what was recorded, and the response that is predicted: {figure}")
+    }
 }
 
 /// Turns of an agent until all is recorded. On a terminal, a bar shows the progress.

@@ -5,19 +5,20 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::Serialize;
 use weir_clock::Clock;
 use weir_lab::plot;
 use weir_model::Span;
 
+use crate::answer::Form;
 use crate::config::units;
 use crate::failure::Failure;
-use crate::say;
 use crate::traces;
 use crate::transfers::{CoordinatorArgument, failure};
 
 mod picture;
 
-use picture::Picture;
+use picture::{Picture, Summary};
 
 /// What is drawn, and where to.
 #[derive(Args, Debug)]
@@ -28,6 +29,15 @@ pub(super) struct ReportArguments {
     /// Only the transfers that ended within this time, such as 24h [default: all that are remembered]
     #[arg(long, value_name = "TIME", value_parser = traces::duration)]
     last: Option<Span>,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// What was drawn, and what is in it.
+#[derive(Serialize)]
+struct Drawn<'a> {
+    figures: Vec<String>,
+    summary: &'a Summary,
 }
 
 /// Draws the figures, and prints what is in them.
@@ -38,7 +48,7 @@ pub(super) async fn report(
     coordinator: &CoordinatorArgument,
     arguments: &ReportArguments,
 ) -> Result<(), Failure> {
-    let ReportArguments { output, last } = arguments;
+    let ReportArguments { output, last, form } = arguments;
     let listed = coordinator.client()?.transfers(true).await.map_err(failure)?;
     let within = last.map_or(String::new(), |span| format!(" in the last {}", units::show_span(span)));
     let earliest = last.map_or(0, |span| Clock::new().unix_ms().saturating_sub(span.as_micros() / 1_000));
@@ -51,16 +61,15 @@ pub(super) async fn report(
     // All or none: a second figure that cannot be made must not leave the first one alone.
     let files = svgs.iter().map(|(name, ..)| NewFile::create(output.join(name)));
     let files: Vec<_> = files.collect::<Result<_, _>>()?;
-    let out = &mut say::out();
-    let mut written = Vec::new();
-    for (file, (_, svg, says)) in files.into_iter().zip(&svgs) {
-        written.push((file.write(svg)?, says));
+    let mut figures = Vec::new();
+    for (file, (_, svg, _)) in files.into_iter().zip(&svgs) {
+        figures.push(file.write(svg)?.display().to_string());
     }
-    for (path, says) in written {
-        writeln!(out, "{}: {says}", path.display())?;
-    }
-    write!(out, "\n{}", picture.summary)?;
-    Ok(())
+    form.print(&Drawn { figures, summary: &picture.summary }, |drawn| {
+        let figures = drawn.figures.iter().zip(&svgs);
+        let lines: String = figures.map(|(path, (.., says))| format!("{path}: {says}\n")).collect();
+        format!("{lines}\n{}", drawn.summary)
+    })
 }
 
 /// A file that did not exist before. It goes with this, unless it is written.

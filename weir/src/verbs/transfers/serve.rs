@@ -13,7 +13,7 @@ use weir_coordinator::{DeskConfig, NodeConfig, Server, ServerError, ServerSpec};
 use weir_model::Span;
 
 use crate::compose::{socket_address, tls_files};
-use crate::config::{ConfigError, Source, TransfersConfig};
+use crate::config::{ConfigError, Report, Source, TransfersConfig, transfers_report};
 use crate::daemon::{self, Daemon};
 use crate::descriptors;
 use crate::failure::Failure;
@@ -104,6 +104,10 @@ impl Daemon for Running {
 
     fn config(source: &Source) -> Result<TransfersConfig, ConfigError> {
         source.transfers()
+    }
+
+    fn report(config: &TransfersConfig) -> Report {
+        transfers_report(config)
     }
 
     fn announcement(&self) -> String {

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::presets;
 use serde::Serialize;
 use weir_lab::what_if::Answer;
 use weir_table::latency;
 
 use super::Judged;
+use crate::terminal;
 
 const HEADER: [&str; 8] =
     ["volume", "", "offered IO/s", "mean", "p95", "SLO met", "out of contract", "answer"];
@@ -102,19 +103,12 @@ impl Side {
 
 impl fmt::Display for Rows<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(HEADER);
-        for row in self.0 {
-            for (side, when) in [(&row.without, "today"), (&row.with, "proposed")] {
-                if let Some(side) = side {
-                    table.add_row(side.cells(&row.volume, when));
-                }
-            }
-        }
-        for (i, column) in table.column_iter_mut().enumerate() {
-            let is_text = i < 2 || i == HEADER.len() - 1;
-            column.set_cell_alignment(if is_text { CellAlignment::Left } else { CellAlignment::Right });
-        }
-        table.fmt(f)
+        let rows = self.0.iter().flat_map(|row| {
+            let sides = [(&row.without, "today"), (&row.with, "proposed")];
+            sides.into_iter().filter_map(|(side, when)| Some(side.as_ref()?.cells(&row.volume, when)))
+        });
+        let is_text = |column| column < 2 || column == HEADER.len() - 1;
+        let (style, width) = (presets::UTF8_HORIZONTAL_ONLY, terminal::width());
+        f.write_str(&weir_table::table(style, &HEADER, rows, is_text, &[6, 2, 3], width))
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 
+use serde::Serialize;
 use weir_coordinator::proto::{State, TransferInfo};
 use weir_lab::plot::{TransferMark, TransfersFigure};
 
@@ -22,7 +23,7 @@ pub(super) struct Picture {
 }
 
 /// What the transfers that are done got. Those that are not drawn count, too.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub(super) struct Summary {
     done: usize,
     /// Those that failed or were cancelled.
@@ -34,6 +35,7 @@ pub(super) struct Summary {
     /// In which at least one of them was under way.
     busy_ms: u64,
     /// The longest wait for a first byte, in milliseconds, and the transfer that waited.
+    #[serde(rename = "longest_wait_ms_and_transfer")]
     longest: Option<(u64, u64)>,
 }
 

@@ -1,0 +1,241 @@
+//! The one way to name a server: `--server`, for every verb that asks a server or changes something there.
+//!
+//! A server is named by its configuration file, by its address, or by its control socket. What is asked goes
+//! to the address of its status, and what is changed goes to its control socket, whichever of the three names
+//! it. The text alone says which of the three it is, but for a path, which the file at it tells.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use weir_api::Server;
+
+use crate::config::{Source, TcpAddress, tcp_address_argument};
+use crate::failure::Failure;
+
+/// What names a server.
+pub(crate) const ACCEPTED: &str = "the configuration file of the server, its address such as 127.0.0.1:9810, or its control \
+     socket such as unix:/run/weir/control.sock";
+
+/// Which server.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ServerArgument {
+    /// The server: its configuration file, its address such as 127.0.0.1:9810, or its control socket such as
+    /// unix:/run/weir/control.sock [default: /etc/weir/weir.toml if it can be read (of an agent:
+    /// /etc/weir/throttle.toml), or else the addresses of the examples]
+    #[arg(long, value_name = "SERVER", env = "WEIR_SERVER")]
+    server: Option<String>,
+}
+
+/// The server that is meant if none is named.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usual {
+    file: &'static str,
+    /// Where it is asked if there is no such file.
+    address: &'static str,
+    /// Where it is changed then.
+    control: &'static str,
+}
+
+impl Usual {
+    /// A gateway.
+    pub(crate) const GATEWAY: Self = Self {
+        file: "/etc/weir/weir.toml",
+        address: "127.0.0.1:9810",
+        control: "unix:/run/weir/control.sock",
+    };
+
+    /// A packet-delay agent. It may run without a file, and has no control socket.
+    pub(crate) const AGENT: Self =
+        Self { file: "/etc/weir/throttle.toml", address: "127.0.0.1:9811", control: "" };
+
+    /// What names it, if `by_default` does where there is no file.
+    fn name(self, by_default: &'static str) -> &'static str {
+        if fs::File::open(self.file).is_ok() { self.file } else { by_default }
+    }
+}
+
+/// What a text names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Named {
+    /// A server at its address, or at its control socket.
+    Server(Server),
+    /// The file at this path.
+    File(PathBuf),
+}
+
+impl ServerArgument {
+    /// The server, to ask about its state.
+    ///
+    /// # Errors
+    /// If it is none of [`ACCEPTED`], or its file has no address at which it can be asked.
+    pub(crate) fn to_ask(&self, usual: Usual) -> Result<Server, Failure> {
+        to_ask(self.server.as_deref().unwrap_or_else(|| usual.name(usual.address)))
+    }
+
+    /// The server, to send changes to.
+    ///
+    /// # Errors
+    /// If it is none of [`ACCEPTED`], or has no control socket.
+    pub(crate) fn to_change(&self, usual: Usual) -> Result<Server, Failure> {
+        to_change(self.server.as_deref().unwrap_or_else(|| usual.name(usual.control)))
+    }
+}
+
+/// What `text` names.
+///
+/// # Errors
+/// If it is no address and no socket, and there is nothing at the path.
+pub(crate) fn named(text: &str) -> Result<Named, Failure> {
+    let wrong = |taken: &str, found: &str| {
+        Failure::usage(format!("server {text:?}: taken for {taken}: {found}; accepted: {ACCEPTED}"))
+    };
+    if let Some(path) = text.strip_prefix("unix:") {
+        return match path.starts_with('/') {
+            true => Ok(Named::Server(Server::Unix(path.into()))),
+            false => Err(wrong("a control socket", "found no absolute path")),
+        };
+    }
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let authority = rest.split('/').next().unwrap_or_default();
+        return match Server::read(text) {
+            Some(server) if !authority.is_empty() => Ok(Named::Server(server)),
+            Some(_) => Err(wrong("a URL", "found no host")),
+            None => Err(wrong("a URL", &format!("found the scheme {scheme:?} instead of http"))),
+        };
+    }
+    if tcp_address_argument(text, "127.0.0.1:9810").is_ok() {
+        return Ok(Named::Server(at(text)));
+    }
+    let path = Path::new(text);
+    match fs::metadata(path) {
+        Ok(found) if found.file_type().is_socket() => Ok(Named::Server(Server::Unix(path.to_owned()))),
+        Ok(_) => Ok(Named::File(path.to_owned())),
+        Err(error) => {
+            let taken = "a configuration file, as it is neither HOST:PORT nor http://... nor unix:/...";
+            Err(wrong(taken, &error.to_string()))
+        }
+    }
+}
+
+/// The server at `text`, to ask about its state.
+///
+/// # Errors
+/// As [`ServerArgument::to_ask`].
+pub(crate) fn to_ask(text: &str) -> Result<Server, Failure> {
+    let file = match named(text)? {
+        Named::Server(server) => return Ok(server),
+        Named::File(file) => file,
+    };
+    let Addresses { key, told_at, control } = addresses(&file)?;
+    // A port that the system has chosen is in no file.
+    let told_at = told_at.filter(|address| address.port != 0 || control.is_none());
+    let told_at = told_at.map(|address| at(&address.to_string()));
+    told_at.or_else(|| control.map(Server::Unix)).ok_or_else(|| {
+        Failure::usage(format!("{}: {key}: found nothing; accepted: the address to ask", file.display()))
+    })
+}
+
+/// The server at `text`, to send changes to.
+///
+/// # Errors
+/// As [`ServerArgument::to_change`].
+fn to_change(text: &str) -> Result<Server, Failure> {
+    let refused = |found: &str| {
+        let accepted = "the control socket of the server such as unix:/run/weir/control.sock, or its \
+                        configuration file with one in it";
+        Failure::usage(format!("server {text:?}: {found}; accepted: {accepted}"))
+    };
+    match named(text)? {
+        Named::Server(server @ Server::Unix(_)) => Ok(server),
+        Named::Server(Server::Http { .. }) => Err(refused("found an address where nothing can be changed")),
+        Named::File(file) => {
+            let control = addresses(&file)?.control;
+            control.map(Server::Unix).ok_or_else(|| refused("found no control socket in the file"))
+        }
+    }
+}
+
+fn at(address: &str) -> Server {
+    Server::Http { authority: address.to_owned(), prefix: String::new() }
+}
+
+/// The addresses at which the server of a configuration file can be asked.
+struct Addresses {
+    /// The key of the address of its status.
+    key: &'static str,
+    told_at: Option<TcpAddress>,
+    control: Option<PathBuf>,
+}
+
+/// The addresses in the file of a gateway, a controller, a packet-delay agent or a coordinator of transfers.
+fn addresses(file: &Path) -> Result<Addresses, Failure> {
+    let source = Source::read(file).map_err(Failure::usage)?;
+    if source.is_of_controller() {
+        let config = source.controller().map_err(Failure::usage)?;
+        let (told_at, control) = (config.status.value, config.control.value);
+        return Ok(Addresses { key: "controller.status", told_at, control });
+    }
+    if source.is_of_throttle() {
+        let metrics = source.throttle().map_err(Failure::usage)?.metrics.value;
+        return Ok(Addresses { key: "throttle.metrics", told_at: Some(metrics), control: None });
+    }
+    if source.is_of_transfers() {
+        let metrics = source.transfers().map_err(Failure::usage)?.metrics.value;
+        return Ok(Addresses { key: "transfers.metrics", told_at: Some(metrics), control: None });
+    }
+    let listen = source.config().map_err(Failure::usage)?.listen;
+    Ok(Addresses { key: "listen.metrics", told_at: listen.metrics.value, control: listen.control.value })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        named(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_address_a_socket_and_a_file_are_told_apart() {
+        let server = |text: &str| Ok(Named::Server(Server::read(text).unwrap()));
+        let found = |text: &str| named(text).map_err(|failure| failure.to_string());
+        assert_eq!(found("127.0.0.1:9810"), server("http://127.0.0.1:9810"));
+        assert_eq!(found("[::1]:9810"), server("http://[::1]:9810"));
+        assert_eq!(found("gateway-1:9810"), server("http://gateway-1:9810"));
+        assert_eq!(found("http://gateway/weir"), server("http://gateway/weir"));
+        assert_eq!(found("unix:/run/weir.sock"), server("unix:/run/weir.sock"));
+        let directory = tempfile::tempdir().unwrap();
+        let (file, socket) = (directory.path().join("weir.toml"), directory.path().join("weir.sock"));
+        fs::write(&file, "").unwrap();
+        let _listener = UnixListener::bind(&socket).unwrap();
+        assert_eq!(found(file.to_str().unwrap()), Ok(Named::File(file.clone())));
+        assert_eq!(found(socket.to_str().unwrap()), Ok(Named::Server(Server::Unix(socket.clone()))));
+    }
+
+    #[test]
+    fn what_names_no_server_is_told_what_it_was_taken_for_and_what_is_accepted() {
+        for (text, taken, found) in [
+            ("127.0.0.1", "a configuration file, as it is neither HOST:PORT", "No such file"),
+            ("wether.toml", "a configuration file, as it is neither HOST:PORT", "No such file"),
+            ("gateway:98100", "a configuration file, as it is neither HOST:PORT", "No such file"),
+            ("https://gateway", "a URL", "found the scheme \"https\" instead of http"),
+            ("http:///v1", "a URL", "found no host"),
+            ("unix:weir.sock", "a control socket", "found no absolute path"),
+        ] {
+            let refusal = refusal(text);
+            assert!(refusal.starts_with(&format!("server {text:?}: taken for {taken}")), "{refusal}");
+            assert!(refusal.contains(found) && refusal.ends_with(ACCEPTED), "{refusal}");
+            assert_eq!(refusal.lines().count(), 1, "{refusal}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_changed_at_an_address_that_everybody_reaches() {
+        let refused = to_change("127.0.0.1:9810").unwrap_err().to_string();
+        assert!(refused.contains("found an address where nothing can be changed; accepted: the control"));
+    }
+}
