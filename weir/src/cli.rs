@@ -33,9 +33,10 @@ use crate::verbs::{
 #[derive(Parser, Debug)]
 #[command(version, about)]
 pub(crate) struct Cli {
-    /// The least level that is logged to standard error: off, error, warn, info, debug, trace
-    #[arg(long, global = true, default_value = "info")]
-    log: LevelFilter,
+    /// The least level that is logged to standard error: off, error, warn, info, debug, trace [default: info;
+    /// of `weir demo` error, as lines would come between its tables]
+    #[arg(long, global = true)]
+    log: Option<LevelFilter>,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -126,9 +127,17 @@ struct Replayed {
     load: Option<ReplayArguments>,
 }
 
+impl Cli {
+    /// What is logged. The demonstration prints tables, and a line between them would only be in the way.
+    fn level(&self) -> LevelFilter {
+        let usual = if matches!(self.verb, Verb::Demo(_)) { LevelFilter::ERROR } else { LevelFilter::INFO };
+        self.log.unwrap_or(usual)
+    }
+}
+
 /// Runs the verb of the command line.
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
-    let _log = log::start(cli.log)?;
+    let _log = log::start(cli.level())?;
     match cli.verb {
         Verb::Check { file, form } => check::check(&file, form),
         Verb::Serve { file } => on_runtime(serve::serve(&file, None)),
@@ -174,4 +183,17 @@ fn on_runtime(verb: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
     // Does not wait for a call that blocks for ever.
     runtime.shutdown_background();
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_the_log_comes_between_the_tables_of_the_demonstration_unless_it_is_asked_for() {
+        let level = |words: &str| Cli::try_parse_from(words.split(' ')).map(|cli| cli.level()).ok();
+        assert_eq!(level("weir demo"), Some(LevelFilter::ERROR));
+        assert_eq!(level("weir demo --log info"), Some(LevelFilter::INFO));
+        assert_eq!(level("weir status"), Some(LevelFilter::INFO));
+    }
 }

@@ -128,6 +128,7 @@ fn volume_spec(config: &Config, volume: &config::Volume) -> VolumeSpec {
             max_bandwidth: volume.max_bandwidth.value,
             ..VolumeConfig::default()
         },
+        goal: volume.slo_goal.value,
         faults: volume.faults.iter().map(|fault| fault_rule(&fault.value)).collect(),
     }
 }

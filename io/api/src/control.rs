@@ -20,6 +20,7 @@ use weir_gateway::{ListenError, StatusProbe, UnixSocket};
 use crate::array::{self, ArrayProbe};
 use crate::refusal::refused;
 use crate::serve::{self, Routes};
+use crate::volumes::VOLUMES_PATH;
 use crate::why::WHY_PATH;
 use crate::{ApiLimits, CHANGES_PATH, INTERVALS_PATH, STATUS_PATH, reports};
 
@@ -106,7 +107,7 @@ impl ControlListener {
         limits: watch::Receiver<ApiLimits>,
     ) {
         let (reports, made) = reports(&probe);
-        let paths = &[STATUS_PATH, INTERVALS_PATH, WHY_PATH, CHANGES_PATH];
+        let paths = &[STATUS_PATH, VOLUMES_PATH, INTERVALS_PATH, WHY_PATH, CHANGES_PATH];
         let routes = Routes { router: reports.merge(to_change(changes)), paths };
         tokio::select! {
             () = serve::serve(self.0, routes, limits) => {}

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `/metrics` | for Prometheus |
 //! | `/v1/status` | the state of all pools, for people's tools |
+//! | `/v1/volumes` | each volume, and how well its promise was kept |
 //! | `/v1/volumes/NAME/intervals` | decisions about a volume in the last control intervals, with reasons |
 //! | `/v1/volumes/NAME/why?last_s=60` | where its requests' time went, and for whom they waited |
 //! | `/v1/changes` | POST: other targets, priorities and limits, all or none, until the configuration is read again |
@@ -24,6 +25,7 @@ mod serve;
 mod shared;
 mod throttle;
 mod transfers;
+mod volumes;
 mod why;
 
 use std::io;
@@ -47,6 +49,7 @@ use refusal::refused;
 pub use serve::ApiLimits;
 use serve::Routes;
 use shared::{Shared, tell};
+use volumes::VOLUMES_PATH;
 pub use why::{MOST_REMEMBERED, why_path};
 
 /// The path of the status.
@@ -104,7 +107,7 @@ impl ApiListener {
             Shared::new(OPEN_METRICS, async || probe.status().await, metrics::encode);
         let (reports, reports_made) = reports(&probe);
         let router = reports.merge(Router::new().route("/metrics", get(tell)).with_state(metrics));
-        let paths = &["/metrics", STATUS_PATH, INTERVALS_PATH, why::WHY_PATH];
+        let paths = &["/metrics", STATUS_PATH, VOLUMES_PATH, INTERVALS_PATH, why::WHY_PATH];
         let routes = Routes { router, paths };
         tokio::select! {
             () = serve::serve(self.0, routes, limits) => {}
@@ -157,10 +160,17 @@ impl ApiListener {
 /// The reports that both the metrics address and the control socket serve, and their maker.
 fn reports(probe: &StatusProbe) -> (Router, impl Future<Output = ()>) {
     let collect = async || probe.status().await;
-    let (status, made) = Shared::new(JSON, collect, |status: GatewayStatus| serde_json::to_vec(&status));
+    let (status, status_made) =
+        Shared::new(JSON, collect, |status: GatewayStatus| serde_json::to_vec(&status));
+    let (volumes, volumes_made) = Shared::new(JSON, collect, volumes::as_json);
     let routes = Router::new().route(INTERVALS_PATH, get(intervals)).route(why::WHY_PATH, get(why::tell_why));
     let routes = routes.with_state(probe.clone());
-    (routes.route(STATUS_PATH, get(tell).with_state(status)), made)
+    let routes = routes.route(STATUS_PATH, get(tell).with_state(status));
+    let routes = routes.route(VOLUMES_PATH, get(tell).with_state(volumes));
+    let made = async {
+        tokio::join!(status_made, volumes_made);
+    };
+    (routes, made)
 }
 
 async fn intervals(State(probe): State<StatusProbe>, Path(volume): Path<String>) -> Response {

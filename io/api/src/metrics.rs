@@ -1,5 +1,6 @@
 //! The metrics, by name: counters, gauges and histograms, never a latency that was averaged beforehand.
 
+mod attainment;
 mod background;
 mod node_agent;
 mod sharing;
@@ -62,6 +63,7 @@ impl Collector for StatusCollector {
         self.encode_latencies(&mut encoder)?;
         self.encode_targets(&mut encoder)?;
         self.encode_windows(&mut encoder)?;
+        attainment::encode(&self.0, &mut encoder)?;
         self.encode_pools(&mut encoder)?;
         self.encode_reply_delays(&mut encoder)?;
         background::encode(&self.0, &mut encoder)?;

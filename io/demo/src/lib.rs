@@ -18,12 +18,13 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
+use rustix::termios::tcgetwinsize;
 use tokio::sync::oneshot;
 use weir_backend::BackendSpec;
 use weir_engine::{Control, EngineConfig, VolumeConfig};
 use weir_gateway::{Address, Gateway, GatewaySpec, Limits, Listener, PoolSpec, StatusProbe, VolumeSpec};
 use weir_load::{Arrival, LoadSpec, Pace, Report, Until};
-use weir_model::{Iops, Slo, SloError, SloPoint, Span};
+use weir_model::{Iops, Slo, SloError, SloGoal, SloPoint, Span};
 use weir_status::{GatewayStatus, VolumeStatus, WindowCounters};
 
 /// The seconds for which `make run` judges each of the two parts.
@@ -87,9 +88,9 @@ async fn demo(parent: Option<&Path>, seconds: u64) -> anyhow::Result<()> {
     let promise = Some(Span::from_secs_f64(promise_us / 1e6));
     let judged = Duration::from_secs(seconds);
     change(&mut gateway, gateway_spec(dir, Control::None, promise)?).await?;
-    let without = part(&clients, &probe, judged, "Without control").await?;
+    let without = part(&clients, &probe, judged, "without control").await?;
     change(&mut gateway, gateway_spec(dir, Control::Promise, promise)?).await?;
-    let with = part(&clients, &probe, judged, "With control").await?;
+    let with = part(&clients, &probe, judged, "with control").await?;
     gateway.shutdown().await;
 
     writeln!(std::io::stdout(), "without control: {}", verdict(&without, &slo))?;
@@ -112,6 +113,7 @@ pub fn gateway_spec(dir: &Path, control: Control, promise: Option<Span>) -> Resu
         backend: BackendSpec::File { path: dir.join(file) },
         size: None,
         config: VolumeConfig { slo, ..VolumeConfig::default() },
+        goal: SloGoal::default(),
         faults: Vec::new(),
     };
     let volumes = [(DATABASE, volume(DATABASE_FILE, slo)), (BACKUP, volume(BACKUP_FILE, None))];
@@ -152,7 +154,7 @@ async fn alone(clients: &Clients, probe: &StatusProbe) -> anyhow::Result<f64> {
 }
 
 /// Runs both clients side by side, with a table every second.
-async fn part(clients: &Clients, probe: &StatusProbe, judged: Duration, title: &str) -> anyhow::Result<Part> {
+async fn part(clients: &Clients, probe: &StatusProbe, judged: Duration, phase: &str) -> anyhow::Result<Part> {
     let (stop_database, database) = spawn(clients.database(SETTLING + judged * 10));
     let (stop_backup, backup) = spawn(clients.backup(SETTLING + judged * 10));
     let mut every_second = tokio::time::interval(Duration::from_secs(1));
@@ -163,7 +165,7 @@ async fn part(clients: &Clients, probe: &StatusProbe, judged: Duration, title: &
     let before = probe.status().await;
     for second in 1..=judged.as_secs() {
         every_second.tick().await;
-        show(title, second, judged.as_secs(), &probe.status().await)?;
+        show(phase, second, judged.as_secs(), &before, &probe.status().await)?;
     }
     let after = probe.status().await;
     drop((stop_database, stop_backup));
@@ -174,22 +176,45 @@ async fn part(clients: &Clients, probe: &StatusProbe, judged: Duration, title: &
     let (sum, count) = difference(total(database_after), total(database_before));
     let (_, backup_count) = difference(total(volume(&after, BACKUP)?), total(volume(&before, BACKUP)?));
     Ok(Part {
-        windows: WindowCounters {
-            met: database_after.windows.met - database_before.windows.met,
-            missed: database_after.windows.missed - database_before.windows.missed,
-            ..WindowCounters::default()
-        },
+        windows: windows_since(database_before, database_after),
         database_mean_us: sum / count.max(1.0),
         backup_iops: backup_count / judged.as_secs_f64(),
     })
 }
 
-fn show(title: &str, second: u64, of: u64, status: &GatewayStatus) -> std::io::Result<()> {
+/// Prints a table of this second, whose windows are those since `before`, when the phase began.
+fn show(
+    phase: &str,
+    second: u64,
+    of: u64,
+    before: &GatewayStatus,
+    status: &GatewayStatus,
+) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if out.is_terminal() {
         write!(out, "{}", weir_table::CLEAR)?;
     }
-    writeln!(out, "{title}, second {second} of {of}\n{}", weir_table::render(status, None))
+    let counted = |now: &VolumeStatus| {
+        volume(before, &now.name).map_or(WindowCounters::default(), |before| windows_since(before, now))
+    };
+    let table = weir_table::of_phase(status, phase, counted, width());
+    writeln!(out, "{phase}, second {second} of {of}; windows count from the beginning of this phase\n{table}")
+}
+
+/// The windows of a volume that were judged between two looks at it.
+fn windows_since(before: &VolumeStatus, after: &VolumeStatus) -> WindowCounters {
+    WindowCounters {
+        met: after.windows.met - before.windows.met,
+        missed: after.windows.missed - before.windows.missed,
+        ..WindowCounters::default()
+    }
+}
+
+/// The columns of the terminal, if standard output is one.
+fn width() -> Option<u16> {
+    let stdout = std::io::stdout();
+    let size = stdout.is_terminal().then(|| tcgetwinsize(&stdout).ok()).flatten();
+    size.map(|size| size.ws_col).filter(|columns| *columns > 0)
 }
 
 fn verdict(part: &Part, slo: &str) -> String {

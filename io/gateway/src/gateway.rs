@@ -269,11 +269,13 @@ impl Gateway {
                 if !keep {
                     exports.remove(name);
                     // Its faults go with it: what they hold back could never be answered.
-                    let (config, faults) = (served[pool].volumes[name].config.clone(), Vec::new());
+                    let was = &served[pool].volumes[name];
+                    let (config, goal, faults) = (was.config.clone(), was.goal, Vec::new());
                     shards[at.shard].send(Command::SetVolume {
                         pool: at.pool,
                         volume: at.volume,
                         config,
+                        goal,
                         faults,
                     });
                     let (done, ended) = oneshot::channel();
@@ -320,6 +322,7 @@ impl Gateway {
                     name: volume_name.clone(),
                     opened: new,
                     config: volume.config.clone(),
+                    goal: volume.goal,
                     faults: volume.faults.clone(),
                 };
                 shard.send(Command::AddVolume { pool: place.pool, volume: Box::new(new), answer });
@@ -329,8 +332,9 @@ impl Gateway {
                 exports.insert(volume_name, &volume.description, properties, at);
             } else if before.and_then(|before| before.volumes.get(volume_name)) != Some(volume) {
                 let at = place.volumes[volume_name];
-                let (config, faults) = (volume.config.clone(), volume.faults.clone());
-                shard.send(Command::SetVolume { pool: at.pool, volume: at.volume, config, faults });
+                let (config, goal) = (volume.config.clone(), volume.goal);
+                let faults = volume.faults.clone();
+                shard.send(Command::SetVolume { pool: at.pool, volume: at.volume, config, goal, faults });
                 exports.describe(volume_name, &volume.description);
             }
         }

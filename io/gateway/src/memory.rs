@@ -55,7 +55,7 @@ mod tests {
 
     use weir_backend::BackendSpec;
     use weir_engine::EngineConfig;
-    use weir_model::{Iops, Slo, SloPoint, Span};
+    use weir_model::{Iops, Slo, SloGoal, SloPoint, Span};
 
     use super::*;
     use crate::spec::{Limits, PoolSpec, VolumeSpec};
@@ -70,6 +70,7 @@ mod tests {
             backend: BackendSpec::Memory,
             size: Some(1 << 20),
             config: VolumeConfig { slo, ..VolumeConfig::default() },
+            goal: SloGoal::default(),
             faults: Vec::new(),
         };
         let pool = |(number, promised): (usize, &usize)| {

@@ -195,6 +195,7 @@ mod tests {
     use std::path::Path;
 
     use weir_engine::VolumeConfig;
+    use weir_model::SloGoal;
 
     use super::*;
 
@@ -204,6 +205,7 @@ mod tests {
             backend: BackendSpec::File { path: path.to_owned() },
             size: Some(1 << 20),
             config: VolumeConfig::default(),
+            goal: SloGoal::default(),
             faults: Vec::new(),
         }
     }

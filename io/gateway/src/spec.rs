@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use weir_backend::{BackendSpec, FaultRule};
 use weir_engine::{EngineConfig, VolumeConfig};
-use weir_model::Span;
+use weir_model::{SloGoal, Span};
 
 /// Everything that a gateway serves. Two specs can be compared: a reload applies the difference.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,6 +39,8 @@ pub struct VolumeSpec {
     pub size: Option<u64>,
     /// Its SLO and its own limits.
     pub config: VolumeConfig,
+    /// In which share of the windows the SLO is to be met. It is only reported.
+    pub goal: SloGoal,
     /// Faults to inject; none in production.
     pub faults: Vec<FaultRule>,
 }

@@ -2,10 +2,10 @@
 
 use hdrhistogram::Histogram;
 use weir_engine::{WindowReport, WindowTraffic};
-use weir_model::{Direction, IoKind, Span, Verdict};
+use weir_model::{Direction, Instant, IoKind, SloGoal, Span, Verdict};
 use weir_status::{
-    BUCKET_BOUNDS_US, JudgedWindow, LatencyBuckets, RequestCounters, StageLatencies, WindowCounters,
-    WindowStatus,
+    BUCKET_BOUNDS_US, JudgedWindow, LatencyBuckets, RequestCounters, SloAttainment, StageLatencies,
+    WindowCounters, WindowHistory, WindowStatus,
 };
 
 /// The longest latency that the window's histogram tells apart from longer ones, in microseconds.
@@ -24,6 +24,7 @@ pub(crate) struct VolumeStats {
     kinds: [KindCounters; IoKind::ALL.len()],
     latency: [Stages; 2],
     windows: WindowCounters,
+    history: WindowHistory,
     /// Total latency of the reads and writes that were answered in the window that is running.
     window: Histogram<u64>,
     window_bytes: u64,
@@ -64,11 +65,12 @@ pub(crate) struct Answered {
 }
 
 impl VolumeStats {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self {
             kinds: [KindCounters::default(); IoKind::ALL.len()],
             latency: [Stages::new(), Stages::new()],
             windows: WindowCounters::default(),
+            history: WindowHistory::new(now),
             window: Histogram::new_with_bounds(1, HIGHEST_US, WINDOW_DIGITS)
                 .expect("constant bounds are valid"),
             window_bytes: 0,
@@ -110,7 +112,7 @@ impl VolumeStats {
     }
 
     /// A window was judged.
-    pub(crate) fn close_window(&mut self, report: &WindowReport) {
+    pub(crate) fn close_window(&mut self, now: Instant, report: &WindowReport) {
         let WindowReport { mean_latency, target, verdict, .. } = *report;
         match verdict {
             Verdict::Met => self.windows.met += 1,
@@ -118,6 +120,9 @@ impl VolumeStats {
             Verdict::OutOfContract => self.windows.out_of_contract += 1,
             Verdict::Idle => self.windows.idle += 1,
             Verdict::NoSlo => {}
+        }
+        if matches!(verdict, Verdict::Met | Verdict::Missed) {
+            self.history.record(now, verdict == Verdict::Met);
         }
         let (mean_us, target_us) = (mean_latency.map(microseconds), target.map(Span::as_micros));
         self.last_judged = Some(JudgedWindow { mean_us, target_us, verdict });
@@ -141,6 +146,10 @@ impl VolumeStats {
 
     pub(crate) fn windows(&self) -> WindowCounters {
         self.windows
+    }
+
+    pub(crate) fn attainment(&self, now: Instant, goal: SloGoal) -> SloAttainment {
+        self.history.attainment(now, self.windows, goal)
     }
 
     pub(crate) fn last_window(&self) -> Option<WindowStatus> {
@@ -204,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_latency_lands_in_the_bucket_whose_bound_is_the_next_power_of_two_above_it() {
-        let mut stats = VolumeStats::new();
+        let mut stats = VolumeStats::new(Instant::ORIGIN);
         for (us, bucket) in [(0, 0), (7, 0), (8, 1), (15, 1), (16, 2), (1023, 7), (1024, 8), (70_000_000, 22)]
         {
             let before = stats.latency()[0].total.counts.clone();
@@ -225,7 +234,7 @@ mod tests {
 
     #[test]
     fn an_error_is_counted_and_not_timed() {
-        let mut stats = VolumeStats::new();
+        let mut stats = VolumeStats::new(Instant::ORIGIN);
         stats.record(&answered(100, false));
         let reads = &stats.requests()[IoKind::Read.index()];
         assert_eq!((reads.count, reads.errors, reads.bytes), (1, 1, 0));

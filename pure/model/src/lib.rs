@@ -8,6 +8,7 @@
 //! that is made: a rate of zero is an error in a file too.
 
 mod depth;
+mod goal;
 mod histogram;
 mod io;
 mod objective;
@@ -17,6 +18,7 @@ mod slo;
 mod time;
 
 pub use depth::QueueDepth;
+pub use goal::{NoGoal, SloGoal};
 pub use histogram::LatencyHistogram;
 pub use io::{Completion, Direction, Io, IoId, IoKind, VolumeId};
 pub use objective::{NoPercentile, NoPriority, Objective, Percentile, Priority, Target};

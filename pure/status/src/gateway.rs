@@ -6,8 +6,10 @@
 use serde::{Deserialize, Serialize};
 use weir_model::{IoKind, Verdict};
 
+use crate::attainment::SloAttainment;
 use crate::background::BackgroundStatus;
 use crate::sharing::{PoolSharing, TargetStatus, VolumeSharing};
+use crate::windows::WindowCounters;
 use crate::words::ControlKind;
 
 /// Upper bounds of the exported latency buckets: powers of two from 8 us to 16.8 s, in microseconds; one
@@ -89,6 +91,9 @@ pub struct VolumeStatus {
     pub latency: [StageLatencies; 2],
     /// Windows so far.
     pub windows: WindowCounters,
+    /// In how many of them the promise was kept over the last minute, hour and day; `None`: nothing is
+    /// promised that is judged in windows.
+    pub attainment: Option<SloAttainment>,
     /// What came and went in the last window that ended.
     pub last_window: Option<WindowStatus>,
     /// The last window that was judged.
@@ -133,20 +138,6 @@ pub struct LatencyBuckets {
     pub sum_s: f64,
 }
 
-/// How the windows of a volume were judged.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct WindowCounters {
-    /// Windows in which requests came that took at most the target on average.
-    pub met: u64,
-    /// Windows in which requests came that took longer on average, or in which nothing came while a request
-    /// waited longer than the target.
-    pub missed: u64,
-    /// Windows without a target, because the volume had offered more than its SLO covers.
-    pub out_of_contract: u64,
-    /// Windows with nothing to judge.
-    pub idle: u64,
-}
-
 /// What came and went in a window.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WindowStatus {
@@ -174,15 +165,6 @@ pub struct JudgedWindow {
     pub verdict: Verdict,
 }
 
-impl WindowCounters {
-    /// The share of the windows with a promise in which it was kept; `None` if there were none.
-    #[allow(clippy::cast_precision_loss)]
-    pub fn attainment(&self) -> Option<f64> {
-        let judged = self.met + self.missed;
-        (judged > 0).then(|| self.met as f64 / judged as f64)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,12 +173,5 @@ mod tests {
     fn buckets_span_8_us_to_over_16_s() {
         assert_eq!(BUCKET_BOUNDS_US[0], 8);
         assert_eq!(BUCKET_BOUNDS_US[21], 16_777_216);
-    }
-
-    #[test]
-    fn attainment_counts_only_windows_with_a_promise() {
-        let windows = WindowCounters { met: 9, missed: 1, out_of_contract: 5, idle: 5 };
-        assert_eq!(windows.attainment(), Some(0.9));
-        assert_eq!(WindowCounters::default().attainment(), None);
     }
 }

@@ -13,6 +13,7 @@
 //! the whole answer with an error. `weir` adds the name of the field.
 
 mod array;
+mod attainment;
 mod background;
 mod explanation;
 mod gateway;
@@ -22,14 +23,16 @@ mod sharing;
 mod throttle;
 mod transfers;
 mod why;
+mod windows;
 mod words;
 
 pub use array::{ArrayGateway, ArrayStatus, ArrayVolume, GatewayPromises};
+pub use attainment::{Horizon, SloAttainment, WindowHistory};
 pub use background::{BackgroundStatus, CannotBeMet, Cause, LoweredRates, WorstOff, times};
 pub use explanation::{Explanation, IntervalStatus};
 pub use gateway::{
     BUCKET_BOUNDS_US, GatewayStatus, JudgedWindow, LatencyBuckets, PoolStatus, ReplyDelayStatus,
-    RequestCounters, StageLatencies, VolumeStatus, WindowCounters, WindowStatus,
+    RequestCounters, StageLatencies, VolumeStatus, WindowStatus,
 };
 pub use node_agent::{DeviceTotals, NodeAgentStatus, WatchedDevice};
 pub use sharing::{AchievedStatus, DesiredStatus, GrantStatus, PoolSharing, TargetStatus, VolumeSharing};
@@ -42,4 +45,5 @@ pub use transfers::{
     TransferStatus, TransfersStatus,
 };
 pub use why::{HeldBack, HeldBy, LatencyParts, Share, Whose, Why};
+pub use windows::WindowCounters;
 pub use words::{BoundBy, Case, ControlKind, Fit, Metric, Unit, UnknownMetric};

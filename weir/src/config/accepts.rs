@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use bytesize::ByteSize;
 use toml::de::DeValue;
-use weir_model::{Bandwidth, Iops, Priority, Span, TimeShare};
+use weir_model::{Bandwidth, Iops, Priority, SloGoal, Span, TimeShare};
 
 use super::units;
 
@@ -115,6 +115,16 @@ pub(super) fn time_share() -> Accepts<TimeShare> {
     Accepts {
         read: Box::new(read),
         words: format!("a number from 0 to {}, such as {}", TimeShare::MAX, TimeShare::PERCENT),
+    }
+}
+
+/// The share of windows in which a promise is to be kept.
+pub(super) fn goal() -> Accepts<SloGoal> {
+    let read = |value: &DeValue<'_>| read_number(value).and_then(SloGoal::new);
+    let (least, most) = (SloGoal::MIN, SloGoal::MAX);
+    Accepts {
+        read: Box::new(read),
+        words: format!("a number from {least} to {most}, such as {}", SloGoal::default()),
     }
 }
 

@@ -279,9 +279,15 @@ impl Rows {
             } else {
                 self.push_optional(&key("target"), &volume.target, |target| show_target(*target));
             }
+            if volume.target.value.is_some() {
+                self.push(&key("slo_goal"), &volume.slo_goal, ToString::to_string);
+            }
             self.push(&key("priority"), &volume.priority, |priority| priority.get().to_string());
         } else {
             self.push_slo(&key("slo"), volume, control);
+        }
+        if volume.slo.value.is_some() {
+            self.push(&key("slo_goal"), &volume.slo_goal, ToString::to_string);
         }
         if control != Some(&Control::None) && !is_leased {
             self.push_optional(&key("max_iops"), &volume.max_iops, ToString::to_string);

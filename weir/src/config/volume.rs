@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use bytesize::ByteSize;
 use weir_load::Target;
-use weir_model::{Bandwidth, Iops, Priority, Slo, SloError, SloPoint, Span};
+use weir_model::{Bandwidth, Iops, Priority, Slo, SloError, SloGoal, SloPoint, Span};
 
 use super::accepts::{self, Accepts};
 use super::fault::{self, Fault};
@@ -21,6 +21,7 @@ pub(super) const KEYS: &[&str] = &[
     "connections",
     "description",
     "slo",
+    "slo_goal",
     "target",
     "priority",
     "max_iops",
@@ -63,6 +64,8 @@ pub(crate) struct Volume {
     pub(crate) slo: Resolved<Option<Slo>>,
     /// The place of each point of the SLO in the file.
     pub(crate) slo_points: Vec<Resolved<()>>,
+    /// In which share of the windows its promise is to be kept.
+    pub(crate) slo_goal: Resolved<SloGoal>,
     /// Its target under Maestro's law.
     pub(crate) target: Resolved<Option<weir_model::Target>>,
     /// How much that target counts.
@@ -102,6 +105,12 @@ pub(super) fn resolve(section: &Section<'_>) -> Option<Volume> {
     let volume = |pool, backend: Resolved<BackendConfig>| Volume {
         slo,
         slo_points,
+        slo_goal: section.or_default(
+            "slo_goal",
+            &accepts::goal(),
+            SloGoal::default(),
+            "one window in a hundred may be missed",
+        ),
         pool,
         size: section.optional(
             "size",

@@ -7,7 +7,7 @@ use tokio::sync::{oneshot, watch};
 use weir_backend::{FaultRule, Opened};
 use weir_control::{Grant, PortObservation};
 use weir_engine::{EngineConfig, Recorder, Standing, VolumeConfig};
-use weir_model::{Instant, Span, VolumeId};
+use weir_model::{Instant, SloGoal, Span, VolumeId};
 use weir_nbd::Session;
 use weir_status::{Explanation, PoolStatus, Why};
 
@@ -36,6 +36,7 @@ pub(crate) struct NewVolume {
     pub(crate) name: String,
     pub(crate) opened: Opened,
     pub(crate) config: VolumeConfig,
+    pub(crate) goal: SloGoal,
     pub(crate) faults: Vec<FaultRule>,
 }
 
@@ -79,6 +80,7 @@ pub(crate) enum Command {
         pool: usize,
         volume: VolumeId,
         config: VolumeConfig,
+        goal: SloGoal,
         faults: Vec<FaultRule>,
     },
     /// The shard sends `done` when the volume is flushed and closed.
@@ -149,8 +151,8 @@ impl Shard {
             Command::AddVolume { pool, volume, answer } => {
                 let _ = answer.send(pools.add_volume(now, pool, *volume, memory));
             }
-            Command::SetVolume { pool, volume, config, faults } => {
-                pools.pool(pool).set_volume(now, volume, config, faults, memory, finished);
+            Command::SetVolume { pool, volume, config, goal, faults } => {
+                pools.pool(pool).set_volume(now, volume, (config, goal), faults, memory, finished);
             }
             Command::RemoveVolume { pool, volume, done } => self.retire(now, pool, volume, done),
             Command::SetLimits { limits, budget } => {
@@ -158,7 +160,7 @@ impl Shard {
                 memory.set_limits(&limits, budget);
             }
             Command::Status { answer } => {
-                let _ = answer.send(pools.status());
+                let _ = answer.send(pools.status(now));
             }
             Command::Explain { pool, volume, answer } => {
                 let _ = answer.send(pools.get(pool).and_then(|pool| pool.explain(now, volume)));

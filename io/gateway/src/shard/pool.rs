@@ -22,7 +22,7 @@ use weir_backend::{BlockDevice, Device, Finished};
 use weir_engine::{
     Control, Engine, EngineConfig, Recorder, Shortfall, Standing, VolumeConfig, WindowTraffic,
 };
-use weir_model::{Instant, IoId, Span, VolumeId};
+use weir_model::{Instant, IoId, SloGoal, Span, VolumeId};
 use weir_nbd::Command as NbdCommand;
 use weir_sched::{Chain, SlotChains};
 
@@ -116,6 +116,8 @@ struct Volume {
     ended: Vec<WindowTraffic>,
     /// The volume's promise and limits.
     config: VolumeConfig,
+    /// The share of windows in which the promise is to be kept.
+    goal: SloGoal,
     /// The number that the budget has for the volume.
     owner: OwnerId,
     /// The last control intervals of a law that shares out concurrency.

@@ -91,16 +91,16 @@ impl Pools {
         new: NewVolume,
         memory: &mut Memory,
     ) -> VolumeId {
-        let NewVolume { name, opened, config, faults } = new;
+        let NewVolume { name, opened, config, goal, faults } = new;
         let device = opened.attach(&mut self.attach, faults);
         let losses = self.estate.take(&name);
-        self.pool(key).add_volume(now, name, device, config, losses, memory)
+        self.pool(key).add_volume(now, name, device, (config, goal), losses, memory)
     }
 
     /// The status of each pool.
-    pub(super) fn status(&self) -> Vec<PoolStatus> {
+    pub(super) fn status(&self, now: Instant) -> Vec<PoolStatus> {
         let stay = self.pools.iter().map(|(_, pool)| pool).filter(|pool| !pool.is_closing());
-        stay.map(Pool::status).collect()
+        stay.map(|pool| pool.status(now)).collect()
     }
 
     fn remove_if_over(&mut self, key: usize) {

@@ -53,7 +53,7 @@ fn an_unknown_key_gets_the_list_of_those_that_are_known() {
     assert_volume_lines(&[
         (
             "iops = 1\n",
-            "14: volume.v.iops: found an unknown key; accepted: pool, backend, size, connections, description, slo, target, priority, max_iops, max_bandwidth, max_concurrency, faults",
+            "14: volume.v.iops: found an unknown key; accepted: pool, backend, size, connections, description, slo, slo_goal, target, priority, max_iops, max_bandwidth, max_concurrency, faults",
         ),
         (
             "[volumes.v]\n",
@@ -73,7 +73,7 @@ fn an_unknown_key_gets_the_list_of_those_that_are_known() {
         ),
         (
             "[volume.v.w]\n",
-            "14: volume.v.w: found an unknown key; accepted: pool, backend, size, connections, description, slo, target, priority, max_iops, max_bandwidth, max_concurrency, faults",
+            "14: volume.v.w: found an unknown key; accepted: pool, backend, size, connections, description, slo, slo_goal, target, priority, max_iops, max_bandwidth, max_concurrency, faults",
         ),
     ]);
 }
@@ -137,7 +137,7 @@ fn a_value_of_the_wrong_type_gets_what_would_be_right() {
     ]);
     assert_lines(&[(
         "[volume]\nv = 5\n",
-        "11: volume.v: found 5; accepted: a table with the keys pool, backend, size, connections, description, slo, target, priority, max_iops, max_bandwidth, max_concurrency, faults",
+        "11: volume.v: found 5; accepted: a table with the keys pool, backend, size, connections, description, slo, slo_goal, target, priority, max_iops, max_bandwidth, max_concurrency, faults",
     )]);
     assert_eq!(
         problems(&format!("volume = 5\n{HEAD}")),

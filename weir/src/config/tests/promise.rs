@@ -69,7 +69,35 @@ fn a_volume_may_have_an_slo_or_a_target_of_each_kind_and_a_priority_and_caps_bes
     assert!(told.contains("up to 9iops: read 1ms, write 2ms ") && !told.contains("not enforced"), "{told}");
     assert!(told.contains("volume.v.max_concurrency"), "{told}");
     let told = report(&file("", "target = { p99 = \"5ms\" }\n"));
-    assert!(told.contains("volume.v.target") && !told.contains("volume.v.slo"), "{told}");
+    assert!(told.contains("volume.v.target") && !told.contains("volume.v.slo "), "{told}");
+}
+
+#[test]
+fn a_promise_has_a_goal_and_what_is_promised_nothing_has_none() {
+    let goal = |volume: &str| {
+        let told = report(&file("", volume));
+        let line = told.lines().find(|line| line.starts_with("volume.v.slo_goal")).map(str::to_owned);
+        line.map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" "))
+    };
+    let usual = Some("0.99 default: one window in a hundred may be missed".to_owned());
+    assert_eq!(goal(SLO), usual);
+    assert_eq!(goal("target = { iops = 9 }\n"), usual);
+    assert_eq!(goal(""), None);
+    assert!(goal(&format!("{SLO}slo_goal = 0.999\n")).is_some_and(|line| line.starts_with("0.999 line ")));
+    for wrong in ["0.4", "1", "99"] {
+        let refused = problems(&file("", &format!("{SLO}slo_goal = {wrong}\n")));
+        let line = format!(
+            "weir.toml:10: volume.v.slo_goal: found {wrong}; accepted: a number from 0.5 to 0.99999, such as 0.99"
+        );
+        assert_eq!(refused, [line]);
+    }
+    assert_eq!(
+        problems(&file("", "slo_goal = 0.9\n")),
+        [
+            "weir.toml:9: volume.v.slo_goal: found a goal of a volume without a promise that is judged in windows; \
+          accepted: nothing, or an slo, or a target in a pool with control = \"promise\""
+        ]
+    );
 }
 
 #[test]

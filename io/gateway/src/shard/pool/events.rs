@@ -3,7 +3,8 @@
 use weir_engine::{BackgroundKnobs, EngineSnapshot, Event, Throttle};
 use weir_model::{Instant, QueueDepth, Span, VolumeId};
 use weir_status::{
-    BackgroundStatus, LoweredRates, PoolStatus, ReplyDelayStatus, TargetStatus, VolumeStatus, WorstOff,
+    BackgroundStatus, LoweredRates, PoolStatus, ReplyDelayStatus, SloAttainment, TargetStatus, VolumeStatus,
+    WorstOff,
 };
 
 use super::{Pool, Volume};
@@ -27,7 +28,7 @@ impl Pool {
                 // Only the first port can have an SLO.
                 Event::WindowClosed { volume, window } if self.first_port(volume) == volume => {
                     if let Some(volume) = self.volume_at(volume) {
-                        volume.stats.close_window(&window);
+                        volume.stats.close_window(now, &window);
                     }
                 }
                 Event::WindowClosed { .. } => {}
@@ -49,7 +50,7 @@ impl Pool {
     }
 
     /// The status of the pool.
-    pub(in crate::shard) fn status(&self) -> PoolStatus {
+    pub(in crate::shard) fn status(&self, now: Instant) -> PoolStatus {
         let seen = self.engine.snapshot();
         let mut volumes: Vec<_> = self
             .volume_ids()
@@ -61,6 +62,7 @@ impl Pool {
                     sharing: self.sharing_of(id),
                     is_heavy_writer: self.engine.is_heavy_writer(id),
                     target: self.target_of(volume),
+                    attainment: self.attainment_of(now, volume),
                     ..volume_status(volume, self.engine.target(id))
                 })
             })
@@ -84,6 +86,12 @@ impl Pool {
     fn target_of(&self, volume: &Volume) -> Option<TargetStatus> {
         let target = volume.config.objective.target.map(TargetStatus::from);
         target.filter(|_| self.control.is_of_promises())
+    }
+
+    /// In how many of its windows a volume's promise was kept, if it has one that is judged in windows.
+    fn attainment_of(&self, now: Instant, volume: &Volume) -> Option<SloAttainment> {
+        let is_judged = volume.config.slo.is_some() || self.target_of(volume).is_some();
+        is_judged.then(|| volume.stats.attainment(now, volume.goal))
     }
 
     /// What background volumes may have, if the pool's law holds them back.
@@ -141,5 +149,6 @@ fn volume_status(volume: &Volume, target: Option<Span>) -> VolumeStatus {
         sharing: None,
         is_heavy_writer: false,
         target: None,
+        attainment: None,
     }
 }

@@ -4,7 +4,7 @@
 use tokio::sync::oneshot;
 use weir_backend::{BlockDevice, BlockError, Device, DeviceRequest, FaultRule, Finished, Token};
 use weir_engine::VolumeConfig;
-use weir_model::{Instant, IoKind, VolumeId};
+use weir_model::{Instant, IoKind, SloGoal, VolumeId};
 
 use super::{Intervals, Pool, Unflushed, Volume};
 use crate::budget::OwnerId;
@@ -33,7 +33,7 @@ impl Pool {
         now: Instant,
         name: String,
         device: Device,
-        config: VolumeConfig,
+        (config, goal): (VolumeConfig, SloGoal),
         losses: Losses,
         memory: &mut Memory,
     ) -> VolumeId {
@@ -48,9 +48,10 @@ impl Pool {
             name,
             device,
             ports,
-            stats: VolumeStats::new(),
+            stats: VolumeStats::new(now),
             ended: Vec::new(),
             config,
+            goal,
             owner,
             intervals: Intervals::default(),
             timed: false,
@@ -69,7 +70,7 @@ impl Pool {
         &mut self,
         now: Instant,
         id: VolumeId,
-        config: VolumeConfig,
+        (config, goal): (VolumeConfig, SloGoal),
         faults: Vec<FaultRule>,
         memory: &mut Memory,
         finished: &mut Vec<Finished>,
@@ -78,7 +79,7 @@ impl Pool {
         self.dirty = true;
         memory.set_volume(self.volume(id).owner, &self.control, &config);
         let volume = self.volume(id);
-        volume.config = config;
+        (volume.config, volume.goal) = (config, goal);
         volume.device.set_faults(now, faults, finished);
         self.keep_time(id);
     }

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::yield_now;
 use weir_backend::{BackendSpec, open};
 use weir_engine::{EngineConfig, VolumeConfig};
-use weir_model::Span;
+use weir_model::{SloGoal, Span};
 use weir_nbd::wire::{GREETING_LENGTH, NBD_MAGIC, OPTION_MAGIC, REQUEST_MAGIC, SIMPLE_REPLY_LENGTH};
 use weir_nbd::wire::{client_flag, command, option};
 
@@ -52,7 +52,7 @@ async fn serve_memory(size: u64, listener: Listener) {
     let opened = open(&BackendSpec::Memory, Some(size)).unwrap();
     let properties = opened.properties();
     let (name, config, faults) = ("v".to_owned(), VolumeConfig::default(), Vec::new());
-    let volume = Box::new(NewVolume { name, opened, config, faults });
+    let volume = Box::new(NewVolume { name, opened, config, goal: SloGoal::default(), faults });
     let (answer, added) = oneshot::channel();
     send(Command::AddVolume { pool, volume, answer });
     let volume = added.await.unwrap();
