@@ -12,7 +12,7 @@ use crate::terminal::{printable, printable_json};
 /// In which form a verb answers.
 #[derive(Args, Clone, Copy, Default, Debug)]
 pub(crate) struct Form {
-    /// Print JSON for scripts, with units in the names of its keys (docs/operating.md)
+    /// Print JSON for scripts, with units in the names of its keys (weir doc operating)
     #[arg(long)]
     pub(crate) json: bool,
 }

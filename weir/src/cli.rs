@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::answer::Form;
 use crate::failure::Failure;
 use crate::log;
 use crate::verbs::demo::DemoArguments;
+use crate::verbs::doc::DocArguments;
 use crate::verbs::explain::ExplainArguments;
 use crate::verbs::grants::GrantsArguments;
 use crate::verbs::lab::LabArguments;
@@ -25,8 +27,8 @@ use crate::verbs::transfers::TransfersArguments;
 use crate::verbs::what_if::WhatIfArguments;
 use crate::verbs::why::WhyArguments;
 use crate::verbs::{
-    check, controller, demo, explain, grants, lab, load, node, nodes, objects, record, replay, serve, set,
-    sim, status, throttle, transfers, what_if, why,
+    check, controller, demo, doc, explain, generate, grants, lab, load, node, nodes, objects, record, replay,
+    serve, set, sim, status, throttle, transfers, what_if, why,
 };
 
 /// Volumes with a guaranteed latency, on storage that is shared.
@@ -110,6 +112,18 @@ enum Verb {
     Lab(LabArguments),
     /// Run the engine that serves real disks on simulated storage
     Sim(SimArguments),
+    /// Print a page of the manual, or the list of its pages
+    Doc(DocArguments),
+    /// Print the completions of weir's arguments for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the manual pages of all verbs (section 1) to a directory, for a package
+    Man {
+        /// The directory; weir makes it if there is none
+        directory: PathBuf,
+    },
     /// Show what weir is for, on this machine's disk: a database beside a backup, without control and with it
     Demo(DemoArguments),
 }
@@ -172,6 +186,9 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Node(arguments) => on_runtime(node::node(arguments)),
         Verb::Load(arguments) => on_runtime(load::load(arguments)),
         Verb::Sim(arguments) => sim::sim(&arguments),
+        Verb::Doc(arguments) => doc::doc(&arguments),
+        Verb::Completions { shell } => generate::completions(Cli::command(), shell),
+        Verb::Man { directory } => generate::man(Cli::command(), &directory),
         Verb::Demo(arguments) => on_runtime(demo::demo(arguments)),
     }
 }

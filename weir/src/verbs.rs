@@ -3,7 +3,9 @@
 pub(crate) mod check;
 pub(crate) mod controller;
 pub(crate) mod demo;
+pub(crate) mod doc;
 pub(crate) mod explain;
+pub(crate) mod generate;
 pub(crate) mod grants;
 pub(crate) mod lab;
 pub(crate) mod load;

@@ -21,6 +21,7 @@ mod memory;
 mod metrics;
 mod node_agent;
 mod odd_requests;
+mod packaging;
 mod pages;
 mod pid;
 mod printing;
