@@ -28,32 +28,28 @@ pub(crate) struct ServerArgument {
     server: Option<String>,
 }
 
-/// The server that is meant if none is named.
+/// The server that is meant if none is named: that of its usual file, or, if there is none that can be read,
+/// the one at the usual address. An operator may not be allowed to read the file, and an agent needs none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usual {
     file: &'static str,
-    /// Where it is asked if there is no such file.
     address: &'static str,
-    /// Where it is changed then.
-    control: &'static str,
 }
 
 impl Usual {
     /// A gateway.
-    pub(crate) const GATEWAY: Self = Self {
-        file: "/etc/weir/weir.toml",
-        address: "127.0.0.1:9810",
-        control: "unix:/run/weir/control.sock",
-    };
+    pub(crate) const GATEWAY: Self = Self { file: "/etc/weir/weir.toml", address: "127.0.0.1:9810" };
 
-    /// A packet-delay agent. It may run without a file, and has no control socket.
-    pub(crate) const AGENT: Self =
-        Self { file: "/etc/weir/throttle.toml", address: "127.0.0.1:9811", control: "" };
+    /// A packet-delay agent.
+    pub(crate) const AGENT: Self = Self { file: "/etc/weir/throttle.toml", address: "127.0.0.1:9811" };
+}
 
-    /// What names it, if `by_default` does where there is no file.
-    fn name(self, by_default: &'static str) -> &'static str {
-        if fs::File::open(self.file).is_ok() { self.file } else { by_default }
-    }
+/// The control socket that stands for the usual gateway if it has no file that can be read.
+const USUAL_CONTROL: &str = "unix:/run/weir/control.sock";
+
+/// The file, if it can be read, or else this.
+fn file_or<'t>(file: &'t str, otherwise: &'t str) -> &'t str {
+    if fs::File::open(file).is_ok() { file } else { otherwise }
 }
 
 /// What a text names.
@@ -71,15 +67,16 @@ impl ServerArgument {
     /// # Errors
     /// If it is none of [`ACCEPTED`], or its file has no address at which it can be asked.
     pub(crate) fn to_ask(&self, usual: Usual) -> Result<Server, Failure> {
-        to_ask(self.server.as_deref().unwrap_or_else(|| usual.name(usual.address)))
+        to_ask(self.server.as_deref().unwrap_or_else(|| file_or(usual.file, usual.address)))
     }
 
-    /// The server, to send changes to.
+    /// The gateway or controller, to send changes to.
     ///
     /// # Errors
     /// If it is none of [`ACCEPTED`], or has no control socket.
-    pub(crate) fn to_change(&self, usual: Usual) -> Result<Server, Failure> {
-        to_change(self.server.as_deref().unwrap_or_else(|| usual.name(usual.control)))
+    pub(crate) fn to_change(&self) -> Result<Server, Failure> {
+        let usual = || file_or(Usual::GATEWAY.file, USUAL_CONTROL);
+        to_change(self.server.as_deref().unwrap_or_else(usual))
     }
 }
 
@@ -231,6 +228,16 @@ mod tests {
             assert!(refusal.contains(found) && refusal.ends_with(ACCEPTED), "{refusal}");
             assert_eq!(refusal.lines().count(), 1, "{refusal}");
         }
+    }
+
+    #[test]
+    fn a_file_that_can_be_read_comes_before_the_usual_address() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("weir.toml");
+        let file = file.to_str().unwrap();
+        assert_eq!(file_or(file, Usual::GATEWAY.address), Usual::GATEWAY.address);
+        fs::write(file, "").unwrap();
+        assert_eq!(file_or(file, Usual::GATEWAY.address), file);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::answer::Form;
 use crate::ask;
 use crate::daemon::change;
 use crate::failure::Failure;
-use crate::named::{ServerArgument, Usual};
+use crate::named::ServerArgument;
 use crate::terminal;
 
 /// What can stand where a change begins.
@@ -46,7 +46,7 @@ pub(crate) struct SetArguments {
 pub(crate) async fn set(arguments: SetArguments) -> Result<(), Failure> {
     let SetArguments { words, dry_run, server, form } = arguments;
     let changes = Changes { changes: read(&words).map_err(Failure::usage)?, dry_run };
-    let server = server.to_change(Usual::GATEWAY)?;
+    let server = server.to_change()?;
     let answer = server.post(CHANGES_PATH, &changes).await.map_err(ask::failure)?;
     let changed: Changed = ask::read(&server, &answer)?;
     form.print(&changed, |changed| shown(&changes.changes, changed))
