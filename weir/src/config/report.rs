@@ -36,6 +36,13 @@ pub(crate) struct Row {
     origin: Origin,
 }
 
+impl Row {
+    /// Where the value comes from, in words.
+    pub(crate) fn origin(&self) -> String {
+        self.origin.to_string()
+    }
+}
+
 fn as_words<S: Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(origin)
 }
