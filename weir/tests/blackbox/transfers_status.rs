@@ -66,6 +66,36 @@ fn a_coordinator_tells_its_nodes_and_what_was_put_in_its_status_and_its_metrics(
 }
 
 #[test]
+fn what_a_coordinator_knows_is_told_as_json_with_units_in_its_names() {
+    let scene = Scene::new();
+    let file = configure(&scene, "127.0.0.1:0");
+    let (mut coordinator, _) = coordinate(&file);
+    scene.write("db.dump", vec![7; 3_000_000]);
+    let asked = |words: &str| {
+        let said = Program::weir().args(words).arg("--json").arg("--server").arg(&file).run();
+        serde_json::from_str::<Value>(&said).unwrap_or_else(|error| panic!("{words}: {error}: {said}"))
+    };
+    let put = asked(&format!("put {}", scene.text("db.dump")));
+    assert_eq!((&put["object"], &put["bytes"]), (&"db.dump".into(), &3_000_000.into()), "{put}");
+    assert!(put["took_ms"].is_u64() && put["bytes_per_s"].is_u64(), "{put}");
+    let (objects, object) = (asked("ls"), asked("stat db.dump"));
+    assert_eq!(objects["objects"][0], object);
+    let hash = |of: &Value| of["blake3"].as_str().map(str::len);
+    assert_eq!((object["bytes"].as_u64(), hash(&object)), (Some(3_000_000), Some(64)), "{object}");
+    let good = asked("verify db.dump");
+    assert_eq!((&good["node"], &good["verdict"]), (&put["node"], &"good".into()), "{good}");
+    let all = asked("transfers list --all");
+    let done = &all["transfers"][0];
+    assert_eq!((&done["state"], &done["moved_bytes"]), (&"done".into(), &3_000_000.into()), "{all}");
+    assert_eq!(&asked(&format!("transfers show {}", done["transfer"])), done);
+    let nodes = asked("nodes");
+    let peak = &nodes["nodes"][0]["writes"]["peak_bytes_per_s"];
+    assert_eq!((&nodes["policy"], peak), (&"deadline".into(), &120_000_000.into()), "{nodes}");
+    coordinator.signal(Signal::TERM);
+    assert_eq!(coordinator.wait().code, Some(0));
+}
+
+#[test]
 fn the_address_of_a_coordinators_state_is_that_of_its_file_and_must_be_free() {
     let scene = Scene::new();
     let other = TcpListener::bind("127.0.0.1:0").expect("a free port");
