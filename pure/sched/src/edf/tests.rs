@@ -638,6 +638,8 @@ fn a_volume_that_loses_its_promise_has_no_request_that_went_beyond_it() {
     assert_eq!(pool.edf.snapshot().background, 3);
     pool.edf.set_volume(at(0), DB, &VolumeKnobs::with_target(Span::ZERO));
     assert_eq!(pool.edf.snapshot().background, 0, "all of its requests are promised now");
-    db.map(|id| pool.complete(at(1), DB, id));
+    for id in db {
+        pool.complete(at(1), DB, id);
+    }
     assert_eq!(pool.edf.snapshot().in_flight, 0);
 }
