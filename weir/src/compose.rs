@@ -112,7 +112,7 @@ fn engine_config(pool: &config::Pool) -> EngineConfig {
             (Control::Facade(feedback), facade.background_share.value)
         }
     };
-    EngineConfig { control, slo_window: pool.slo_window.value, background_share }
+    EngineConfig { control, slo_window: pool.slo_window.value, background_share, ..EngineConfig::default() }
 }
 
 fn volume_spec(config: &Config, volume: &config::Volume) -> VolumeSpec {

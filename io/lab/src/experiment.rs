@@ -12,6 +12,7 @@
 
 mod error;
 mod include;
+mod law;
 mod load;
 mod resolve;
 mod slo;
@@ -23,6 +24,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use serde::Deserialize;
+use weir_engine::Completion;
 use weir_model::{Iops, QueueDepth, Span};
 
 use crate::ArraySpec;
@@ -35,6 +37,7 @@ pub use include::MachineSpec;
 #[cfg(test)]
 pub(crate) use include::includes;
 pub(crate) use include::{Included, is_machine};
+pub use law::LawSpec;
 pub use load::{Load, Loads};
 pub use resolve::{Resolved, resolve_curve, resolve_run};
 pub use sweep::NamedRun;
@@ -136,6 +139,14 @@ pub struct EngineSpec {
     pub control_interval: Option<Text<Span>>,
     /// The length of an SLO window, over which means are taken; the same with control and without.
     pub slo_window: Option<Text<Span>>,
+    /// Whether Façade's and Maestro's laws have their completions; absent: all of them, as in a pool.
+    pub law: Option<LawSpec>,
+    /// The completions of a law that is literal otherwise.
+    #[serde(default)]
+    pub completions: Vec<Text<Completion>>,
+    /// The completions that a complete law is without.
+    #[serde(default)]
+    pub but_for: Vec<Text<Completion>>,
 }
 
 /// Latency against rate on an array that serves only this load, without control. The load is either

@@ -3,6 +3,7 @@
 //! An experiment goes through four stages, [`run`] -> [`study`] -> [`plot`] -> [`check`]. Each stage works
 //! from the files that the stage before it left. [`report`] puts all experiments on one page.
 
+pub mod ablation;
 mod array_file;
 pub mod bulk;
 pub mod check;

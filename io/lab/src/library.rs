@@ -169,6 +169,9 @@ impl Experiment {
         if claims::claim(&self.id).is_none() {
             return wrong("id".into(), &self.id, format!("one of {}", claims::ids().join(", ")));
         }
+        if let Err((key, problem)) = self.engine.completions() {
+            return Err(ExperimentError::at(file, key, problem));
+        }
         let kinds = [self.delay.is_some(), self.bulk.is_some(), !self.run.is_empty()];
         if kinds.iter().filter(|is_there| **is_there).count() != 1 {
             let message = "accepted: one of [delay], [bulk], and [array] with [volume] and [run]";

@@ -97,6 +97,16 @@ enum What<'a> {
 /// The first problem: a configuration that does not fit together, a trace that cannot be read, or a file that
 /// cannot be written.
 pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync)) -> anyhow::Result<()> {
+    run_beside(plan, store, None, progress)
+}
+
+/// The same, where the records in `base` that are of the same runs are copied, and so are its curves.
+pub(crate) fn run_beside(
+    plan: &Plan<'_>,
+    store: &Store,
+    base: Option<&Store>,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> anyhow::Result<()> {
     let can_run = |experiment: &&Experiment| {
         missing_trace(experiment).is_none() && (plan.bench.is_real() || !is_for_real_only(experiment))
     };
@@ -105,7 +115,10 @@ pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync))
     let (mut curves, mut rest) = (Vec::new(), Vec::new());
     for &seed in &plan.seeds {
         for (&experiment, runs) in runnable.iter().zip(&runs) {
-            let job = |what| Job { experiment, seed, what, store, base: None };
+            if let Some(base) = base {
+                copy_curves(experiment, seed, base, store)?;
+            }
+            let job = |what| Job { experiment, seed, what, store, base };
             curves.extend(experiment.curve.keys().map(|name| job(What::Curve(name))));
             rest.extend(runs.iter().map(|run| job(What::Run(run))));
             if let Some(scenario) = &experiment.delay {
@@ -135,14 +148,17 @@ pub fn run(plan: &Plan<'_>, store: &Store, progress: &(dyn Fn(Progress) + Sync))
     on_threads(plan.jobs, &curves, &work)?;
     on_threads(plan.jobs, &rest, &work)?;
     for Varied { experiment, store: own, .. } in &varied {
-        for (seed, name) in
-            plan.variant_seeds.iter().flat_map(|seed| experiment.curve.keys().map(move |n| (seed, n)))
-        {
-            let path = |store: &Store| store.curve(&experiment.id, *seed, name);
-            own.write(&path(own), std::fs::read(path(store))?)?;
-        }
+        plan.variant_seeds.iter().try_for_each(|seed| copy_curves(experiment, *seed, store, own))?;
     }
     on_threads(plan.jobs, &of_variants, &work)
+}
+
+fn copy_curves(experiment: &Experiment, seed: u64, from: &Store, to: &Store) -> anyhow::Result<()> {
+    for name in experiment.curve.keys() {
+        let path = |store: &Store| store.curve(&experiment.id, seed, name);
+        to.write(&path(to), std::fs::read(path(from))?)?;
+    }
+    Ok(())
 }
 
 /// The variants of some experiments that can be run.

@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use weir_engine::{
-    Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Entry, Grant, Grants, LeasedConfig,
-    MaestroConfig, Replay, Request, TotalConcurrency, VolumeConfig,
+    Completions, Control, DepthFeedbackConfig, Dispatch, Engine, EngineConfig, Entry, Grant, Grants,
+    LeasedConfig, MaestroConfig, Replay, Request, TotalConcurrency, VolumeConfig,
 };
 use weir_model::{
     Bandwidth, Instant, IoId, IoKind, Iops, MilliIops, Objective, Percentile, Priority, QueueDepth, Slo,
@@ -187,4 +187,13 @@ fn a_recording_whose_windows_were_judged_by_another_rule_is_read_and_has_the_sam
         inputs.collect::<Vec<_>>()
     };
     assert!(told(&first()) == told(&earlier()), "the two recordings tell their engines different things");
+}
+
+#[test]
+fn the_completions_of_a_law_are_in_no_recording_and_what_is_read_has_all() {
+    let complete = config(facade());
+    let literal = EngineConfig { completions: Completions::NONE, ..complete };
+    let stored = postcard::to_allocvec(&literal).unwrap();
+    assert_eq!(stored, postcard::to_allocvec(&complete).unwrap());
+    assert_eq!(postcard::from_bytes::<EngineConfig>(&stored).unwrap(), complete);
 }

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 
 use weir_model::Instant;
 
+use crate::completions::Completions;
 use crate::law::Law;
 use crate::maestro::{ApplicationObservation, ArrayObservation, ArraySetting, Maestro};
 use crate::total::{Total, TotalConcurrency};
@@ -23,7 +24,12 @@ pub struct ArrayLaw {
 impl ArrayLaw {
     /// The allocator before it has seen anything.
     pub fn new(total: TotalConcurrency) -> Self {
-        Self { maestro: Maestro::new(), total: Total::new(total) }
+        Self::with(total, Completions::ALL)
+    }
+
+    /// The allocator with some of the completions of Maestro's law.
+    pub fn with(total: TotalConcurrency, completions: Completions) -> Self {
+        Self { maestro: Maestro::with(completions), total: Total::new(total) }
     }
 
     /// Changes the total. The law keeps what it has learnt of applications and by probing.

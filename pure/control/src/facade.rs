@@ -93,8 +93,9 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use weir_model::{Arrivals, Instant, QueueDepth, Slo, Span};
+use weir_model::{Arrivals, Instant, Offered, QueueDepth, Slo, Span};
 
+use crate::completions::{Completion, Completions};
 use crate::law::Law;
 
 /// How the law is tuned.
@@ -144,6 +145,8 @@ pub struct VolumeObservation {
     pub slo: Option<Arc<Slo>>,
     /// The reads and writes that arrived in the SLO window before the one that is open.
     pub offered: Arrivals,
+    /// The reads and writes that arrived in the last period. Only the law to the letter goes by these.
+    pub arrived: Offered,
     /// The share of reads, from 0 to 1, in the SLO window before and the open one; `None` if nothing arrived.
     pub read_fraction: Option<f64>,
     /// `L`: the mean latency of the requests that were answered in the last period; `None` if none was.
@@ -182,6 +185,7 @@ pub struct DepthSetting {
 #[derive(Clone, PartialEq, Debug)]
 pub struct DepthFeedback {
     config: DepthFeedbackConfig,
+    completions: Completions,
     depth: f64,
     /// When the depth last changed; `None` before its first change.
     changed: Option<Instant>,
@@ -195,10 +199,18 @@ impl DepthFeedback {
     /// # Panics
     /// If the growth is not a finite number above zero, or the period is zero.
     pub fn new(config: DepthFeedbackConfig) -> Self {
+        Self::with(config, Completions::ALL)
+    }
+
+    /// The law with some of its completions.
+    ///
+    /// # Panics
+    /// As [`DepthFeedback::new`].
+    pub fn with(config: DepthFeedbackConfig, completions: Completions) -> Self {
         assert!(config.growth.is_finite() && config.growth > 0.0, "growth of {}", config.growth);
         assert!(!config.period.is_zero(), "a period of no length");
         let depth = f64::from(config.initial_depth.min(config.max_depth).get());
-        Self { config, depth, changed: None, peak: 0 }
+        Self { config, completions, depth, changed: None, peak: 0 }
     }
 
     /// The depth in force.
@@ -214,8 +226,9 @@ impl Law for DepthFeedback {
 
     fn step(&mut self, now: Instant, seen: &PoolObservation) -> DepthSetting {
         let latency_targets: Vec<Option<Span>> =
-            seen.volumes.iter().map(VolumeObservation::latency_target).collect();
+            seen.volumes.iter().map(|volume| volume.target_with(self.completions)).collect();
         let growth = 1.0 + self.config.growth;
+        let margin = if self.has(Completion::Room) { growth } else { 1.0 };
         let device_times = seen.volumes.iter().filter_map(|volume| Some(volume.answered?.at_device));
         let (shortest, longest) = (device_times.clone().min(), device_times.max());
         let (shortest, longest) = (shortest.unwrap_or_default(), longest.unwrap_or_default());
@@ -224,25 +237,19 @@ impl Law for DepthFeedback {
             .iter()
             .zip(&latency_targets)
             .filter_map(|(volume, target)| {
-                let latency = volume.latency(shortest)?;
-                Some(((*target)?.as_secs_f64() / latency.as_secs_f64() / growth, latency))
+                let latency = volume.latency(shortest, self.completions)?;
+                Some(((*target)?.as_secs_f64() / latency.as_secs_f64() / margin, latency))
             })
             .min_by(|(one, _), (other, _)| one.total_cmp(other))
             .unwrap_or((f64::INFINITY, Span::ZERO));
         let active = seen.volumes.iter().filter(|volume| volume.is_active).count();
-        // If the device finished nothing, its latencies come from the requests that it still has: these
-        // count.
-        let nothing = seen.beside_finished <= 0.0;
-        let beside = if nothing { f64::from(seen.peak) } else { seen.beside_finished };
-        let alone = active == 1;
-        let (before, age) = (self.depth(), self.changed.map_or(Span::MAX, |at| now.since(at)));
+        let alone = active == 1 && self.has(Completion::Alone);
+        let before = self.depth();
+        let age = self.changed.map_or(Span::MAX, |at| now.since(at));
+        let has_shown = age >= longest || !self.has(Completion::LateGrowth);
         if room < 1.0 && !alone {
-            let is_at_rest = age >= latency + self.config.period && seen.peak >= self.peak;
-            let cut = if is_at_rest { beside.min(self.depth) } else { beside };
-            if beside > 1.0 {
-                self.depth = self.depth.min(room * cut);
-            }
-        } else if (room >= growth && age >= longest || alone) && seen.peak >= before.get() {
+            self.cut(seen, room, age >= latency + self.config.period);
+        } else if (room >= margin && has_shown || alone) && self.was_felt(seen.peak) {
             self.depth *= growth;
         }
         self.depth = self.depth.clamp(1.0, f64::from(self.config.max_depth.get()));
@@ -251,19 +258,65 @@ impl Law for DepthFeedback {
         }
         self.peak = seen.peak;
         let due =
-            |(volume, target): (&VolumeObservation, &Option<Span>)| target.map(|t| volume.due_at_device(t));
+            |(volume, target): (&VolumeObservation, &Option<Span>)| {
+                target.map(|target| {
+                    if self.has(Completion::DeviceShare) { volume.due_at_device(target) } else { target }
+                })
+            };
         let due_at_device = seen.volumes.iter().zip(&latency_targets).map(due).collect();
         DepthSetting { depth: self.depth(), latency_targets, due_at_device }
+    }
+}
+
+impl DepthFeedback {
+    const fn has(&self, one: Completion) -> bool {
+        self.completions.has(one)
+    }
+
+    /// Cuts the depth, where `room` is `E`. `has_been_met`: all answered requests met the depth in force.
+    fn cut(&mut self, seen: &PoolObservation, room: f64, has_been_met: bool) {
+        if !self.has(Completion::OwnDepth) {
+            self.depth *= room;
+            return;
+        }
+        // If the device finished nothing, its latencies come from the requests that it still has: these
+        // count.
+        let nothing = seen.beside_finished <= 0.0;
+        let beside = if nothing { f64::from(seen.peak) } else { seen.beside_finished };
+        let is_at_rest = has_been_met && seen.peak >= self.peak && self.has(Completion::AtRest);
+        let from = if is_at_rest { beside.min(self.depth) } else { beside };
+        if beside > 1.0 {
+            self.depth = self.depth.min(room * from);
+        }
+    }
+
+    /// Whether the depth in force held requests back, where `peak` were at the device.
+    fn was_felt(&self, peak: u32) -> bool {
+        let depth = self.depth().get();
+        if self.has(Completion::PastDueFelt) { peak >= depth } else { peak == depth }
     }
 }
 
 impl VolumeObservation {
     /// The latency that the volume was promised for what it offers.
     pub fn latency_target(&self) -> Option<Span> {
+        self.target_with(Completions::ALL)
+    }
+
+    /// The same by a law with some of its completions.
+    fn target_with(&self, completions: Completions) -> Option<Span> {
         let slo = self.slo.as_ref()?;
-        match self.read_fraction {
-            Some(reads) => slo.target(&self.offered, reads),
-            None => slo.target(&self.offered, 1.0).min(slo.target(&self.offered, 0.0)),
+        let (offered, reads) = if completions.has(Completion::SloWindow) {
+            (self.offered, self.read_fraction)
+        } else {
+            (self.arrived.into(), self.arrived.read_fraction())
+        };
+        if !completions.has(Completion::CountingNoise) {
+            return printed_target(slo, &offered, reads);
+        }
+        match reads {
+            Some(reads) => slo.target(&offered, reads),
+            None => slo.target(&offered, 1.0).min(slo.target(&offered, 0.0)),
         }
     }
 
@@ -275,14 +328,29 @@ impl VolumeObservation {
 
     /// `L`, above zero, if a smaller depth could shorten it. `device_time` is the shortest mean time that any
     /// volume's requests spend at the device now.
-    fn latency(&self, device_time: Span) -> Option<Span> {
+    fn latency(&self, device_time: Span, completions: Completions) -> Option<Span> {
+        let least = if completions.has(Completion::FirstOfBurst) { device_time } else { Span::ZERO };
         let expected = |oldest: Latency| Latency {
-            total: oldest.total.max(device_time),
-            at_device: oldest.at_device.max(device_time),
+            total: oldest.total.max(least),
+            at_device: oldest.at_device.max(least),
         };
-        let Latency { total, at_device } = self.answered.or(self.oldest.map(expected))?;
-        (at_device.saturating_mul(2) >= total && !total.is_zero()).then_some(total)
+        let oldest = self.oldest.filter(|_| completions.has(Completion::AgeForLatency));
+        let Latency { total, at_device } = self.answered.or(oldest.map(expected))?;
+        let waits_elsewhere =
+            at_device.saturating_mul(2) < total && completions.has(Completion::WaitsElsewhere);
+        (!waits_elsewhere && !total.is_zero()).then_some(total)
     }
+}
+
+/// `latencyTarget` as printed: of the first point with a rate above that of `offered`.
+fn printed_target(slo: &Slo, offered: &Arrivals, reads: Option<f64>) -> Option<Span> {
+    let over = offered.transfers.over.as_secs_f64();
+    #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+    let rate = if over > 0.0 { offered.total() as f64 / over } else { 0.0 };
+    let point = slo.points().iter().find(|point| rate < point.up_to.get())?;
+    let (read, write) = (point.read.as_secs_f64(), point.write.as_secs_f64());
+    let seconds = reads.map_or(read.min(write), |reads| read * reads + write * (1.0 - reads));
+    Some(Span::from_secs_f64(seconds))
 }
 
 #[cfg(test)]

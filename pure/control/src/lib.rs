@@ -9,6 +9,7 @@
 //! none of these uses `x.rs`.
 
 mod array_law;
+mod completions;
 mod facade;
 mod law;
 mod maestro;
@@ -19,6 +20,7 @@ mod total;
 mod total_probe;
 
 pub use array_law::ArrayLaw;
+pub use completions::{Completed, Completion, Completions};
 pub use facade::{
     DepthFeedback, DepthFeedbackConfig, DepthSetting, Latency, PoolObservation, VolumeObservation,
 };

@@ -46,7 +46,8 @@ use weir_model::Instant;
 use self::arbiter::arbitrate;
 use self::claim::{Claim, Requirement};
 use self::interval::{Interval, Known, make_room, ports_of};
-use self::port_allocator::{to_ports, to_whole};
+use self::port_allocator::{rounded_up, to_ports, to_whole};
+use crate::completions::{Completion, Completions};
 use crate::law::Law;
 
 pub(crate) use observation::amount;
@@ -56,6 +57,7 @@ pub use setting::{ApplicationSetting, ArraySetting, BoundBy, Case, Fit, Grant, R
 /// The law.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Maestro {
+    completions: Completions,
     /// What is known of each application, by its `id`. An application that is missing in an observation is
     /// forgotten.
     known: BTreeMap<u64, Known>,
@@ -66,6 +68,11 @@ impl Maestro {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// The law with some of its completions.
+    pub fn with(completions: Completions) -> Self {
+        Self { completions, ..Self::default() }
+    }
 }
 
 impl Law for Maestro {
@@ -75,16 +82,20 @@ impl Law for Maestro {
     fn step(&mut self, _now: Instant, seen: &ArrayObservation) -> ArraySetting {
         let total = f64::from(seen.total.get());
         let mut known = std::mem::take(&mut self.known);
-        let mut intervals: Vec<Interval> =
-            seen.applications.iter().map(|seen| Interval::of(seen, known.remove(&seen.id))).collect();
+        let completions = self.completions;
+        let mut intervals: Vec<Interval> = seen
+            .applications
+            .iter()
+            .map(|seen| Interval::of(seen, known.remove(&seen.id), completions))
+            .collect();
         make_room(&mut intervals, total);
         let sum = |of: fn(&Interval) -> f64| intervals.iter().map(of).sum::<f64>();
         let (used, least) = (sum(|interval| interval.used), sum(|interval| interval.minimum));
         let claims: Vec<Claim> =
-            intervals.iter_mut().map(|interval| interval.claim(used, least, total)).collect();
+            intervals.iter_mut().map(|interval| interval.claim(used, least, total, completions)).collect();
         let required: Vec<Requirement> =
             claims.iter().map(|claim| requirement::estimate(claim, total)).collect();
-        let decision = arbitrate(&claims, &required, total);
+        let decision = arbitrate(&claims, &required, total, completions);
 
         let amounts: Vec<f64> = decision.allotments.iter().map(|given| given.own + given.lent).collect();
         let minima: Vec<u32> = seen.applications.iter().map(ports_of).collect();
@@ -92,8 +103,12 @@ impl Law for Maestro {
         let mut applications = Vec::with_capacity(seen.applications.len());
         for (i, interval) in intervals.into_iter().enumerate() {
             let (seen, given) = (&seen.applications[i], decision.allotments[i]);
-            let granted = to_ports(whole[i], &interval.demand);
-            let (slope, fit) = interval.model.slope(total);
+            let granted = if completions.has(Completion::WithinTotal) {
+                to_ports(whole[i], &interval.demand)
+            } else {
+                rounded_up(amounts[i], &interval.demand)
+            };
+            let (slope, fit) = interval.model.slope(total, completions);
             let reasoning = Reasoning {
                 performance: interval.measured,
                 slope,

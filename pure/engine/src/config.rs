@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
-use weir_control::{DepthFeedbackConfig, Grant, Limits, OneSidedPidConfig, TotalConcurrency};
+use weir_control::{Completions, DepthFeedbackConfig, Grant, Limits, OneSidedPidConfig, TotalConcurrency};
 use weir_model::{Bandwidth, Instant, Iops, Objective, Slo, Span, TimeShare, VolumeId};
 
 /// Which law rules a pool.
@@ -88,6 +88,10 @@ pub struct EngineConfig {
     /// covers. With 1 %, a promised volume cannot tell the background from the device's own noise, and a
     /// request of 5 ms still goes twice a second.
     pub background_share: TimeShare,
+    /// What Façade's and Maestro's laws have beyond their papers. A pool that serves has all; only experiments
+    /// choose, so it is part of no recording.
+    #[serde(skip)]
+    pub completions: Completions,
 }
 
 impl Default for EngineConfig {
@@ -96,6 +100,7 @@ impl Default for EngineConfig {
             control: Control::Facade(DepthFeedbackConfig::default()),
             slo_window: Span::from_secs(1),
             background_share: TimeShare::PERCENT,
+            completions: Completions::ALL,
         }
     }
 }

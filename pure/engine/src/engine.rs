@@ -83,7 +83,7 @@ impl Engine {
     /// # Panics
     /// If a period or the SLO window has no length, or the law cannot work with its configuration.
     pub fn new(now: Instant, config: EngineConfig) -> Self {
-        let (control, scheduler) = ControlLoop::new(now, config.control, config.background_share);
+        let (control, scheduler) = ControlLoop::new(now, &config);
         Self {
             volumes: VolumeTable::default(),
             requests: RequestTable::default(),

@@ -90,7 +90,7 @@ pub use replay::{Deviation, How, Replay};
 pub use time_spent::{Band, Charged, Hold, TimeSpent, Whom};
 pub use time_split::TimeSplit;
 pub use weir_control::{
-    Because, DepthFeedbackConfig, Grant, OneSidedPidConfig, PortObservation, Reasoning, Shortfall, Standing,
-    Standings, Strain, TotalConcurrency,
+    Because, Completed, Completion, Completions, DepthFeedbackConfig, Grant, OneSidedPidConfig,
+    PortObservation, Reasoning, Shortfall, Standing, Standings, Strain, TotalConcurrency,
 };
 pub use weir_sched::{BackgroundKnobs, Covered, Dispatch, RateGate};

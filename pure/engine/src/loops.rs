@@ -9,11 +9,11 @@ mod promise;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-use weir_control::Promises;
+use weir_control::{Completion, Promises};
 use weir_model::{Instant, IoId, QueueDepth, TimeShare, VolumeId};
 use weir_sched::{BackgroundKnobs, Edf, PassThrough, Scheduler};
 
-use crate::config::Control;
+use crate::config::{Control, EngineConfig};
 use crate::event::Event;
 use crate::occupancy::Occupancy;
 use crate::requests::RequestTable;
@@ -58,21 +58,19 @@ pub(crate) struct Pool<'a> {
 
 impl ControlLoop {
     /// The loop that a law needs, and the scheduler whose knobs it turns.
-    pub(crate) fn new(
-        now: Instant,
-        control: Control,
-        background: TimeShare,
-    ) -> (Self, Box<dyn Scheduler + Send>) {
+    pub(crate) fn new(now: Instant, config: &EngineConfig) -> (Self, Box<dyn Scheduler + Send>) {
+        let &EngineConfig { control, background_share: background, completions, .. } = config;
         let edf = |depth| Box::new(Edf::new(depth, background));
         match control {
             Control::None => (Self::None, Box::new(PassThrough::new())),
             Control::Facade(law) => {
-                let control = DepthLoop::new(now, law);
-                let scheduler = edf(control.depth());
+                let control = DepthLoop::new(now, law, completions);
+                let lane = if completions.has(Completion::Lane) { background } else { TimeShare::ZERO };
+                let scheduler = Box::new(Edf::new(control.depth(), lane));
                 (Self::Depth(control), scheduler)
             }
             Control::Maestro(config) => {
-                (Self::Array(Box::new(ArrayLoop::new(now, config))), edf(QueueDepth::MAX))
+                (Self::Array(Box::new(ArrayLoop::new(now, config, completions))), edf(QueueDepth::MAX))
             }
             Control::Leased(config) => {
                 (Self::Leased(Box::new(LeasedLoop::new(now, config))), edf(QueueDepth::MAX))

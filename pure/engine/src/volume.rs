@@ -11,7 +11,7 @@ use crate::config::VolumeConfig;
 use crate::event::{WindowReport, WindowTraffic};
 use crate::promise_sensor::PromiseSensor;
 use crate::requests::{RequestTable, Stage, Stamped};
-use crate::sensors::LatencySensor;
+use crate::sensors::{LatencySensor, RateSensor};
 use crate::slo_window::{Ending, SloWindows, WindowNumber};
 use crate::time_spent::SpentHistory;
 use crate::usage::UsageSensor;
@@ -56,6 +56,8 @@ pub(crate) struct Volume {
     latency: LatencySensor,
     /// Whether it had a request in the current control period.
     was_active: bool,
+    /// The reads and writes that arrived in it.
+    arrived: RateSensor,
     /// What the one-sided PID has to know.
     pub(crate) writing: Writing,
     windows: SloWindows,
@@ -92,6 +94,7 @@ impl Volume {
             others: Chain::EMPTY,
             latency: LatencySensor::default(),
             was_active: false,
+            arrived: RateSensor::default(),
             writing: Writing::default(),
             windows: SloWindows::new(now),
             limited_before: Span::ZERO,
@@ -254,6 +257,7 @@ impl Volume {
     /// Another law takes over: what was measured under the old law no longer counts.
     pub(crate) fn restart_period(&mut self) {
         self.latency = LatencySensor::default();
+        self.arrived = RateSensor::default();
         self.writing = Writing::default();
     }
 
@@ -327,6 +331,9 @@ impl Volume {
     pub(crate) fn on_arrival(&mut self, now: Instant, kind: IoKind, length: u32) -> WindowNumber {
         self.outstanding += 1;
         self.was_active = true;
+        if let Some(direction) = kind.direction() {
+            self.arrived.record(direction);
+        }
         if let Some(usage) = &mut self.usage {
             usage.on_submit(now, kind.direction().map(|_| length));
         }
@@ -382,7 +389,12 @@ impl Volume {
     }
 
     /// What the control law has to know of the period that ends now.
-    pub(crate) fn observe(&mut self, now: Instant, requests: &RequestTable) -> VolumeObservation {
+    pub(crate) fn observe(
+        &mut self,
+        now: Instant,
+        period: Span,
+        requests: &RequestTable,
+    ) -> VolumeObservation {
         let answered = self.latency.take_mean();
         self.at_device = answered.map(|answered| answered.at_device).or(self.at_device);
         // A request that is outstanding now also belongs to the next period.
@@ -390,6 +402,7 @@ impl Volume {
         VolumeObservation {
             slo: self.slo.clone(),
             offered: self.windows.offered_before(),
+            arrived: std::mem::take(&mut self.arrived).over(period),
             read_fraction: self.windows.recent_mix(),
             answered,
             oldest: requests.oldest(&self.transfers).map(|oldest| latency_so_far(now, oldest)),

@@ -47,6 +47,7 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
         control,
         slo_window: Span::from_secs(seconds),
         background_share: TimeShare::PERCENT,
+        ..EngineConfig::default()
     })
 }
 

@@ -22,6 +22,9 @@
 //!    does not wait while the depth has room and the background's bound lets one more go, or while the
 //!    background share is due. If no depth is bounded, no promised request is held back, and it may wait only
 //!    for its own volume's limits.
+//!
+//!    Depth, background and waits are not checked where an experiment leaves out completions of Façade's law
+//!    that set deadlines.
 //! 4. **The SLO windows are right**: a second computation, from the requests themselves, gives the same
 //!    counts, mean, target and verdict. A window is closed when its verdict is certain, and not before
 //!    ([`account`], [`windows`], [`served`]).
@@ -47,7 +50,8 @@ mod windows;
 use std::num::NonZeroU32;
 
 use weir_engine::{
-    Control, EngineConfig, Event, MaestroConfig, TimeSpent, TimeSplit, TotalConcurrency, VolumeConfig,
+    Completion, Control, EngineConfig, Event, MaestroConfig, TimeSpent, TimeSplit, TotalConcurrency,
+    VolumeConfig,
 };
 use weir_model::{Instant, Io, IoId, QueueDepth, Span, VolumeId};
 
@@ -82,7 +86,7 @@ impl Checkers {
             config,
             clock: Clock::new(now),
             ledger: Ledger::default(),
-            gates: Gates::new(depth, total(&config), config.background_share),
+            gates: Gates::new(depth, total(&config), config.background_share, knows_deadlines(&config)),
             accounts: Vec::new(),
             limited: Vec::new(),
         }
@@ -306,10 +310,21 @@ const fn has_limit(config: &VolumeConfig) -> bool {
     config.concurrency.is_some() || config.max_iops.is_some() || config.max_bandwidth.is_some()
 }
 
+/// Whether the law sets the deadlines that the checkers compute. An experiment may leave out completions of
+/// Façade's law that set them.
+fn knows_deadlines(config: &EngineConfig) -> bool {
+    let of_deadlines =
+        [Completion::DeviceShare, Completion::SloWindow, Completion::CountingNoise, Completion::Lane];
+    !matches!(config.control, Control::Facade(_))
+        || of_deadlines.into_iter().all(|one| config.completions.has(one))
+}
+
 /// The most that the bounds of all volumes may be in sum, if that is fixed.
 fn total(config: &EngineConfig) -> Option<NonZeroU32> {
     match config.control {
-        Control::Maestro(MaestroConfig { total: TotalConcurrency::Fixed(total), .. }) => Some(total),
+        Control::Maestro(MaestroConfig { total: TotalConcurrency::Fixed(total), .. }) => {
+            config.completions.has(Completion::WithinTotal).then_some(total)
+        }
         _ => None,
     }
 }

@@ -106,7 +106,7 @@ fn engine(random: &mut Prng) -> EngineConfig {
         2 => TimeShare::MAX,
         _ => TimeShare::from_millionths(random.random_range(1..=500_000)).expect("at most a half"),
     };
-    EngineConfig { control, slo_window: span(random, 20, 500), background_share }
+    EngineConfig { control, slo_window: span(random, 20, 500), background_share, ..EngineConfig::default() }
 }
 
 /// Volumes behind up to three gateways. Some of these are so far apart that they hear nothing of one another.

@@ -19,6 +19,7 @@ use weir_lab::report::{Outcome, evaluate, report};
 use weir_lab::run::{Plan, Progress, Simulated, Store, run};
 use weir_testbed::{Framework, RealBench, RealNodes, Stop};
 
+use self::ablation::{AblationArguments, ablation};
 use self::guarantee::{GuaranteeArguments, guarantee};
 use self::sweep::{SweepArguments, sweep};
 use crate::answer::{Form, json_line};
@@ -26,6 +27,7 @@ use crate::failure::Failure;
 use crate::say;
 use crate::terminal;
 
+mod ablation;
 mod guarantee;
 mod sweep;
 
@@ -75,6 +77,9 @@ enum LabVerb {
     },
     /// Vary each number of a set-up that is ours by a tenth, and show how far each bound is from breaking
     Sweep(SweepArguments),
+    /// Leave out each completion of Façade's and Maestro's laws, and show which figures that changes; see
+    /// docs/papers/ablation.md
+    Ablation(AblationArguments),
     /// Judge the laws: how much of a promise each gives back, and what that costs the others; see
     /// docs/guarantee.md
     Guarantee(GuaranteeArguments),
@@ -147,6 +152,7 @@ pub(crate) fn lab(arguments: LabArguments) -> Result<(), Failure> {
             }
         }
         LabVerb::Sweep(arguments) => sweep(arguments, &library),
+        LabVerb::Ablation(arguments) => ablation(arguments, &library),
         LabVerb::Guarantee(arguments) => guarantee(&arguments),
         LabVerb::Report { out } => {
             let [page, rows] = report(library.all(), &Store::new(out))?;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use weir_engine::{
-    Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, TotalConcurrency, VolumeConfig,
+    Completions, Control, DepthFeedbackConfig, EngineConfig, MaestroConfig, TotalConcurrency, VolumeConfig,
 };
 use weir_model::{Iops, Span, TimeShare};
 use weir_sim::{ArrayOptions, Fault, FaultKind, Locality, Phase, Scenario, VolumeScenario, Workload};
@@ -146,6 +146,11 @@ fn engine(experiment: &Experiment, control: ControlSpec) -> Result<EngineConfig,
         interval: spec.control_interval.map_or(MaestroConfig::INTERVAL, |text| text.0),
         total: TotalConcurrency::Fixed(total),
     };
+    let wrong = |(key, message)| ExperimentError::at(&experiment.id, key, message);
+    let completions = match control {
+        ControlSpec::Facade | ControlSpec::Maestro => spec.completions().map_err(wrong)?,
+        ControlSpec::None | ControlSpec::Promise => Completions::ALL,
+    };
     Ok(EngineConfig {
         control: match control {
             ControlSpec::None => Control::None,
@@ -155,5 +160,6 @@ fn engine(experiment: &Experiment, control: ControlSpec) -> Result<EngineConfig,
         },
         slo_window: spec.slo_window.map_or(pool.slo_window, |text| text.0),
         background_share,
+        completions,
     })
 }

@@ -62,6 +62,12 @@ impl Store {
         Self { root: self.root.join("varied").join(name) }
     }
 
+    /// The store of all experiments with their laws in this form.
+    #[must_use]
+    pub fn ablated(&self, form: &str) -> Self {
+        Self { root: self.root.join("ablation").join(form) }
+    }
+
     /// The path of the record of a run.
     pub fn record(&self, experiment: &str, seed: u64, run: &str) -> PathBuf {
         self.seed(experiment, seed).join(format!("{run}.jsonl"))

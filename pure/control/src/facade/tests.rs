@@ -1,5 +1,7 @@
 //! The law on observations made up by hand, and on a plant that is one formula.
 
+mod literal;
+
 use weir_model::{Iops, Offered, SloPoint};
 
 use super::*;
@@ -19,6 +21,7 @@ fn promised(latency: Option<Span>) -> VolumeObservation {
     VolumeObservation {
         slo: Some(slo(200.0, TARGET)),
         offered: Offered { reads: 100, writes: 0, over: Span::from_secs(1) }.into(),
+        arrived: Offered { reads: 5, writes: 0, over: Span::from_millis(50) },
         read_fraction: Some(1.0),
         answered: latency.map(at_device),
         oldest: None,

@@ -44,6 +44,7 @@ use super::claim::{Claim, Model, Requirement, STEP};
 use super::program::{self, Range};
 use super::setting::{BoundBy, Case};
 use super::shares::{cut_to, deal};
+use crate::completions::{Completion, Completions};
 
 /// The arbiter's decision.
 #[derive(Clone, PartialEq, Debug)]
@@ -89,15 +90,24 @@ impl Claim {
 
 /// Decides what each application gets. `required` has one entry for each of `claims`, and `total` is `C`. The
 /// sum of the allotments is at most the total, if the sum of the minima is.
-pub(crate) fn arbitrate(claims: &[Claim], required: &[Requirement], total: f64) -> Decision {
+pub(crate) fn arbitrate(
+    claims: &[Claim],
+    required: &[Requirement],
+    total: f64,
+    completions: Completions,
+) -> Decision {
+    let has = |one| completions.has(one);
     let priorities = relative(claims);
     let amounts: Vec<f64> = required.iter().map(|required| required.amount).collect();
     let anybody_is_hindered = claims.iter().any(|claim| claim.is_hindered);
     let all_fit = amounts.iter().sum::<f64>() <= total && !anybody_is_hindered;
     let case = if all_fit { Case::Underload } else { Case::Overload };
     let base = match case {
-        Case::Underload => required.iter().map(|required| required.amount.min(required.unhurried)).collect(),
-        Case::Overload => overload(claims, amounts, &priorities, total),
+        Case::Underload if has(Completion::ExcessOnNeed) => {
+            required.iter().map(|required| required.amount.min(required.unhurried)).collect()
+        }
+        Case::Underload => amounts,
+        Case::Overload => overload(claims, amounts, &priorities, total, completions),
     };
     let deal_left = |to: &[f64], most: fn(&Claim) -> f64| {
         let rooms: Vec<f64> = claims.iter().zip(to).map(|(claim, has)| most(claim) - has).collect();
@@ -105,14 +115,18 @@ pub(crate) fn arbitrate(claims: &[Claim], required: &[Requirement], total: f64) 
         deal(left, &rooms, &priorities)
     };
     let excess = match case {
-        Case::Underload => deal_left(&base, Claim::most_of_excess),
-        Case::Overload => deal_left(&base, |claim| claim.can_use().min(claim.limit)),
+        Case::Underload if has(Completion::ExcessToUsers) => deal_left(&base, Claim::most_of_excess),
+        Case::Overload if has(Completion::UseInOverload) => {
+            deal_left(&base, |claim| claim.can_use().min(claim.limit))
+        }
+        Case::Underload | Case::Overload => deal_left(&base, |claim| claim.limit),
     };
     let mut given: Vec<f64> = base.iter().zip(&excess).map(|(base, excess)| base + excess).collect();
-    if case == Case::Underload {
-        step_down(claims, required, &mut given, total);
+    if case == Case::Underload && has(Completion::StepOnExcess) {
+        step_down(claims, required, &mut given, total, completions);
     }
-    let spare = deal_left(&given, |claim| claim.limit);
+    let nothing = vec![0.0; claims.len()];
+    let spare = if has(Completion::Lent) { deal_left(&given, |claim| claim.limit) } else { nothing };
     let (own, lent) = (given, spare);
     let allotments = (0..claims.len()).map(|i| Allotment {
         own: own[i],
@@ -130,11 +144,19 @@ pub(crate) fn arbitrate(claims: &[Claim], required: &[Requirement], total: f64) 
 }
 
 /// The allocations in overload, before any excess.
-fn overload(claims: &[Claim], mut allotted: Vec<f64>, priorities: &[f64], total: f64) -> Vec<f64> {
+fn overload(
+    claims: &[Claim],
+    mut allotted: Vec<f64>,
+    priorities: &[f64],
+    total: f64,
+    completions: Completions,
+) -> Vec<f64> {
     let members: Vec<(usize, Model)> =
         claims.iter().enumerate().filter_map(|(i, claim)| Some((i, claim.model?))).collect();
-    let ranges: Vec<Range> =
-        members.iter().map(|(i, model)| range(&claims[*i], *model, priorities[*i], total)).collect();
+    let ranges: Vec<Range> = members
+        .iter()
+        .map(|(i, model)| range(&claims[*i], *model, priorities[*i], total, completions))
+        .collect();
     let others: f64 = (0..claims.len()).filter(|i| claims[*i].model.is_none()).map(|i| allotted[i]).sum();
     for ((i, _), amount) in members.iter().zip(program::solve(&ranges, total - others)) {
         allotted[*i] = amount;
@@ -147,7 +169,13 @@ fn overload(claims: &[Claim], mut allotted: Vec<f64>, priorities: &[f64], total:
 /// Bounds the falls: no allocation falls by more than a step, and those that rise go without what that takes.
 /// But what an application does not use goes at once to those that fall short and use all that they have, up
 /// to what (3) says that they need.
-fn step_down(claims: &[Claim], required: &[Requirement], given: &mut [f64], total: f64) {
+fn step_down(
+    claims: &[Claim],
+    required: &[Requirement],
+    given: &mut [f64],
+    total: f64,
+    completions: Completions,
+) {
     let aims = given.to_vec();
     for (claim, given) in claims.iter().zip(&mut *given) {
         *given = given.max((claim.had - STEP * total).min(claim.limit));
@@ -155,8 +183,10 @@ fn step_down(claims: &[Claim], required: &[Requirement], given: &mut [f64], tota
     let above = |given: &[f64]| (given.iter().sum::<f64>() - total).max(0.0);
     let rise = |i: usize, given: f64| (given - claims[i].had).max(0.0);
     let need = |i: usize| if claims[i].is_in_need() { required[i].unhurried } else { 0.0 };
-    take(above(given), given, |i, given| rise(i, given).min((given - need(i)).max(0.0)));
-    take(above(given), given, |i, given| (given - aims[i].max(claims[i].can_use())).max(0.0));
+    if completions.has(Completion::UnusedAtOnce) {
+        take(above(given), given, |i, given| rise(i, given).min((given - need(i)).max(0.0)));
+        take(above(given), given, |i, given| (given - aims[i].max(claims[i].can_use())).max(0.0));
+    }
     take(above(given), given, rise);
 }
 
@@ -170,11 +200,17 @@ fn take(amount: f64, from: &mut [f64], can_give: impl Fn(usize, f64) -> f64) {
 }
 
 /// The range of what an application in the program may get.
-fn range(claim: &Claim, model: Model, priority: f64, total: f64) -> Range {
+fn range(claim: &Claim, model: Model, priority: f64, total: f64, completions: Completions) -> Range {
     let step = STEP * total;
     let lower = (claim.had - step).max(claim.minimum).min(claim.limit);
-    let used = (claim.had + step).min(claim.can_use());
-    let upper = if claim.is_hindered { total } else { used }.min(claim.limit).max(lower);
+    let most = if claim.is_hindered && completions.has(Completion::HinderedAtOnce) {
+        total
+    } else if claim.is_hindered || !completions.has(Completion::UseInOverload) {
+        claim.had + step
+    } else {
+        (claim.had + step).min(claim.can_use())
+    };
+    let upper = most.min(claim.limit).max(lower);
     let error =
         |amount: f64| priority * (1.0 - model.performance - model.slope * (amount - claim.had) / total);
     Range { lower, upper, error_at_lower: error(lower), error_at_upper: error(upper) }

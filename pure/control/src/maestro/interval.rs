@@ -19,6 +19,7 @@ use super::observation::{ApplicationObservation, amount};
 use super::shares::cut_to;
 use super::slope::{Point, SlopeModel};
 use super::usage::Usage;
+use crate::completions::{Completion, Completions};
 
 /// The facts that are kept of an application from one interval to the next.
 #[derive(Clone, PartialEq, Debug)]
@@ -65,13 +66,15 @@ const NOTHING: f64 = 1e-6;
 
 impl Interval {
     /// The interval as `seen`, of an application of which `known` was known before.
-    pub(crate) fn of(seen: &ApplicationObservation, known: Option<Known>) -> Self {
+    pub(crate) fn of(seen: &ApplicationObservation, known: Option<Known>, completions: Completions) -> Self {
         let reported = seen.ports.iter().map(|port| Some(port.bound?.get())).collect::<Option<Vec<u32>>>();
         let granted = known.as_ref().map(|known| known.granted.as_slice());
         let bounds = reported.as_deref().or(granted).filter(|bounds| bounds.len() == seen.ports.len());
-        let usage = bounds.map(|bounds| Usage::of(&seen.ports, bounds));
-        let measured = seen.performance().filter(|y| !y.is_nan());
-        let performance = measured.map(|y| y.clamp(0.0, PLENTY));
+        let usage = bounds.map(|bounds| Usage::of(&seen.ports, bounds, completions));
+        let counts_ages = completions.has(Completion::AgeForPerformance);
+        let measured = seen.performance(counts_ages).filter(|y| !y.is_nan());
+        let most = if completions.has(Completion::Plenty) { PLENTY } else { f64::MAX };
+        let performance = measured.map(|y| y.clamp(0.0, most));
         let minimum = f64::from(ports_of(seen));
         let usable = usage.and_then(|usage| usage.usable);
         let had = match &known {
@@ -84,7 +87,8 @@ impl Interval {
             }
             _ => reported_sum(seen),
         };
-        let is_evidence = usage.is_some_and(|usage| usage.is_evidence);
+        let is_evidence =
+            usage.is_some_and(|usage| usage.is_evidence || !completions.has(Completion::Evidence));
         let point = Point { had: bounds.map_or(minimum, sum), performance: performance.unwrap_or_default() };
         let learnt = known.filter(|known| known.target == seen.objective.target);
         let (mut model, hindered) = learnt.map(|known| (known.model, known.hindered)).unwrap_or_default();
@@ -107,10 +111,11 @@ impl Interval {
 
     /// The application's claim, where `total` is `C`. All applications together had `used` requests at the
     /// array, and keep at least `least`.
-    pub(crate) fn claim(&mut self, used: f64, least: f64, total: f64) -> Claim {
+    pub(crate) fn claim(&mut self, used: f64, least: f64, total: f64, completions: Completions) -> Claim {
         let (others, least) = (used - self.used, least - self.minimum);
-        let slope = self.model.slope(total).0;
-        let is_hindered = self.hindered.observe(others, least, self.usable, self.performance, total);
+        let slope = self.model.slope(total, completions).0;
+        let is_hindered = completions.has(Completion::Hindered)
+            && self.hindered.observe(others, least, self.usable, self.performance, total);
         Claim {
             priority: self.priority,
             model: self.performance.map(|performance| Model { performance, slope }),

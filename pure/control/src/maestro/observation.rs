@@ -83,9 +83,9 @@ impl ApplicationObservation {
     /// `y`: how much of its target it got; 1 or more if it got all. `None` without a target, and if it asked
     /// for nothing.
     ///
-    /// If the metric is a latency and nothing was answered, the age of the oldest request stands in for the
-    /// latency, which is at least that.
-    pub fn performance(&self) -> Option<f64> {
+    /// If the metric is a latency and nothing was answered, there is none; but with `counts_ages`, the age of
+    /// the oldest request stands in for the latency, which is at least that.
+    pub(crate) fn performance(&self, counts_ages: bool) -> Option<f64> {
         // Some figures come from other gateways, and may be anything.
         let sum = |of: fn(&PortObservation) -> u64| self.ports.iter().map(of).fold(0, u64::saturating_add);
         let answered = sum(|port| port.answered);
@@ -94,6 +94,7 @@ impl ApplicationObservation {
         if !asked || over <= 0.0 {
             return None;
         }
+        let oldest = || self.oldest().filter(|_| counts_ages);
         match self.objective.target? {
             Target::Rate(rate) => Some(to_f64(answered) / over / rate.get()),
             Target::Throughput(rate) => {
@@ -101,11 +102,11 @@ impl ApplicationObservation {
             }
             Target::Latency(target) => {
                 let spent = self.ports.iter().map(|port| port.latency_sum.as_secs_f64()).sum::<f64>();
-                let mean = if answered > 0 { spent / to_f64(answered) } else { self.oldest()?.as_secs_f64() };
+                let mean = if answered > 0 { spent / to_f64(answered) } else { oldest()?.as_secs_f64() };
                 Some(target.as_secs_f64() / mean.max(NANOSECOND))
             }
             Target::Percentile(percentile, target) => {
-                let latency = self.percentile(percentile).or(self.oldest())?;
+                let latency = self.percentile(percentile).or_else(oldest)?;
                 Some(target.as_secs_f64() / latency.as_secs_f64().max(NANOSECOND))
             }
         }

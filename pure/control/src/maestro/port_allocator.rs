@@ -47,6 +47,15 @@ pub(crate) fn to_ports(amount: u32, demand: &[f64]) -> Vec<u32> {
     to_whole(&with_one_each(f64::from(amount), &demand), &minima, amount)
 }
 
+/// Deals `amount` to the ports as the paper does: each part is rounded up, and is at least one. The sum may
+/// be more than the amount.
+pub(crate) fn rounded_up(amount: f64, demand: &[f64]) -> Vec<u32> {
+    let sum: f64 = demand.iter().sum();
+    let equal = 1.0 / f64::from(u32::try_from(demand.len()).unwrap_or(u32::MAX));
+    let share = |demand: &f64| if sum > 0.0 { demand / sum } else { equal };
+    demand.iter().map(|demand| floor((amount * share(demand) - NOTHING).ceil()).max(1)).collect()
+}
+
 /// Deals `amount` in proportion to the demand, except that a port whose part would be less than one gets one.
 fn with_one_each(amount: f64, demand: &[f64]) -> Vec<f64> {
     let mut has_one = vec![false; demand.len()];

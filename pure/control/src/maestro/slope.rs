@@ -33,6 +33,7 @@
 use std::collections::VecDeque;
 
 use super::setting::Fit;
+use crate::completions::{Completion, Completions};
 
 /// How many of the latest changes count.
 const WINDOW: usize = 8;
@@ -84,10 +85,15 @@ impl SlopeModel {
     }
 
     /// `β` for a total of `total` requests, and where it comes from.
-    pub(crate) fn slope(&self, total: f64) -> (f64, Fit) {
+    pub(crate) fn slope(&self, total: f64, completions: Completions) -> (f64, Fit) {
         let sum = |of: fn(&Point) -> f64| self.changes.iter().map(of).sum::<f64>();
         let moved = sum(|change| change.had * change.had);
-        if self.changes.len() < FEWEST || moved.sqrt() < MOVED * total {
+        let is_too_little = if completions.has(Completion::NoInformation) {
+            self.changes.len() < FEWEST || moved.sqrt() < MOVED * total
+        } else {
+            moved <= 0.0
+        };
+        if is_too_little {
             return (DEFAULT, Fit::NoInformation);
         }
         let changed = sum(|change| change.performance * change.performance);
@@ -95,9 +101,14 @@ impl SlopeModel {
         // Nothing changed: explained in full by a slope of zero.
         let explained = if changed > 0.0 { (together * together / (moved * changed)).min(1.0) } else { 1.0 };
         let slope = total * together / moved;
+        let is_out_of_bounds = if completions.has(Completion::SlopeBounds) {
+            slope < FLATTEST || slope > self.steepest(total)
+        } else {
+            slope <= 0.0
+        };
         if explained < GOOD {
             (DEFAULT, Fit::Poor(explained))
-        } else if slope < FLATTEST || slope > self.steepest(total) {
+        } else if is_out_of_bounds {
             (DEFAULT, Fit::OutOfBounds(slope))
         } else {
             (slope, Fit::Regression(explained))
@@ -131,7 +142,8 @@ mod tests {
 
     #[test]
     fn the_slope_of_a_line_is_found() {
-        let (slope, fit) = along(&[20.0, 22.0, 25.0, 23.0, 21.0], |had| had / 50.0).slope(TOTAL);
+        let (slope, fit) =
+            along(&[20.0, 22.0, 25.0, 23.0, 21.0], |had| had / 50.0).slope(TOTAL, Completions::ALL);
         assert!((slope - 2.0).abs() < 1e-9, "{slope}");
         assert!(matches!(fit, Fit::Regression(explained) if explained > 0.999), "{fit:?}");
     }
@@ -139,20 +151,26 @@ mod tests {
     #[test]
     fn the_slope_is_for_the_total_in_force() {
         let model = along(&[20.0, 22.0, 25.0, 23.0, 21.0], |had| had / 50.0);
-        assert!((model.slope(2.0 * TOTAL).0 - 4.0).abs() < 1e-9);
+        assert!((model.slope(2.0 * TOTAL, Completions::ALL).0 - 4.0).abs() < 1e-9);
     }
 
     #[test]
     fn an_allocation_that_hardly_moved_tells_nothing() {
-        assert_eq!(along(&[20.0; 9], |_| 0.5).slope(TOTAL), (1.0, Fit::NoInformation));
-        assert_eq!(along(&[20.0, 20.1, 20.0, 20.1], |had| had).slope(TOTAL), (1.0, Fit::NoInformation));
-        assert_eq!(along(&[20.0, 30.0, 20.0], |had| had).slope(TOTAL), (1.0, Fit::NoInformation));
+        assert_eq!(along(&[20.0; 9], |_| 0.5).slope(TOTAL, Completions::ALL), (1.0, Fit::NoInformation));
+        assert_eq!(
+            along(&[20.0, 20.1, 20.0, 20.1], |had| had).slope(TOTAL, Completions::ALL),
+            (1.0, Fit::NoInformation)
+        );
+        assert_eq!(
+            along(&[20.0, 30.0, 20.0], |had| had).slope(TOTAL, Completions::ALL),
+            (1.0, Fit::NoInformation)
+        );
     }
 
     #[test]
     fn changes_that_are_on_no_line_are_a_poor_fit() {
         let scattered = [(20.0, 0.5), (25.0, 0.9), (20.0, 0.9), (25.0, 0.6), (20.0, 0.7)].map(Some);
-        let (slope, fit) = model_of(&scattered).slope(TOTAL);
+        let (slope, fit) = model_of(&scattered).slope(TOTAL, Completions::ALL);
         assert!(matches!(fit, Fit::Poor(explained) if explained < 0.5), "{fit:?}");
         assert!((slope - 1.0).abs() < 1e-9);
     }
@@ -162,7 +180,8 @@ mod tests {
         for (performance, slope) in
             [((|had| 1.0 - had / 50.0) as fn(f64) -> f64, -2.0), (|_| 0.5, 0.0), (|had| had - 19.0, 100.0)]
         {
-            let (believed, fit) = along(&[20.0, 22.0, 20.0, 22.0, 20.0], performance).slope(TOTAL);
+            let (believed, fit) =
+                along(&[20.0, 22.0, 20.0, 22.0, 20.0], performance).slope(TOTAL, Completions::ALL);
             assert!(matches!(fit, Fit::OutOfBounds(found) if (found - slope).abs() < 1e-9), "{fit:?}");
             assert!((believed - 1.0).abs() < 1e-9);
         }
@@ -180,6 +199,6 @@ mod tests {
         for had in [20.0, 22.0, 20.0, 22.0, 20.0, 22.0, 20.0, 22.0, 20.0] {
             model.observe(Some(Point { had, performance: had / 50.0 }));
         }
-        assert!((model.slope(TOTAL).0 - 2.0).abs() < 1e-9);
+        assert!((model.slope(TOTAL, Completions::ALL).0 - 2.0).abs() < 1e-9);
     }
 }

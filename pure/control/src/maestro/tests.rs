@@ -1,5 +1,7 @@
 //! The law on arrays that are formulas: what the paper shows in §5.1, and what this law adds.
 
+mod literal;
+
 use std::num::NonZeroU32;
 
 use weir_model::{Bandwidth, Iops, Objective, Percentile, Priority, Span, Target};

@@ -11,6 +11,7 @@
 //! there. If none did, it can use what its ports can, in sum. With one port, this is the paper's rule.
 
 use super::observation::{PortObservation, amount};
+use crate::completions::{Completion, Completions};
 
 /// The share of a bound from which on it was felt.
 pub(crate) const FELT: f64 = 0.8;
@@ -26,7 +27,7 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// The usage that `ports` show, where `bounds` were their bounds in the same order.
-    pub(crate) fn of(ports: &[PortObservation], bounds: &[u32]) -> Self {
+    pub(crate) fn of(ports: &[PortObservation], bounds: &[u32], completions: Completions) -> Self {
         let each =
             || ports.iter().map(|port| amount(port.at_device)).zip(bounds.iter().copied().map(f64::from));
         let felt = each().any(|(used, bound)| used >= FELT * bound);
@@ -34,7 +35,12 @@ impl Usage {
         let of_one = |(used, bound): (f64, f64)| if ports.len() > 1 && bound <= 1.0 { 1.0 } else { used };
         let used: f64 = each().map(of_one).sum();
         let had: f64 = each().map(|(_, bound)| bound).sum();
-        Self { usable: (!felt).then_some(usable), is_evidence: used >= FELT * had }
+        let is_evidence = used >= FELT * had;
+        if completions.has(Completion::UsagePerPort) {
+            return Self { usable: (!felt).then_some(usable), is_evidence };
+        }
+        let used: f64 = each().map(|(used, _)| used).sum();
+        Self { usable: (used < FELT * had).then_some(used / FELT), is_evidence: used >= FELT * had }
     }
 }
 
@@ -44,7 +50,7 @@ mod tests {
 
     fn usage(at_device: &[f64], bounds: &[u32]) -> Usage {
         let port = |at_device: &f64| PortObservation { at_device: *at_device, ..PortObservation::default() };
-        Usage::of(&at_device.iter().map(port).collect::<Vec<_>>(), bounds)
+        Usage::of(&at_device.iter().map(port).collect::<Vec<_>>(), bounds, Completions::ALL)
     }
 
     #[test]

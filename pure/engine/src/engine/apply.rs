@@ -269,7 +269,7 @@ impl Engine {
             volume.limited_before += self.scheduler.limited(now, id);
         }
         let queued = self.scheduler.take_queued(now);
-        (self.control, self.scheduler) = ControlLoop::new(now, config.control, config.background_share);
+        (self.control, self.scheduler) = ControlLoop::new(now, &config);
         let (shared, leased) = (self.control.shares_concurrency(), self.control.is_leased());
         let guarded = matches!(self.control, ControlLoop::Promise(_)).then_some(config.slo_window);
         for (id, volume) in self.volumes.iter_mut() {

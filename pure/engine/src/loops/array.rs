@@ -8,7 +8,7 @@
 
 use std::num::NonZeroU32;
 
-use weir_control::{ApplicationObservation, ArrayLaw, Grant};
+use weir_control::{ApplicationObservation, ArrayLaw, Completions, Grant};
 use weir_model::{Instant, VolumeId};
 
 use super::Pool;
@@ -25,8 +25,8 @@ pub(crate) struct ArrayLoop {
 }
 
 impl ArrayLoop {
-    pub(super) fn new(now: Instant, config: MaestroConfig) -> Self {
-        let law = ArrayLaw::new(config.total);
+    pub(super) fn new(now: Instant, config: MaestroConfig, completions: Completions) -> Self {
+        let law = ArrayLaw::with(config.total, completions);
         Self { law, tick: Tick::new(now, config.interval), has_run: false }
     }
 

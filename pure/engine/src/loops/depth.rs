@@ -1,8 +1,8 @@
 //! The loop of Façade. It gives the law what the volumes got, and gives the scheduler the depth and the
 //! deadlines that the law decides.
 
-use weir_control::{DepthFeedback, DepthFeedbackConfig, Law, PoolObservation};
-use weir_model::{Instant, QueueDepth};
+use weir_control::{Completions, DepthFeedback, DepthFeedbackConfig, Law, PoolObservation};
+use weir_model::{Instant, QueueDepth, Span};
 
 use super::Pool;
 use crate::event::Event;
@@ -13,15 +13,17 @@ use crate::tick::Tick;
 pub(crate) struct DepthLoop {
     law: DepthFeedback,
     pub(super) tick: Tick,
+    period: Span,
     /// Kept from period to period, so that no period allocates.
     seen: PoolObservation,
 }
 
 impl DepthLoop {
-    pub(super) fn new(now: Instant, config: DepthFeedbackConfig) -> Self {
+    pub(super) fn new(now: Instant, config: DepthFeedbackConfig, completions: Completions) -> Self {
         Self {
             tick: Tick::new(now, config.period),
-            law: DepthFeedback::new(config),
+            period: config.period,
+            law: DepthFeedback::with(config, completions),
             seen: PoolObservation::default(),
         }
     }
@@ -39,8 +41,9 @@ impl DepthLoop {
         self.seen.peak = occupied.peak;
         self.seen.beside_finished = occupied.beside_finished;
         self.seen.volumes.clear();
-        let requests = pool.requests;
-        self.seen.volumes.extend(pool.volumes.iter_mut().map(|(_, volume)| volume.observe(now, requests)));
+        let (requests, period) = (pool.requests, self.period);
+        let volumes = pool.volumes.iter_mut();
+        self.seen.volumes.extend(volumes.map(|(_, volume)| volume.observe(now, period, requests)));
         let setting = self.law.step(now, &self.seen);
         pool.scheduler.set_depth(now, setting.depth);
         let targets = setting.latency_targets.into_iter().zip(setting.due_at_device);

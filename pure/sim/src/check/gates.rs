@@ -27,6 +27,8 @@ pub(super) struct Gates {
     promised: Option<QueueDepth>,
     /// How many requests the law shares out among all volumes; `None` if it shares out none.
     total: Option<NonZeroU32>,
+    /// Whether the law sets the deadlines that the checkers compute.
+    knows_deadlines: bool,
     /// Whether a volume's bound has changed at this instant.
     bounds_changed: bool,
     in_flight: u32,
@@ -71,11 +73,17 @@ struct Waiting {
 }
 
 impl Gates {
-    pub(super) const fn new(depth: Option<QueueDepth>, total: Option<NonZeroU32>, share: TimeShare) -> Self {
+    pub(super) const fn new(
+        depth: Option<QueueDepth>,
+        total: Option<NonZeroU32>,
+        share: TimeShare,
+        knows_deadlines: bool,
+    ) -> Self {
         Self {
             depth,
             promised: None,
             total,
+            knows_deadlines,
             bounds_changed: false,
             in_flight: 0,
             background: Background::new(share),
@@ -177,10 +185,10 @@ impl Gates {
         let volume = &self.volumes[io.volume.0 as usize];
         let is_beyond = volume.is_beyond(now, io.kind);
         let is_background = volume.due_after.is_none() || is_beyond;
-        if is_background {
-            self.check_background(now, io)?
-        } else {
-            self.check_promised(now, io)?
+        match is_background {
+            _ if !self.knows_deadlines => {}
+            true => self.check_background(now, io)?,
+            false => self.check_promised(now, io)?,
         }
         let volume = &mut self.volumes[io.volume.0 as usize];
         if let Some(bound) = volume.bound().filter(|bound| volume.in_flight >= bound.get()) {
@@ -223,6 +231,9 @@ impl Gates {
     pub(super) fn at_rest(&mut self, now: Instant) -> Verified {
         if std::mem::take(&mut self.bounds_changed) {
             self.check_total()?;
+        }
+        if !self.knows_deadlines {
+            return Ok(());
         }
         let mut waits_for_its_turn = None;
         for (due, volume) in self.due.iter().zip(0..).map(|(due, volume)| (*due, VolumeId(volume))) {

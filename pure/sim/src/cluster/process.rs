@@ -83,6 +83,7 @@ impl Process {
             // not be a mistake.
             slo_window: Span::from_secs(1_000_000),
             background_share: TimeShare::PERCENT,
+            ..EngineConfig::default()
         };
         let mut engine = Engine::new(shown, config);
         let mut checkers = Checkers::new(shown, config, None);

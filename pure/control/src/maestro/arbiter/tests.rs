@@ -13,7 +13,7 @@ const fn claim(priority: f64, had: f64, performance: f64, slope: f64) -> Claim {
 
 fn decide(claims: &[Claim]) -> Decision {
     let required: Vec<_> = claims.iter().map(|claim| requirement::estimate(claim, TOTAL)).collect();
-    arbitrate(claims, &required, TOTAL)
+    arbitrate(claims, &required, TOTAL, Completions::ALL)
 }
 
 fn own(decision: &Decision) -> Vec<f64> {

@@ -20,7 +20,8 @@ struct Pool {
 
 impl Pool {
     fn new(limits: &VolumeConfig) -> Self {
-        let mut gates = Gates::new(Some(QueueDepth::new(2)), NonZeroU32::new(8), TimeShare::PERCENT);
+        let (depth, total) = (Some(QueueDepth::new(2)), NonZeroU32::new(8));
+        let mut gates = Gates::new(depth, total, TimeShare::PERCENT, true);
         gates.add(Some(DEADLINE), limits);
         Self { ledger: Ledger::default(), gates }
     }
@@ -48,6 +49,18 @@ impl Pool {
         self.ledger.on_issue(now, io)?;
         self.gates.on_issue(now, io, &self.ledger)
     }
+}
+
+#[test]
+fn where_deadlines_are_others_than_these_only_limits_are_checked() {
+    let mut pool = Pool::new(&VolumeConfig { concurrency: NonZeroU32::new(3), ..VolumeConfig::default() });
+    pool.gates.knows_deadlines = false;
+    let waiting: Vec<Io> = (0..4).map(|slot| pool.submit(ms(0), slot)).collect();
+    for io in &waiting[..3] {
+        assert_eq!(pool.issue(ms(1), io), Ok(()), "beyond the depth of 2");
+    }
+    assert!(matches!(*pool.issue(ms(1), &waiting[3]).unwrap_err(), Breach::ConcurrencyExceeded { .. }));
+    assert_eq!(pool.gates.at_rest(ms(999)), Ok(()), "though the last is due");
 }
 
 #[test]
