@@ -3,7 +3,7 @@
 //! A completion is a rule that the law's paper does not print ([`Completion`]). An experiment runs again with
 //! the law in other **forms**: complete, to the letter (`literal`), to the letter with one completion, and
 //! complete but for one. The bounds are the same in all of them, and so are the runs without a law, which are
-//! copied.
+//! copied. Each constant of Maestro's completions is a quarter less and a quarter more in two further forms.
 //!
 //! A figure **changes** if its mean over the seeds moves by more than its **noise**: the range of its values
 //! over the seeds, in the form that the other one is compared with. The standard deviation would not do: with
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use toml::Value;
-use weir_engine::{Completed, Completion};
+use weir_engine::{Completed, Completion, Constant};
 
 use crate::check::{CheckedFigure, check};
 use crate::claims;
@@ -26,6 +26,9 @@ use crate::run::{Plan, Progress, Store, fingerprint, missing_trace, on_threads, 
 use crate::study::study;
 
 pub use table::table;
+
+/// What a constant becomes, in per cent of what it is.
+const PERCENT: [u32; 2] = [75, 125];
 
 /// The file of an experiment's ablation, beside its verdict.
 const FILE: &str = "ablation.json";
@@ -41,6 +44,17 @@ pub enum Form {
     But(Completion),
     /// To the letter, with one.
     With(Completion),
+    /// Complete, with a constant that is so many per cent of what it is in a pool.
+    Scaled(Constant, u32),
+}
+
+/// The forms to run, beside the complete law and the literal one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    /// Each completion left out, and each added to the literal law.
+    Completions,
+    /// Each constant a quarter less, and a quarter more.
+    Constants,
 }
 
 /// The figures of an experiment under all forms of its law.
@@ -79,6 +93,7 @@ impl Form {
             Self::Literal => "literal".to_owned(),
             Self::But(one) => format!("complete-but-{}", one.name()),
             Self::With(one) => format!("literal-with-{}", one.name()),
+            Self::Scaled(constant, percent) => format!("complete-{}-{percent}", constant.name()),
         }
     }
 
@@ -91,6 +106,12 @@ impl Form {
             Self::Literal => vec![law("literal")],
             Self::But(completion) => vec![law("complete"), one("but_for", completion)],
             Self::With(completion) => vec![law("literal"), one("completions", completion)],
+            Self::Scaled(constant, percent) => {
+                let scaled = [("constant", constant.name().into()), ("percent", percent.into())];
+                let scaled: toml::Table =
+                    scaled.into_iter().map(|(key, value): (_, Value)| (key.to_owned(), value)).collect();
+                vec![law("complete"), ("engine.scaled".to_owned(), scaled.into())]
+            }
         }
     }
 }
@@ -107,13 +128,21 @@ pub fn completions(experiment: &Experiment) -> Vec<Completion> {
     Completion::ALL.into_iter().filter(rules).collect()
 }
 
-/// Runs an experiment under all forms of its law, and writes the figures beside its verdict. `None` if it has
-/// no such law, or a recorded load is missing.
+/// The forms with another constant, where the law of these completions has constants.
+fn scaled(completions: &[Completion]) -> impl Iterator<Item = Form> {
+    let has = completions.iter().any(|one| one.law() == Completed::Maestro);
+    let constants = Constant::ALL.into_iter().filter(move |_| has);
+    constants.flat_map(|constant| PERCENT.map(|percent| Form::Scaled(constant, percent)))
+}
+
+/// Runs an experiment under forms of its law, and writes the figures beside its verdict, together with those
+/// of other forms that are there. `None` if it has no such law, or a recorded load is missing.
 ///
 /// # Errors
 /// If a form cannot be run, or a file cannot be written.
 pub fn ablate(
     experiment: &Experiment,
+    which: Which,
     plan: &Plan<'_>,
     store: &Store,
     progress: &(dyn Fn(Progress) + Sync),
@@ -124,8 +153,11 @@ pub fn ablate(
     }
     let claim = claims::claim(&experiment.id).context("an experiment without a claim")?;
     let of = |form: fn(Completion) -> Form| completions.iter().copied().map(form);
-    let others: Vec<Form> =
-        std::iter::once(Form::Literal).chain(of(Form::But)).chain(of(Form::With)).collect();
+    let mut others = vec![Form::Literal];
+    match which {
+        Which::Completions => others.extend(of(Form::But).chain(of(Form::With))),
+        Which::Constants => others.extend(scaled(&completions)),
+    }
     let jobs: Vec<(Form, u64)> =
         plan.seeds.iter().flat_map(|seed| others.iter().map(move |form| (*form, *seed))).collect();
     let (done, all) = (AtomicUsize::new(0), jobs.len() + plan.seeds.len());
@@ -141,7 +173,8 @@ pub fn ablate(
     };
     on_threads(plan.jobs, &plan.seeds, &|seed| run_one(Form::Complete, *seed, None))?;
     on_threads(plan.jobs, &jobs, &|(form, seed)| run_one(*form, *seed, Some(&base)))?;
-    let mut forms = BTreeMap::new();
+    let known = found(experiment, store)?.filter(|known| known.seeds == plan.seeds);
+    let mut forms = known.map_or_else(BTreeMap::new, |known| known.forms);
     for form in std::iter::once(Form::Complete).chain(others) {
         let store = store.ablated(&form.name());
         let figures = study(experiment, claim, &plan.seeds, &store)?;

@@ -37,7 +37,7 @@ pub use include::MachineSpec;
 #[cfg(test)]
 pub(crate) use include::includes;
 pub(crate) use include::{Included, is_machine};
-pub use law::LawSpec;
+pub use law::{LawSpec, ScaledSpec};
 pub use load::{Load, Loads};
 pub use resolve::{Resolved, resolve_curve, resolve_run};
 pub use sweep::NamedRun;
@@ -147,6 +147,8 @@ pub struct EngineSpec {
     /// The completions that a complete law is without.
     #[serde(default)]
     pub but_for: Vec<Text<Completion>>,
+    /// A constant of the law that is another one.
+    pub scaled: Option<ScaledSpec>,
 }
 
 /// Latency against rate on an array that serves only this load, without control. The load is either

@@ -49,18 +49,12 @@ pub enum Completion {
     Evidence,
     /// Maestro: a model of few changes, or of changes that are too small, is no model.
     NoInformation,
-    /// Maestro: a slope that is nearly flat, or far too steep, is not believed.
-    SlopeBounds,
-    /// Maestro: a performance of more than ten times the target counts as ten.
-    Plenty,
     /// Maestro: the age of the oldest request stands in for a latency that nothing was answered with.
     AgeForPerformance,
     /// Maestro: the 80 % rule holds in overload, too.
     UseInOverload,
     /// Maestro: the others are held back for an application that falls short though it cannot use more.
     Hindered,
-    /// Maestro: what a hindered application gets is not bounded by a step.
-    HinderedAtOnce,
     /// Maestro: an application without a target gets no more of the excess than it can use.
     ExcessToUsers,
     /// Maestro: the excess comes on top of the need, and not of what the step limit let it fall to.
@@ -69,10 +63,29 @@ pub enum Completion {
     StepOnExcess,
     /// Maestro: what is not used at all goes at once to who needs it.
     UnusedAtOnce,
-    /// Maestro: what nobody can use is lent.
-    Lent,
     /// Maestro: ports are not rounded up beyond the total.
     WithinTotal,
+}
+
+/// A number in a completion of Maestro's law, or one that the paper leaves open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Constant {
+    /// Up to which performance an application counts as hindered.
+    Content,
+    /// By how much of the total the others' use has to fall before a trial is judged.
+    Tried,
+    /// By how much of what they had, if that is less.
+    TriedOfFew,
+    /// The least slope that is a help.
+    Helps,
+    /// For how many intervals the others are left alone after a trial without success.
+    Rest,
+    /// The weight of a new interval in the mean of a trial.
+    New,
+    /// How far an allocation has to have moved to tell something.
+    Moved,
+    /// The fit below which a slope is not believed.
+    Good,
 }
 
 /// A law with completions.
@@ -86,11 +99,15 @@ pub enum Completed {
 
 /// Some of the completions.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Completions(u32);
+pub struct Completions {
+    set: u32,
+    /// A constant that is another one, in per cent of what it is in a pool.
+    scaled: Option<(Constant, u32)>,
+}
 
 impl Completion {
     /// All of them, those of a law together.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 24] = [
         Self::AgeForLatency,
         Self::FirstOfBurst,
         Self::WaitsElsewhere,
@@ -107,17 +124,13 @@ impl Completion {
         Self::UsagePerPort,
         Self::Evidence,
         Self::NoInformation,
-        Self::SlopeBounds,
-        Self::Plenty,
         Self::AgeForPerformance,
         Self::UseInOverload,
         Self::Hindered,
-        Self::HinderedAtOnce,
         Self::ExcessToUsers,
         Self::ExcessOnNeed,
         Self::StepOnExcess,
         Self::UnusedAtOnce,
-        Self::Lent,
         Self::WithinTotal,
     ];
 
@@ -140,17 +153,13 @@ impl Completion {
             Self::UsagePerPort => "usage-per-port",
             Self::Evidence => "evidence",
             Self::NoInformation => "no-information",
-            Self::SlopeBounds => "slope-bounds",
-            Self::Plenty => "plenty",
             Self::AgeForPerformance => "age-for-performance",
             Self::UseInOverload => "use-in-overload",
             Self::Hindered => "hindered",
-            Self::HinderedAtOnce => "hindered-at-once",
             Self::ExcessToUsers => "excess-to-users",
             Self::ExcessOnNeed => "excess-on-need",
             Self::StepOnExcess => "step-on-excess",
             Self::UnusedAtOnce => "unused-at-once",
-            Self::Lent => "lent",
             Self::WithinTotal => "within-total",
         }
     }
@@ -170,27 +179,74 @@ impl Completion {
     }
 }
 
+impl Constant {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Content,
+        Self::Tried,
+        Self::TriedOfFew,
+        Self::Helps,
+        Self::Rest,
+        Self::New,
+        Self::Moved,
+        Self::Good,
+    ];
+
+    /// The name, as in an experiment's file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Content => "content",
+            Self::Tried => "tried",
+            Self::TriedOfFew => "tried-of-few",
+            Self::Helps => "helps",
+            Self::Rest => "rest",
+            Self::New => "new",
+            Self::Moved => "moved",
+            Self::Good => "good",
+        }
+    }
+
+    /// The constant of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+}
+
 impl Completions {
     /// All of them: the laws as they are in every pool.
-    pub const ALL: Self = Self((1 << Completion::ALL.len()) - 1);
+    pub const ALL: Self = Self { set: (1 << Completion::ALL.len()) - 1, scaled: None };
     /// None of them: the laws to the letter.
-    pub const NONE: Self = Self(0);
+    pub const NONE: Self = Self { set: 0, scaled: None };
 
     /// These, and one more.
     #[must_use]
     pub const fn with(self, one: Completion) -> Self {
-        Self(self.0 | one.bit())
+        Self { set: self.set | one.bit(), ..self }
     }
 
     /// These but one.
     #[must_use]
     pub const fn without(self, one: Completion) -> Self {
-        Self(self.0 & !one.bit())
+        Self { set: self.set & !one.bit(), ..self }
     }
 
     /// Whether `one` is among them.
     pub const fn has(self, one: Completion) -> bool {
-        self.0 & one.bit() != 0
+        self.set & one.bit() != 0
+    }
+
+    /// These, with a constant that is so many per cent of what it is in a pool.
+    #[must_use]
+    pub const fn with_scaled(self, constant: Constant, percent: u32) -> Self {
+        Self { scaled: Some((constant, percent)), ..self }
+    }
+
+    /// The value of a constant that is `value` in a pool.
+    pub(crate) fn value(self, constant: Constant, value: f64) -> f64 {
+        match self.scaled {
+            Some((scaled, percent)) if scaled == constant => value * f64::from(percent) / 100.0,
+            _ => value,
+        }
     }
 }
 
@@ -202,7 +258,8 @@ impl Default for Completions {
 
 impl fmt::Debug for Completions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(Completion::ALL.into_iter().filter(|one| self.has(*one))).finish()
+        f.debug_set().entries(Completion::ALL.into_iter().filter(|one| self.has(*one))).finish()?;
+        self.scaled.map_or(Ok(()), |(constant, percent)| write!(f, " {percent} % of {constant:?}"))
     }
 }
 
@@ -228,5 +285,16 @@ mod tests {
             }
         }
         assert_eq!(Completions::default(), Completions::ALL);
+    }
+
+    #[test]
+    fn a_constant_is_what_it_is_unless_it_is_scaled() {
+        let scaled = Completions::ALL.with_scaled(Constant::Rest, 125);
+        for constant in Constant::ALL {
+            assert_eq!(Constant::named(constant.name()), Some(constant));
+            assert!((Completions::ALL.value(constant, 60.0) - 60.0).abs() < f64::EPSILON);
+            let expected = if constant == Constant::Rest { 75.0 } else { 60.0 };
+            assert!((scaled.value(constant, 60.0) - expected).abs() < f64::EPSILON);
+        }
     }
 }

@@ -20,7 +20,7 @@ mod total;
 mod total_probe;
 
 pub use array_law::ArrayLaw;
-pub use completions::{Completed, Completion, Completions};
+pub use completions::{Completed, Completion, Completions, Constant};
 pub use facade::{
     DepthFeedback, DepthFeedbackConfig, DepthSetting, Latency, PoolObservation, VolumeObservation,
 };

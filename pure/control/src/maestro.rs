@@ -97,16 +97,17 @@ impl Law for Maestro {
             claims.iter().map(|claim| requirement::estimate(claim, total)).collect();
         let decision = arbitrate(&claims, &required, total, completions);
 
-        let amounts: Vec<f64> = decision.allotments.iter().map(|given| given.own + given.lent).collect();
+        let amounts: Vec<f64> = decision.allotments.iter().map(|given| given.own).collect();
         let minima: Vec<u32> = seen.applications.iter().map(ports_of).collect();
         let whole = to_whole(&amounts, &minima, seen.total.get());
         let mut applications = Vec::with_capacity(seen.applications.len());
         for (i, interval) in intervals.into_iter().enumerate() {
             let (seen, given) = (&seen.applications[i], decision.allotments[i]);
+            let amount = amounts[i];
             let granted = if completions.has(Completion::WithinTotal) {
                 to_ports(whole[i], &interval.demand)
             } else {
-                rounded_up(amounts[i], &interval.demand)
+                rounded_up(amount, &interval.demand)
             };
             let (slope, fit) = interval.model.slope(total, completions);
             let reasoning = Reasoning {
@@ -116,15 +117,12 @@ impl Law for Maestro {
                 had: interval.had,
                 required: required[i].amount,
                 case: decision.case,
-                allotted: amounts[i],
+                allotted: amount,
                 bound_by: given.bound_by,
             };
             applications.push(ApplicationSetting { ports: grants(seen, &granted), reasoning });
             let (target, model, hindered) = (seen.objective.target, interval.model, interval.hindered);
-            self.known.insert(
-                seen.id,
-                Known { target, model, hindered, own: given.own, lent: given.lent, granted },
-            );
+            self.known.insert(seen.id, Known { target, model, hindered, own: given.own, granted });
         }
         ArraySetting { applications }
     }

@@ -88,8 +88,8 @@ pub struct EngineConfig {
     /// covers. With 1 %, a promised volume cannot tell the background from the device's own noise, and a
     /// request of 5 ms still goes twice a second.
     pub background_share: TimeShare,
-    /// What Façade's and Maestro's laws have beyond their papers. A pool that serves has all; only experiments
-    /// choose, so it is part of no recording.
+    /// What Façade's and Maestro's laws have beyond their papers. A pool that serves has all of that; only an
+    /// experiment chooses, so it is part of no recording.
     #[serde(skip)]
     pub completions: Completions,
 }

@@ -90,7 +90,7 @@ pub use replay::{Deviation, How, Replay};
 pub use time_spent::{Band, Charged, Hold, TimeSpent, Whom};
 pub use time_split::TimeSplit;
 pub use weir_control::{
-    Because, Completed, Completion, Completions, DepthFeedbackConfig, Grant, OneSidedPidConfig,
+    Because, Completed, Completion, Completions, Constant, DepthFeedbackConfig, Grant, OneSidedPidConfig,
     PortObservation, Reasoning, Shortfall, Standing, Standings, Strain, TotalConcurrency,
 };
 pub use weir_sched::{BackgroundKnobs, Covered, Dispatch, RateGate};

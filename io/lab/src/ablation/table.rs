@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use weir_engine::Completion;
+use weir_engine::{Completion, Constant};
 
-use super::{Ablation, Change, Form};
+use super::{Ablation, Change, Form, PERCENT};
 use crate::check::CheckedFigure;
 use crate::experiment::{Expectation, Experiment};
 use crate::float::{number, quantity};
@@ -18,25 +18,37 @@ pub fn table(all: &[(&Experiment, Ablation)]) -> String {
     );
     text.push_str("|---|---|---|\n");
     for one in Completion::ALL {
-        let is_there =
-            |(_, ablation): &&(&Experiment, Ablation)| ablation.forms.contains_key(&Form::But(one).name());
-        let there: Vec<_> = all.iter().filter(is_there).collect();
-        if there.is_empty() {
-            continue;
-        }
-        let rows = |direction: usize| {
-            let row = |(experiment, ablation): &&(&Experiment, Ablation)| {
-                summed_up(&experiment.id, &ablation.of(one)[direction])
-            };
-            let rows: Vec<String> = there.iter().filter_map(row).collect();
-            if rows.is_empty() { "nothing".to_owned() } else { rows.join(", ") }
-        };
-        push(&mut text, format_args!("| `{}` | {} | {} |\n", one.name(), rows(0), rows(1)));
+        let forms = [(Form::Complete, Form::But(one)), (Form::Literal, Form::With(one))];
+        summary(&mut text, one.name(), forms, all);
+    }
+    text.push_str("\n| constant | a quarter less changes | a quarter more changes |\n|---|---|---|\n");
+    for constant in Constant::ALL {
+        let forms = PERCENT.map(|percent| (Form::Complete, Form::Scaled(constant, percent)));
+        summary(&mut text, constant.name(), forms, all);
     }
     for (experiment, ablation) in all {
         section(&mut text, experiment, ablation);
     }
     text
+}
+
+/// A line: the rows that change from the first form of each pair to the second. None if none was run.
+fn summary(text: &mut String, name: &str, forms: [(Form, Form); 2], all: &[(&Experiment, Ablation)]) {
+    let is_there = |(_, ablation): &&(&Experiment, Ablation)| {
+        forms.iter().all(|(_, to)| ablation.forms.contains_key(&to.name()))
+    };
+    let there: Vec<_> = all.iter().filter(is_there).collect();
+    if there.is_empty() {
+        return;
+    }
+    let cells = forms.map(|(from, to)| {
+        let row = |(experiment, ablation): &&(&Experiment, Ablation)| {
+            summed_up(&experiment.id, &ablation.changes(from, to))
+        };
+        let rows: Vec<String> = there.iter().filter_map(row).collect();
+        if rows.is_empty() { "nothing".to_owned() } else { rows.join(", ") }
+    });
+    push(text, format_args!("| `{name}` | {} | {} |\n", cells[0], cells[1]));
 }
 
 /// A row of a completion, such as `facade-slo (2 figures, 1 breaks)`.
@@ -66,27 +78,41 @@ fn section(text: &mut String, experiment: &Experiment, ablation: &Ablation) {
             push(text, format_args!("| {name} | {bound} | {a} | {b} |\n"));
         }
     }
-    let mut lines = Vec::new();
-    for one in super::completions(experiment) {
-        let [taken, added] = ablation.of(one);
+    let completions = super::completions(experiment).into_iter().map(|one| (one.name(), ablation.of(one)));
+    let completions = lines(experiment, completions);
+    if !completions.is_empty() {
+        text.push_str(
+            "\n| completion | figure | complete without it | literal with it |\n|---|---|---|---|\n",
+        );
+        text.push_str(&completions);
+    }
+    let constants = Constant::ALL.into_iter().map(|constant| {
+        let changes = |percent| ablation.changes(Form::Complete, Form::Scaled(constant, percent));
+        (constant.name(), PERCENT.map(changes))
+    });
+    let constants = lines(experiment, constants);
+    if !constants.is_empty() {
+        text.push_str("\n| constant | figure | a quarter less | a quarter more |\n|---|---|---|---|\n");
+        text.push_str(&constants);
+    }
+}
+
+/// A line for each figure that changes, with both changes.
+fn lines(experiment: &Experiment, all: impl Iterator<Item = (&'static str, [Vec<Change>; 2])>) -> String {
+    let mut text = String::new();
+    for (name, changes) in all {
         for expectation in &experiment.expect {
-            let in_one = |changes: &[Change]| {
+            let cells = changes.each_ref().map(|changes| {
                 let change = changes.iter().find(|change| change.figure == expectation.figure);
                 change.map(|change| shown(change, &expectation.unit))
-            };
-            let (taken, added) = (in_one(&taken), in_one(&added));
-            if taken.is_some() || added.is_some() {
-                let none = || "-".to_owned();
-                let [taken, added] = [taken, added].map(|cell| cell.unwrap_or_else(none));
-                lines.push(format!("| `{}` | {} | {taken} | {added} |\n", one.name(), expectation.figure));
+            });
+            if cells.iter().any(Option::is_some) {
+                let [one, other] = cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
+                push(&mut text, format_args!("| `{name}` | {} | {one} | {other} |\n", expectation.figure));
             }
         }
     }
-    if lines.is_empty() {
-        return text.push_str("\nNo completion changes a figure by more than its noise.\n");
-    }
-    text.push_str("\n| completion | figure | complete without it | literal with it |\n|---|---|---|---|\n");
-    lines.iter().for_each(|line| text.push_str(line));
+    text
 }
 
 /// The mean of a figure, in bold if its bound breaks.

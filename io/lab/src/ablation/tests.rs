@@ -48,8 +48,13 @@ fn an_experiment_is_ablated_by_the_completions_of_the_law_in_its_runs() {
 #[test]
 fn each_form_is_the_file_with_other_completions_and_nothing_else() {
     let experiment = experiment("maestro-priority");
-    for form in [Form::Complete, Form::Literal, Form::But(Completion::Hindered), Form::With(Completion::Lent)]
-    {
+    for form in [
+        Form::Complete,
+        Form::Literal,
+        Form::But(Completion::Hindered),
+        Form::With(Completion::Evidence),
+        Form::Scaled(Constant::Rest, 75),
+    ] {
         let changed = experiment.with_values("engine.law", &form.values()).unwrap();
         let set = changed.engine.completions().unwrap();
         for one in Completion::ALL {
@@ -58,6 +63,7 @@ fn each_form_is_the_file_with_other_completions_and_nothing_else() {
                 Form::Literal => false,
                 Form::But(but) => one != but,
                 Form::With(only) => one == only,
+                Form::Scaled(..) => true,
             };
             assert_eq!(set.has(one), expected, "{form:?}: {one:?}");
         }
@@ -68,7 +74,7 @@ fn each_form_is_the_file_with_other_completions_and_nothing_else() {
 
 #[test]
 fn a_figure_changes_if_its_mean_moves_by_more_than_its_range_over_the_seeds() {
-    let but = Form::But(Completion::Lent);
+    let but = Form::But(Completion::Evidence);
     let changes =
         |of: &[f64]| ablation(&[(Form::Complete, &[97.0, 99.0]), (but, of)]).changes(Form::Complete, but);
     assert_eq!(changes(&[96.0, 96.0]), [], "by 2, which is the range");
@@ -93,7 +99,10 @@ fn the_table_says_which_rows_a_completion_changes_and_which_bounds_break() {
     let mut experiment = experiment("maestro-priority");
     experiment.expect.truncate(1);
     let one = Completion::Hindered;
+    let scaled = |percent| Form::Scaled(Constant::Rest, percent);
     let mut found = ablation(&[
+        (scaled(75), &[96.0, 99.0]),
+        (scaled(125), &[97.0, 97.0]),
         (Form::Complete, &[97.0, 97.0]),
         (Form::But(one), &[90.0, 91.0]),
         (Form::Literal, &[50.0, 60.0]),
@@ -106,7 +115,9 @@ fn the_table_says_which_rows_a_completion_changes_and_which_bounds_break() {
     let expected = "| `hindered` | maestro-priority (1 figure, **1 breaks**) | nothing |";
     assert!(text.contains(expected), "{text}");
     assert!(text.contains("| `hindered` | light-before | 97 -> 90.5, **breaks** | - |"), "{text}");
-    assert!(!text.contains("`lent`"), "it was not left out: {text}");
+    assert!(text.contains("| `rest` | maestro-priority (1 figure) | nothing |"), "{text}");
+    assert!(text.contains("| `rest` | light-before | 97 -> 97.5 | - |"), "{text}");
+    assert!(!text.contains("`evidence`"), "it was not left out: {text}");
 }
 
 /// The whole of it on a short run: all forms run, and what cannot differ is copied.
@@ -125,7 +136,7 @@ fn a_short_ablation_runs_every_form_and_copies_the_runs_without_a_law() {
         bench: &Simulated,
         nodes: &Simulated,
     };
-    let ablation = ablate(&short, &plan, &store, &|_| ()).unwrap().unwrap();
+    let ablation = ablate(&short, Which::Completions, &plan, &store, &|_| ()).unwrap().unwrap();
     assert_eq!(ablation.forms.len(), 2 + 2 * completions(&short).len());
     let read = found(&short, &store).unwrap().expect("it was written");
     assert!(read.forms.keys().eq(ablation.forms.keys()));

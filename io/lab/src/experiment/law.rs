@@ -1,7 +1,7 @@
 //! Whether Façade's and Maestro's laws are complete in an experiment, or to the letter of their papers.
 
 use serde::Deserialize;
-use weir_engine::{Completion, Completions};
+use weir_engine::{Completion, Completions, Constant};
 
 use super::EngineSpec;
 use crate::quantities::{FromText, Text};
@@ -16,13 +16,30 @@ pub enum LawSpec {
     Literal,
 }
 
+/// A constant of a law that is another one.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScaledSpec {
+    /// The constant.
+    pub constant: Text<Constant>,
+    /// What it is, in per cent of what it is in a pool.
+    pub percent: u32,
+}
+
+impl FromText for Constant {
+    const ACCEPTED: &str = "one of content, tried, tried-of-few, helps, rest, new, moved, good";
+
+    fn from_text(text: &str) -> Option<Self> {
+        Self::named(text)
+    }
+}
+
 impl FromText for Completion {
     const ACCEPTED: &str = "\
         one of age-for-latency, first-of-burst, waits-elsewhere, alone, own-depth, at-rest, \
         late-growth, room, device-share, slo-window, counting-noise, past-due-felt, lane, \
-        usage-per-port, evidence, no-information, slope-bounds, plenty, age-for-performance, \
-        use-in-overload, hindered, hindered-at-once, excess-to-users, excess-on-need, step-on-excess, \
-        unused-at-once, lent, within-total";
+        usage-per-port, evidence, no-information, age-for-performance, use-in-overload, hindered, \
+        excess-to-users, excess-on-need, step-on-excess, unused-at-once, within-total";
 
     fn from_text(text: &str) -> Option<Self> {
         Self::named(text)
@@ -32,6 +49,11 @@ impl FromText for Completion {
 impl EngineSpec {
     /// The completions of the law; `Err`: the key that is wrong, and the problem.
     pub(crate) fn completions(&self) -> Result<Completions, (&'static str, String)> {
+        let these = self.named_completions()?;
+        Ok(self.scaled.map_or(these, |scaled| these.with_scaled(scaled.constant.0, scaled.percent)))
+    }
+
+    fn named_completions(&self) -> Result<Completions, (&'static str, String)> {
         let (with, but_for) = (&self.completions, &self.but_for);
         let refused = |key: &'static str, these: &[Text<Completion>], law: &str| {
             let names: Vec<_> = these.iter().map(|one| one.0.name()).collect();
@@ -69,6 +91,8 @@ mod tests {
         let only = of("law = \"literal\"\ncompletions = [\"hindered\"]");
         assert_eq!(only, Completions::NONE.with(hindered));
         assert_eq!(of("but_for = [\"hindered\"]"), Completions::ALL.without(hindered));
+        let scaled = of("scaled = { constant = \"rest\", percent = 75 }");
+        assert_eq!(scaled, Completions::ALL.with_scaled(Constant::Rest, 75));
     }
 
     #[test]
@@ -78,6 +102,10 @@ mod tests {
         assert!(Completion::ALL.into_iter().all(|one| error.contains(one.name())), "{error}");
         let named = Completion::ACCEPTED.trim_start_matches("one of ").split(", ");
         assert!(named.eq(Completion::ALL.map(Completion::name)));
+        let error = read("scaled = { constant = \"reste\", percent = 75 }").unwrap_err();
+        assert!(error.contains("found \"reste\"; accepted: one of content, "), "{error}");
+        let named = Constant::ACCEPTED.trim_start_matches("one of ").split(", ");
+        assert!(named.eq(Constant::ALL.map(Constant::name)));
     }
 
     #[test]

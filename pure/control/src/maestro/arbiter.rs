@@ -16,8 +16,7 @@
 //!   more and more, because its error does not fall. It would starve others.
 //! - **A hindered application** has all that it can use and falls short (`hindered.rs`). That is an overload
 //!   too, and its range does not end at what it can use. The part of its allotment that it cannot use stays
-//!   empty, so that the array is quieter. No step limit holds it back on its way up: the limit protects
-//!   applications from which requests are taken. While an application is hindered, no excess is dealt.
+//!   empty, so that the array is quieter. While an application is hindered, no excess is dealt.
 //! - **An application without a performance** has no error, so it is not in the program. In an overload, it
 //!   goes down to its minimum by a step at a time. The requests that it gives up are added to the program's
 //!   sum.
@@ -35,9 +34,6 @@
 //!   falls short and fills what it has, up to its need by (3).
 //! - **The sum is less than all the lower ends** after the total fell or an application came. Then the total
 //!   wins over the step limit: each application is cut to the same part of what it has above its minimum.
-//! - **Requests that no application can use or keep** are lent, in proportion to priority and up to the
-//!   limits. So they are there at once at the next burst, and not a step at a time. They are taken back at
-//!   once, too: while a loan is not used, it is no part of what an application had.
 //! - **Priorities** count relative to the highest, and at least as a millionth of it.
 
 use super::claim::{Claim, Model, Requirement, STEP};
@@ -60,8 +56,6 @@ pub(crate) struct Decision {
 pub(crate) struct Allotment {
     /// `U(t+1)`.
     pub(crate) own: f64,
-    /// What it is lent on top, because nobody can use it.
-    pub(crate) lent: f64,
     /// What decided `own`.
     pub(crate) bound_by: BoundBy,
 }
@@ -125,12 +119,9 @@ pub(crate) fn arbitrate(
     if case == Case::Underload && has(Completion::StepOnExcess) {
         step_down(claims, required, &mut given, total, completions);
     }
-    let nothing = vec![0.0; claims.len()];
-    let spare = if has(Completion::Lent) { deal_left(&given, |claim| claim.limit) } else { nothing };
-    let (own, lent) = (given, spare);
+    let own = given;
     let allotments = (0..claims.len()).map(|i| Allotment {
         own: own[i],
-        lent: lent[i],
         bound_by: match case {
             Case::Underload if own[i] <= required[i].amount + SAME => required[i].bound_by,
             Case::Underload => reason(&claims[i], own[i], BoundBy::Requirement),
@@ -203,9 +194,7 @@ fn take(amount: f64, from: &mut [f64], can_give: impl Fn(usize, f64) -> f64) {
 fn range(claim: &Claim, model: Model, priority: f64, total: f64, completions: Completions) -> Range {
     let step = STEP * total;
     let lower = (claim.had - step).max(claim.minimum).min(claim.limit);
-    let most = if claim.is_hindered && completions.has(Completion::HinderedAtOnce) {
-        total
-    } else if claim.is_hindered || !completions.has(Completion::UseInOverload) {
+    let most = if claim.is_hindered || !completions.has(Completion::UseInOverload) {
         claim.had + step
     } else {
         (claim.had + step).min(claim.can_use())

@@ -27,6 +27,8 @@
 //! when they have half of what they had, or only the least that everybody keeps. If only a large fall
 //! counted, one thread with a target that no array can meet would hold them back for good.
 
+use crate::completions::{Completions, Constant};
+
 /// Up to which performance an application counts as hindered.
 const CONTENT: f64 = 1.05;
 /// By how much the others' use has to fall before a trial is judged: this share of the total, or
@@ -72,19 +74,26 @@ impl Hindered {
         usable: Option<f64>,
         performance: Option<f64>,
         total: f64,
+        completions: Completions,
     ) -> bool {
+        let value = |constant, value| completions.value(constant, value);
+        let content = value(Constant::Content, CONTENT);
         self.rest = self.rest.saturating_sub(1);
-        let short = performance.filter(|y| *y < CONTENT && usable.is_some() && self.rest == 0);
+        let short = performance.filter(|y| *y < content && usable.is_some() && self.rest == 0);
         let Some(performance) = short else {
             self.trial = None;
             return false;
         };
         let trial = self.trial.get_or_insert(Trial { others, performance, now: performance });
-        trial.now += NEW * (performance - trial.now);
+        trial.now += value(Constant::New, NEW) * (performance - trial.now);
         let quieter = trial.others - others;
-        let is_tried = quieter >= (TRIED * total).min(TRIED_OF_FEW * trial.others) || others <= least;
-        if is_tried && trial.now - trial.performance <= HELPS * quieter / total {
-            *self = Self { trial: None, rest: REST };
+        let (tried, of_few) = (value(Constant::Tried, TRIED), value(Constant::TriedOfFew, TRIED_OF_FEW));
+        let is_tried = quieter >= (tried * total).min(of_few * trial.others) || others <= least;
+        let helps = value(Constant::Helps, HELPS);
+        if is_tried && trial.now - trial.performance <= helps * quieter / total {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // of a small number
+            let rest = value(Constant::Rest, f64::from(REST)) as u32;
+            *self = Self { trial: None, rest };
         }
         self.rest == 0
     }
@@ -99,7 +108,8 @@ mod tests {
     #[test]
     fn who_falls_short_and_cannot_use_more_is_hindered_until_it_is_a_little_above_its_target() {
         let mut hindered = Hindered::default();
-        let mut observe = |usable, performance| hindered.observe(40.0, 2.0, usable, performance, TOTAL);
+        let mut observe =
+            |usable, performance| hindered.observe(40.0, 2.0, usable, performance, TOTAL, Completions::ALL);
         assert!(observe(Some(30.0), Some(0.9)));
         assert!(observe(Some(30.0), Some(1.01)));
         assert!(!observe(Some(30.0), Some(1.06)));
@@ -110,8 +120,9 @@ mod tests {
     #[test]
     fn who_is_not_helped_is_left_alone_for_a_while() {
         let mut hindered = Hindered::default();
-        let mut observe =
-            |others, performance| hindered.observe(others, 2.0, Some(10.0), Some(performance), TOTAL);
+        let mut observe = |others, performance| {
+            hindered.observe(others, 2.0, Some(10.0), Some(performance), TOTAL, Completions::ALL)
+        };
         assert!(observe(80.0, 0.5));
         assert!(observe(70.0, 0.51));
         assert!(!observe(64.0, 0.5));
@@ -123,11 +134,12 @@ mod tests {
     #[test]
     fn others_that_have_little_are_tried_with_half_of_it_or_the_least_that_they_keep() {
         let mut hindered = Hindered::default();
-        let mut observe = |others| hindered.observe(others, 2.0, Some(1.0), Some(0.5), TOTAL);
+        let mut observe =
+            |others| hindered.observe(others, 2.0, Some(1.0), Some(0.5), TOTAL, Completions::ALL);
         assert!(observe(12.0));
         assert!(observe(7.0));
         assert!(!observe(6.0));
-        assert!(!Hindered::default().observe(2.0, 2.0, Some(1.0), Some(0.5), TOTAL));
+        assert!(!Hindered::default().observe(2.0, 2.0, Some(1.0), Some(0.5), TOTAL, Completions::ALL));
     }
 
     #[test]
@@ -136,7 +148,7 @@ mod tests {
         let grows = |others: f64| 0.5 + 0.005 * (80.0 - others);
         assert!((10..80).rev().all(|others| {
             let others = f64::from(others);
-            hindered.observe(others, 2.0, Some(10.0), Some(grows(others)), TOTAL)
+            hindered.observe(others, 2.0, Some(10.0), Some(grows(others)), TOTAL, Completions::ALL)
         }));
     }
 }

@@ -1,12 +1,11 @@
 //! What is known of an application when an interval has ended: what it had, what it made of that, and what
 //! was learnt before.
 //!
-//! **What an application had** in an interval is normally what the law gave it. There are three exceptions:
+//! **What an application had** in an interval is normally what the law gave it. There are two exceptions:
 //!
 //! 1. Its ports report other bounds than those that were granted, because a lease ran out, a raise waited for
 //!    a cut elsewhere, or the law was restarted. Then the reported bounds count.
-//! 2. It used what it was only lent. Then the loan counts, and is its own from now on.
-//! 3. It is new, and its ports report no bounds. Then it begins with its priority's share of the total, and
+//! 2. It is new, and its ports report no bounds. Then it begins with its priority's share of the total, and
 //!    the others are cut to make room. If it has asked for nothing, it begins with its minimum.
 //!
 //! **When the total falls**, each application is cut to the same part of what it had above its minimum.
@@ -31,8 +30,6 @@ pub(crate) struct Known {
     pub(crate) hindered: Hindered,
     /// What the law gave it, in requests, before that was made whole.
     pub(crate) own: f64,
-    /// What it was lent on top.
-    pub(crate) lent: f64,
     /// What it was granted, in requests, by port.
     pub(crate) granted: Vec<u32>,
 }
@@ -44,7 +41,7 @@ pub(crate) struct Interval {
     /// `y`, as it was measured.
     pub(crate) measured: Option<f64>,
     pub(crate) hindered: Hindered,
-    /// `y`, at most [`PLENTY`].
+    /// `y`, from zero to [`HIGHEST`].
     pub(crate) performance: Option<f64>,
     /// `U`, in requests. Zero for a new application until [`make_room`] has found room for it.
     pub(crate) had: f64,
@@ -59,10 +56,9 @@ pub(crate) struct Interval {
     limit: f64,
 }
 
-/// A higher performance counts as this: it says no more than that there is plenty.
-const PLENTY: f64 = 10.0;
-/// Less than this, in requests, is nothing.
-const NOTHING: f64 = 1e-6;
+/// The highest performance that counts. Some figures come from another process, and may be anything; the
+/// squares of these must be numbers.
+const HIGHEST: f64 = 1e9;
 
 impl Interval {
     /// The interval as `seen`, of an application of which `known` was known before.
@@ -73,17 +69,12 @@ impl Interval {
         let usage = bounds.map(|bounds| Usage::of(&seen.ports, bounds, completions));
         let counts_ages = completions.has(Completion::AgeForPerformance);
         let measured = seen.performance(counts_ages).filter(|y| !y.is_nan());
-        let most = if completions.has(Completion::Plenty) { PLENTY } else { f64::MAX };
-        let performance = measured.map(|y| y.clamp(0.0, most));
+        let performance = measured.map(|y| y.clamp(0.0, HIGHEST));
         let minimum = f64::from(ports_of(seen));
         let usable = usage.and_then(|usage| usage.usable);
         let had = match &known {
             Some(known) if reported.as_ref().is_none_or(|reported| *reported == known.granted) => {
-                Some(if usable.is_none() && known.lent > NOTHING {
-                    known.own + known.lent
-                } else {
-                    known.own
-                })
+                Some(known.own)
             }
             _ => reported_sum(seen),
         };
@@ -115,7 +106,7 @@ impl Interval {
         let (others, least) = (used - self.used, least - self.minimum);
         let slope = self.model.slope(total, completions).0;
         let is_hindered = completions.has(Completion::Hindered)
-            && self.hindered.observe(others, least, self.usable, self.performance, total);
+            && self.hindered.observe(others, least, self.usable, self.performance, total, completions);
         Claim {
             priority: self.priority,
             model: self.performance.map(|performance| Model { performance, slope }),

@@ -43,7 +43,7 @@ pub struct Reasoning {
     pub slope: f64,
     /// Whether the slope was found in the data.
     pub fit: Fit,
-    /// `U`: what it had, in requests, with what it was only lent if it used that.
+    /// `U`: what it had, in requests.
     pub had: f64,
     /// `Û`: what it requires of the arbiter, in requests.
     pub required: f64,

@@ -8,7 +8,7 @@ use weir_model::{Bandwidth, Iops, Objective, Percentile, Priority, Span, Target}
 
 use super::plant::{Client, Plant, REQUEST};
 use super::*;
-use crate::Limits;
+use crate::{Limits, PortObservation};
 
 /// Answers in a second of an array that is busy.
 const RATE: f64 = 4000.0;
@@ -114,6 +114,42 @@ fn others_give_nothing_up_for_good_where_it_does_not_help() {
     plant.servers = f64::from(TOTAL);
     let seen = plant.settle(200);
     assert!(seen[0] < 0.1 && seen[1] > 1.2, "{seen:?}");
+}
+
+/// The bound of an application whose latency is far from its target, because nothing is answered within an
+/// interval any more, after twelve of them.
+fn bound_without_answers(completions: Completions) -> u32 {
+    let mut law = Maestro::with(completions);
+    let targets = [Target::Latency(Span::from_millis(50)), Target::Rate(Iops::new(4000.0).unwrap())];
+    let mut bounds = [TOTAL / 2; 2];
+    for _ in 0..12 {
+        let seen = |id: usize| ApplicationObservation {
+            id: u64::try_from(id).unwrap(),
+            objective: Objective { target: Some(targets[id]), priority: Priority::ONE },
+            limits: Limits::default(),
+            ports: vec![PortObservation {
+                over: Span::from_secs(2),
+                answered: [0, 4000][id],
+                oldest: Some(Span::from_secs(9)),
+                at_device: f64::from(bounds[id]),
+                outstanding: 100.0,
+                bound: NonZeroU32::new(bounds[id]),
+                ..PortObservation::default()
+            }],
+        };
+        let applications = vec![seen(0), seen(1)];
+        let total = NonZeroU32::new(TOTAL).unwrap();
+        let setting = law.step(Instant::ORIGIN, &ArrayObservation { total, applications });
+        bounds = [0, 1].map(|id| setting.applications[id].ports[0].concurrency.get());
+    }
+    bounds[0]
+}
+
+#[test]
+fn who_gets_no_answer_within_an_interval_is_not_starved_for_that() {
+    assert!(bound_without_answers(Completions::ALL) > TOTAL / 2);
+    let without = Completions::ALL.without(Completion::AgeForPerformance);
+    assert_eq!(bound_without_answers(without), 1, "to the letter, it has no performance and gives way");
 }
 
 #[test]

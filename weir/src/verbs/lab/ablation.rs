@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use weir_lab::ablation::{ablate, found, table};
+use weir_lab::ablation::{Which, ablate, found, table};
 use weir_lab::library::Library;
 use weir_lab::run::{Plan, Progress, Simulated, Store};
 
@@ -21,6 +21,9 @@ pub(super) struct AblationArguments {
     /// Seeds, such as 7 or 1..5, both ends included. What differs between them is the noise
     #[arg(long, value_parser = seeds, default_value = "1..5")]
     seeds: Seeds,
+    /// Scale the constants of the completions by a quarter, instead of leaving completions out
+    #[arg(long)]
+    constants: bool,
     /// How many runs at a time
     #[arg(long, default_value = "2")]
     jobs: NonZeroUsize,
@@ -36,7 +39,8 @@ pub(super) struct AblationArguments {
 /// # Errors
 /// If there is no such experiment, or one cannot be run.
 pub(super) fn ablation(arguments: AblationArguments, library: &Library) -> Result<(), Failure> {
-    let AblationArguments { id, seeds: Seeds(seeds), jobs, out } = arguments;
+    let AblationArguments { id, seeds: Seeds(seeds), constants, jobs, out } = arguments;
+    let which = if constants { Which::Constants } else { Which::Completions };
     let store = Store::new(out);
     let plan = Plan {
         experiments: Vec::new(),
@@ -54,7 +58,7 @@ pub(super) fn ablation(arguments: AblationArguments, library: &Library) -> Resul
             bar.set_position(done as u64);
             bar.set_message(what);
         };
-        let ablation = ablate(experiment, &plan, &store, &show);
+        let ablation = ablate(experiment, which, &plan, &store, &show);
         bar.finish_and_clear();
         let outcome = match ablation? {
             Some(ablation) => format!("{} forms of its law", ablation.forms.len()),

@@ -9,7 +9,6 @@ use super::super::requirement;
 use super::super::slope::{Point, SlopeModel};
 use super::super::usage::Usage;
 use super::*;
-use crate::PortObservation;
 
 const NONE: Completions = Completions::NONE;
 /// `C`.
@@ -23,7 +22,6 @@ const fn claim(priority: f64, had: f64, performance: f64, slope: f64) -> Claim {
 fn decide(claims: &[Claim]) -> (Case, Vec<f64>) {
     let required: Vec<_> = claims.iter().map(|claim| requirement::estimate(claim, C)).collect();
     let Decision { case, allotments } = arbitrate(claims, &required, C, NONE);
-    assert!(allotments.iter().all(|given| given.lent == 0.0), "{allotments:?}");
     (case, allotments.iter().map(|given| (given.own * 1e6).round() / 1e6).collect())
 }
 
@@ -98,7 +96,7 @@ fn equation_4_is_rounded_up_at_each_port_and_is_at_least_one() {
 }
 
 #[test]
-fn a_latency_without_an_answer_is_no_performance_and_no_performance_is_too_high() {
+fn a_latency_without_an_answer_is_no_performance() {
     let performance = |port| {
         let target = Some(Target::Latency(Span::from_millis(50)));
         let objective = Objective { target, priority: Priority::ONE };
