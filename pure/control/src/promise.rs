@@ -80,7 +80,7 @@ pub use standings::Standings;
 pub use strain::Strain;
 
 use comeback::Comeback;
-use guard::{Background, Guard};
+use guard::{Background, Guard, Missed};
 use knee::{ALWAYS, Knee};
 use line::Line;
 use order::Order;
@@ -150,6 +150,11 @@ pub struct Promises {
     /// The promised volumes that had a request of late.
     lines: Vec<Line>,
     knee: Knee,
+    /// Periods since somebody could still be held back.
+    nobody_left: usize,
+    /// Whether a promised volume asks for more than its promise covers. The background is not only that of
+    /// which the knee knows then.
+    has_beyond: bool,
     reach: Reach,
     /// A silence has ended a moment ago.
     comeback: Option<Comeback>,
@@ -307,7 +312,7 @@ impl Promises {
     /// This bound of 1 or more as a whole number, if background volumes do not have to take turns.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // more than fits is as good as all
     fn at_most(&self, bound: f64) -> u32 {
-        (bound as u32).min(self.knee.bound().unwrap_or(u32::MAX))
+        (bound as u32).min(self.knee.bound().filter(|_| !self.has_beyond).unwrap_or(u32::MAX))
     }
 
     /// Takes in what was seen of the promised volumes: the worst strain, or `None` if all are silent.
@@ -350,6 +355,17 @@ impl Promises {
         }
         self.watches.truncate(place);
         worst
+    }
+
+    /// What the background did: volumes that are promised nothing, and requests beyond what is covered.
+    fn background(&mut self, seen: &PromiseObservation) -> Background {
+        let promised = seen.volumes.iter().filter(|volume| volume.target.is_some());
+        // More answers than are covered may be of requests that were covered before.
+        let promised = promised.filter(|_| seen.background_peak > 0);
+        let beyond = promised.zip(&self.watches).map(|(volume, watch)| watch.beyond(volume));
+        let beyond = beyond.fold(Background::default(), Background::and_beyond);
+        self.has_beyond = beyond.is_there();
+        Background::of(seen).and(beyond)
     }
 
     /// The strain of this gateway's volumes together with that of the others'.
@@ -405,11 +421,7 @@ impl Law for Promises {
         let own = self.watch(seen);
         let strain = self.beside_others(own, others.strain);
         self.service = strain.map(|strain| strain.service).filter(|time| *time > 0.0).unwrap_or(self.service);
-        let promised = seen.volumes.iter().filter(|volume| volume.target.is_some());
-        // More answers than are covered may be of requests that were covered before.
-        let promised = promised.filter(|_| seen.background_peak > 0);
-        let beyond = promised.zip(&self.watches).map(|(volume, watch)| watch.beyond(volume));
-        let background = beyond.fold(Background::of(seen), Background::and_beyond);
+        let background = self.background(seen);
         let answered = seen.volumes.iter().map(|volume| f64::from(volume.answered)).sum();
         self.room.note(answered);
         self.knee.step(always(seen), seen.background_peak, answered);
@@ -426,6 +438,11 @@ impl Law for Promises {
         // Behind several gateways, it may be another background that is in the way.
         let is_guarded = has_background || self.others == Others::None;
         let urgent = strain.filter(|strain| is_guarded || !strain.is_hard());
+        let is_late = |line: &Line| line.is_of_latency && line.close > 1.0;
+        self.guard.set_missed(Missed {
+            latency: others.strain.is_some() || self.lines.iter().any(is_late),
+            rates_are_lowered: self.rates.are_lowered(),
+        });
         if self.guard.step(urgent, background, room) {
             self.on_cut();
         }
@@ -436,6 +453,10 @@ impl Law for Promises {
         }
         let is_in_the_way = has_background && self.guard.bound().is_none_or(|bound| bound >= 1.0);
         let nobody_left = !is_in_the_way && !others.is_in_the_way && !self.others.are_lost(now);
+        self.nobody_left = if nobody_left { self.nobody_left + 1 } else { 0 };
+        if self.nobody_left > SECOND {
+            self.watches.iter_mut().for_each(Watch::learn_reach);
+        }
         if self.trial.step(&self.lines, self.is_held()) {
             self.order.let_go();
             self.rates.let_go();

@@ -164,3 +164,17 @@ fn a_target_that_no_device_can_reach_does_not_break_one_that_counts_more() {
     assert!(got[1] >= 450, "{got:?}");
     assert!(got[0] >= 500, "the rest is for the other: {got:?}");
 }
+
+#[test]
+fn a_promise_that_counts_more_gives_no_claim_to_more_than_it_covers() {
+    let mut pool = Pool::new(&[promised(150.0, 64).priority(1_000.0), background(64), background(64)]);
+    let got = pool.rates(20, 60);
+    assert!(got[0] >= 150 && got[1] > 200 && got[2] > 200, "{got:?}");
+}
+
+#[test]
+fn after_a_load_that_did_not_fit_the_background_has_its_part_again_within_half_a_minute() {
+    let mut pool = Pool::new(&[promised(450.0, 16), background(64), promised(750.0, 64).until(15)]);
+    let got = pool.rates(45, 60);
+    assert!(got[0] >= 450 && got[1] > 250, "{got:?}");
+}

@@ -238,7 +238,7 @@ impl Scheduler for Edf {
         entry.covered.set_limits(now, knobs.covered.iops, knobs.covered.bandwidth);
         let (was_background, before) = (entry.is_background(), entry.background());
         entry.knobs = *knobs;
-        entry.account.set_priority(knobs.priority);
+        entry.account.set_priority(knobs.weight());
         if was_background != entry.is_background() {
             entry.beyond = 0;
             entry.epoch = entry.epoch.wrapping_add(1).max(1);

@@ -36,6 +36,12 @@ impl VolumeKnobs {
         priority: Priority::ONE,
     };
 
+    /// Its priority beside other background volumes. The priority of a promised volume says how much its
+    /// shortfall counts. It gives no claim to more of what no promise covers.
+    pub(crate) const fn weight(&self) -> Priority {
+        if self.due_after.is_some() { Priority::ONE } else { self.priority }
+    }
+
     /// No gates; requests are due `due_after` after they arrived.
     pub const fn with_target(due_after: Span) -> Self {
         Self { due_after: Some(due_after), ..Self::BACKGROUND }

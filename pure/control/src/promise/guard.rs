@@ -77,6 +77,11 @@ impl Background {
         Self { waiting: self.waiting + waiting, answered: self.answered + answered, ..self }
     }
 
+    /// Both together, with what is at the device of this.
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self { waiting: self.waiting + other.waiting, answered: self.answered + other.answered, ..self }
+    }
+
     /// Whether they had a request.
     pub(super) const fn is_there(self) -> bool {
         self.waiting > 0 || self.at_device > 0 || self.answered > 0
@@ -90,6 +95,16 @@ pub(super) struct Beyond {
     pub(super) waiting: u32,
     /// Answered.
     pub(super) answered: u32,
+}
+
+/// What is missed. A rate is missed also where rates do not all fit. That is no debt of the device, and says
+/// nothing about the bound.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Missed {
+    /// Whether a promised latency is, here or elsewhere.
+    pub(super) latency: bool,
+    /// Whether rates are lowered, because not all of them fit.
+    pub(super) rates_are_lowered: bool,
 }
 
 /// The guard. Bounds are requests at the device; below one, a share of time.
@@ -107,6 +122,7 @@ pub(super) struct Guard {
     ended: f64,
     /// Whether the device does what it was given before.
     in_debt: bool,
+    missed: Missed,
     /// Since the last debt was paid: seconds, and background requests answered.
     cycle: (f64, f64),
     /// Periods since the last cut, and since somebody reached the bound.
@@ -129,6 +145,7 @@ impl Default for Guard {
             is_drained: false,
             ended: f64::MAX,
             in_debt: false,
+            missed: Missed { latency: true, rates_are_lowered: false },
             cycle: (0.0, 0.0),
             settled: 0.0,
             unfelt: 0.0,
@@ -144,6 +161,11 @@ impl Guard {
     pub(super) fn set_sharers(&mut self, sharers: u32, others: Option<f64>) {
         self.sharers = f64::from(sharers.max(1));
         self.fair = others.unwrap_or(f64::MAX);
+    }
+
+    /// What is missed from now on.
+    pub(super) const fn set_missed(&mut self, missed: Missed) {
+        self.missed = missed;
     }
 
     /// The bound; `None`: there is none.
@@ -234,9 +256,13 @@ impl Guard {
         let least = self.least(bound);
         let next = (bound * steps::cut(strain)).min(known).min(self.fair).max(least);
         self.settled = 0.0;
-        self.in_debt = next < 1.0 && next <= before * DEBT && seen.at_device <= 1;
+        self.in_debt = self.missed.latency && next < 1.0 && next <= before * DEBT && seen.at_device <= 1;
         if !self.in_debt {
-            self.ceiling = self.ceiling.min(bound * 0.8);
+            // What helps a latency is found cut by cut. Where rates do not fit, no cut would be enough.
+            let trouble = if self.missed.latency { bound } else { before };
+            if self.missed.latency || !self.missed.rates_are_lowered {
+                self.ceiling = self.ceiling.min(trouble * 0.8);
+            }
         }
         self.bound = Some(if self.in_debt { LEAST_IN_DEBT / self.sharers } else { next });
         true

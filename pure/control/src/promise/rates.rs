@@ -56,9 +56,10 @@ const LEAST: f64 = 0.05;
 /// A rate counts as so many times what the device could give to the volume alone, at most. With 1.1, a volume
 /// whose rate was a third beyond the device fell short farther than another one of its priority.
 const REACH: f64 = 1.5;
-/// Lowering may be in vain once volumes lose this part of what all get of their rates, and so many standard
-/// deviations of a count.
-const LOST: (f64, f64) = (0.05, 2.5);
+/// Lowering may be in vain once volumes lose this part of what all get of their rates, and a standard
+/// deviation of a count. With a twentieth at each moment, a thread that lacked 8 % of its rate cost others
+/// 6 % of theirs for good.
+const LOST: f64 = 0.02;
 /// It is, if others gain less than this part of what is lost. Disks do less while fewer requests wait for
 /// them, so a good part of what is lost is no gain for anybody.
 const GAINED: f64 = 0.2;
@@ -74,7 +75,7 @@ const PAUSE: (u32, u32) = (100, 6_000);
 pub(super) struct Got {
     /// In times of its rate.
     pub(super) times: f64,
-    /// Whether it always had a request waiting.
+    /// Whether it always had a request waiting, and enough of them for its rate.
     pub(super) waits: bool,
     /// Its rate, in requests a second.
     pub(super) rate: f64,
@@ -118,8 +119,9 @@ struct Demand {
 /// Whether lowered rates help anybody.
 #[derive(Clone, PartialEq, Debug)]
 struct Vain {
-    /// What each volume got of its rate when rates were lowered first, in requests a second.
-    before: Vec<f64>,
+    /// Of each volume: what it got of its rate when rates were lowered first, in requests a second, and the
+    /// sum of that over the periods since it shows.
+    seen: Vec<(f64, f64)>,
     /// Periods for which rates are lowered.
     periods: u32,
     pause: u32,
@@ -251,27 +253,33 @@ impl Demand {
 
     /// What it got of its rate, in requests a second.
     fn kept(&self) -> f64 {
-        self.rate * self.times.min(1.0)
+        self.rate * self.times.min(SPARE)
     }
 }
 
 impl Vain {
-    const NONE: Self = Self { before: Vec::new(), periods: 0, pause: 0, next_pause: PAUSE.0 };
+    const NONE: Self = Self { seen: Vec::new(), periods: 0, pause: 0, next_pause: PAUSE.0 };
 
     /// Ends a period. True: rates are lowered in vain.
     fn step(&mut self, are_lowered: bool, demands: &[Demand]) -> bool {
         self.pause = self.pause.saturating_sub(1);
         if !are_lowered {
-            self.before.clear();
-            self.periods = 0;
+            self.seen.clear();
             return false;
         }
-        if self.before.len() != demands.len() {
-            self.before.clear(); // of others than these
-            self.before.extend(demands.iter().map(Demand::kept));
+        if self.seen.len() != demands.len() {
+            self.seen.clear(); // of others than these
+            self.seen.extend(demands.iter().map(|demand| (demand.kept(), 0.0)));
+            self.periods = 0;
         }
         self.periods = self.periods.saturating_add(1);
-        if self.periods >= SHOWS && self.is_loss(demands) {
+        if self.periods < SHOWS {
+            return false;
+        }
+        for ((_, sum), demand) in self.seen.iter_mut().zip(demands) {
+            *sum += demand.kept();
+        }
+        if self.is_loss(demands) {
             self.pause = self.next_pause;
             self.next_pause = (2 * self.next_pause).min(PAUSE.1);
             return true;
@@ -282,13 +290,16 @@ impl Vain {
         false
     }
 
-    /// Whether some have lost what is no gain for others.
+    /// Whether some have lost what is no gain for others, on average since it shows.
     fn is_loss(&self, demands: &[Demand]) -> bool {
-        let waiting = || self.before.iter().zip(demands).filter(|(_, demand)| demand.waits);
-        let before: f64 = waiting().map(|(before, _)| before).sum();
-        let lost: f64 = waiting().map(|(before, now)| (before - now.kept()).max(0.0)).sum();
-        let gained: f64 = waiting().map(|(before, now)| (now.kept() - before).max(0.0)).sum();
-        lost > LOST.0 * before + LOST.1 * before.sqrt() && gained < GAINED * lost
+        let periods = f64::from(self.periods - SHOWS + 1);
+        let seconds = (periods * PERIOD.as_secs_f64()).max(1.0);
+        let waiting = || self.seen.iter().zip(demands).filter(|(_, demand)| demand.waits);
+        let change = || waiting().map(|((before, sum), _)| sum / periods - before);
+        let before: f64 = waiting().map(|((before, _), _)| before).sum();
+        let lost: f64 = change().map(|change| (-change).max(0.0)).sum();
+        let gained: f64 = change().map(|change| change.max(0.0)).sum();
+        lost > LOST * before + (before / seconds).sqrt() && gained < GAINED * lost
     }
 }
 

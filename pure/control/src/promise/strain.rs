@@ -30,7 +30,8 @@ impl Strain {
 
     /// No more than this.
     pub(super) const fn at_most(self, most: f64) -> Self {
-        Self { window: self.window.min(most), likely: self.likely.min(most), ..self }
+        let (window, lately) = (self.window.min(most), self.lately.min(most));
+        Self { window, lately, likely: self.likely.min(most), ..self }
     }
 
     /// The worse of both in each respect.

@@ -52,7 +52,15 @@ const LEAST_RATE: f64 = 1e-3;
 /// A volume that gets this part of what is covered, or more, gets all of that.
 const FULL: f64 = 0.98;
 /// Its strain is no more than this then: it does not say how much room there is.
-const EASY: f64 = 0.5;
+const EASY: f64 = 0.4;
+/// A rate is out of reach if it is so many times what the volume's requests at the device could be answered
+/// at, each as fast as ever.
+const OUT_OF_REACH: f64 = 1.05;
+/// Of such a volume, requests that take no more than so many times what they take at least could hardly be
+/// helped. The least is that of the luckiest second.
+const HELPED: f64 = 1.25;
+/// Its strain is no more than this then.
+const HELPLESS: f64 = 0.1;
 /// A volume that had a request for this part of the time always had one.
 const WAITS: f64 = 0.95;
 /// The shortest mean latency is forgotten at 1 % a second.
@@ -96,6 +104,9 @@ pub(super) struct Watch {
     covered: Option<f64>,
     /// How close it was to missing its promise in the last period.
     close: f64,
+    /// Its rate is out of reach: what its requests take at least, in seconds, as was seen while nobody could
+    /// be held back further.
+    out_of_reach: Option<f64>,
 }
 
 /// Recent windows, each by its strain.
@@ -122,6 +133,7 @@ impl Watch {
             usual: 0.0,
             covered: None,
             close: 0.0,
+            out_of_reach: None,
         }
     }
 
@@ -166,7 +178,13 @@ impl Watch {
         };
         self.close = if matches!(target, Target::Percentile(..)) { window / LATE_NOW } else { window };
         let strain = Strain { window, lately: now, likely, latency, service: self.least };
-        Some(if self.has_all_that_is_covered(window) { strain.at_most(EASY) } else { strain })
+        Some(if self.cannot_be_helped() {
+            strain.at_most(HELPLESS)
+        } else if self.has_all_that_is_covered(window) {
+            strain.at_most(EASY)
+        } else {
+            strain
+        })
     }
 
     /// How close it was to missing its promise in the last period, without the distance that is kept from
@@ -184,6 +202,39 @@ impl Watch {
     /// Whether a rate is promised.
     pub(super) const fn is_of_rate(&self) -> bool {
         matches!(self.target, Target::Rate(_) | Target::Throughput(_))
+    }
+
+    /// Nobody can be held back further: learns whether the requests that it has at the device are too few for
+    /// its rate, however fast each of them is answered. Example: one thread is promised 900 requests a
+    /// second, and each takes 4 ms. Before that, requests that always had to wait for others would seem to
+    /// take that long by themselves.
+    pub(super) fn learn_reach(&mut self) {
+        let is_known = self.slices.len() >= SECOND && self.always_waits() && self.least > 0.0;
+        self.out_of_reach = Some(self.least).filter(|least| is_known && self.is_beyond_reach(*least));
+    }
+
+    /// Whether its rate is out of reach, whatever others do.
+    pub(super) fn is_out_of_reach(&self) -> bool {
+        self.out_of_reach.is_some_and(|least| self.is_beyond_reach(least))
+    }
+
+    /// Whether its rate is, if a request takes this at least.
+    fn is_beyond_reach(&self, least: f64) -> bool {
+        let second = self.second;
+        let rate = match self.target {
+            Target::Rate(rate) => rate.get(),
+            Target::Throughput(rate) => rate.get() as f64 * second.answered / second.bytes.max(1.0),
+            Target::Latency(_) | Target::Percentile(..) => return false,
+        };
+        let at_device = second.at_device / (SECOND as f64 * PERIOD.as_secs_f64());
+        rate * least > OUT_OF_REACH * at_device
+    }
+
+    /// Whether its rate is out of reach, and its requests take hardly longer than they must.
+    fn cannot_be_helped(&self) -> bool {
+        let second = self.second;
+        let takes_long = |least| second.at_device > HELPED * least * second.finished;
+        self.is_out_of_reach() && !self.out_of_reach.is_some_and(takes_long)
     }
 
     /// So many times its promised rate is covered from now on; `None`: all that it asks for.
@@ -260,7 +311,7 @@ impl Watch {
         let times = got / (promised.max(LEAST_RATE) * seconds);
         // Of a bandwidth: as many requests as there were, in proportion.
         let rate = if times > 0.0 { second.answered / seconds / times } else { 0.0 };
-        let waits = self.always_waits();
+        let waits = self.always_waits() && !self.cannot_be_helped();
         (self.slices.len() >= SECOND).then_some(Got { times, waits, rate, part })
     }
 
@@ -552,5 +603,46 @@ mod tests {
         let silent = PromisedObservation::default();
         let strains: Vec<_> = (0..=SECOND).map(|_| watch.observe(LATENCY, &silent)).collect();
         assert!(strains[SECOND - 1].is_some() && strains[SECOND].is_none());
+    }
+
+    /// Periods of a volume that always has `requests` at the device, each for so many milliseconds.
+    fn busy(watch: &mut Watch, target: Target, requests: f64, millis: f64, periods: u32) -> Strain {
+        let period = PERIOD.as_secs_f64();
+        let finished = (requests * period * 1e3 / millis) as u32;
+        let seen = PromisedObservation {
+            spent: Span::from_secs_f64(requests * period),
+            at_device_for: Span::from_secs_f64(requests * period),
+            busy: PERIOD,
+            arrived: finished,
+            answered: finished,
+            finished,
+            outstanding: requests as u32,
+            at_device: requests as u32,
+            ..PromisedObservation::default()
+        };
+        let strains: Vec<_> = (0..periods).filter_map(|_| watch.observe(target, &seen)).collect();
+        strains[strains.len() - 1]
+    }
+
+    #[test]
+    fn a_rate_that_the_requests_of_a_client_are_too_few_for_holds_nobody_back_for_nothing() {
+        let rate = Target::Rate(Iops::new(900.0).unwrap());
+        let mut watch = Watch::new(1, rate);
+        assert!(busy(&mut watch, rate, 1.0, 5.0, 40).is_hard(), "others may be in the way");
+        watch.learn_reach();
+        let alone = busy(&mut watch, rate, 1.0, 5.0, 40);
+        assert!(watch.is_out_of_reach() && !alone.is_hard(), "200 a second, whatever others do: {alone:?}");
+        assert!(busy(&mut watch, rate, 1.0, 10.0, 40).is_hard(), "now it waits for others");
+        busy(&mut watch, rate, 8.0, 5.0, 40);
+        assert!(!watch.is_out_of_reach(), "with eight requests at a time it is not");
+    }
+
+    #[test]
+    fn a_rate_that_others_are_in_the_way_of_is_not_out_of_reach() {
+        let rate = Target::Rate(Iops::new(900.0).unwrap());
+        let mut watch = Watch::new(1, rate);
+        busy(&mut watch, rate, 16.0, 40.0, 40);
+        watch.learn_reach();
+        assert!(!watch.is_out_of_reach(), "its own requests wait for one another");
     }
 }

@@ -69,7 +69,7 @@ impl Volume {
             flush_overtook: false,
             held: false,
             turn: 0,
-            account: Account::new(knobs.priority),
+            account: Account::new(knobs.weight()),
             order: Order::unknown(),
             is_other: false,
             clock: VolumeClock::new(),
