@@ -108,19 +108,25 @@ fn background_knobs(bytes: &mut Bytes<'_>) -> BackgroundKnobs {
     }
 }
 
+/// The rates that a promise covers, from a number up to 51: mostly all requests.
+fn covered(number: u8) -> Covered {
+    let iops = match number % 4 {
+        1 => Iops::new(1.0),
+        2 => Iops::new(3_333.0),
+        _ => None,
+    };
+    let bandwidth = if number % 3 == 1 { Bandwidth::new(4_096) } else { None };
+    Covered { iops, bandwidth }
+}
+
 fn knobs(bytes: &mut Bytes<'_>) -> VolumeKnobs {
+    let due_after =
+        bytes.one_of([Some(Span::ZERO), Some(Span::from_micros(50)), Some(Span::from_millis(5)), None]);
+    let bounds = bytes.u8();
     VolumeKnobs {
-        due_after: bytes.one_of([
-            Some(Span::ZERO),
-            Some(Span::from_micros(50)),
-            Some(Span::from_millis(5)),
-            None,
-        ]),
-        covered: Covered {
-            iops: bytes.one_of([None, Some(1.0), Some(50.0), Some(1e6)]).and_then(Iops::new),
-            bandwidth: bytes.one_of([None, Some(4_096), Some(1 << 20)]).and_then(Bandwidth::new),
-        },
-        concurrency: NonZeroU32::new(u32::from(bytes.u8()) % 5),
+        due_after,
+        covered: covered(bounds / 5),
+        concurrency: NonZeroU32::new(u32::from(bounds) % 5),
         max_iops: bytes.one_of([None, Some(1.0), Some(50.0), Some(3_333.0), Some(1e9)]).and_then(Iops::new),
         max_bandwidth: bytes
             .one_of([None, Some(100), Some(4_096), Some(1 << 30), Some(u64::MAX)])
