@@ -18,13 +18,18 @@ use crate::failure::Failure;
 pub(crate) const ACCEPTED: &str = "the configuration file of the server, its address such as 127.0.0.1:9810, or its control \
      socket such as unix:/run/weir/control.sock";
 
+/// The variable, if it is set to something: `WEIR_SERVER=` in a shell takes away what it named.
+pub(crate) fn variable(name: &'static str) -> Option<&'static str> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(|_| name)
+}
+
 /// Which server.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServerArgument {
     /// The server: its configuration file, its address such as 127.0.0.1:9810, or its control socket such as
     /// unix:/run/weir/control.sock [default: /etc/weir/weir.toml if it can be read (of an agent:
     /// /etc/weir/throttle.toml), or else the addresses of the examples]
-    #[arg(long, value_name = "SERVER", env = "WEIR_SERVER")]
+    #[arg(long, value_name = "SERVER", env = variable("WEIR_SERVER"))]
     server: Option<String>,
 }
 
@@ -85,6 +90,11 @@ impl ServerArgument {
 /// # Errors
 /// If it is no address and no socket, and there is nothing at the path.
 pub(crate) fn named(text: &str) -> Result<Named, Failure> {
+    // A URL with a user may have a password, and a message ends up in logs.
+    if text.split_once("://").is_some_and(|(_, rest)| rest.contains('@')) || is_user_at_host(text) {
+        let found = "found a user before an @, and weir asks for none";
+        return Err(Failure::usage(format!("server: taken for a URL: {found}; accepted: {ACCEPTED}")));
+    }
     let wrong = |taken: &str, found: &str| {
         Failure::usage(format!("server {text:?}: taken for {taken}: {found}; accepted: {ACCEPTED}"))
     };
@@ -114,6 +124,12 @@ pub(crate) fn named(text: &str) -> Result<Named, Failure> {
             Err(wrong(taken, &error.to_string()))
         }
     }
+}
+
+/// Whether the text is a user with a password at a host, without a scheme. A path may have an `@`, too.
+fn is_user_at_host(text: &str) -> bool {
+    let user = text.rsplit_once('@').map(|(user, _)| user);
+    user.is_some_and(|user| user.contains(':') && !user.starts_with("unix:")) && !Path::new(text).exists()
 }
 
 /// The server at `text`, to ask about its state.
@@ -228,6 +244,22 @@ mod tests {
             assert!(refusal.contains(found) && refusal.ends_with(ACCEPTED), "{refusal}");
             assert_eq!(refusal.lines().count(), 1, "{refusal}");
         }
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_refused_and_not_shown() {
+        for text in [
+            "http://user:hunter2@gateway:9810",
+            "http://user:hun/hunter2@gateway",
+            "https://hunter2@gateway",
+            "user:hunter2@gateway:9810",
+        ] {
+            let refusal = refusal(text);
+            assert!(refusal.contains("found a user") && refusal.ends_with(ACCEPTED), "{refusal}");
+            assert!(!refusal.contains("hunter2"), "{refusal}");
+        }
+        let path = refusal("/etc/weir@1.toml");
+        assert!(path.contains("/etc/weir@1.toml"), "{path}");
     }
 
     #[test]

@@ -7,10 +7,13 @@ pub(crate) mod shapes;
 pub(crate) mod text;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use clap::Args;
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use clap::{Arg, Args, Command};
 use weir_clock::Clock;
 use weir_cluster::Tls;
 use weir_coordinator::{Address, Client, ClientError};
@@ -19,14 +22,14 @@ use weir_node::{Credentials, Node};
 use crate::compose::tls_files;
 use crate::config::{Source, TransfersConfig};
 use crate::failure::Failure;
-use crate::named::{Named, named};
+use crate::named::{Named, named, variable};
 
 /// Which coordinator, and which nodes.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CoordinatorArgument {
     /// The coordinator: its configuration file, which also has the nodes, as clients move the data themselves
-    #[arg(long, value_name = "FILE", env = "WEIR_TRANSFERS", global = true)]
-    #[arg(default_value = "/etc/weir/transfers.toml", value_parser = coordinators_file)]
+    #[arg(long, value_name = "FILE", env = variable("WEIR_TRANSFERS"), global = true)]
+    #[arg(default_value = "/etc/weir/transfers.toml", value_parser = CoordinatorsFile)]
     server: PathBuf,
 }
 
@@ -57,15 +60,26 @@ impl CoordinatorArgument {
 }
 
 /// The file that names a coordinator.
-///
-/// # Errors
-/// If the text names a server otherwise. An address does not tell where the nodes are.
-fn coordinators_file(text: &str) -> Result<PathBuf, String> {
-    match named(text) {
-        Ok(Named::File(file)) => Ok(file),
-        // What cannot be read is told when it is read.
-        Err(_) if !text.contains(':') => Ok(text.into()),
-        _ => Err("accepted: the configuration file of the coordinator, which has its nodes".to_owned()),
+#[derive(Clone, Debug)]
+struct CoordinatorsFile;
+
+/// Refuses what names a server otherwise. An address does not tell where the nodes are. It says so itself,
+/// because clap repeats the value in its own message, and a URL may have a password.
+impl TypedValueParser for CoordinatorsFile {
+    type Value = PathBuf;
+
+    fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<PathBuf, clap::Error> {
+        let text = value.to_string_lossy();
+        match named(&text) {
+            Ok(Named::File(file)) => Ok(file),
+            // What cannot be read is told when it is read.
+            Err(_) if !text.contains(':') => Ok(value.into()),
+            _ => {
+                let refused = "server: found an address or a URL; accepted: the configuration file of the \
+                               coordinator, which has its nodes\n";
+                Err(clap::Error::raw(ErrorKind::ValueValidation, refused).with_cmd(command))
+            }
+        }
     }
 }
 
@@ -91,4 +105,22 @@ pub(crate) fn nodes(config: &TransfersConfig) -> Result<Vec<(String, Node)>, Fai
 pub(crate) fn failure(error: ClientError) -> Failure {
     // Its text names its cause already, and a failure would name each cause again.
     if error.is_usage() { Failure::usage(error) } else { Failure::Runtime(anyhow!("{error}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_in_what_names_a_coordinator_is_not_shown() {
+        for text in
+            ["http://user:hunter2@host:9812", "user:hunter2@host:9812", "http://user:hun/hunter2@host"]
+        {
+            let command = Command::new("weir");
+            let refused =
+                CoordinatorsFile.parse_ref(&command, None, OsStr::new(text)).unwrap_err().to_string();
+            assert!(refused.contains("accepted: the configuration file of the coordinator"), "{refused}");
+            assert!(!refused.contains("hunter2"), "{refused}");
+        }
+    }
 }
