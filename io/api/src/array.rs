@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -16,6 +16,7 @@ use weir_status::{
     IntervalStatus, PoolSharing, VolumeSharing,
 };
 
+use crate::named_volume::NamedVolume;
 use crate::refusal::refused;
 use crate::shared::{Shared, tell};
 use crate::why::{WHY_PATH, ask_a_gateway};
@@ -58,7 +59,7 @@ pub(crate) fn reports(probe: &ArrayProbe) -> (Router, impl Future<Output = ()>) 
     (routes.route(STATUS_PATH, get(tell).with_state(status)), made)
 }
 
-async fn tell_intervals(State(probe): State<ArrayProbe>, Path(volume): Path<String>) -> Response {
+async fn tell_intervals(State(probe): State<ArrayProbe>, NamedVolume(volume): NamedVolume) -> Response {
     match probe.explain(&volume).await {
         Ok(explanation) => Json(explanation).into_response(),
         Err(volumes) => {

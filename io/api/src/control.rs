@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use weir_gateway::{ListenError, StatusProbe, UnixSocket};
 
 use crate::array::{self, ArrayProbe};
+use crate::object::{self, Object};
 use crate::refusal::refused;
 use crate::serve::{self, Routes};
 use crate::volumes::VOLUMES_PATH;
@@ -29,6 +30,7 @@ use crate::{ApiLimits, CHANGES_PATH, INTERVALS_PATH, STATUS_PATH, reports};
 #[serde(deny_unknown_fields)]
 pub struct Changes {
     /// The changes, at least one.
+    #[serde(deserialize_with = "object::list")]
     pub changes: Vec<Change>,
     /// Whether only to say what would differ. Nothing changes then.
     #[serde(default)]
@@ -138,13 +140,13 @@ fn to_change(changes: mpsc::Sender<Asked>) -> axum::Router {
 
 async fn change(
     State(owner): State<mpsc::Sender<Asked>>,
-    asked: Result<Json<Changes>, JsonRejection>,
+    asked: Result<Json<Object<Changes>>, JsonRejection>,
 ) -> Response {
-    let Json(changes) = match asked {
+    let Json(Object(changes)) = match asked {
         Ok(changes) => changes,
         Err(rejection) => {
             let found = rejection.body_text().replace(char::is_control, " ");
-            let accepted = "changes, each with a table, a name, and keys with their values, as JSON within \
+            let accepted = "changes, each an object with a table, a name, and keys with their values, as JSON within \
                             limits.api_body_bytes";
             return refused(rejection.status(), format!("the change: found {found}; accepted: {accepted}"));
         }
@@ -155,5 +157,45 @@ async fn change(
         Ok(Ok(changed)) => Json(changed).into_response(),
         Ok(Err(why)) => refused(StatusCode::UNPROCESSABLE_ENTITY, why),
         Err(_) => refused(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The answer to a body, and what the owner of the configuration was asked for.
+    async fn answered(body: &str) -> (String, Option<Changes>) {
+        let (sender, mut asked) = mpsc::channel(1);
+        let owner = async {
+            let Asked { changes, answer } = asked.recv().await?;
+            answer.send(Err("as asked".to_owned())).unwrap();
+            Some(changes)
+        };
+        let routes = Routes { router: to_change(sender), paths: &[CHANGES_PATH] };
+        let answer = crate::refusal::answered(routes, "POST", CHANGES_PATH, body);
+        let ((head, body), changes) = tokio::join!(answer, owner);
+        (format!("{head} {body}"), changes)
+    }
+
+    #[tokio::test]
+    async fn an_array_in_place_of_an_object_changes_nothing() {
+        for body in [
+            r#"[[["volume","db",[["priority","7"]]]]]"#,
+            r#"[[["volume","db",[["priority","7"]]]],false]"#,
+            r#"{"changes":[["volume","db",[["priority","7"]]]]}"#,
+        ] {
+            let (answer, changes) = answered(body).await;
+            assert!(answer.starts_with("http/1.1 422 ") && answer.contains("an object"), "{answer}");
+            assert_eq!(changes, None, "{body}");
+        }
+        let (answer, changes) =
+            answered(r#"{"changes":[{"table":"volume","name":"db","set":[["priority","7"]]}]}"#).await;
+        let set = vec![("priority".to_owned(), "7".to_owned())];
+        let change = Change { table: "volume".to_owned(), name: "db".to_owned(), set };
+        assert_eq!(changes, Some(Changes { changes: vec![change], dry_run: false }));
+        assert!(answer.contains("as asked"), "{answer}");
+        let (answer, _) = answered(r#"{"changes":[{"table":"volume","name":"db","set":[],"x":1}]}"#).await;
+        assert!(answer.contains("unknown field"), "{answer}");
     }
 }

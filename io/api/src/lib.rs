@@ -19,7 +19,9 @@ mod array;
 mod client;
 mod control;
 mod metrics;
+mod named_volume;
 mod node_agent;
+mod object;
 mod refusal;
 mod serve;
 mod shared;
@@ -31,7 +33,7 @@ mod why;
 use std::io;
 use std::net::SocketAddr;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -45,6 +47,7 @@ use weir_status::GatewayStatus;
 pub use array::ArrayProbe;
 pub use client::{AskError, Server, get_over};
 pub use control::{Asked, Change, Changed, Changes, ControlListener, Setting};
+use named_volume::NamedVolume;
 use refusal::refused;
 pub use serve::ApiLimits;
 use serve::Routes;
@@ -173,7 +176,7 @@ fn reports(probe: &StatusProbe) -> (Router, impl Future<Output = ()>) {
     (routes, made)
 }
 
-async fn intervals(State(probe): State<StatusProbe>, Path(volume): Path<String>) -> Response {
+async fn intervals(State(probe): State<StatusProbe>, NamedVolume(volume): NamedVolume) -> Response {
     match probe.explain(&volume).await {
         Ok(explanation) => Json(explanation).into_response(),
         Err(volumes) => {

@@ -60,7 +60,7 @@ pub(crate) async fn with_reason(
     refusal
 }
 
-fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     let mut shortened: String = text.chars().take(MOST_REPEATED).collect();
     if shortened.len() < text.len() {
         shortened.push_str("...");
@@ -68,29 +68,44 @@ fn shortened(text: &str) -> String {
     shortened
 }
 
+/// The head and the body of an answer, in lower case and as it is.
+#[cfg(test)]
+pub(crate) async fn answered(
+    routes: crate::serve::Routes,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> (String, String) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use crate::serve::{ApiLimits, answer};
+
+    let (mut client, server) = duplex(64 << 10);
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: weir\r\nContent-Length: {length}\r\n");
+    let request = format!("{head}Content-Type: application/json\r\n\r\n{body}");
+    client.write_all(request.as_bytes()).await.unwrap();
+    answer(server, routes.with_reasons(), ApiLimits::DEFAULT).await;
+    let mut text = String::new();
+    client.read_to_string(&mut text).await.unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    (head.to_lowercase(), body.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use axum::Router;
     use axum::routing::get;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
-    use crate::serve::{ApiLimits, Routes, answer};
+    use crate::serve::Routes;
 
-    /// The head and the body of an answer, in lower case and as it is.
     async fn answered(method: &str, path: &str) -> (String, String) {
         let router = Router::new()
             .route("/v1/status", get(|| async { "all is well" }))
             .route("/v1/mute", get(|| async { StatusCode::INTERNAL_SERVER_ERROR }));
-        let routes = Routes { router, paths: &["/v1/status", "/v1/mute"] }.with_reasons();
-        let (mut client, server) = duplex(64 << 10);
-        let request = format!("{method} {path} HTTP/1.1\r\nHost: weir\r\nContent-Length: 0\r\n\r\n");
-        client.write_all(request.as_bytes()).await.unwrap();
-        answer(server, routes, ApiLimits::DEFAULT).await;
-        let mut text = String::new();
-        client.read_to_string(&mut text).await.unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        (head.to_lowercase(), body.to_owned())
+        let routes = Routes { router, paths: &["/v1/status", "/v1/mute"] };
+        super::answered(routes, method, path, "").await
     }
 
     fn error(body: &str) -> String {

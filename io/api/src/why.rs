@@ -1,12 +1,13 @@
 //! Where the time of a volume's requests went, over HTTP.
 
 use axum::Json;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use weir_gateway::StatusProbe;
 use weir_model::Span;
 
+use crate::named_volume::NamedVolume;
 use crate::refusal::refused;
 
 /// The path, for the router.
@@ -30,7 +31,7 @@ pub fn why_path(volume: &str, last: Span) -> String {
 
 pub(crate) async fn tell_why(
     State(probe): State<StatusProbe>,
-    Path(volume): Path<String>,
+    NamedVolume(volume): NamedVolume,
     RawQuery(query): RawQuery,
 ) -> Response {
     let last = match last_of(query.as_deref()) {
@@ -47,7 +48,7 @@ pub(crate) async fn tell_why(
 }
 
 /// A controller has no requests.
-pub(crate) async fn ask_a_gateway(Path(volume): Path<String>) -> Response {
+pub(crate) async fn ask_a_gateway(NamedVolume(volume): NamedVolume) -> Response {
     let found = format!(
         "volume {volume}: a controller sees no requests; accepted: to ask a gateway that serves the volume"
     );
@@ -69,7 +70,23 @@ fn last_of(query: Option<&str>) -> Result<Span, String> {
 
 #[cfg(test)]
 mod tests {
+    use axum::Router;
+    use axum::routing::get;
+
     use super::*;
+    use crate::serve::Routes;
+
+    #[tokio::test]
+    async fn a_name_that_is_no_text_is_refused_as_json() {
+        let routes = Routes { router: Router::new().route(WHY_PATH, get(ask_a_gateway)), paths: &[WHY_PATH] };
+        let (head, body) = crate::refusal::answered(routes, "GET", "/v1/volumes/%ff/why", "").await;
+        assert!(head.starts_with("http/1.1 400 "), "{head}");
+        assert!(head.contains("content-type: application/json"), "{head}");
+        assert!(
+            body.starts_with(r#"{"error":"/v1/volumes/%ff/why: found the name of a volume that is"#),
+            "{body}"
+        );
+    }
 
     #[test]
     fn a_question_goes_back_a_minute_or_as_far_as_it_says() {
