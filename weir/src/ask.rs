@@ -29,13 +29,21 @@ pub(crate) async fn text(server: &Server, path: &str) -> Result<String, Failure>
 /// # Errors
 /// If the answer is not the expected one. The error names the field that was read last.
 pub(crate) fn read<T: DeserializeOwned>(server: &Server, text: &str) -> Result<T, Failure> {
+    parse(server, text).map_err(failure)
+}
+
+/// As [`read`], for a caller that says more about the error.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn parse<T: DeserializeOwned>(server: &Server, text: &str) -> Result<T, AskError> {
     serde_json::from_str(text).map_err(|error| {
         let found = match last_field(text, &error) {
             Some(field) => format!("near {field:?}: {error}"),
             None => error.to_string(),
         };
         // The unknown word stands in it as the server wrote it. It is no text for the terminal to obey.
-        failure(AskError::NotWeir(server.clone(), found.replace(char::is_control, "?")))
+        AskError::NotWeir(server.clone(), found.replace(char::is_control, "?"))
     })
 }
 

@@ -48,15 +48,42 @@ pub enum Server {
 /// Why there is no answer.
 #[derive(Debug, Error)]
 pub enum AskError {
-    /// No server is there, it did not answer in time, or the answer is no HTTP.
+    /// No server is there, or it did not take the request.
     #[error("{0}: no answer ({1}); is the server running?")]
+    NotSent(Server, String),
+    /// The request was sent, and no answer came: in time, or at all.
+    #[error("{0}: no answer ({1})")]
     NoAnswer(Server, String),
+    /// The request was sent, and what answered is no HTTP, too long, or broken off.
+    #[error("{0}: found an answer that cannot be read ({1}); accepted: an answer of weir")]
+    Unreadable(Server, String),
     /// The server refuses, with these words.
     #[error("{0}")]
     Refused(String),
     /// The answer does not come from this version of weir.
     #[error("{0}: the answer is not one of this version of weir: {1}")]
     NotWeir(Server, String),
+}
+
+/// Why a request has no answer that can be read.
+enum Trouble {
+    /// The request was not sent.
+    NotSent(String),
+    /// It may have been sent, and nothing came back.
+    Silent(String),
+    /// Something came back.
+    Unreadable(String),
+}
+
+impl AskError {
+    /// Whether the server may have done what it was asked for: the request was sent, and its answer is not
+    /// known.
+    pub const fn may_be_done(&self) -> bool {
+        match self {
+            Self::NoAnswer(..) | Self::Unreadable(..) | Self::NotWeir(..) => true,
+            Self::NotSent(..) | Self::Refused(_) => false,
+        }
+    }
 }
 
 /// What a server answers to a GET of `path` over `stream`, if its status says that all is well. No more of an
@@ -70,9 +97,10 @@ pub async fn get_over(
     path: &str,
     most_bytes: usize,
 ) -> Result<String, String> {
-    match ask(stream, Method::GET, host, path, String::new(), most_bytes).await? {
-        (status, text) if status.is_success() => Ok(text),
-        (status, text) => {
+    match ask(stream, Method::GET, host, path, String::new(), most_bytes).await {
+        Err(Trouble::NotSent(why) | Trouble::Silent(why) | Trouble::Unreadable(why)) => Err(why),
+        Ok((status, text)) if status.is_success() => Ok(text),
+        Ok((status, text)) => {
             let text = reason(&text).unwrap_or(text);
             let text: String = text.chars().take(MOST_TOLD).collect();
             Err(format!("the server refuses ({}): {text:?}", status.as_u16()))
@@ -81,12 +109,13 @@ pub async fn get_over(
 }
 
 impl Server {
-    /// The server at `http://host:port` or `unix:/path`; `None` if the text is neither.
+    /// The server at `http://host:port` or `unix:/path`; `None` if the text is neither. A URL with an `@` is
+    /// none: a password may stand before it, and the URL is shown in errors.
     pub fn read(text: &str) -> Option<Self> {
         if let Some(path) = text.strip_prefix("unix:") {
             return Some(Self::Unix(path.into()));
         }
-        let rest = text.strip_prefix("http://")?.trim_end_matches('/');
+        let rest = text.strip_prefix("http://").filter(|rest| !rest.contains('@'))?.trim_end_matches('/');
         let (authority, prefix) = rest
             .split_once('/')
             .map_or((rest, String::new()), |(authority, prefix)| (authority, format!("/{prefix}")));
@@ -115,26 +144,36 @@ impl Server {
     }
 
     async fn ask(&self, method: Method, path: &str, body: String) -> Result<String, AskError> {
+        let mut is_connected = false;
         let asked = async {
+            let unreached = |error: std::io::Error| Trouble::NotSent(error.to_string());
             match self {
                 Self::Http { authority, prefix } => {
-                    let stream = TcpStream::connect(authority).await.map_err(|error| error.to_string())?;
+                    let stream = TcpStream::connect(authority).await.map_err(unreached)?;
+                    is_connected = true;
                     ask(stream, method, authority, &format!("{prefix}{path}"), body, LONGEST_ANSWER).await
                 }
                 Self::Unix(socket) => {
-                    let stream = UnixStream::connect(socket).await.map_err(|error| error.to_string())?;
+                    let stream = UnixStream::connect(socket).await.map_err(unreached)?;
+                    is_connected = true;
                     ask(stream, method, "localhost", path, body, LONGEST_ANSWER).await
                 }
             }
         };
-        let answer = timeout(ANSWER_TIMEOUT, asked).await;
-        match answer.unwrap_or_else(|_| Err(format!("within {ANSWER_TIMEOUT:?}"))) {
+        let answer = timeout(ANSWER_TIMEOUT, asked).await.unwrap_or_else(|_| {
+            let late = format!("within {ANSWER_TIMEOUT:?}");
+            Err(if is_connected { Trouble::Silent(late) } else { Trouble::NotSent(late) })
+        });
+        let server = || self.clone();
+        match answer {
             Ok((status, text)) if status.is_success() => Ok(text),
             Ok((status, text)) => Err(match reason(&text) {
                 Some(reason) => AskError::Refused(printable(&reason)),
-                None => AskError::NotWeir(self.clone(), format!("it refuses {path} with {status}")),
+                None => AskError::NotWeir(server(), format!("it refuses {path} with {status}")),
             }),
-            Err(error) => Err(AskError::NoAnswer(self.clone(), error)),
+            Err(Trouble::NotSent(why)) => Err(AskError::NotSent(server(), why)),
+            Err(Trouble::Silent(why)) => Err(AskError::NoAnswer(server(), why)),
+            Err(Trouble::Unreadable(why)) => Err(AskError::Unreadable(server(), why)),
         }
     }
 }
@@ -162,23 +201,29 @@ async fn ask(
     path: &str,
     body: String,
     most_bytes: usize,
-) -> Result<(StatusCode, String), String> {
-    let text = |error: &dyn fmt::Display| error.to_string();
-    let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| text(&error))?;
+) -> Result<(StatusCode, String), Trouble> {
+    let unsent = |error: &dyn fmt::Display| Trouble::NotSent(error.to_string());
+    let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| unsent(&error))?;
     let request = Request::builder()
         .method(method)
         .uri(path)
         .header(HOST, host)
         .header(CONTENT_TYPE, "application/json")
         .body(Full::new(Bytes::from(body)))
-        .map_err(|error| text(&error))?;
+        .map_err(|error| unsent(&error))?;
     let answer = async {
-        let answer = sender.send_request(request).await.map_err(|error| text(&error))?;
+        let answer = sender.send_request(request).await.map_err(|error| match error {
+            error if error.is_canceled() => unsent(&error),
+            error if error.is_parse() => Trouble::Unreadable(error.to_string()),
+            error => Trouble::Silent(error.to_string()),
+        })?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), most_bytes);
-        let body = body.collect().await.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
-            Some(_) => format!("it is longer than {}", shown(most_bytes)),
-            None => error.to_string(),
+        let body = body.collect().await.map_err(|error| {
+            Trouble::Unreadable(match error.downcast_ref::<LengthLimitError>() {
+                Some(_) => format!("it is longer than {}", shown(most_bytes)),
+                None => error.to_string(),
+            })
         })?;
         let body = body.to_bytes();
         Ok((status, String::from_utf8_lossy(&body).into_owned()))
@@ -216,6 +261,53 @@ mod tests {
         assert_eq!(Server::read("http://gateway/weir"), http("gateway:80", "/weir"));
         assert_eq!(Server::read("unix:/run/weir.sock"), Some(Server::Unix("/run/weir.sock".into())));
         assert_eq!(Server::read("weir.toml"), None);
+        for secret in ["http://user:pw@gateway:9810", "http://pw@gateway", "http://user:p/w@gateway"] {
+            assert_eq!(Server::read(secret), None, "{secret}");
+        }
+    }
+
+    /// The error of a POST to a server that reads the request, sends `answer` and closes.
+    async fn error_of(answer: &'static [u8]) -> AskError {
+        use std::io::{Read, Write};
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Server::read(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let peer = std::thread::spawn(move || {
+            let (mut peer, _) = listener.accept().unwrap();
+            let (mut read, mut part) = (Vec::new(), [0; 4096]);
+            while !read.ends_with(b"\"all\"") {
+                let length = peer.read(&mut part).unwrap();
+                read.extend_from_slice(&part[..length]);
+            }
+            peer.write_all(answer).unwrap();
+        });
+        let error = server.post("/v1/changes", &"all").await.unwrap_err();
+        peer.join().unwrap();
+        error
+    }
+
+    #[tokio::test]
+    async fn after_the_request_was_sent_it_may_be_done_whatever_comes_back() {
+        let silent = error_of(b"").await;
+        assert!(silent.may_be_done() && silent.to_string().contains("no answer ("), "{silent}");
+        assert!(silent.to_string().ends_with(')'), "it was there, and took the request: {silent}");
+        for unreadable in
+            [&b"SSH-2.0-OpenSSH_9.6\r\n\r\n"[..], b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"]
+        {
+            let error = error_of(unreadable).await;
+            assert!(error.may_be_done(), "{error}");
+            assert!(!error.to_string().contains("is the server running"), "it has answered: {error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_server_refuses_or_never_gets_is_not_done() {
+        let refused = error_of(b"HTTP/1.1 422 No\r\nContent-Length: 14\r\n\r\n{\"error\":\"no\"}").await;
+        assert!(!refused.may_be_done() && refused.to_string() == "no", "{refused}");
+        let absent = Server::read("unix:/nowhere/weir.sock").unwrap();
+        let absent = absent.post("/v1/changes", &"all").await.unwrap_err();
+        assert!(!absent.may_be_done(), "{absent}");
+        assert!(absent.to_string().ends_with("is the server running?"), "{absent}");
     }
 
     #[tokio::test]
@@ -232,7 +324,7 @@ mod tests {
             (0..512).take_while(|_| peer.write_all(&chunk).is_ok()).count()
         });
         let refused = server.get("/v1/status").await.unwrap_err().to_string();
-        assert!(refused.contains("64 MiB"), "{refused}");
+        assert!(refused.contains("64 MiB") && !refused.contains("running"), "{refused}");
         // What is under way in the sockets is a few MiB.
         let mebibytes = endless.join().unwrap();
         assert!(mebibytes < 96, "{mebibytes}");

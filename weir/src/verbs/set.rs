@@ -6,7 +6,7 @@
 
 use clap::Args;
 use comfy_table::presets;
-use weir_api::{CHANGES_PATH, Change, Changed, Changes, Setting};
+use weir_api::{AskError, CHANGES_PATH, Change, Changed, Changes, Setting};
 
 use crate::answer::Form;
 use crate::ask;
@@ -42,14 +42,26 @@ pub(crate) struct SetArguments {
 /// Asks the server for the changes, and prints what differs.
 ///
 /// # Errors
-/// If the server does not answer, or refuses; then nothing has changed.
+/// If the server refuses or cannot be asked; then nothing has changed. If its answer is missing or cannot be
+/// read; then the error says that something may have.
 pub(crate) async fn set(arguments: SetArguments) -> Result<(), Failure> {
     let SetArguments { words, dry_run, server, form } = arguments;
     let changes = Changes { changes: read(&words).map_err(Failure::usage)?, dry_run };
     let server = server.to_change()?;
-    let answer = server.post(CHANGES_PATH, &changes).await.map_err(ask::failure)?;
-    let changed: Changed = ask::read(&server, &answer)?;
+    let answer = server.post(CHANGES_PATH, &changes).await.map_err(|error| failure(error, dry_run))?;
+    let changed: Changed = ask::parse(&server, &answer).map_err(|error| failure(error, dry_run))?;
     form.print(&changed, |changed| shown(&changes.changes, changed))
+}
+
+/// The failure of the request. Once a change was sent, a server that was stopped puts it in force when it
+/// goes on, and the operator has to know that.
+fn failure(error: AskError, dry_run: bool) -> Failure {
+    if dry_run || !error.may_be_done() {
+        return ask::failure(error);
+    }
+    let unknown = "the request was sent, so it is not known whether the change is in force; the same weir set \
+                   with --dry-run tells: what it still names is not in force";
+    Failure::Runtime(anyhow::anyhow!("{error}; {unknown}"))
 }
 
 fn shown(changes: &[Change], changed: &Changed) -> String {
@@ -93,6 +105,23 @@ fn read(words: &[String]) -> Result<Vec<Change>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_change_that_was_sent_and_not_answered_nobody_knows_whether_it_is_in_force() {
+        let server = || weir_api::Server::read("unix:/run/weir.sock").unwrap();
+        let said = |error, dry_run| failure(error, dry_run).to_string();
+        let silent = || AskError::NoAnswer(server(), "within 5s".to_owned());
+        let told = said(silent(), false);
+        assert!(
+            told.contains("not known whether the change is in force") && told.contains("--dry-run"),
+            "{told}"
+        );
+        assert!(!said(silent(), true).contains("in force"));
+        for surely_not in [AskError::NotSent(server(), String::new()), AskError::Refused(String::new())] {
+            let told = said(surely_not, false);
+            assert!(!told.contains("in force"), "{told}");
+        }
+    }
 
     fn read_from(text: &str) -> Result<Vec<Change>, String> {
         read(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
