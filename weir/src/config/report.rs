@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use super::Config;
 use super::cluster::Cluster;
 use super::controller::{ControllerConfig, ControllerLaw, TLS_KEYS, TlsConfig};
-use weir_model::{Bandwidth, Span};
+use weir_model::{Bandwidth, SloGoal, Span};
 
 use super::listen::Address;
 use super::objective::show_target;
@@ -293,8 +293,12 @@ impl Rows {
         } else {
             self.push_slo(&key("slo"), volume, control);
         }
+        let has_judged_target = volume.target.value.is_some() && matches!(control, Some(Control::Promise(_)));
         if volume.slo.value.is_some() {
             self.push(&key("slo_goal"), &volume.slo_goal, ToString::to_string);
+        } else if !has_judged_target && !matches!(volume.slo_goal.origin, Origin::Default(_)) {
+            let shown = |goal: &SloGoal| format!("{goal}; no effect: no promise");
+            self.push(&key("slo_goal"), &volume.slo_goal, shown);
         }
         if control != Some(&Control::None) && !is_leased {
             self.push_optional(&key("max_iops"), &volume.max_iops, ToString::to_string);

@@ -32,7 +32,6 @@ pub(super) fn check_volume(
         None => section.refuse("pool", &one_of("pool", pools.keys())),
         Some(pool) => {
             check_control(section, &volume.pool.value, &pool.control.value);
-            check_goal(section, volume, &pool.control.value);
             if matches!(pool.control.value, Control::Promise(_)) {
                 check_rate(section, volume);
             }
@@ -68,16 +67,6 @@ fn check_size(section: &Section<'_>, volume: &Volume) {
             let found = format!("nothing, and backend \"{}\" has no size of its own", volume.backend.value);
             section.refuse_found("size", found, "a size such as \"20GiB\"");
         }
-    }
-}
-
-/// Refuses a goal where no promise is judged in windows.
-fn check_goal(section: &Section<'_>, volume: &Volume, control: &Control) {
-    let has_target = volume.target.value.is_some() && matches!(control, Control::Promise(_));
-    if section.has("slo_goal") && volume.slo.value.is_none() && !has_target {
-        let found = "a goal of a volume without a promise that is judged in windows";
-        let accepted = "nothing, or an slo, or a target in a pool with control = \"promise\"";
-        section.refuse_found("slo_goal", found, accepted);
     }
 }
 

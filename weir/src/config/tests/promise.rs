@@ -91,13 +91,12 @@ fn a_promise_has_a_goal_and_what_is_promised_nothing_has_none() {
         );
         assert_eq!(refused, [line]);
     }
-    assert_eq!(
-        problems(&file("", "slo_goal = 0.9\n")),
-        [
-            "weir.toml:9: volume.v.slo_goal: found a goal of a volume without a promise that is judged in windows; \
-          accepted: nothing, or an slo, or a target in a pool with control = \"promise\""
-        ]
+    // A promise that `weir set` takes away leaves the goal in the file.
+    assert!(
+        goal("slo_goal = 0.9\n").is_some_and(|line| line.starts_with("0.9; no effect: no promise line "))
     );
+    let wrong = problems(&file("", "target = { iops = \"many\" }\nslo_goal = 0.9\n"));
+    assert!(wrong.len() == 1 && wrong[0].contains("volume.v.target"), "{wrong:?}");
 }
 
 #[test]
