@@ -238,7 +238,8 @@ impl Volume {
             let chains = [&self.transfers, &self.others].into_iter();
             chains.map(|chain| requests.older_than(chain, now, limit)).sum()
         });
-        PromisedObservation { serial, target, priority, ..self.sensor().take(now, late) }
+        let is_capped = self.limits != Limits::default();
+        PromisedObservation { serial, target, priority, is_capped, ..self.sensor().take(now, late) }
     }
 
     fn keep_latencies(&mut self) {
@@ -609,5 +610,18 @@ mod tests {
         (0..198).for_each(|_| volume.on_end(now, &request, Ending::Answered));
         volume.note_contract();
         assert_eq!(volume.promise(), Some(Target::Latency(latency)));
+    }
+
+    #[test]
+    fn the_law_of_promises_is_told_whether_a_volume_has_caps() {
+        let requests = RequestTable::default();
+        let is_capped = |max_iops| {
+            let mut volume =
+                Volume::new(Instant::ORIGIN, VolumeConfig { max_iops, ..VolumeConfig::default() });
+            volume.set_guarded(Instant::ORIGIN, Some(Span::from_secs(1)), 0);
+            volume.observe_promise(Instant::ORIGIN, &requests).is_capped
+        };
+        assert!(!is_capped(None));
+        assert!(is_capped(Iops::new(900.0)));
     }
 }

@@ -23,6 +23,8 @@ pub struct PromisedObservation {
     pub target: Option<Target>,
     /// How much its shortfall counts.
     pub priority: Priority,
+    /// Whether it has caps of its own, which keep its requests from the device.
+    pub is_capped: bool,
     /// How long its requests were outstanding in the period, in sum.
     pub spent: Span,
     /// For how long at least one of them was.

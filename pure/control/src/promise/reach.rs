@@ -7,13 +7,14 @@
 //!
 //! | what was seen | because of |
 //! |---|---|
-//! | requests of the volume wait in the scheduler for longer than at the device | its own limits: nothing else keeps a promised request from the device |
+//! | the volume has caps and is promised a latency, and its requests wait in the scheduler for longer than at the device | its own limits: nothing else keeps such a request from the device |
 //! | almost nothing is added, and requests take far longer than they could | what the device was given before |
 //! | another promised volume had the device for longer | that volume |
 //! | background volumes had | their share of the time |
 //! | otherwise | the device, or what the volume itself asks of it |
 
 use serde::{Deserialize, Serialize};
+use weir_model::Target;
 
 use super::{PERIOD, PromiseObservation};
 
@@ -79,6 +80,8 @@ impl<V: Copy + PartialEq> Shortfall<V> {
 struct Known {
     serial: u64,
     is_promised: bool,
+    /// Whether its requests wait in the scheduler for nothing but its own caps, unless all have to wait.
+    waits_for_caps: bool,
     /// How many of its requests were at the device and in the scheduler, on average over the last seconds.
     at_device: f64,
     waiting: f64,
@@ -115,6 +118,10 @@ impl Reach {
             if let Some(known) = self.volumes.get_mut(place) {
                 let (spent, at_device) = (volume.spent.as_secs_f64(), volume.at_device_for.as_secs_f64());
                 known.is_promised = volume.target.is_some();
+                // Beyond the covered part of a promised rate, requests wait as those of the background do.
+                let is_of_latency =
+                    matches!(volume.target, Some(Target::Latency(_) | Target::Percentile(..)));
+                known.waits_for_caps = volume.is_capped && is_of_latency;
                 if !known.is_promised {
                     known.missed = 0;
                 }
@@ -154,7 +161,7 @@ impl Reach {
         let most = others.max_by(|one, other| one.at_device.total_cmp(&other.at_device));
         let background = self.volumes.iter().filter(|known| !known.is_promised);
         let background: f64 = background.map(|known| known.at_device).sum();
-        let because = if own.waiting > own.at_device && !is_lowered {
+        let because = if own.waits_for_caps && own.waiting > own.at_device && !is_lowered {
             Because::OwnLimits
         } else if self.backlog > 0.5 {
             Because::Backlog
@@ -184,7 +191,7 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
-    use weir_model::{Span, Target};
+    use weir_model::{Iops, Span, Target};
 
     use super::super::PromisedObservation;
     use super::*;
@@ -226,11 +233,22 @@ mod tests {
     fn each_cause_is_told_from_the_others() {
         let because = |volumes, is_backlog| said(volumes, 300, is_backlog).map(|said| said.because);
         let own = volume(1, true, 4.0, 1.0);
-        assert_eq!(because(vec![volume(1, true, 4.0, 9.0)], false), Some(Because::OwnLimits));
+        let waits = PromisedObservation { is_capped: true, ..volume(1, true, 4.0, 9.0) };
+        assert_eq!(because(vec![waits], false), Some(Because::OwnLimits));
         assert_eq!(because(vec![own, volume(2, true, 5.0, 0.0)], false), Some(Because::Volume(2)));
         assert_eq!(because(vec![own, volume(2, true, 3.0, 0.0)], false), Some(Because::Device));
         assert_eq!(because(vec![own, volume(2, false, 5.0, 9.0)], false), Some(Because::Background));
         assert_eq!(because(vec![own, volume(2, true, 5.0, 0.0)], true), Some(Because::Backlog));
+    }
+
+    #[test]
+    fn requests_that_wait_for_no_cap_are_not_held_back_by_own_limits() {
+        let because = |seen| said(vec![seen], 300, false).map(|said| said.because);
+        let waits = volume(1, true, 4.0, 9.0);
+        assert_eq!(because(waits), Some(Because::Device), "it has no caps");
+        let rate = Iops::new(900.0).map(Target::Rate);
+        let beyond = PromisedObservation { is_capped: true, target: rate, ..waits };
+        assert_eq!(because(beyond), Some(Because::Device), "what is beyond the covered part waits, too");
     }
 
     #[test]
