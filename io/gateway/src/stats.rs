@@ -96,9 +96,10 @@ impl VolumeStats {
         self.window_bytes += u64::from(answered.length);
     }
 
-    /// A window has ended.
+    /// A window has ended, where windows have this `length`.
     #[allow(clippy::cast_precision_loss)]
-    pub(crate) fn end_window(&mut self, traffic: &WindowTraffic) {
+    pub(crate) fn end_window(&mut self, now: Instant, traffic: &WindowTraffic, length: Span) {
+        self.history.note_length(now, traffic.offered.over, length);
         let seconds = traffic.offered.over.as_secs_f64().max(f64::MIN_POSITIVE);
         self.last_window = Some(WindowStatus {
             offered_iops: traffic.offered.rate(),

@@ -9,6 +9,10 @@
 //! last 1,441 minutes, which are whole numbers. A horizon is those slices that are not older than it, and the
 //! one that is running. So it may go back up to one slice further than it says, and `over_s` says how far. A
 //! window counts in the slice in which its verdict is known.
+//!
+//! A gateway that stands still, because it is stopped or its host is, ends no windows meanwhile: the window
+//! that was running becomes as long as the stall, and is judged as one. What it was longer than a window is
+//! time that nobody judged, and a horizon says how much of that lies in it.
 
 use std::array;
 
@@ -28,6 +32,8 @@ pub struct WindowHistory {
     began: Instant,
     seconds: Slices<SECONDS>,
     minutes: Box<Slices<MINUTES>>,
+    /// The time since it is served that was not judged.
+    not_judged: Span,
 }
 
 /// Counts of the last slices of time. They lie in a ring.
@@ -43,6 +49,15 @@ struct Slices<const N: usize> {
 struct Counts {
     met: u32,
     missed: u32,
+    not_judged: Span,
+}
+
+/// The counts of several slices.
+#[derive(Clone, Copy, Default, Debug)]
+struct Sum {
+    met: u64,
+    missed: u64,
+    not_judged: Span,
 }
 
 /// How well a promise was kept.
@@ -65,8 +80,11 @@ pub struct SloAttainment {
 pub struct Horizon {
     /// How far it goes back, in seconds.
     pub over_s: f64,
-    /// Whether the volume has been served for that long; `false`: the horizon is longer than its uptime.
+    /// Whether the volume has been served and judged for that long; `false`: the horizon is longer than its
+    /// uptime, or a part of it was not judged.
     pub is_whole: bool,
+    /// For how much of it no windows were judged, because the gateway stood still, in seconds.
+    pub not_judged_s: f64,
     /// Windows in which the promise was kept.
     pub windows_met: u64,
     /// Windows in which it was not.
@@ -94,22 +112,40 @@ impl SloAttainment {
 impl WindowHistory {
     /// Of a volume that is served from now on.
     pub fn new(now: Instant) -> Self {
-        Self { began: now, seconds: Slices::new(SECOND), minutes: Box::new(Slices::new(MINUTE)) }
+        let (seconds, minutes) = (Slices::new(SECOND), Box::new(Slices::new(MINUTE)));
+        Self { began: now, seconds, minutes, not_judged: Span::ZERO }
     }
 
     /// Counts a window whose verdict is known now.
     pub fn record(&mut self, now: Instant, is_met: bool) {
-        self.seconds.record(now, is_met);
-        self.minutes.record(now, is_met);
+        for counts in [self.seconds.at(now), self.minutes.at(now)] {
+            let count = if is_met { &mut counts.met } else { &mut counts.missed };
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// A window has ended now after `took`, where windows have this `length`. Less than a second too much is
+    /// a busy host, and no stall.
+    pub fn note_length(&mut self, now: Instant, took: Span, length: Span) {
+        let beyond = Span::from_nanos(took.as_nanos().saturating_sub(length.as_nanos()));
+        if beyond < length.max(SECOND) {
+            return;
+        }
+        for counts in [self.seconds.at(now), self.minutes.at(now)] {
+            counts.not_judged += beyond;
+        }
+        self.not_judged += beyond;
     }
 
     /// The horizons, for this goal; `since_start` are all windows since the volume is served.
     pub fn attainment(&self, now: Instant, since_start: WindowCounters, goal: SloGoal) -> SloAttainment {
-        let Self { began, seconds, minutes } = self;
-        let horizon = |length: Span, counts: (u64, u64), from: Instant| {
+        let Self { began, seconds, minutes, not_judged } = self;
+        let horizon = |length: Span, sum: Sum, from: Instant| {
             let uptime = now.saturating_since(*began);
             let over = now.saturating_since(from.max(*began));
-            Horizon::new(over, uptime >= length, counts, goal)
+            // A stall may have begun before the horizon.
+            let sum = Sum { not_judged: sum.not_judged.min(over), ..sum };
+            Horizon::new(over, uptime >= length, sum, goal)
         };
         let of_minutes = |slices: usize| {
             horizon(
@@ -124,7 +160,7 @@ impl WindowHistory {
             last_minute: horizon(MINUTE, seconds.sum(now, 60), seconds.begin(now, 60)),
             last_hour: of_minutes(60),
             last_day: of_minutes(24 * 60),
-            since_start: horizon(Span::ZERO, (met, missed), *began),
+            since_start: horizon(Span::ZERO, Sum { met, missed, not_judged: *not_judged }, *began),
         }
     }
 }
@@ -144,7 +180,8 @@ impl<const N: usize> Slices<N> {
         (number % N as u64) as usize
     }
 
-    fn record(&mut self, now: Instant, is_met: bool) {
+    /// The counts of the slice that is running.
+    fn at(&mut self, now: Instant) -> &mut Counts {
         let number = self.number(now);
         // What lies in the places of the slices that have begun is older than the ring is long.
         let begun = number.saturating_sub(self.newest).min(N as u64);
@@ -152,20 +189,20 @@ impl<const N: usize> Slices<N> {
             self.ring[Self::place(number - gone)] = Counts::default();
         }
         self.newest = self.newest.max(number);
-        let counts = &mut self.ring[Self::place(number)];
-        let count = if is_met { &mut counts.met } else { &mut counts.missed };
-        *count = count.saturating_add(1);
+        &mut self.ring[Self::place(number)]
     }
 
-    /// What was met and missed in the slice that is running and in as many before it as `slices`.
-    fn sum(&self, now: Instant, slices: usize) -> (u64, u64) {
+    /// What was met, missed and not judged in the slice that is running and in as many before it as `slices`.
+    fn sum(&self, now: Instant, slices: usize) -> Sum {
         let number = self.number(now);
         let oldest = number.saturating_sub(slices as u64);
         // The ring knows nothing older, and nothing newer than what was recorded last.
         let known = (self.newest + 1).saturating_sub(N as u64)..=self.newest;
         let counts = (oldest..=number).filter(|number| known.contains(number));
-        counts.map(|number| self.ring[Self::place(number)]).fold((0, 0), |(met, missed), counts| {
-            (met + u64::from(counts.met), missed + u64::from(counts.missed))
+        counts.map(|number| self.ring[Self::place(number)]).fold(Sum::default(), |sum, counts| Sum {
+            met: sum.met + u64::from(counts.met),
+            missed: sum.missed + u64::from(counts.missed),
+            not_judged: sum.not_judged + counts.not_judged,
         })
     }
 
@@ -177,12 +214,14 @@ impl<const N: usize> Slices<N> {
 }
 
 impl Horizon {
-    fn new(over: Span, is_whole: bool, (met, missed): (u64, u64), goal: SloGoal) -> Self {
+    fn new(over: Span, is_long_enough: bool, sum: Sum, goal: SloGoal) -> Self {
+        let Sum { met, missed, not_judged } = sum;
         let burn_rate = goal.burn_rate(met, missed);
         let counted = WindowCounters { met, missed, ..WindowCounters::default() };
         Self {
             over_s: over.as_secs_f64(),
-            is_whole,
+            is_whole: is_long_enough && not_judged.is_zero(),
+            not_judged_s: not_judged.as_secs_f64(),
             windows_met: met,
             windows_missed: missed,
             met_percent: counted.attainment().map(|share| share * 100.0),
@@ -279,6 +318,51 @@ mod tests {
     }
 
     #[test]
+    fn a_horizon_in_which_the_gateway_stood_still_is_not_whole_and_says_for_how_long() {
+        let mut volume = Volume::new();
+        volume.windows(100_000, true);
+        // One window of 20 s in place of twenty.
+        volume.now = volume.now + Span::from_secs(20);
+        volume.history.note_length(volume.now, Span::from_secs(20), SECOND);
+        volume.history.record(volume.now, true);
+        volume.all.met += 1;
+        let not_judged = |volume: &Volume| {
+            let found = volume.attainment();
+            found.horizons().map(|(_, horizon)| (horizon.is_whole, horizon.not_judged_s))
+        };
+        assert_eq!(not_judged(&volume), [(false, 19.0); 4]);
+        volume.windows(62, true);
+        assert_eq!(not_judged(&volume)[..2], [(true, 0.0), (false, 19.0)]);
+        volume.windows(4_000, true);
+        assert_eq!(not_judged(&volume), [(true, 0.0), (true, 0.0), (false, 19.0), (false, 19.0)]);
+    }
+
+    #[test]
+    fn a_stall_that_began_before_a_horizon_counts_for_no_more_than_the_horizon() {
+        let mut volume = Volume::new();
+        volume.windows(10, true);
+        volume.now = volume.now + Span::from_secs(1_000);
+        volume.history.note_length(volume.now, Span::from_secs(1_000), SECOND);
+        let found = volume.attainment();
+        let minute = &found.last_minute;
+        assert!((minute.not_judged_s - minute.over_s).abs() < 1e-9, "{minute:?}");
+        assert!((found.since_start.not_judged_s - 999.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_window_that_is_a_little_late_is_no_stall() {
+        let mut volume = Volume::new();
+        volume.windows(10, true);
+        for (took, length) in [(1_900, 1_000), (1_019, 20), (5_900, 3_000), (1, 1_000)] {
+            let (took, length) = (Span::from_millis(took), Span::from_millis(length));
+            volume.history.note_length(volume.now, took, length);
+        }
+        assert!(volume.attainment().since_start.is_whole);
+        volume.history.note_length(volume.now, Span::from_secs(2), SECOND);
+        assert!(!volume.attainment().since_start.is_whole);
+    }
+
+    #[test]
     fn the_burn_rate_and_the_budget_follow_from_the_goal() {
         let mut volume = Volume::new();
         volume.windows(99, true);
@@ -340,7 +424,7 @@ mod tests {
         let mut volume = Volume::new();
         volume.windows(50, true);
         let json = serde_json::to_string(&volume.attainment()).unwrap();
-        let minute = r#""last_minute":{"over_s":50.0,"is_whole":false,"windows_met":50,"windows_missed":0,"met_percent":100.0,"burn_rate":0.0,"budget_left_percent":100.0}"#;
+        let minute = r#""last_minute":{"over_s":50.0,"is_whole":false,"not_judged_s":0.0,"windows_met":50,"windows_missed":0,"met_percent":100.0,"burn_rate":0.0,"budget_left_percent":100.0}"#;
         assert!(json.starts_with(r#"{"goal_percent":99.0,"#) && json.contains(minute), "{json}");
         assert_eq!(serde_json::from_str::<SloAttainment>(&json).unwrap(), volume.attainment());
     }

@@ -44,14 +44,18 @@ fn row(volume: &str, attainment: &SloAttainment) -> [String; HEADER.len()] {
 }
 
 /// The share that was met, and of how many windows; and of how long, if the volume has not been served for
-/// the whole horizon.
+/// the whole horizon or a part of it was not judged; then for how long it was not, too.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates, and no time is negative
 pub(crate) fn met(horizon: &Horizon) -> String {
     let Horizon { windows_met: met, windows_missed: missed, .. } = *horizon;
     let counted = share(WindowCounters { met, missed, ..WindowCounters::default() });
-    match horizon.is_whole || met + missed == 0 {
+    let over = match horizon.is_whole || met + missed == 0 {
         true => counted,
         false => format!("{counted} in {}", length((horizon.over_s * 1e3) as u64)),
+    };
+    match horizon.not_judged_s > 0.0 {
+        true => format!("{over}, {:.0} s not judged", horizon.not_judged_s),
+        false => over,
     }
 }
 
@@ -70,6 +74,7 @@ mod tests {
         Horizon {
             over_s: 305.0,
             is_whole,
+            not_judged_s: 0.0,
             windows_met: met,
             windows_missed: missed,
             met_percent: None,
@@ -84,6 +89,13 @@ mod tests {
         assert_eq!(met(&horizon(299, 1, false)), "99.66 % of 300 in 5 m 5 s");
         assert_eq!(met(&horizon(0, 0, false)), "-");
         assert_eq!(met(&horizon(86_399, 1, true)), "99.99 % of 86400", "one was missed");
+    }
+
+    #[test]
+    fn what_was_not_judged_is_told_in_seconds() {
+        let stalled = |met| Horizon { not_judged_s: 19.2, ..horizon(met, 0, false) };
+        assert_eq!(met(&stalled(41)), "100.00 % of 41 in 5 m 5 s, 19 s not judged");
+        assert_eq!(met(&stalled(0)), "-, 19 s not judged");
     }
 
     #[test]

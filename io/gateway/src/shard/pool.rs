@@ -61,6 +61,8 @@ pub(super) struct Pool {
     key: usize,
     name: String,
     control: Control,
+    /// How long an SLO window is.
+    window: Span,
     engine: Engine,
     /// Gets the observations, if the pool is leased.
     observer: Option<tokio::sync::mpsc::Sender<Observations>>,
@@ -174,7 +176,7 @@ impl Pool {
         ports: Vec<String>,
         recorder: Option<Box<dyn Recorder + Send>>,
     ) -> Self {
-        let control = config.control;
+        let (control, window) = (config.control, config.slo_window);
         let engine = match recorder {
             Some(recorder) => Engine::with_recorder(now, config, recorder),
             None => Engine::new(now, config),
@@ -183,6 +185,7 @@ impl Pool {
             key,
             name,
             control,
+            window,
             engine,
             ports,
             observer: None,
@@ -208,6 +211,7 @@ impl Pool {
     /// Replaces the law, or the numbers of the law.
     pub(super) fn set_config(&mut self, now: Instant, config: EngineConfig, memory: &mut Memory) {
         self.control = config.control;
+        self.window = config.slo_window;
         self.engine.set_config(now, config);
         self.forget_allocations();
         self.in_flight_peak = None;

@@ -21,8 +21,9 @@ impl Pool {
                     }
                 }
                 Event::WindowEnded { volume, traffic } => {
+                    let length = self.window;
                     if let Some(volume) = self.volume_at(volume) {
-                        volume.end_window(traffic);
+                        volume.end_window(now, traffic, length);
                     }
                 }
                 // Only the first port can have an SLO.

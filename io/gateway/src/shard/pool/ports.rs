@@ -68,11 +68,12 @@ impl Pool {
 }
 
 impl Volume {
-    /// Adds a window of one port that has ended. The windows of all ports end together.
-    pub(super) fn end_window(&mut self, traffic: WindowTraffic) {
+    /// Adds a window of one port that has ended. The windows of all ports end together, and have this
+    /// `length` unless the gateway stood still.
+    pub(super) fn end_window(&mut self, now: Instant, traffic: WindowTraffic, length: Span) {
         self.ended.push(traffic);
         if self.ended.len() >= self.ports.len() {
-            self.stats.end_window(&together(&self.ended));
+            self.stats.end_window(now, &together(&self.ended), length);
             self.ended.clear();
         }
     }
