@@ -4,14 +4,16 @@
 //!
 //! 1. Cells are broken into lines, between words.
 //! 2. Words of more than [`LONGEST_WORD`] characters, which are names, lose their middle:
-//!    `oltp-databa…-replica`.
+//!    `oltp-databa…-replica`. They keep as many more characters as it takes to tell them apart.
 //! 3. Columns go, in an order that the table states. A line below says which.
 //!
 //! The library could break cells anywhere, and make any table fit. It would break a latency into its digits.
 
+use std::collections::BTreeSet;
+
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, TableStyle, Width};
 
-/// The most characters of a word in a table that has to give way.
+/// The most characters of a word in a table that has to give way, if no two words become alike by it.
 const LONGEST_WORD: usize = 20;
 
 /// What the library adds to the content of a column: a space on both sides.
@@ -37,7 +39,8 @@ pub fn table(
         width_of(shown.iter().map(|column| widest(header, &rows, *column, line))) > usize::from(*width)
     });
     if let Some(width) = width {
-        rows.iter_mut().flatten().for_each(|cell| *cell = shortened(cell));
+        let longest = longest_word(&rows);
+        rows.iter_mut().flatten().for_each(|cell| *cell = shortened(cell, longest));
         let mut spare = spare.iter();
         while least(header, &rows, &shown) > usize::from(width)
             && let Some(column) = spare.next()
@@ -92,22 +95,37 @@ fn word(text: &str) -> usize {
     text.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0)
 }
 
-/// The text with the middle of each long word left out.
-fn shortened(text: &str) -> String {
-    if word(text) <= LONGEST_WORD {
+/// How many characters words keep, at least [`LONGEST_WORD`], so that those that differ still do.
+fn longest_word(rows: &[Vec<String>]) -> usize {
+    let words = rows.iter().flatten().flat_map(|cell| cell.split(' '));
+    let words: BTreeSet<&str> = words.filter(|word| word.chars().count() > LONGEST_WORD).collect();
+    let whole = words.iter().map(|word| word.chars().count()).max().unwrap_or(LONGEST_WORD);
+    let are_told_apart = |longest: &usize| {
+        let shortened: BTreeSet<String> = words.iter().map(|word| shorten(word, *longest)).collect();
+        shortened.len() == words.len()
+    };
+    (LONGEST_WORD..whole).find(are_told_apart).unwrap_or(whole)
+}
+
+/// The text with the middle of each word of more than `longest` characters left out.
+fn shortened(text: &str, longest: usize) -> String {
+    if word(text) <= longest {
         return text.to_owned();
     }
-    let shorten = |word: &str| {
-        let characters: Vec<char> = word.chars().collect();
-        if characters.len() <= LONGEST_WORD {
-            return word.to_owned();
-        }
-        // Names of one kind differ at their ends more often than in the middle.
-        let (head, tail) = (LONGEST_WORD / 2 + 1, LONGEST_WORD / 2 - 2);
-        let (head, tail) = (&characters[..head], &characters[characters.len() - tail..]);
-        head.iter().chain(&['…']).chain(tail).collect()
-    };
-    text.split(' ').map(shorten).collect::<Vec<_>>().join(" ")
+    text.split(' ').map(|word| shorten(word, longest)).collect::<Vec<_>>().join(" ")
+}
+
+/// The word with at most `longest` characters.
+fn shorten(word: &str, longest: usize) -> String {
+    let characters: Vec<char> = word.chars().collect();
+    if characters.len() <= longest {
+        return word.to_owned();
+    }
+    // Names of one kind differ at their ends more often than in the middle.
+    let head = longest / 2 + 1;
+    let tail = longest - head - 1;
+    let (head, tail) = (&characters[..head], &characters[characters.len() - tail..]);
+    head.iter().chain(&['…']).chain(tail).collect()
 }
 
 #[cfg(test)]
@@ -155,6 +173,23 @@ mod tests {
         let narrowest = shown(name, Some(44));
         assert!(narrowest.ends_with("\nno room for: pool, IO/s"), "{narrowest}");
         assert!(narrowest.contains("ms") && !narrowest.contains("12345"), "{narrowest}");
+    }
+
+    #[test]
+    fn names_that_differ_in_the_middle_alone_stay_different() {
+        let names =
+            ["database-of-customer-17-in-the-first-site", "database-of-customer-18-in-the-first-site"];
+        let rows = names.map(|name| [name, "array1", "12345", "12.50 ms", "-"].map(str::to_owned));
+        for width in 1..120 {
+            let shown =
+                table(presets::NOTHING, &HEADER, rows.clone(), |column| column < 2, &[1, 2], Some(width));
+            let lines = || shown.split("\nno room for").next().unwrap().lines();
+            let first: Vec<_> = lines().filter(|line| line.contains("datab")).collect();
+            assert!(widest_line(lines().next().unwrap()) <= usize::from(width.max(LEAST_WIDTH)), "{shown}");
+            if width >= 64 {
+                assert!(first.len() == 2 && first[0] != first[1], "{width}:\n{shown}");
+            }
+        }
     }
 
     #[test]
