@@ -606,18 +606,18 @@ mod tests {
     }
 
     /// Periods of a volume that always has `requests` at the device, each for so many milliseconds.
-    fn busy(watch: &mut Watch, target: Target, requests: f64, millis: f64, periods: u32) -> Strain {
-        let period = PERIOD.as_secs_f64();
-        let finished = (requests * period * 1e3 / millis) as u32;
+    fn busy(watch: &mut Watch, target: Target, requests: u32, millis: u32, periods: u32) -> Strain {
+        let finished = requests * 50 / millis;
+        let all = PERIOD.saturating_mul(requests.into());
         let seen = PromisedObservation {
-            spent: Span::from_secs_f64(requests * period),
-            at_device_for: Span::from_secs_f64(requests * period),
+            spent: all,
+            at_device_for: all,
             busy: PERIOD,
             arrived: finished,
             answered: finished,
             finished,
-            outstanding: requests as u32,
-            at_device: requests as u32,
+            outstanding: requests,
+            at_device: requests,
             ..PromisedObservation::default()
         };
         let strains: Vec<_> = (0..periods).filter_map(|_| watch.observe(target, &seen)).collect();
@@ -628,12 +628,12 @@ mod tests {
     fn a_rate_that_the_requests_of_a_client_are_too_few_for_holds_nobody_back_for_nothing() {
         let rate = Target::Rate(Iops::new(900.0).unwrap());
         let mut watch = Watch::new(1, rate);
-        assert!(busy(&mut watch, rate, 1.0, 5.0, 40).is_hard(), "others may be in the way");
+        assert!(busy(&mut watch, rate, 1, 5, 40).is_hard(), "others may be in the way");
         watch.learn_reach();
-        let alone = busy(&mut watch, rate, 1.0, 5.0, 40);
+        let alone = busy(&mut watch, rate, 1, 5, 40);
         assert!(watch.is_out_of_reach() && !alone.is_hard(), "200 a second, whatever others do: {alone:?}");
-        assert!(busy(&mut watch, rate, 1.0, 10.0, 40).is_hard(), "now it waits for others");
-        busy(&mut watch, rate, 8.0, 5.0, 40);
+        assert!(busy(&mut watch, rate, 1, 10, 40).is_hard(), "now it waits for others");
+        busy(&mut watch, rate, 8, 5, 40);
         assert!(!watch.is_out_of_reach(), "with eight requests at a time it is not");
     }
 
@@ -641,7 +641,7 @@ mod tests {
     fn a_rate_that_others_are_in_the_way_of_is_not_out_of_reach() {
         let rate = Target::Rate(Iops::new(900.0).unwrap());
         let mut watch = Watch::new(1, rate);
-        busy(&mut watch, rate, 16.0, 40.0, 40);
+        busy(&mut watch, rate, 16, 40, 40);
         watch.learn_reach();
         assert!(!watch.is_out_of_reach(), "its own requests wait for one another");
     }
