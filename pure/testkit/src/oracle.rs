@@ -33,6 +33,9 @@ struct Volume {
     knobs: VolumeKnobs,
     rate: RateGate,
     in_flight: u32,
+    /// Which of its requests its promise covers, and those at the device that it did not cover.
+    covered: RateGate,
+    beyond: Vec<IoId>,
     /// Whether the last request was a flush that overtook data that could have gone.
     flush_overtook: bool,
 }
@@ -85,16 +88,14 @@ impl OracleEdf {
         let due = oldest.zip(volume.knobs.due_after).map(|(arrived, due_after)| arrived + due_after);
         let flush_first = !volume.flush_overtook || data.is_none();
         let sent = if flush_first { flush.or(data) } else { data };
+        let covered = sent.and_then(|io| volume.covered_later(now, io.kind));
+        let due = due.filter(|_| covered.is_none());
+        let opens = opens.into_iter().chain(covered).min();
         Prospect { volume: id, first: sent.map(|io| (due, io)), opens }
     }
 
-    fn is_background(&self, id: VolumeId) -> bool {
-        self.volumes[&id].knobs.due_after.is_none()
-    }
-
     fn background_in_flight(&self) -> u32 {
-        let volumes = self.volumes.iter().filter(|(id, _)| self.is_background(**id));
-        volumes.map(|(_, volume)| volume.in_flight).sum()
+        self.volumes.values().map(Volume::background).sum()
     }
 
     /// When the lane opens, if it is not taken and no background request is at the device.
@@ -115,7 +116,8 @@ impl OracleEdf {
     }
 
     fn issue(&mut self, now: Instant, io: Io) -> Dispatch {
-        if self.is_background(io.volume) {
+        let is_beyond = self.volumes[&io.volume].covered_later(now, io.kind).is_some();
+        if is_beyond || self.volumes[&io.volume].is_background() {
             self.background.push(io.volume);
             self.paid = self.paid.max(now) + self.knobs.pace();
         }
@@ -127,7 +129,33 @@ impl OracleEdf {
         volume.flush_overtook = io.kind == IoKind::Flush && data_may_pass;
         volume.in_flight += 1;
         volume.rate.charge(now, io.kind, io.length);
+        if is_beyond {
+            volume.beyond.push(io.id);
+        } else {
+            volume.covered.charge(now, io.kind, io.length);
+        }
         Dispatch::Issue(io)
+    }
+}
+
+impl Volume {
+    const fn is_background(&self) -> bool {
+        self.knobs.due_after.is_none()
+    }
+
+    /// How many of its requests at the device are background requests.
+    fn background(&self) -> u32 {
+        if self.is_background() {
+            self.in_flight
+        } else {
+            self.beyond.len().try_into().expect("few requests")
+        }
+    }
+
+    /// From when on its promise covers a request of this kind, if it does not now.
+    fn covered_later(&self, now: Instant, kind: IoKind) -> Option<Instant> {
+        let is_bounded = !self.is_background() && self.knobs.covered.is_bounded();
+        Some(self.covered.opens_at(kind)).filter(|from| is_bounded && *from > now)
     }
 }
 
@@ -179,7 +207,9 @@ impl Scheduler for OracleEdf {
         if let Some((_, _, finished)) = self.by_lane.iter_mut().rfind(|(id, ..)| *id == done.id) {
             finished.get_or_insert(now);
         }
-        self.volumes.get_mut(&done.volume).expect("the volume was added").in_flight -= 1;
+        let volume = self.volumes.get_mut(&done.volume).expect("the volume was added");
+        volume.in_flight -= 1;
+        volume.beyond.retain(|id| *id != done.id);
     }
 
     fn abort(&mut self, _now: Instant, id: IoId) -> Option<Io> {
@@ -207,9 +237,15 @@ impl Scheduler for OracleEdf {
             knobs: *knobs,
             rate: RateGate::default(),
             in_flight: 0,
+            covered: RateGate::covering(),
+            beyond: Vec::new(),
             flush_overtook: false,
         });
+        if volume.knobs.due_after.is_some() != knobs.due_after.is_some() {
+            volume.beyond.clear();
+        }
         volume.knobs = *knobs;
+        volume.covered.set_limits(now, knobs.covered.iops, knobs.covered.bandwidth);
         volume.rate.set_limits(now, knobs.max_iops, knobs.max_bandwidth);
     }
 
