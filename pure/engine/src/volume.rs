@@ -130,6 +130,7 @@ impl Volume {
         let sensor = |window| Box::new(PromiseSensor::new(now, window, self.outstanding, at_device));
         self.promise = window.map(sensor);
         self.promised = None;
+        (self.covered, self.said_covered) = (None, Covered::ALL);
         self.is_beyond = false;
         self.judge_target(now);
     }
@@ -582,6 +583,19 @@ mod tests {
     use weir_model::SloPoint;
 
     use super::*;
+
+    #[test]
+    fn what_a_promised_rate_covers_is_forgotten_when_another_law_rules() {
+        let window = Span::from_secs(1);
+        let mut volume = Volume::new(Instant::ORIGIN, VolumeConfig::default());
+        volume.set_guarded(Instant::ORIGIN, Some(window), 0);
+        volume.set_promise(Iops::new(100.0).map(Target::Rate));
+        volume.cover(Some(1.1));
+        assert!(volume.take_news_of_covered().is_some_and(|covered| covered.is_bounded()));
+        assert!(volume.knobs().covered.is_bounded());
+        volume.set_guarded(Instant::ORIGIN, None, 0);
+        assert_eq!((volume.knobs().covered, volume.covered_part()), (Covered::ALL, None));
+    }
 
     #[test]
     fn a_volume_beyond_its_slo_is_promised_something_again_when_its_backlog_is_gone() {

@@ -391,22 +391,23 @@ impl Tally {
     }
 }
 
-fn progress_bar() -> anyhow::Result<ProgressBar> {
-    let style = "{bar:40} {pos}/{len} {elapsed} {wide_msg}";
-    Ok(ProgressBar::new(0).with_style(ProgressStyle::with_template(style)?))
-}
-
-/// Runs the plan. On a terminal, a bar shows the progress.
-fn run_with_progress(plan: &Plan<'_>, store: &Store) -> anyhow::Result<()> {
-    let bar = progress_bar()?;
+/// Does some work. On a terminal, a bar shows the progress that the work reports.
+fn with_progress<T>(work: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> T) -> anyhow::Result<T> {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {elapsed} {wide_msg}")?;
+    let bar = ProgressBar::new(0).with_style(style);
     let show = |Progress { done, all, what }: Progress| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
         bar.set_message(what);
     };
-    let outcome = run(plan, store, &show);
+    let outcome = work(&show);
     bar.finish_and_clear();
-    outcome
+    Ok(outcome)
+}
+
+/// Runs the plan, and shows the progress.
+fn run_with_progress(plan: &Plan<'_>, store: &Store) -> anyhow::Result<()> {
+    with_progress(|show| run(plan, store, show))?
 }
 
 fn figures(experiment: &Experiment, checked: &Checked) -> String {

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use clap::Args;
 use weir_lab::ablation::{Which, ablate, found, table};
 use weir_lab::library::Library;
-use weir_lab::run::{Plan, Progress, Simulated, Store};
+use weir_lab::run::{Plan, Simulated, Store};
 
-use super::{Seeds, matching, progress_bar, seeds};
+use super::{Seeds, matching, seeds, with_progress};
 use crate::failure::Failure;
 use crate::say;
 
@@ -52,14 +52,7 @@ pub(super) fn ablation(arguments: AblationArguments, library: &Library) -> Resul
     };
     let _lock = store.lock()?;
     for experiment in matching(library, &id)? {
-        let bar = progress_bar()?;
-        let show = |Progress { done, all, what }: Progress| {
-            bar.set_length(all as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what);
-        };
-        let ablation = ablate(experiment, which, &plan, &store, &show);
-        bar.finish_and_clear();
+        let ablation = with_progress(|show| ablate(experiment, which, &plan, &store, show))?;
         let outcome = match ablation? {
             Some(ablation) => format!("{} forms of its law", ablation.forms.len()),
             None => "skipped: it has no law with completions, or cannot be run here".to_owned(),

@@ -9,9 +9,9 @@ use weir_lab::experiment::Experiment;
 use weir_lab::library::Library;
 use weir_lab::margins::{Margins, Refused, Which, found, spreads, table, vary};
 use weir_lab::plot;
-use weir_lab::run::{Plan, Progress, Simulated, Store};
+use weir_lab::run::{Plan, Simulated, Store};
 
-use super::{Seeds, matching, progress_bar, seeds, shown_table};
+use super::{Seeds, matching, seeds, shown_table, with_progress};
 use crate::answer::{Form, json_line};
 use crate::failure::Failure;
 use crate::say;
@@ -56,14 +56,7 @@ pub(super) fn sweep(arguments: SweepArguments, library: &Library) -> Result<(), 
     };
     let _lock = store.lock()?;
     for experiment in matching(library, &id)? {
-        let bar = progress_bar()?;
-        let show = |Progress { done, all, what }: Progress| {
-            bar.set_length(all as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what);
-        };
-        let margins = vary(experiment, which, &plan, &store, &show);
-        bar.finish_and_clear();
+        let margins = with_progress(|show| vary(experiment, which, &plan, &store, show))?;
         match margins? {
             Some(margins) => {
                 store
