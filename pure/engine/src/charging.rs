@@ -126,7 +126,7 @@ impl Shares {
         let (rest, mut had_by_others) = (time.as_nanos() - own_part.as_nanos(), others);
         let mut left = rest;
         for Share { key, had, issued } in self.top.iter().filter(|share| share.key != own.share.key) {
-            had_by_others -= had;
+            had_by_others = had_by_others.saturating_sub(*had);
             // The last one gets what rounding has left.
             let part = if had_by_others == 0 { left } else { part_of(rest, *had, others) };
             left -= part;
@@ -149,7 +149,8 @@ fn shares(waits: &[VolumeWaits], volumes: &VolumeTable, had: impl Fn(&VolumeWait
     }
     let share =
         |waits: &VolumeWaits| Share { key: key_of(waits, volumes), had: had(waits), issued: waits.issued };
-    Shares { top: top.into_iter().map(share).collect(), total: waits.iter().map(&had).sum() }
+    let total = waits.iter().map(&had).fold(0, u64::saturating_add);
+    Shares { top: top.into_iter().map(share).collect(), total }
 }
 
 /// The volume that waited.
@@ -159,7 +160,7 @@ fn key_of(waits: &VolumeWaits, volumes: &VolumeTable) -> Key {
 
 /// `nanos * had / total`, rounded down.
 fn part_of(nanos: u64, had: u64, total: u64) -> u64 {
-    let part = u128::from(nanos) * u128::from(had) / u128::from(total);
+    let part = u128::from(nanos) * u128::from(had.min(total)) / u128::from(total);
     u64::try_from(part).unwrap_or(nanos) // it is no more than that
 }
 

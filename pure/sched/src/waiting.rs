@@ -288,17 +288,18 @@ impl VolumeClock {
         let share = |now: u64, before: u64| now.wrapping_sub(before).saturating_mul(in_flight);
         let whole = share(self.seen.shared, before.shared);
         self.period.at_device += passed.saturating_mul(in_flight);
-        self.period.share += whole;
+        // A recording may hold instants that are centuries apart.
+        self.period.share = self.period.share.saturating_add(whole);
         self.period.own_at_device += SharedClock::part_of(whole, in_flight);
         let shut = share(self.seen.shared_while_shut, before.shared_while_shut);
         if shut > 0 {
-            self.period.shut_share += shut;
+            self.period.shut_share = self.period.shut_share.saturating_add(shut);
             self.period.own_while_shut += SharedClock::part_of(shut, waiting);
         }
         let went = self.seen.shared_by_promised.wrapping_sub(before.shared_by_promised);
         let promised = went.saturating_mul(requests.promised.into());
         if promised > 0 {
-            self.period.promised_share += promised;
+            self.period.promised_share = self.period.promised_share.saturating_add(promised);
             self.period.own_at_promised += SharedClock::part_of(promised, waiting);
         }
     }
